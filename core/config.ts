@@ -1,0 +1,175 @@
+/**
+ * The configuration: environment variables, read once, checked with zod, and never looked at again.
+ *
+ * `readConfig` fails with one error that names every variable that is wrong. The README's table is generated
+ * from `configVariables`.
+ */
+import { z } from "zod";
+import { BasetideError } from "./errors";
+
+const port = z.coerce.number().int().min(0).max(65535);
+const seconds = z.coerce.number().positive();
+const postgresUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\//, "must be a Postgres URL (postgres://user:password@host:port/database)");
+const httpUrl = z
+  .url({ protocol: /^https?$/, error: "must be an http(s) URL" })
+  .transform((url) => url.replace(/\/+$/, ""));
+
+/** `host=address,host=address` → the addresses by host. */
+const upstreams = z.string().transform((text, check) => {
+  const byHost: Record<string, string> = {};
+  for (const entry of text
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean)) {
+    const [host, address] = [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)];
+    if (!/^[a-z0-9.-]+$/i.test(host) || !/^https?:\/\/[^/]+\/?$/.test(address)) {
+      check.addIssue(`"${entry}" is not host=http(s)://address`);
+      return z.NEVER;
+    }
+    byHost[host.toLowerCase()] = address.replace(/\/$/, "");
+  }
+  return byHost;
+});
+
+const secretKey = z
+  .string()
+  .refine((text) => Buffer.from(text, "base64").length === 32, "must be 32 bytes in base64");
+
+/** Every variable: its check, its default as people read it, and what it means. */
+export const configVariables = {
+  DATABASE_URL: {
+    check: postgresUrl.optional(),
+    shown: "embedded",
+    meaning: "control-plane Postgres",
+  },
+  REPLICA_URL: {
+    check: postgresUrl.optional(),
+    shown: "same server as the control plane",
+    meaning: "admin URL of the default replica cluster (may create databases and roles)",
+  },
+  REPLICA_PUBLIC_HOST: {
+    check: z.string().min(1).optional(),
+    shown: "host of `REPLICA_URL`",
+    meaning: "the host shown to customers",
+  },
+  DEFAULT_REGION: {
+    check: z.string().min(1).default("us-west-2"),
+    meaning: "region code of the default cluster",
+  },
+  UPSTREAMS: {
+    check: z
+      .string()
+      .default("api.airtable.com=https://api.airtable.com,content.airtable.com=https://content.airtable.com")
+      .pipe(upstreams),
+    shown: "`api.airtable.com` and `content.airtable.com`, over https",
+    meaning: "allowed upstream hosts and the address each is reached at: `host=address,…`",
+  },
+  CONSOLE_PORT: { check: port.default(3000), meaning: "port of the console and the management API" },
+  PROXY_PORT: { check: port.default(4000), meaning: "port of the proxy" },
+  SANDBOX_PORT: { check: port.default(4100), meaning: "port of the sandbox" },
+  WORKER_PORT: { check: port.default(4200), meaning: "port of a worker's health and metrics" },
+  CONSOLE_URL: {
+    check: httpUrl.optional(),
+    shown: "`http://localhost:CONSOLE_PORT`",
+    meaning: "public address of the console, used in pages",
+  },
+  PROXY_URL: {
+    check: httpUrl.optional(),
+    shown: "`http://localhost:PROXY_PORT`",
+    meaning: "public address of the proxy, used in snippets",
+  },
+  SECRET_KEY: {
+    check: secretKey.optional(),
+    shown: "made at first start, kept in `DATA_DIR`; required where `NODE_ENV=production`",
+    meaning: "32 bytes in base64; encrypts API keys and database passwords at rest",
+  },
+  WORKER_CONCURRENCY: {
+    check: z.coerce.number().int().min(1).max(10_000).default(200),
+    meaning: "bases that one worker syncs at once",
+  },
+  UPSTREAM_TIMEOUT_MS: {
+    check: z.coerce.number().int().min(100).default(30_000),
+    meaning: "longest wait for the source; after it the proxy answers 504",
+  },
+  SCHEMA_POLL_SECONDS: {
+    check: seconds.default(60),
+    meaning: "longest time between two looks at a base's schema",
+  },
+  DATA_DIR: {
+    check: z.string().min(1).default(".data"),
+    meaning: "folder for embedded Postgres and the secret key",
+  },
+  LOG_LEVEL: {
+    check: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+    meaning: "least level that is logged",
+  },
+  NODE_ENV: {
+    check: z.string().default("development"),
+    meaning: "`production` refuses to make up a secret key",
+  },
+} as const satisfies Record<string, { check: z.ZodType; shown?: string; meaning: string }>;
+
+type Variables = { [Name in keyof typeof configVariables]: z.infer<(typeof configVariables)[Name]["check"]> };
+
+export interface Config {
+  /** Absent: the embedded server, whose URL `apps/up` fills in. */
+  databaseUrl: string | undefined;
+  replicaUrl: string | undefined;
+  replicaPublicHost: string | undefined;
+  defaultRegion: string;
+  /** Address (scheme, host, port) by upstream host. */
+  upstreams: Record<string, string>;
+  consolePort: number;
+  proxyPort: number;
+  sandboxPort: number;
+  workerPort: number;
+  consoleUrl: string;
+  proxyUrl: string;
+  /** Base64 of 32 bytes; absent until `core/secrets` has loaded or made it. */
+  secretKey: string | undefined;
+  workerConcurrency: number;
+  upstreamTimeoutMs: number;
+  schemaPollMs: number;
+  dataDir: string;
+  logLevel: Variables["LOG_LEVEL"];
+  isProduction: boolean;
+}
+
+/**
+ * Reads and checks the whole environment.
+ *
+ * @throws BasetideError `config_invalid`, naming every variable that is wrong. An empty value counts as unset.
+ */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  const read: Record<string, unknown> = {};
+  const wrong: string[] = [];
+  for (const [name, variable] of Object.entries(configVariables)) {
+    const result = variable.check.safeParse(env[name] === "" ? undefined : env[name]);
+    if (result.success) read[name] = result.data;
+    else wrong.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
+  }
+  if (wrong.length > 0) throw new BasetideError("config_invalid", `Configuration: ${wrong.join(" | ")}`);
+  const is = read as Variables;
+  return {
+    databaseUrl: is.DATABASE_URL,
+    replicaUrl: is.REPLICA_URL,
+    replicaPublicHost: is.REPLICA_PUBLIC_HOST,
+    defaultRegion: is.DEFAULT_REGION,
+    upstreams: is.UPSTREAMS,
+    consolePort: is.CONSOLE_PORT,
+    proxyPort: is.PROXY_PORT,
+    sandboxPort: is.SANDBOX_PORT,
+    workerPort: is.WORKER_PORT,
+    consoleUrl: is.CONSOLE_URL ?? `http://localhost:${is.CONSOLE_PORT}`,
+    proxyUrl: is.PROXY_URL ?? `http://localhost:${is.PROXY_PORT}`,
+    secretKey: is.SECRET_KEY,
+    workerConcurrency: is.WORKER_CONCURRENCY,
+    upstreamTimeoutMs: is.UPSTREAM_TIMEOUT_MS,
+    schemaPollMs: is.SCHEMA_POLL_SECONDS * 1000,
+    dataDir: is.DATA_DIR,
+    logLevel: is.LOG_LEVEL,
+    isProduction: is.NODE_ENV === "production",
+  };
+}

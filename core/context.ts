@@ -1,0 +1,19 @@
+/** What a process carries around: the first argument of whatever needs a part of it. */
+import type { Sql } from "postgres";
+import type { Registry } from "prom-client";
+import type { Config } from "./config";
+import type { Logger } from "./log";
+import type { SecretBox } from "./secrets";
+
+/** A pool on the control plane. int8 arrives as a string. */
+export type Db = Sql;
+
+export interface Context {
+  config: Config;
+  /** The control plane. */
+  db: Db;
+  log: Logger;
+  /** Encrypts and decrypts what is kept at rest. */
+  secrets: SecretBox;
+  metrics: Registry;
+}

@@ -1,0 +1,81 @@
+/**
+ * Secrets at rest: API keys and database passwords, encrypted with AES-256-GCM.
+ *
+ * A sealed secret is `v1.<key id>.<nonce>.<ciphertext+tag>` in base64url. The key id (first bytes of the key's hash)
+ * tells which key sealed it, so that a box holding the new and the old key can read both while a rotation runs.
+ * The context (`bases.api_key:<id>`) is authenticated: a sealed value copied into another row does not open there.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Config } from "./config";
+import { BasetideError } from "./errors";
+
+const ALGORITHM = "aes-256-gcm";
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export interface SecretBox {
+  /** Encrypts with the current key. `context` names the place that the secret is kept at. */
+  seal(plain: string, context: string): string;
+  /** @throws BasetideError `secret_unreadable` when no key of the box, or not this context, sealed it */
+  open(sealed: string, context: string): string;
+  /** Was `sealed` made with the current key? What was not is to be sealed again by a rotation. */
+  isCurrent(sealed: string): boolean;
+}
+
+/** @param keys base64 of 32 bytes each; the first seals, all of them open */
+export function createSecretBox(keys: [string, ...string[]]): SecretBox {
+  const ring = new Map(keys.map((key) => [keyId(key), Buffer.from(key, "base64")]));
+  const currentId = keyId(keys[0]);
+  const current = ring.get(currentId)!;
+  return {
+    seal(plain, context) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv(ALGORITHM, current, nonce).setAAD(Buffer.from(context));
+      const body = Buffer.concat([cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()]);
+      return `v1.${currentId}.${nonce.toString("base64url")}.${body.toString("base64url")}`;
+    },
+    open(sealed, context) {
+      const [version, id, nonce, body] = sealed.split(".");
+      const key = ring.get(id ?? "");
+      if (version !== "v1" || !key || !nonce || !body) throw new BasetideError("secret_unreadable");
+      try {
+        const bytes = Buffer.from(body, "base64url");
+        const decipher = createDecipheriv(ALGORITHM, key, Buffer.from(nonce, "base64url"))
+          .setAAD(Buffer.from(context))
+          .setAuthTag(bytes.subarray(-TAG_BYTES));
+        return decipher.update(bytes.subarray(0, -TAG_BYTES), undefined, "utf8") + decipher.final("utf8");
+      } catch (cause) {
+        throw new BasetideError("secret_unreadable", undefined, { cause });
+      }
+    },
+    isCurrent: (sealed) => sealed.split(".")[1] === currentId,
+  };
+}
+
+/**
+ * The key to use: `SECRET_KEY`, else the one kept in `DATA_DIR`, else a new one that is kept there (mode 0600).
+ *
+ * @throws BasetideError `config_invalid` in production without SECRET_KEY: a key that lies beside the data protects nothing
+ */
+export function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "isProduction">): string {
+  if (config.secretKey) return config.secretKey;
+  if (config.isProduction) {
+    throw new BasetideError(
+      "config_invalid",
+      "SECRET_KEY: required in production; make one with `openssl rand -base64 32`",
+    );
+  }
+  const path = join(config.dataDir, "secret-key");
+  if (!existsSync(path)) {
+    mkdirSync(config.dataDir, { recursive: true });
+    writeFileSync(path, `${randomBytes(32).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
+  }
+  chmodSync(path, 0o600);
+  return readFileSync(path, "utf8").trim();
+}
+
+function keyId(key: string): string {
+  return createHash("sha256").update(Buffer.from(key, "base64")).digest("base64url").slice(0, 8);
+}
