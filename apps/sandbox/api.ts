@@ -1,0 +1,218 @@
+/**
+ * Which call a path and a method are, and whether the key may make it.
+ */
+import { newAttachment } from "./attachments";
+import { authorize, type Scope } from "./auth";
+import { commentCall } from "./comments";
+import {
+  apiError,
+  invalidRequest,
+  permissionsOrModelNotFound,
+  recordNotFound,
+  tableNotFound,
+  unknownField,
+  unroutable,
+} from "./errors";
+import { listPage } from "./list";
+import { listParams, rawFromBody, rawFromQuery } from "./list-params";
+import { metaCall } from "./meta";
+import { type Base, findField, findTable, type Row, type Table } from "./model";
+import { isId } from "./random";
+import { cellOut, recordJson, shapeOf } from "./record";
+import { type Answer, type ApiRequest, jsonBody, ok } from "./request";
+import type { Sandbox } from "./sandbox";
+import { syncCsv } from "./sync-csv";
+import {
+  createRecords,
+  deleteRecord,
+  deleteRecords,
+  requireEditor,
+  updateRecord,
+  updateRecords,
+} from "./writes";
+
+/** The most that an upload may hold. */
+const MAX_UPLOAD_BYTES = 5 * 1024 * 1024;
+
+const SINGLE_RECORD_PARAMETERS = new Set(["cellFormat", "timeZone", "userLocale", "returnFieldsByFieldId"]);
+
+/** Answers a request behind `/v0`. @throws ApiError */
+export function answerApi(sandbox: Sandbox, request: ApiRequest): Answer {
+  const { segments, method } = request;
+  const [baseId, tableName, third] = segments;
+  if (baseId === "meta") return metaCall(sandbox, request);
+  if (!isId("app", baseId) || tableName === undefined || segments.length > 5) throw unroutable();
+  if (segments.length === 4 && segments[3] === "uploadAttachment" && method === "POST") {
+    const base = openBase(sandbox, request, baseId, true);
+    return uploadAttachment(sandbox, base, tableName, third!, request);
+  }
+  if (segments.length === 2) return tableCall(sandbox, baseId, tableName, request);
+  if (third === "listRecords" && method === "POST" && segments.length === 3)
+    return list(sandbox, baseId, tableName, request);
+  if (third === "sync" && segments.length === 4 && method === "POST") {
+    const base = openBase(sandbox, request, baseId, true);
+    authorize(request.key, "schema.bases:write", base.id, "create");
+    return syncCsv(sandbox, base, openTable(sandbox, base, tableName), request);
+  }
+  if (!isId("rec", third)) throw unroutable();
+  if (segments[3] === "comments") return comments(sandbox, baseId, tableName, third, request);
+  if (segments.length === 3) return recordCall(sandbox, baseId, tableName, third, request);
+  throw unroutable();
+}
+
+/** Is it a list of records, by either method? For faults that concern lists. */
+export function isListCall(method: string, segments: readonly string[]): boolean {
+  const isTable = segments[0] !== "meta" && segments.length === 2;
+  return (isTable && method === "GET") || (segments[2] === "listRecords" && method === "POST");
+}
+
+function tableCall(sandbox: Sandbox, baseId: string, tableName: string, request: ApiRequest): Answer {
+  if (request.method === "GET") return list(sandbox, baseId, tableName, request);
+  const base = openBase(sandbox, request, baseId, true);
+  const table = openTable(sandbox, base, tableName);
+  requireEditor(request, base, table);
+  switch (request.method) {
+    case "POST":
+      return createRecords(sandbox, base, table, request);
+    case "PATCH":
+    case "PUT":
+      return updateRecords(sandbox, base, table, request);
+    case "DELETE":
+      return deleteRecords(sandbox, base, table, request);
+    default:
+      throw unroutable();
+  }
+}
+
+function recordCall(
+  sandbox: Sandbox,
+  baseId: string,
+  tableName: string,
+  recordId: string,
+  request: ApiRequest,
+): Answer {
+  const base = openBase(sandbox, request, baseId, request.method !== "GET");
+  const table = openTable(sandbox, base, tableName);
+  if (request.method === "GET") return getRecord(sandbox, base, table, recordId, request);
+  requireEditor(request, base, table);
+  const row = table.rows.get(recordId);
+  if (!row) throw recordNotFound();
+  if (request.method === "DELETE") return deleteRecord(sandbox, base, table, row, request);
+  if (request.method !== "PATCH" && request.method !== "PUT") throw unroutable();
+  return updateRecord(sandbox, base, table, row, request);
+}
+
+function list(sandbox: Sandbox, baseId: string, tableName: string, request: ApiRequest): Answer {
+  const base = openBase(sandbox, request, baseId, false);
+  const table = openTable(sandbox, base, tableName);
+  const { strictQuery } = sandbox.settings;
+  const raw =
+    request.method === "GET"
+      ? rawFromQuery(request.query, strictQuery)
+      : rawFromBody(jsonBody(request), request.query, strictQuery);
+  return listPage(sandbox, base, table, listParams(table, raw), request.listFault);
+}
+
+/** A record that is not in the table is looked for in the whole base, as the service does. */
+function getRecord(
+  sandbox: Sandbox,
+  base: Base,
+  table: Table,
+  recordId: string,
+  request: ApiRequest,
+): Answer {
+  if (sandbox.settings.strictQuery && request.query.some(([name]) => !SINGLE_RECORD_PARAMETERS.has(name)))
+    throw invalidRequest();
+  const shape = shapeOf(Object.fromEntries(request.query));
+  const found = findRow(base, table, recordId);
+  if (!found) throw recordNotFound();
+  return { status: 200, text: recordJson(sandbox, base, found.table, found.row, shape) };
+}
+
+function findRow(
+  base: Base,
+  first: Table | undefined,
+  recordId: string,
+): { table: Table; row: Row } | undefined {
+  for (const table of first ? [first, ...base.tables.values()] : base.tables.values()) {
+    const row = table.rows.get(recordId);
+    if (row) return { table, row };
+  }
+  return undefined;
+}
+
+function comments(
+  sandbox: Sandbox,
+  baseId: string,
+  tableName: string,
+  recordId: string,
+  request: ApiRequest,
+): Answer {
+  const [, , , , commentId] = request.segments;
+  const { method } = request;
+  if (!(commentId === undefined ? ["GET", "POST"] : ["PATCH", "DELETE"]).includes(method)) throw unroutable();
+  const scope = method === "GET" ? "data.recordComments:read" : "data.recordComments:write";
+  const base = openBaseFor(sandbox, request, baseId, scope, method === "GET" ? "read" : "comment");
+  const table = openTable(sandbox, base, tableName);
+  const row = table.rows.get(recordId);
+  if (!row) throw recordNotFound();
+  return commentCall(sandbox, base, table, row, commentId, request);
+}
+
+/** Appends an uploaded file to a cell; the answer is keyed by field id and holds the whole cell. */
+function uploadAttachment(
+  sandbox: Sandbox,
+  base: Base,
+  recordId: string,
+  fieldName: string,
+  request: ApiRequest,
+): Answer {
+  const found = findRow(base, undefined, recordId);
+  if (!found) throw recordNotFound();
+  const { table, row } = found;
+  requireEditor(request, base, table);
+  const field = findField(table, fieldName);
+  if (!field) throw unknownField(fieldName);
+  const { contentType, file, filename } = jsonBody(request);
+  if (field.type !== "multipleAttachments") throw invalidRequest();
+  if (typeof contentType !== "string" || typeof file !== "string" || typeof filename !== "string")
+    throw invalidRequest();
+  const bytes = Buffer.from(file, "base64");
+  if (bytes.length > MAX_UPLOAD_BYTES)
+    throw apiError(422, "INVALID_ATTACHMENT_OBJECT", "The file is larger than 5 MB");
+  const id = sandbox.store.random.id("att");
+  sandbox.attachments.keep(id, bytes);
+  const attachment = { ...newAttachment(id, `upload:${id}`, filename, bytes.length), type: contentType };
+  const current = row.cells[field.id];
+  sandbox.store.change(base, "publicApi", request.key.user, (transaction) =>
+    transaction.setCell(table, row, field, [...(Array.isArray(current) ? current : []), attachment]),
+  );
+  const cell = cellOut(sandbox, base, table, row, field, { byId: true }, sandbox.attachments.token());
+  return ok({ id: row.id, createdTime: row.createdTime, fields: { [field.id]: cell } });
+}
+
+function openBase(sandbox: Sandbox, request: ApiRequest, baseId: string, isWrite: boolean): Base {
+  // Whether the role allows a write is asked once the table is known, because the refusal names it.
+  return openBaseFor(sandbox, request, baseId, isWrite ? "data.records:write" : "data.records:read", "read");
+}
+
+function openBaseFor(
+  sandbox: Sandbox,
+  request: ApiRequest,
+  baseId: string,
+  scope: Scope,
+  level: "read" | "comment",
+): Base {
+  authorize(request.key, scope, baseId, level);
+  const base = sandbox.store.bases.get(baseId);
+  if (!base) throw permissionsOrModelNotFound();
+  return base;
+}
+
+function openTable(sandbox: Sandbox, base: Base, nameOrId: string): Table {
+  const table = findTable(base, nameOrId);
+  if (table) return table;
+  throw sandbox.settings.notFoundMode === "legacy"
+    ? tableNotFound(nameOrId, base.id)
+    : permissionsOrModelNotFound();
+}

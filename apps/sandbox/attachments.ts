@@ -1,0 +1,175 @@
+/**
+ * Attachments: how they are written, the signed URLs that they are read with, and their bytes.
+ *
+ * A URL carries one token: when it dies, a number that makes it differ from any before, and a signature over
+ * both. All URLs of one answer carry the same token, so a cached page only has its tokens replaced
+ * (`page.ts`); `URL_TOKEN` stands in the page where a token goes and has a token's length.
+ */
+import { createHmac, randomBytes } from "node:crypto";
+import { apiError } from "./errors";
+import { isId, type Random } from "./random";
+
+/** Airtable's own: about two hours (its reference, "Attachments"). */
+export const DEFAULT_URL_LIFE_MS = 2 * 3600 * 1000;
+
+/** 9 characters of time, 8 of number, 22 of signature, 2 dashes. */
+const TOKEN_LENGTH = 41;
+
+/** Stands for a token in a page; random, so that no cell can hold it by chance. */
+export const URL_TOKEN = `~${randomBytes(30).toString("base64url")}`
+  .slice(0, TOKEN_LENGTH)
+  .padEnd(TOKEN_LENGTH, "~");
+
+/** In the truth that the control API dumps: a token that never changes and is always good. */
+export const STABLE_TOKEN = "stable";
+
+/** An attachment in a cell as it is kept: no URLs but the one it was given with. */
+export interface Attachment {
+  id: string;
+  filename: string;
+  size: number;
+  type: string;
+  width?: number;
+  height?: number;
+  /** Where it was said to come from. */
+  url?: string;
+}
+
+export class AttachmentStore {
+  readonly #secret = randomBytes(32);
+  readonly #bytes = new Map<string, Uint8Array>();
+  readonly #now: () => number;
+  #count = 0;
+  urlLifeMs = DEFAULT_URL_LIFE_MS;
+  /** Where the sandbox is reached, for URLs: `http://localhost:4100`. */
+  origin = "";
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  /** A token for the URLs of one answer. */
+  token(): string {
+    const dies = (this.#now() + this.urlLifeMs).toString(36).padStart(9, "0").slice(-9);
+    const number = (this.#count++).toString(36).padStart(8, "0");
+    return `${dies}-${number}-${this.#sign(`${dies}-${number}`)}`;
+  }
+
+  /** Does `token` open an attachment now? `expired` was good once. */
+  check(token: string): "good" | "expired" | "forged" {
+    if (token === STABLE_TOKEN) return "good";
+    const signed = token.slice(0, 18);
+    if (token.length !== TOKEN_LENGTH || this.#sign(signed) !== token.slice(19)) return "forged";
+    return Number.parseInt(token.slice(0, 9), 36) > this.#now() ? "good" : "expired";
+  }
+
+  #sign(text: string): string {
+    return createHmac("sha256", this.#secret).update(text).digest("base64url").slice(0, 22);
+  }
+
+  keep(id: string, bytes: Uint8Array): void {
+    this.#bytes.set(id, bytes);
+  }
+
+  /** What was uploaded; for one that was given by URL, a text that stands for it. */
+  bytes(id: string): Uint8Array {
+    return this.#bytes.get(id) ?? new TextEncoder().encode(`Attachment ${id}\n`);
+  }
+
+  clear(): void {
+    this.#bytes.clear();
+  }
+
+  /** The attachment as the API gives it. `token` is `URL_TOKEN` for a page that is patched later. */
+  present(attachment: unknown, token: string): unknown {
+    if (!isAttachment(attachment)) return attachment;
+    const { id, filename, size, type, width, height } = attachment;
+    const root = `${this.origin}/v3/u/${token}/${id}`;
+    const shown: Record<string, unknown> = { id };
+    if (width !== undefined && height !== undefined) Object.assign(shown, { width, height });
+    Object.assign(shown, { url: `${root}/${encodeURIComponent(filename ?? id)}`, filename, size, type });
+    if (width !== undefined && height !== undefined) {
+      const thumbnail = (name: string, high: number) => ({
+        url: `${root}/${name}`,
+        width: Math.max(1, Math.round((width / height) * high)),
+        height: high,
+      });
+      shown.thumbnails = {
+        small: thumbnail("small", 36),
+        large: thumbnail("large", Math.min(512, height)),
+        full: thumbnail("full", Math.min(3000, height)),
+      };
+    }
+    return shown;
+  }
+}
+
+/** Holds the cell attachments, whose URLs change at each read? */
+export function isAttachment(value: unknown): value is Attachment {
+  return (
+    typeof value === "object" && value !== null && "url" in value && "id" in value && isId("att", value.id)
+  );
+}
+
+/**
+ * The stored form of an attachment cell that somebody writes.
+ *
+ * @param current the cell as it is: `{id}` keeps one of these
+ * @throws ApiError 422 `INVALID_ATTACHMENT_OBJECT`
+ */
+export function writtenAttachments(value: unknown, current: unknown, random: Random): Attachment[] {
+  if (!Array.isArray(value)) throw invalidAttachment();
+  const present = Array.isArray(current) ? current.filter(isAttachment) : [];
+  return value.map((item: unknown) => {
+    if (typeof item !== "object" || item === null) throw invalidAttachment();
+    const { id, url, filename } = item as Record<string, unknown>;
+    const name = typeof filename === "string" && filename !== "" ? filename : undefined;
+    if (typeof id === "string") {
+      const kept = present.find((attachment) => attachment.id === id);
+      if (!kept) throw invalidAttachment();
+      return name === undefined ? kept : { ...kept, filename: name };
+    }
+    if (typeof url !== "string" || !/^https?:\/\/\S+$/i.test(url)) throw invalidAttachment();
+    return newAttachment(random.id("att"), url, name);
+  });
+}
+
+export function newAttachment(id: string, url: string, filename?: string, size?: number): Attachment {
+  const name = filename ?? decodeName(url.split(/[?#]/)[0]!.split("/").pop() || "attachment");
+  const type = mimeType(name);
+  const attachment: Attachment = {
+    id,
+    url,
+    filename: name,
+    size: size ?? 1000 + ((url.length * 977) % 90_000),
+    type,
+  };
+  return type.startsWith("image/") ? { ...attachment, width: 800, height: 600 } : attachment;
+}
+
+function decodeName(name: string): string {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return name;
+  }
+}
+
+const MIME_TYPES: Record<string, string> = {
+  png: "image/png",
+  jpg: "image/jpeg",
+  jpeg: "image/jpeg",
+  gif: "image/gif",
+  pdf: "application/pdf",
+  txt: "text/plain",
+  csv: "text/csv",
+  json: "application/json",
+};
+
+function mimeType(filename: string): string {
+  return MIME_TYPES[filename.split(".").pop()?.toLowerCase() ?? ""] ?? "application/octet-stream";
+}
+
+function invalidAttachment() {
+  return apiError(422, "INVALID_ATTACHMENT_OBJECT", "Invalid attachment object");
+}

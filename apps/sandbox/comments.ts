@@ -1,0 +1,99 @@
+/**
+ * Comments on records.
+ */
+import { absent, invalidRequest, notPermitted } from "./errors";
+import type { Base, Comment, Row, Table } from "./model";
+import { type Answer, type ApiRequest, jsonBody, ok } from "./request";
+import type { Sandbox } from "./sandbox";
+
+const MAX_PER_PAGE = 100;
+
+/** Answers `/v0/{base}/{table}/{record}/comments[/{comment}]`; the caller has checked the right to it. */
+export function commentCall(
+  sandbox: Sandbox,
+  base: Base,
+  table: Table,
+  row: Row,
+  commentId: string | undefined,
+  request: ApiRequest,
+): Answer {
+  if (commentId === undefined) {
+    if (request.method === "GET") return listComments(row, request);
+    return createComment(sandbox, base, table, row, request);
+  }
+  const comment = row.comments.find((one) => one.id === commentId);
+  if (!comment) throw absent();
+  if (comment.author.id !== request.key.user.id) throw notPermitted();
+  if (request.method === "DELETE") {
+    put(
+      sandbox,
+      base,
+      table,
+      row,
+      request,
+      row.comments.filter((one) => one !== comment),
+    );
+    return ok({ id: comment.id, deleted: true });
+  }
+  const changed = {
+    ...comment,
+    text: textOf(request),
+    lastUpdatedTime: new Date(sandbox.store.now()).toISOString(),
+  };
+  put(
+    sandbox,
+    base,
+    table,
+    row,
+    request,
+    row.comments.map((one) => (one === comment ? changed : one)),
+  );
+  return ok(changed);
+}
+
+/** Newest first; `offset` is null on the last page. */
+function listComments(row: Row, { query }: ApiRequest): Answer {
+  const given = Object.fromEntries(query);
+  const pageSize = given.pageSize === undefined ? MAX_PER_PAGE : Number(given.pageSize);
+  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MAX_PER_PAGE) throw invalidRequest();
+  const newestFirst = [...row.comments].reverse();
+  const start = given.offset ? newestFirst.findIndex((comment) => comment.id === given.offset) : 0;
+  if (start < 0) throw invalidRequest();
+  const comments = newestFirst.slice(start, start + pageSize);
+  return ok({ comments, offset: newestFirst[start + pageSize]?.id ?? null });
+}
+
+function createComment(sandbox: Sandbox, base: Base, table: Table, row: Row, request: ApiRequest): Answer {
+  const { parentCommentId } = jsonBody(request);
+  if (parentCommentId !== undefined && !row.comments.some((one) => one.id === parentCommentId))
+    throw absent();
+  const comment: Comment = {
+    id: sandbox.store.random.id("com"),
+    author: request.key.user,
+    text: textOf(request),
+    createdTime: new Date(sandbox.store.now()).toISOString(),
+    lastUpdatedTime: null,
+  };
+  if (typeof parentCommentId === "string") comment.parentCommentId = parentCommentId;
+  put(sandbox, base, table, row, request, [...row.comments, comment]);
+  return ok(comment);
+}
+
+function put(
+  sandbox: Sandbox,
+  base: Base,
+  table: Table,
+  row: Row,
+  request: ApiRequest,
+  comments: Comment[],
+): void {
+  sandbox.store.change(base, "publicApi", request.key.user, (transaction) =>
+    transaction.setComments(table, row, comments),
+  );
+}
+
+function textOf(request: ApiRequest): string {
+  const { text } = jsonBody(request);
+  if (typeof text !== "string" || text === "") throw invalidRequest();
+  return text;
+}

@@ -1,0 +1,370 @@
+/**
+ * The sandbox's other side: what a test, a bench or a person does to it, as a typed object. Over HTTP the same
+ * is reached under `/_sandbox` (`control-routes.ts`).
+ *
+ * Edits made here are those of a person in the app. Tables and fields are named by id or exact name.
+ */
+
+import { STABLE_TOKEN } from "./attachments";
+import type { AccessKey, KeyOptions } from "./auth";
+import { type BaseInput, buildBase, type RecordInput, type TableInput } from "./build";
+import { writtenCells } from "./cells";
+import { ControlError } from "./errors";
+import type { Fault, FaultOptions } from "./faults";
+import { type GenerateOptions, generateBase } from "./generate";
+import { type LoadOptions, loadBase } from "./load";
+import {
+  type Base,
+  type Cells,
+  type Field,
+  findField,
+  findTable,
+  isEmptyCell,
+  type Row,
+  type Table,
+  type User,
+} from "./model";
+import { cellOut } from "./record";
+import type { LogEntry, LogSummary } from "./request-log";
+import type { Sandbox } from "./sandbox";
+import { checkFieldName, checkTableName, newTable, shownTable } from "./schema";
+import { addField, deleteField, deleteTable, type NewField, renameChoice, retypeField } from "./schema-edit";
+import type { Settings, SettingsPatch } from "./settings";
+import { type Change, DEFAULT_USER } from "./store";
+import type { Transaction } from "./transaction";
+import { writeContext } from "./writes";
+
+export interface Dump {
+  id: string;
+  name: string;
+  tables: (Record<string, unknown> & {
+    id: string;
+    name: string;
+    /** In the order of creation; `fields` by field id, attachment URLs stable. */
+    records: { id: string; createdTime: string; fields: Cells }[];
+  })[];
+}
+
+export interface EditOptions {
+  /** Takes cells as they are, without any check; else they are read as with typecast. */
+  raw?: boolean;
+}
+
+export class Control {
+  readonly #sandbox: Sandbox;
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox;
+  }
+
+  // Bases
+
+  /** Loads a folder of captured answers. @returns the base's id */
+  load(options: LoadOptions): string {
+    return loadBase(this.#sandbox, options).id;
+  }
+
+  generate(options: GenerateOptions): string {
+    return generateBase(this.#sandbox, options).id;
+  }
+
+  createBase(input: BaseInput): string {
+    return buildBase(this.#sandbox, input).id;
+  }
+
+  deleteBase(baseId: string): void {
+    this.#sandbox.store.bases.delete(this.#base(baseId).id);
+  }
+
+  bases(): { id: string; name: string; tables: number; records: number }[] {
+    return [...this.#sandbox.store.bases.values()].map(({ id, name, tables }) => {
+      const records = [...tables.values()].reduce((sum, table) => sum + table.rows.size, 0);
+      return { id, name, tables: tables.size, records };
+    });
+  }
+
+  /** The truth: schema and all records. */
+  dump(baseId: string): Dump {
+    const base = this.#base(baseId);
+    const tables = [...base.tables.values()].map((table) => ({
+      ...shownTable(table),
+      id: table.id,
+      name: table.name,
+      records: [...table.rows.values()].map((row) => this.#dumpRow(base, table, row)),
+    }));
+    return { id: base.id, name: base.name, tables };
+  }
+
+  #dumpRow(base: Base, table: Table, row: Row): { id: string; createdTime: string; fields: Cells } {
+    const fields: Cells = {};
+    for (const field of table.fields) {
+      const value = cellOut(this.#sandbox, base, table, row, field, { byId: true }, STABLE_TOKEN);
+      if (value !== undefined) fields[field.id] = value;
+    }
+    return { id: row.id, createdTime: row.createdTime, fields };
+  }
+
+  // Records
+
+  /** @returns the new records' ids */
+  createRecords(baseId: string, table: string, records: RecordInput[], options: EditOptions = {}): string[] {
+    return this.#edit(baseId, (transaction) => {
+      const target = this.#table(transaction.base, table);
+      return records.map(({ id, createdTime, fields }) => {
+        if (id !== undefined && target.rows.has(id))
+          throw new ControlError(`There is already a record ${id}.`);
+        const cells: Cells = {};
+        for (const [field, value] of this.#cells(transaction, target, fields, options))
+          if (!isEmptyCell(value)) cells[field.id] = value;
+        return transaction.createRow(target, cells, {
+          ...(id && { id }),
+          ...(createdTime && { createdTime }),
+        }).id;
+      });
+    });
+  }
+
+  /** Changes the given cells; null clears one. */
+  updateRecords(
+    baseId: string,
+    table: string,
+    records: { id: string; fields: Record<string, unknown> }[],
+    options: EditOptions = {},
+  ): void {
+    this.#edit(baseId, (transaction) => {
+      const target = this.#table(transaction.base, table);
+      for (const { id, fields } of records) {
+        const row = this.#row(target, id);
+        for (const [field, value] of this.#cells(transaction, target, fields, options, row))
+          transaction.setCell(target, row, field, value);
+      }
+    });
+  }
+
+  deleteRecords(baseId: string, table: string, ids: string[]): void {
+    this.#edit(baseId, (transaction) => {
+      const target = this.#table(transaction.base, table);
+      for (const id of ids) transaction.deleteRow(target, this.#row(target, id));
+    });
+  }
+
+  #cells(
+    transaction: Transaction,
+    table: Table,
+    fields: Record<string, unknown>,
+    options: EditOptions,
+    row?: Row,
+  ): Iterable<[Field, unknown]> {
+    const fieldOf = (name: string) => this.#field(table, name);
+    if (options.raw)
+      return Object.entries(fields).map(([name, value]) => [fieldOf(name), value ?? undefined]);
+    return writtenCells(writeContext(this.#sandbox, transaction, true, true), fieldOf, fields, row);
+  }
+
+  // Fields
+
+  /** @returns the new field's id */
+  addField(baseId: string, table: string, field: NewField, position?: number): string {
+    return this.#edit(baseId, (transaction) => {
+      const target = this.#table(transaction.base, table);
+      checkFieldName(target, field.name);
+      return addField(transaction, target, field, this.#sandbox.store.random, position).id;
+    });
+  }
+
+  renameField(baseId: string, table: string, field: string, name: string): void {
+    this.#editField(baseId, table, field, (transaction, target, found) => {
+      checkFieldName(target, name, found);
+      transaction.updateField(target, found, { name });
+    });
+  }
+
+  /** Replaces description or options as given, without touching cells. */
+  patchField(
+    baseId: string,
+    table: string,
+    field: string,
+    patch: Pick<Field, "description" | "options">,
+  ): void {
+    this.#editField(baseId, table, field, (transaction, target, found) =>
+      transaction.updateField(target, found, patch),
+    );
+  }
+
+  deleteField(baseId: string, table: string, field: string): void {
+    this.#editField(baseId, table, field, deleteField);
+  }
+
+  /** Gives a field another type; cells are carried over as far as they make sense. */
+  retypeField(
+    baseId: string,
+    table: string,
+    field: string,
+    type: string,
+    options?: Record<string, unknown>,
+  ): void {
+    this.#editField(baseId, table, field, (transaction, target, found) => {
+      const context = writeContext(this.#sandbox, transaction, true, true);
+      retypeField(context, this.#sandbox.computed, target, found, type, options);
+    });
+  }
+
+  moveField(baseId: string, table: string, field: string, position: number): void {
+    this.#editField(baseId, table, field, (transaction, target, found) =>
+      transaction.moveField(target, found, position),
+    );
+  }
+
+  renameChoice(baseId: string, table: string, field: string, from: string, to: string): void {
+    this.#editField(baseId, table, field, (transaction, target, found) =>
+      renameChoice(transaction, target, found, from, to),
+    );
+  }
+
+  // Tables
+
+  /** @returns the new table's id */
+  addTable(
+    baseId: string,
+    input: Pick<TableInput, "id" | "name" | "description"> & { fields: NewField[] },
+  ): string {
+    return this.#edit(baseId, (transaction) => {
+      checkTableName(transaction.base, input.name);
+      const table = newTable(input, this.#sandbox.store.random);
+      transaction.addTable(table);
+      for (const field of input.fields) addField(transaction, table, field, this.#sandbox.store.random);
+      return table.id;
+    });
+  }
+
+  renameTable(baseId: string, table: string, name: string): void {
+    this.#edit(baseId, (transaction) => {
+      const target = this.#table(transaction.base, table);
+      checkTableName(transaction.base, name, target);
+      transaction.updateTable(target, { name });
+    });
+  }
+
+  deleteTable(baseId: string, table: string): void {
+    this.#edit(baseId, (transaction) => deleteTable(transaction, this.#table(transaction.base, table)));
+  }
+
+  // The sandbox itself
+
+  settings(patch: SettingsPatch = {}): Settings {
+    return this.#sandbox.set(patch);
+  }
+
+  /** Lifts the request limits of a base, or puts them back. */
+  liftQuota(baseId: string, isLifted = true): void {
+    const others = this.#sandbox.settings.unlimitedBases.filter((id) => id !== baseId);
+    this.#sandbox.set({ unlimitedBases: isLifted ? [...others, baseId] : others });
+  }
+
+  /** Ends all 429 penalties and forgets the arrivals that count towards one. */
+  resetQuota(baseId?: string): void {
+    this.#sandbox.limiter.reset(baseId);
+  }
+
+  /** Lets time pass for iterators, attachment URLs and record times. */
+  advanceClock(ms: number): void {
+    this.#sandbox.set({ clockOffsetMs: this.#sandbox.settings.clockOffsetMs + ms });
+  }
+
+  addFault(options: FaultOptions): Fault {
+    return this.#sandbox.faults.add(options);
+  }
+
+  faults(): Fault[] {
+    return this.#sandbox.faults.list();
+  }
+
+  clearFaults(id?: number): void {
+    this.#sandbox.faults.clear(id);
+  }
+
+  /** As after a restart of the service: every list has to begin again. */
+  killIterators(): void {
+    this.#sandbox.iterators.clear();
+  }
+
+  createKey(options: KeyOptions = {}): string {
+    return this.#sandbox.keys.create(options).token;
+  }
+
+  revokeKey(token: string): boolean {
+    return this.#sandbox.keys.revoke(token);
+  }
+
+  keys(): AccessKey[] {
+    return this.#sandbox.keys.list();
+  }
+
+  /** Makes somebody known, whom collaborator cells can then name. */
+  addUser(user: User): void {
+    this.#sandbox.store.users.set(user.id, user);
+  }
+
+  log(baseId?: string): LogEntry[] {
+    return this.#sandbox.log.entries(baseId);
+  }
+
+  logSummary(): LogSummary {
+    return this.#sandbox.log.summary();
+  }
+
+  clearLog(): void {
+    this.#sandbox.log.clear();
+  }
+
+  /** Hears of every change, whoever made it. @returns ends it */
+  onChange(listener: (change: Change) => void): () => void {
+    return this.#sandbox.store.onChange(listener);
+  }
+
+  reset(): void {
+    this.#sandbox.reset();
+  }
+
+  // Finding
+
+  #edit<T>(baseId: string, make: (transaction: Transaction) => T): T {
+    return this.#sandbox.store.change(this.#base(baseId), "client", DEFAULT_USER, make);
+  }
+
+  #editField(
+    baseId: string,
+    table: string,
+    field: string,
+    make: (transaction: Transaction, table: Table, field: Field) => void,
+  ): void {
+    this.#edit(baseId, (transaction) => {
+      const target = this.#table(transaction.base, table);
+      make(transaction, target, this.#field(target, field));
+    });
+  }
+
+  #base(baseId: string): Base {
+    const base = this.#sandbox.store.bases.get(baseId);
+    if (base) return base;
+    throw new ControlError(`There is no base ${baseId}. Load, generate or create one first.`);
+  }
+
+  #table(base: Base, nameOrId: string): Table {
+    const table = findTable(base, nameOrId);
+    if (table) return table;
+    throw new ControlError(`The base "${base.name}" has no table "${nameOrId}".`);
+  }
+
+  #field(table: Table, nameOrId: string): Field {
+    const field = findField(table, nameOrId);
+    if (field) return field;
+    throw new ControlError(`The table "${table.name}" has no field "${nameOrId}".`);
+  }
+
+  #row(table: Table, id: string): Row {
+    const row = table.rows.get(id);
+    if (row) return row;
+    throw new ControlError(`The table "${table.name}" has no record ${id}.`);
+  }
+}

@@ -1,0 +1,77 @@
+/**
+ * Which other tables the computed cells of a table look into, and which formulas never stand still.
+ *
+ * The answer holds for one state of the schema, so it is kept until the schema moves.
+ */
+import { compileFormula } from "./formula";
+import { type Base, type Field, fieldById, fieldResolver, type Table, textOption } from "./model";
+
+/** What the computed cells of one table hang on besides their own row. */
+export interface Dependencies {
+  tables: Table[];
+  /** Some formula asks for the time. */
+  isVolatile: boolean;
+}
+
+const kept = new WeakMap<Base, { schemaVersion: number; byTable: Map<string, Dependencies> }>();
+
+export function dependenciesOf(base: Base, table: Table): Dependencies {
+  let cache = kept.get(base);
+  if (!cache || cache.schemaVersion !== base.schemaVersion) {
+    cache = { schemaVersion: base.schemaVersion, byTable: new Map() };
+    kept.set(base, cache);
+  }
+  let found = cache.byTable.get(table.id);
+  if (!found) {
+    const walk: Walk = { base, seen: new Set(), tables: new Set(), isVolatile: false };
+    for (const field of table.fields) follow(walk, table, field, false);
+    found = { tables: [...walk.tables], isVolatile: walk.isVolatile };
+    cache.byTable.set(table.id, found);
+  }
+  return found;
+}
+
+interface Walk {
+  base: Base;
+  seen: Set<string>;
+  tables: Set<Table>;
+  isVolatile: boolean;
+}
+
+/** @param isRead a computed field reads this one: then a link stands for the names of the linked rows */
+function follow(walk: Walk, table: Table, field: Field, isRead: boolean): void {
+  const step = `${field.id} ${isRead}`;
+  if (walk.seen.has(step)) return;
+  walk.seen.add(step);
+  if (field.type === "multipleRecordLinks" && isRead) {
+    const linked = linkedTable(walk.base, field);
+    const primary = linked && fieldById(linked, linked.primaryFieldId);
+    if (linked) walk.tables.add(linked);
+    if (linked && primary) follow(walk, linked, primary, true);
+  }
+  if (field.type === "multipleLookupValues" || field.type === "rollup") {
+    const link = fieldById(table, textOption(field, "recordLinkFieldId") ?? "");
+    const linked = link && linkedTable(walk.base, link);
+    const target = linked && fieldById(linked, textOption(field, "fieldIdInLinkedTable") ?? "");
+    if (linked) walk.tables.add(linked);
+    if (linked && target) follow(walk, linked, target, true);
+  }
+  if (field.type === "formula") {
+    const text = textOption(field, "formula") ?? "";
+    if (/\b(NOW|TODAY)\s*\(/i.test(text)) walk.isVolatile = true;
+    for (const id of referencedFieldIds(table, text)) follow(walk, table, fieldById(table, id)!, true);
+  }
+}
+
+function referencedFieldIds(table: Table, text: string): string[] {
+  try {
+    return compileFormula(text, fieldResolver(table)).referencedFieldIds;
+  } catch {
+    // No formula: its cells are errors and hang on nothing.
+    return [];
+  }
+}
+
+export function linkedTable(base: Base, link: Field): Table | undefined {
+  return base.tables.get(textOption(link, "linkedTableId") ?? "");
+}

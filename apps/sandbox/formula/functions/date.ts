@@ -1,0 +1,41 @@
+/**
+ * Dates, all in UTC.
+ */
+import { DEFAULT_FORMAT, formatDate } from "../date-format";
+import { parseDate } from "../date-parse";
+import { addUnits, dateAt, startOf, type Unit, unitsBetween } from "../dates";
+import { ERROR, FormulaDate, FormulaError, type FormulaValue } from "../types";
+import { MAX_TEXT, toText } from "../values";
+import { type FunctionSpec, fromRow, strict } from "./spec";
+
+export const dateFunctions: Record<string, FunctionSpec> = {
+  NOW: fromRow((row) => dateAt(row.now(), true) ?? ERROR),
+  TODAY: fromRow((row) => dateAt(startOf(row.now(), "day"), false) ?? ERROR),
+  DATETIME_PARSE: strict(["value"], parse, ["text"]),
+  DATETIME_FORMAT: strict(["date"], format, ["text"]),
+  DATEADD: strict(["date", "number", "unit"], (date, count, unit) => addUnits(date, count, unit) ?? ERROR),
+  DATETIME_DIFF: strict(["date", "date"], (a, b, unit: Unit = "second") => unitsBetween(a.ms, b.ms, unit), [
+    "unit",
+  ]),
+  // A blank date is neither before nor after: so `OR(IS_AFTER(LAST_MODIFIED_TIME(), …), IS_AFTER(
+  // CREATED_TIME(), …))` finds records that nobody has edited.
+  IS_AFTER: strict(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms > b.ms ? 1 : 0)),
+  IS_BEFORE: strict(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms < b.ms ? 1 : 0)),
+  IS_SAME: strict(["dateOrBlank", "dateOrBlank"], isSame, ["unit"]),
+};
+
+function isSame(a: FormulaDate | null, b: FormulaDate | null, unit: Unit = "millisecond"): number {
+  return a && b && startOf(a.ms, unit) === startOf(b.ms, unit) ? 1 : 0;
+}
+
+function parse(value: FormulaValue, format?: string): FormulaValue {
+  if (value instanceof FormulaDate) return value;
+  const text = toText(value);
+  return text instanceof FormulaError ? text : (parseDate(text, format) ?? ERROR);
+}
+
+function format(date: FormulaDate, pattern = DEFAULT_FORMAT): FormulaValue {
+  if (pattern.length > MAX_TEXT) return ERROR;
+  const text = formatDate(date.ms, pattern);
+  return text.length > MAX_TEXT ? ERROR : text;
+}

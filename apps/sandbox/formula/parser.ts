@@ -1,0 +1,117 @@
+/**
+ * Tokens to a tree, by operator precedence (Pratt).
+ *
+ * I1. The tree is as deep as the text is nested, not as long as it is: operators of one precedence in a row
+ * are one flat chain, and nesting is limited. So neither parsing nor evaluating can run out of stack.
+ */
+import { type Token, tokenize } from "./lexer";
+import { FormulaSyntaxError } from "./types";
+
+export type Operator = "=" | "!=" | "<" | ">" | "<=" | ">=" | "&" | "+" | "-" | "*" | "/";
+
+export type Node =
+  | { kind: "literal"; value: string | number }
+  | { kind: "field"; name: string }
+  | { kind: "call"; name: string; args: Node[] }
+  | { kind: "negate"; operand: Node }
+  | { kind: "chain"; power: number; first: Node; rest: Link[] };
+
+/** One step of a chain, applied to all that stands left of it. */
+export interface Link {
+  operator: Operator;
+  right: Node;
+}
+
+/** How strongly an operator binds. All bind to the left. */
+const POWER: ReadonlyMap<string, number> = new Map([
+  ...(["=", "!=", "<", ">", "<=", ">="].map((operator) => [operator, 1]) as [string, number][]),
+  ["&", 2],
+  ["+", 3],
+  ["-", 3],
+  ["*", 4],
+  ["/", 4],
+]);
+
+/** Parentheses, calls and minus signs inside each other; people's formulas stay far below. */
+const MAX_DEPTH = 200;
+
+/** @throws FormulaSyntaxError */
+export function parse(text: string): Node {
+  return new Parser(tokenize(text)).whole();
+}
+
+class Parser {
+  private position = 0;
+  private depth = 0;
+
+  constructor(private readonly tokens: Token[]) {}
+
+  whole(): Node {
+    const node = this.expression(0);
+    if (this.position < this.tokens.length) throw new FormulaSyntaxError();
+    return node;
+  }
+
+  private expression(minPower: number): Node {
+    let left = this.operand();
+    for (;;) {
+      const token = this.tokens[this.position];
+      const power = token?.kind === "symbol" ? POWER.get(token.text) : undefined;
+      if (token?.kind !== "symbol" || power === undefined || power < minPower) return left;
+      this.position++;
+      left = chain(left, power, { operator: token.text as Operator, right: this.expression(power + 1) });
+    }
+  }
+
+  private operand(): Node {
+    if (++this.depth > MAX_DEPTH) throw new FormulaSyntaxError();
+    const node = this.operandOf(this.tokens[this.position++]);
+    this.depth--;
+    return node;
+  }
+
+  private operandOf(token: Token | undefined): Node {
+    if (token === undefined) throw new FormulaSyntaxError();
+    if (token.kind === "number" || token.kind === "string") return { kind: "literal", value: token.value };
+    if (token.kind === "field") return { kind: "field", name: token.name };
+    if (token.kind === "word") {
+      return this.take("(")
+        ? { kind: "call", name: token.text, args: this.args() }
+        : { kind: "field", name: token.text };
+    }
+    if (token.text === "-") return { kind: "negate", operand: this.operand() };
+    if (token.text !== "(") throw new FormulaSyntaxError();
+    const inner = this.expression(0);
+    this.expect(")");
+    return inner;
+  }
+
+  /** Reads up to and with the closing parenthesis. */
+  private args(): Node[] {
+    const args: Node[] = [];
+    if (this.take(")")) return args;
+    do args.push(this.expression(0));
+    while (this.take(","));
+    this.expect(")");
+    return args;
+  }
+
+  private take(symbol: string): boolean {
+    const token = this.tokens[this.position];
+    if (token?.kind !== "symbol" || token.text !== symbol) return false;
+    this.position++;
+    return true;
+  }
+
+  private expect(symbol: string): void {
+    if (!this.take(symbol)) throw new FormulaSyntaxError();
+  }
+}
+
+/** Parentheses around the left part change nothing, as operators bind to the left anyway. */
+function chain(left: Node, power: number, link: Link): Node {
+  if (left.kind !== "chain" || left.power !== power)
+    return { kind: "chain", power, first: left, rest: [link] };
+  left.rest.push(link);
+  return left;
+}

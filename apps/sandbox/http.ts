@@ -1,0 +1,138 @@
+/**
+ * From an HTTP request to its answer: log, throttle, faults and latency around the API's calls.
+ *
+ * H1. Every API request is in the log with the moment it arrived, before anything else is decided about it.
+ */
+import { answerApi, isListCall } from "./api";
+import type { AccessKey } from "./auth";
+import { ApiError, rateLimited } from "./errors";
+import { isReplacing, listFault, replacement, spoiled } from "./fault-answers";
+import type { Fault } from "./faults";
+import { isId } from "./random";
+import { type ApiRequest, parseQuery, parseSegments } from "./request";
+import type { LogEntry } from "./request-log";
+import type { Sandbox } from "./sandbox";
+import { send } from "./send";
+
+/** The longest URL that any route takes. */
+const MAX_URL_LENGTH = 16_000;
+
+const NO_BODY = new Uint8Array();
+
+export interface Target {
+  method: string;
+  /** As it came, with the query. */
+  path: string;
+  /** The first segment: `v0`, `_sandbox`… */
+  root: string;
+  /** The others. */
+  segments: string[];
+  queryText: string;
+  baseId: string | undefined;
+}
+
+/** Splits a URL's path: doubled and trailing slashes count for nothing, escapes are decoded per segment. */
+export function targetOf(request: Request): Target {
+  const path = request.url.slice(request.url.indexOf("/", 8));
+  const question = path.indexOf("?");
+  const segments = parseSegments(question < 0 ? path : path.slice(0, question));
+  const root = segments.shift() ?? "";
+  const baseId = root === "v0" ? baseIdOf(segments) : undefined;
+  const queryText = question < 0 ? "" : path.slice(question + 1);
+  return { method: request.method.toUpperCase(), path, root, segments, queryText, baseId };
+}
+
+function baseIdOf([first, second, third]: string[]): string | undefined {
+  const id = first === "meta" && second === "bases" ? third : first === "bases" ? second : first;
+  return isId("app", id) ? id : undefined;
+}
+
+/** Answers a request to `/v0/…`. */
+export async function handleApi(sandbox: Sandbox, request: Request, target: Target): Promise<Response> {
+  const arrivalMs = performance.now();
+  const entry: LogEntry = { arrivalMs, method: target.method, path: target.path, status: 0 };
+  if (target.baseId !== undefined) entry.baseId = target.baseId;
+  sandbox.log.arrived(entry);
+  const response = await respond(sandbox, request, target, entry);
+  sandbox.log.answered(entry, response.status);
+  return response;
+}
+
+async function respond(
+  sandbox: Sandbox,
+  request: Request,
+  target: Target,
+  entry: LogEntry,
+): Promise<Response> {
+  if (target.method === "OPTIONS") return send(request, { status: 200, text: "" });
+  try {
+    // The throttle comes first: an answer that goes wrong has cost its place in the window as any other.
+    const key = admit(sandbox, request, target, entry);
+    const fault = nextFault(sandbox, target, entry);
+    const isReplaced = fault !== undefined && isReplacing(fault);
+    if (isReplaced && fault.when !== "after") return replacement(fault);
+    const body = await readBody(request, target.method);
+    await pause(sandbox, "before");
+    const answer = answerApi(sandbox, apiRequest(request, target, key, body, fault));
+    await pause(sandbox, "after");
+    if (isReplaced) return replacement(fault);
+    const isSpoiled = fault !== undefined && listFault(fault) === undefined;
+    const response = send(request, answer, () => sandbox.attachments.token(), !isSpoiled);
+    return isSpoiled ? await spoiled(fault, response, request.signal) : response;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return errorAnswer(request, error);
+  }
+}
+
+/** @throws ApiError 401 for the key, 429 from the throttle */
+function admit(sandbox: Sandbox, request: Request, target: Target, entry: LogEntry): AccessKey {
+  if (target.path.length > MAX_URL_LENGTH) throw new ApiError(414, { error: { type: "URI_TOO_LONG" } });
+  const key = sandbox.keys.authenticate(request.headers.get("authorization"));
+  entry.tokenId = key.tokenId;
+  if (!sandbox.limiter.admits(sandbox.settings, entry.arrivalMs, key.user.id, target.baseId))
+    throw rateLimited(sandbox.settings.rateLimitForm);
+  return key;
+}
+
+function nextFault(sandbox: Sandbox, target: Target, entry: LogEntry): Fault | undefined {
+  const { method, path, baseId, segments } = target;
+  const isList = isListCall(method, segments);
+  const fault = sandbox.faults.next({ method, path, baseId, table: segments[1], isList });
+  if (fault) entry.fault = fault.kind;
+  return fault;
+}
+
+async function readBody(request: Request, method: string): Promise<Uint8Array> {
+  if (method === "GET" || method === "DELETE") return NO_BODY;
+  const bytes = new Uint8Array(await request.arrayBuffer());
+  return request.headers.get("content-encoding") === "gzip" ? Bun.gunzipSync(bytes) : bytes;
+}
+
+function apiRequest(
+  request: Request,
+  target: Target,
+  key: AccessKey,
+  body: Uint8Array,
+  fault: Fault | undefined,
+): ApiRequest {
+  return {
+    method: target.method,
+    segments: target.segments,
+    query: parseQuery(target.queryText),
+    header: (name) => request.headers.get(name),
+    body,
+    key,
+    listFault: listFault(fault),
+  };
+}
+
+/** Without latency there is no turn of the event loop in between. */
+function pause(sandbox: Sandbox, when: "before" | "after"): Promise<void> | undefined {
+  const waitMs = sandbox.latency.draw(sandbox.settings, when);
+  return waitMs > 0 ? Bun.sleep(waitMs) : undefined;
+}
+
+function errorAnswer(request: Request, error: ApiError): Response {
+  return send(request, { status: error.status, json: error.body });
+}

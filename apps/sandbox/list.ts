@@ -1,0 +1,150 @@
+/**
+ * Lists: which rows, in which order, page by page.
+ *
+ * L1. An iterator's rows are fixed when it starts; their cells are read when a page is. A row that goes away
+ *     meanwhile makes its page shorter, one that comes is not met. A list ends where no offset is given.
+ */
+import { choiceRank, resultTypeOf } from "./computed";
+import { apiError } from "./errors";
+import { compileFormula, FormulaSyntaxError } from "./formula";
+import type { Iterator } from "./iterators";
+import type { ListParams } from "./list-params";
+import { type Base, type Field, fieldResolver, isEmptyCell, type Row, type Table } from "./model";
+import { PageBytes } from "./page";
+import type { PageStamp } from "./page-cache";
+import { recordTemplate } from "./record";
+import { type Answer, type ListFault, ok } from "./request";
+import type { Sandbox } from "./sandbox";
+
+export function listPage(
+  sandbox: Sandbox,
+  base: Base,
+  table: Table,
+  params: ListParams,
+  fault?: ListFault,
+): Answer {
+  if (fault === "empty_list") return ok({ records: [] });
+  const { iterator, index } = params.offset
+    ? sandbox.iterators.resume(table.id, params.offset)
+    : { iterator: startIterator(sandbox, base, table, params), index: 0 };
+  const end = Math.min(iterator.rowIds.length, index + params.pageSize);
+  const first = fault === "repeat_page" ? Math.max(0, index - params.pageSize) : index;
+  const bytes = pageBytes(sandbox, base, table, iterator.rowIds.slice(first, first + end - index), params);
+  // An endless list goes on at its front.
+  const next = end < iterator.rowIds.length ? end : fault === "endless_list" && end > 0 ? 0 : undefined;
+  const tail = next === undefined ? "}" : `,"offset":"${sandbox.iterators.token(iterator, next)}"}`;
+  return { status: 200, page: { bytes, tail } };
+}
+
+function startIterator(sandbox: Sandbox, base: Base, table: Table, params: ListParams): Iterator {
+  table.rowIds ??= [...table.rows.keys()];
+  let ids = table.rowIds;
+  if (params.filter !== undefined) ids = filtered(sandbox, base, table, params.filter, ids);
+  if (params.sort.length > 0) ids = sorted(sandbox, base, table, params.sort, ids);
+  if (params.maxRecords !== undefined) ids = ids.slice(0, params.maxRecords);
+  return sandbox.iterators.start(table.id, ids);
+}
+
+function filtered(sandbox: Sandbox, base: Base, table: Table, text: string, ids: string[]): string[] {
+  try {
+    const formula = compileFormula(text, fieldResolver(table));
+    // A list of ids needs no look at every row: that is how a replicator re-reads what has changed.
+    const among = formula.recordIds ? new Set(formula.recordIds) : undefined;
+    const candidates = among && among.size < ids.length ? ids.filter((id) => among.has(id)) : ids;
+    return candidates.filter((id) => {
+      const row = table.rows.get(id);
+      return row !== undefined && formula.isTrue(sandbox.computed.rowContext(base, table, row));
+    });
+  } catch (error) {
+    if (!(error instanceof FormulaSyntaxError)) throw error;
+    const message = `The formula for filtering records is invalid: ${error.message}`;
+    throw apiError(422, "INVALID_FILTER_BY_FORMULA", message);
+  }
+}
+
+const collator = new Intl.Collator("en", { numeric: true });
+
+/** Ascending puts blanks first; selects go by the order of their choices, links by name, ties as they stand. */
+function sorted(
+  sandbox: Sandbox,
+  base: Base,
+  table: Table,
+  sort: ListParams["sort"],
+  ids: string[],
+): string[] {
+  const keyed = ids.flatMap((id) => {
+    const row = table.rows.get(id);
+    return row ? [{ id, keys: sort.map(({ field }) => sortKey(sandbox, base, table, row, field)) }] : [];
+  });
+  keyed.sort((a, b) => {
+    for (const [i, { isDescending }] of sort.entries()) {
+      const order = compareKeys(a.keys[i], b.keys[i]);
+      if (order !== 0) return isDescending ? -order : order;
+    }
+    return 0;
+  });
+  return keyed.map(({ id }) => id);
+}
+
+type SortKey = number | string | undefined;
+
+function sortKey(sandbox: Sandbox, base: Base, table: Table, row: Row, field: Field): SortKey {
+  const value = sandbox.computed.cell(base, table, row, field);
+  if (isEmptyCell(value)) return undefined;
+  if (typeof value === "number") return value;
+  if (value === true) return 1;
+  const type = resultTypeOf(field);
+  if (type === "singleSelect" && typeof value === "string") return choiceRank(field).get(value) ?? value;
+  return sandbox.computed.text(base, table, row, field);
+}
+
+function compareKeys(a: SortKey, b: SortKey): number {
+  if (a === undefined || b === undefined) return (a === undefined ? 0 : 1) - (b === undefined ? 0 : 1);
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return collator.compare(String(a), String(b));
+}
+
+/** The page's bytes, from the cache while nothing in it has changed. */
+function pageBytes(
+  sandbox: Sandbox,
+  base: Base,
+  table: Table,
+  ids: readonly string[],
+  params: ListParams,
+): PageBytes {
+  if (params.shape.text) return makePage(sandbox, base, table, ids, params);
+  const key = `${base.id}|${table.id}|${params.shapeKey}|${ids[0] ?? ""}|${ids.length}`;
+  const stamp = stampOf(sandbox, base, table, ids);
+  const known = sandbox.pages.find(key, ids, stamp);
+  if (known) return known;
+  const page = makePage(sandbox, base, table, ids, params);
+  sandbox.pages.keep(key, ids, stamp, page);
+  return page;
+}
+
+function stampOf(sandbox: Sandbox, base: Base, table: Table, ids: readonly string[]): PageStamp {
+  let [rowVersion, rows] = [0, 0];
+  for (const id of ids) {
+    const row = table.rows.get(id);
+    if (!row) continue;
+    rows += 1;
+    if (row.version > rowVersion) rowVersion = row.version;
+  }
+  const foreignVersion = sandbox.computed.foreignVersion(base, table);
+  return { schemaVersion: base.schemaVersion, foreignVersion, rowVersion, rows };
+}
+
+function makePage(
+  sandbox: Sandbox,
+  base: Base,
+  table: Table,
+  ids: readonly string[],
+  params: ListParams,
+): PageBytes {
+  const records: string[] = [];
+  for (const id of ids) {
+    const row = table.rows.get(id);
+    if (row) records.push(recordTemplate(sandbox, base, table, row, params.shape));
+  }
+  return new PageBytes(`{"records":[${records.join(",")}]`);
+}

@@ -1,0 +1,73 @@
+/**
+ * Pages that were made, kept while nothing in them has changed.
+ *
+ * A page is the same while its rows are the same ones, none of them, nor the schema, nor a table that its
+ * computed cells look into has moved. Versions only grow and are never given twice, so the number of rows that
+ * still exist and the greatest of their versions tell.
+ */
+import type { PageBytes } from "./page";
+
+/** Bytes of pages kept; the oldest go first. */
+const MAX_BYTES = 512 * 1024 * 1024;
+
+export interface PageStamp {
+  schemaVersion: number;
+  foreignVersion: number;
+  /** Greatest version among the rows, and how many there are. */
+  rowVersion: number;
+  rows: number;
+}
+
+interface Entry extends PageStamp {
+  rowIds: readonly string[];
+  page: PageBytes;
+  bytes: number;
+}
+
+export class PageCache {
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+
+  find(key: string, rowIds: readonly string[], stamp: PageStamp): PageBytes | undefined {
+    const entry = this.#entries.get(key);
+    if (
+      entry?.rowVersion !== stamp.rowVersion ||
+      entry.rows !== stamp.rows ||
+      entry.schemaVersion !== stamp.schemaVersion ||
+      entry.foreignVersion !== stamp.foreignVersion ||
+      !sameIds(entry.rowIds, rowIds)
+    )
+      return undefined;
+    return entry.page;
+  }
+
+  keep(key: string, rowIds: readonly string[], stamp: PageStamp, page: PageBytes): void {
+    this.#drop(key);
+    // About a quarter more for the gzipped twin that is made on demand.
+    const bytes = Math.ceil(page.byteLength * 1.25);
+    this.#entries.set(key, { ...stamp, rowIds, page, bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= MAX_BYTES) return;
+      this.#drop(oldest);
+    }
+  }
+
+  clear(): void {
+    this.#entries.clear();
+    this.#bytes = 0;
+  }
+
+  #drop(key: string): void {
+    const entry = this.#entries.get(key);
+    if (!entry) return;
+    this.#entries.delete(key);
+    this.#bytes -= entry.bytes;
+  }
+}
+
+function sameIds(a: readonly string[], b: readonly string[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
+  return true;
+}

@@ -1,0 +1,60 @@
+/**
+ * Everything that one sandbox is made of; what its handlers are given first.
+ */
+import { AttachmentStore } from "./attachments";
+import { Keys } from "./auth";
+import { Computed } from "./computed";
+import { Faults } from "./faults";
+import { Iterators } from "./iterators";
+import { Latency } from "./latency";
+import { PageCache } from "./page-cache";
+import { RateLimiter } from "./rate-limit";
+import { RequestLog } from "./request-log";
+import { defaultSettings, mergeSettings, type Settings, type SettingsPatch } from "./settings";
+import { Store } from "./store";
+
+export class Sandbox {
+  readonly store = new Store();
+  readonly keys = new Keys();
+  readonly limiter = new RateLimiter();
+  readonly faults = new Faults();
+  readonly log = new RequestLog();
+  readonly latency = new Latency();
+  readonly pages = new PageCache();
+  readonly computed: Computed;
+  readonly attachments: AttachmentStore;
+  readonly iterators: Iterators;
+  #settings: Settings = defaultSettings();
+
+  constructor() {
+    const now = () => this.store.now();
+    this.computed = new Computed(now);
+    this.attachments = new AttachmentStore(now);
+    this.iterators = new Iterators(now, this.store.random);
+  }
+
+  get settings(): Settings {
+    return this.#settings;
+  }
+
+  set(patch: SettingsPatch): Settings {
+    this.#settings = mergeSettings(this.#settings, patch);
+    this.store.clockOffsetMs = this.#settings.clockOffsetMs;
+    this.attachments.urlLifeMs = this.#settings.attachmentUrlLifeMs;
+    this.iterators.lifeMs = this.#settings.iteratorLifeMs;
+    return this.#settings;
+  }
+
+  /** Back to the state of a fresh start: no bases, the default key, default settings. */
+  reset(): void {
+    this.store.clear();
+    this.keys.reset();
+    this.limiter.reset();
+    this.faults.clear();
+    this.log.clear();
+    this.pages.clear();
+    this.attachments.clear();
+    this.iterators.clear();
+    this.set(defaultSettings());
+  }
+}

@@ -1,0 +1,66 @@
+/**
+ * Answers as HTTP: the headers that the service sends, and gzip for clients that take it.
+ */
+import type { Answer } from "./request";
+
+/** Smaller answers go out as they are. */
+const MIN_GZIP_BYTES = 300;
+
+/** On every answer (the reference, section 7). */
+const COMMON_HEADERS = {
+  "access-control-allow-origin": "*",
+  "access-control-allow-methods": "DELETE,GET,OPTIONS,PATCH,POST,PUT",
+  "access-control-allow-headers":
+    "authorization,content-length,content-type,user-agent,x-airtable-application-id,x-airtable-user-agent," +
+    "x-api-version,x-requested-with",
+  "content-type": "application/json; charset=utf-8",
+  server: "Tengine",
+  "set-cookie": "brw=brwSandbox0000001; path=/; domain=.airtable.com; samesite=none; secure",
+  "strict-transport-security": "max-age=31536000; includeSubDomains; preload",
+  vary: "Accept-Encoding",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+};
+
+/** @param urlToken makes a token for attachment URLs, where the answer has some */
+export function send(
+  request: Request,
+  answer: Answer,
+  urlToken: () => string = () => "",
+  mayGzip = true,
+): Response {
+  const takesGzip = mayGzip && (request.headers.get("accept-encoding")?.includes("gzip") ?? false);
+  const { status, page } = answer;
+  if (page) {
+    const token = page.bytes.hasTokens ? urlToken() : "";
+    const length = page.bytes.plainLength(page.tail);
+    const isGzipped = takesGzip && length >= MIN_GZIP_BYTES;
+    const body = isGzipped ? page.bytes.gzip(token, page.tail) : page.bytes.plain(token, page.tail);
+    return response(status, body, length, isGzipped);
+  }
+  const text = answer.text ?? JSON.stringify(answer.json);
+  if (status !== 200) return errorResponse(status, text);
+  const length = Buffer.byteLength(text);
+  const isGzipped = takesGzip && length >= MIN_GZIP_BYTES;
+  return response(status, isGzipped ? Bun.gzipSync(text) : text, length, isGzipped);
+}
+
+function response(
+  status: number,
+  body: Uint8Array<ArrayBuffer> | string,
+  plainLength: number,
+  isGzipped: boolean,
+): Response {
+  const headers: Record<string, string> = {
+    ...COMMON_HEADERS,
+    "airtable-uncompressed-content-length": String(plainLength),
+  };
+  if (isGzipped) headers["content-encoding"] = "gzip";
+  return new Response(body, { status, headers });
+}
+
+/** Errors are small, never compressed, and carry a weak etag. */
+function errorResponse(status: number, text: string): Response {
+  const etag = `W/"${text.length.toString(16)}-${Bun.hash(text).toString(36)}"`;
+  return new Response(text, { status, headers: { ...COMMON_HEADERS, etag } });
+}

@@ -1,0 +1,86 @@
+/**
+ * What can be set while the sandbox runs. Times are ms.
+ */
+import { DEFAULT_URL_LIFE_MS } from "./attachments";
+import { ControlError } from "./errors";
+
+export interface Span {
+  minMs: number;
+  maxMs: number;
+}
+
+export interface Settings {
+  /** Answer to a request over the limit: `plural` is what production is seen to send, `object` the documented one. */
+  rateLimitForm: "plural" | "object";
+  requestsPerSecondPerBase: number;
+  requestsPerSecondPerUser: number;
+  /** After a 429 everything to the base is refused for this long. */
+  penaltyMs: number;
+  /** Do requests during the penalty start it anew? */
+  penaltyExtends: boolean;
+  /** Bases without a limit. */
+  unlimitedBases: string[];
+  /** No limit anywhere, for users either. */
+  rateLimitOff: boolean;
+  /** A list iterator is forgotten after this long without a request. */
+  iteratorLifeMs: number;
+  attachmentUrlLifeMs: number;
+  /** Before the state is read or changed, and after. */
+  latency: { before: Span; after: Span; seed: number };
+  /** `pat`: an unknown table is 403, as for today's tokens; `legacy`: 404 `TABLE_NOT_FOUND`. */
+  notFoundMode: "pat" | "legacy";
+  /** Refuse query parameters that the call does not know. */
+  strictQuery: boolean;
+  /** Added to the machine's clock; iterators, attachment URLs and record times follow it. */
+  clockOffsetMs: number;
+}
+
+export function defaultSettings(): Settings {
+  return {
+    rateLimitForm: "plural",
+    requestsPerSecondPerBase: 5,
+    requestsPerSecondPerUser: 50,
+    penaltyMs: 30_000,
+    penaltyExtends: false,
+    unlimitedBases: [],
+    rateLimitOff: false,
+    iteratorLifeMs: 5 * 60_000,
+    attachmentUrlLifeMs: DEFAULT_URL_LIFE_MS,
+    latency: { before: { minMs: 0, maxMs: 0 }, after: { minMs: 0, maxMs: 0 }, seed: 1 },
+    notFoundMode: "pat",
+    strictQuery: true,
+    clockOffsetMs: 0,
+  };
+}
+
+export type SettingsPatch = Partial<Omit<Settings, "latency">> & {
+  latency?: { before?: Partial<Span>; after?: Partial<Span>; seed?: number };
+};
+
+/** @throws ControlError naming a setting that does not exist or has another type */
+export function mergeSettings(settings: Settings, patch: SettingsPatch): Settings {
+  const known: Record<string, unknown> = { ...settings };
+  for (const [name, value] of Object.entries(patch)) {
+    if (!(name in known))
+      throw new ControlError(`There is no setting "${name}". Use one of: ${Object.keys(known).join(", ")}.`);
+    if (typeof value !== typeof known[name])
+      throw new ControlError(`The setting "${name}" must be a ${typeof known[name]}.`);
+  }
+  const { latency, ...rest } = patch;
+  return {
+    ...settings,
+    ...rest,
+    latency: {
+      before: span(settings.latency.before, latency?.before),
+      after: span(settings.latency.after, latency?.after),
+      seed: latency?.seed ?? settings.latency.seed,
+    },
+  };
+}
+
+function span(now: Span, patch: Partial<Span> = {}): Span {
+  const minMs = patch.minMs ?? now.minMs;
+  const merged = { minMs, maxMs: Math.max(minMs, patch.maxMs ?? now.maxMs) };
+  if (merged.minMs < 0) throw new ControlError("A latency cannot be negative.");
+  return merged;
+}

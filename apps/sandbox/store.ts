@@ -1,0 +1,118 @@
+/**
+ * Every base, and the only way to change one: `Store.change`.
+ *
+ * S1. A change is all or nothing: if `make` throws, everything it did is undone and nobody hears of it.
+ * S2. Every change that stays is told to the listeners once, as a list of events in terms of tables, fields and
+ *     records; a future webhook feed needs nothing else.
+ */
+import type { Base, Cells, Field, User, Version } from "./model";
+import { Random } from "./random";
+import { Transaction } from "./transaction";
+
+/** Who made a change, in the words of the webhook reference. */
+export type ChangeSource = "client" | "publicApi" | "automation" | "formSubmission" | "sync" | "system";
+
+export type ChangeEvent =
+  | { kind: "record_created"; tableId: string; recordId: string; createdTime: string; cells: Cells }
+  /** Cells that changed, by field id; null is an empty cell. */
+  | { kind: "record_updated"; tableId: string; recordId: string; current: Cells; previous: Cells }
+  | { kind: "record_deleted"; tableId: string; recordId: string }
+  | { kind: "field_created"; tableId: string; field: Field }
+  | { kind: "field_updated"; tableId: string; fieldId: string; current: Field; previous: Field }
+  | { kind: "field_deleted"; tableId: string; fieldId: string }
+  | { kind: "table_created"; tableId: string }
+  | { kind: "table_updated"; tableId: string; previous: { name: string; description?: string | undefined } }
+  | { kind: "table_deleted"; tableId: string };
+
+export interface Change {
+  baseId: string;
+  source: ChangeSource;
+  user: User;
+  timestampMs: number;
+  /** Counts the changes of the base, from 1. */
+  transactionNumber: number;
+  events: ChangeEvent[];
+}
+
+export const DEFAULT_USER: User = {
+  id: "usrSandboxDefault",
+  email: "sandbox@example.org",
+  name: "Sandbox User",
+};
+
+/** People that a collaborator cell can name; more by the control API. */
+const OTHER_USERS: User[] = [
+  { id: "usrSandboxAda0001", email: "ada@example.org", name: "Ada Example" },
+  { id: "usrSandboxBen0002", email: "ben@example.org", name: "Ben Example" },
+  { id: "usrSandboxCho0003", email: "cho@example.org", name: "Cho Example" },
+];
+
+export class Store {
+  readonly bases = new Map<string, Base>();
+  readonly users = new Map<string, User>();
+  readonly random: Random;
+  #version: Version = 0;
+  #listeners = new Set<(change: Change) => void>();
+  /** Added to the machine's clock, so that tests can let time pass. */
+  clockOffsetMs = 0;
+
+  constructor(random = new Random()) {
+    this.random = random;
+    this.#addPeople();
+  }
+
+  #addPeople(): void {
+    for (const user of [DEFAULT_USER, ...OTHER_USERS]) this.users.set(user.id, user);
+  }
+
+  now(): number {
+    return Date.now() + this.clockOffsetMs;
+  }
+
+  nextVersion(): Version {
+    return ++this.#version;
+  }
+
+  onChange(listener: (change: Change) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /**
+   * Changes `base` by what `make` does with the transaction, and tells the listeners.
+   *
+   * @throws whatever `make` throws, after undoing all of it
+   */
+  change<T>(base: Base, source: ChangeSource, user: User, make: (transaction: Transaction) => T): T {
+    const transaction = new Transaction(this, base, user);
+    let result: T;
+    try {
+      result = make(transaction);
+    } catch (error) {
+      transaction.undo();
+      throw error;
+    }
+    const events = transaction.events();
+    if (events.length > 0) {
+      base.transactionNumber += 1;
+      const change: Change = {
+        baseId: base.id,
+        source,
+        user,
+        timestampMs: transaction.nowMs,
+        transactionNumber: base.transactionNumber,
+        events,
+      };
+      for (const listener of this.#listeners) listener(change);
+    }
+    return result;
+  }
+
+  /** Forgets all bases and everybody but the people it starts with. */
+  clear(): void {
+    this.bases.clear();
+    this.users.clear();
+    this.clockOffsetMs = 0;
+    this.#addPeople();
+  }
+}
