@@ -1,0 +1,127 @@
+/**
+ * The calls of one connection: which path, which parameters, and what the answer is read as.
+ *
+ * Tables are asked for by id and cells come keyed by field id, so that a rename changes nothing on the way.
+ * Every call is one request of the base's quota; `listBases` is one per 1,000 bases, which belong to no base.
+ */
+import { BasetideError, isBasetideError } from "../../errors";
+import type { RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
+import { parseAnswer } from "./answers";
+import type { Request } from "./client";
+import { asRecord, readPage } from "./page";
+import { readBases, readIdentity, readSchema } from "./schema";
+
+/** Records per page; the most that the list call gives (its reference, "List records"). */
+const PAGE_SIZE = 100;
+/** Longest path and query that is sent as a GET, characters; the source refuses URLs of over 16,000. */
+const MAX_URL_LENGTH = 8_000;
+/** Pages of 1,000 bases after which a list of bases is taken for an endless one. */
+const MAX_BASES_PAGES = 1_000;
+
+interface ListOptions {
+  offset?: string | undefined;
+  filter?: string | undefined;
+  sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
+}
+
+export function createConnection(request: Request): SourceConnection {
+  /** @param post whether the parameters go into a body; decided once for all pages of a list */
+  async function listRecords(
+    baseId: string,
+    table: SourceTable,
+    options: ListOptions,
+    post: boolean,
+    signal: AbortSignal,
+  ): Promise<RecordPage> {
+    const path = recordsPath(baseId, table.id);
+    const bytes = post
+      ? await request(`${path}/listRecords`, { body: listBody(options), signal })
+      : await request(`${path}?${listQuery(options)}`, { signal });
+    const page = readPage(bytes, table);
+    if (page.offset !== undefined && page.offset === options.offset) {
+      throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not move on`);
+    }
+    return page;
+  }
+
+  return {
+    async whoami(signal) {
+      return readIdentity(parseAnswer(await request("/v0/meta/whoami", { signal })));
+    },
+
+    async listBases(signal) {
+      const bases: SourceBase[] = [];
+      let offset: string | undefined;
+      for (let pages = 0; pages < MAX_BASES_PAGES; pages++) {
+        const query = offset === undefined ? "" : `?offset=${encodeURIComponent(offset)}`;
+        const page = readBases(parseAnswer(await request(`/v0/meta/bases${query}`, { signal })));
+        bases.push(...page.bases);
+        if (page.offset === undefined) return bases;
+        if (page.offset === offset) break;
+        offset = page.offset;
+      }
+      throw new BasetideError("source_bad_answer", "Airtable's list of bases does not end");
+    },
+
+    async getSchema(baseId, signal) {
+      const path = `/v0/meta/bases/${encodeURIComponent(baseId)}/tables`;
+      return readSchema(parseAnswer(await request(path, { signal })));
+    },
+
+    async listPage(baseId, table, options, signal) {
+      // Measured without the offset: all pages of a list are to be asked for in the same way.
+      const { offset: _, ...rest } = options;
+      const length = recordsPath(baseId, table.id).length + listQuery(rest).length + 1;
+      return listRecords(baseId, table, options, length > MAX_URL_LENGTH, signal);
+    },
+
+    async listByIds(baseId, table, ids, options, signal) {
+      return listRecords(baseId, table, { ...options, filter: idsFormula(ids) }, true, signal);
+    },
+
+    async getRecord(baseId, tableId, recordId, signal) {
+      const path = `${recordsPath(baseId, tableId)}/${encodeURIComponent(recordId)}`;
+      try {
+        const bytes = await request(`${path}?returnFieldsByFieldId=true`, { signal });
+        const record = asRecord(parseAnswer(bytes));
+        if (record.id === recordId) return record;
+      } catch (error) {
+        if (isBasetideError(error, "source_not_found") && error.details.type !== "TABLE_NOT_FOUND")
+          return null;
+        throw error;
+      }
+      throw new BasetideError("source_bad_answer", `Airtable gave another record than ${recordId}`);
+    },
+  };
+}
+
+function recordsPath(baseId: string, tableId: string): string {
+  return `/v0/${encodeURIComponent(baseId)}/${encodeURIComponent(tableId)}`;
+}
+
+function listQuery({ offset, filter, sort = [] }: ListOptions): string {
+  const query = new URLSearchParams({ pageSize: String(PAGE_SIZE), returnFieldsByFieldId: "true" });
+  if (filter !== undefined) query.set("filterByFormula", filter);
+  for (const [index, { field, direction }] of sort.entries()) {
+    query.set(`sort[${index}][field]`, field);
+    query.set(`sort[${index}][direction]`, direction);
+  }
+  if (offset !== undefined) query.set("offset", offset);
+  return query.toString();
+}
+
+function listBody({ offset, filter, sort }: ListOptions): Record<string, unknown> {
+  return { pageSize: PAGE_SIZE, returnFieldsByFieldId: true, filterByFormula: filter, sort, offset };
+}
+
+/** The formula that matches the records of these ids, and no other text: an id holds no quote. */
+function idsFormula(ids: readonly string[]): string {
+  if (ids.length === 0 || ids.length > PAGE_SIZE) {
+    throw new RangeError(`listByIds takes 1 to ${PAGE_SIZE} ids, not ${ids.length}`);
+  }
+  const stranger = ids.find((id) => !/^rec[0-9A-Za-z]+$/.test(id));
+  if (stranger !== undefined) {
+    throw new BasetideError("invalid_request", `${JSON.stringify(stranger)} is not a record id (rec…)`);
+  }
+  return `OR(${ids.map((id) => `RECORD_ID()='${id}'`).join(",")})`;
+}

@@ -1,0 +1,22 @@
+/** Airtable as a platform: the front door of the adapter. */
+import { BasetideError } from "../../errors";
+import type { Platform } from "../types";
+import { createClient } from "./client";
+import { createConnection } from "./connection";
+
+/** The host that `UPSTREAMS` names the API's address by. */
+const API_HOST = "api.airtable.com";
+
+/** @throws BasetideError `config_invalid` if `upstreams` has no address for `api.airtable.com` */
+export function createAirtable(options: { upstreams: Record<string, string>; timeoutMs: number }): Platform {
+  const address = options.upstreams[API_HOST];
+  if (address === undefined) {
+    throw new BasetideError("config_invalid", `UPSTREAMS: has no entry for ${API_HOST} (host=address)`);
+  }
+  return {
+    id: "airtable",
+    name: "Airtable",
+    keyHelpUrl: "https://airtable.com/create/tokens",
+    connect: (apiKey) => createConnection(createClient({ address, apiKey, timeoutMs: options.timeoutMs })),
+  };
+}

@@ -1,0 +1,116 @@
+/**
+ * One page of a list answer, as records that are parsed only where somebody asks.
+ *
+ * Where the answer has the usual form its bytes are split and hashed as they are (`split.ts`). Any other form
+ * (key order, white space, look-alikes) is parsed as a whole and kept as text again: slower, never wrong.
+ */
+import { BasetideError } from "../../errors";
+import type { RecordPage, SourceRecord, SourceTable } from "../types";
+import { holdsAttachment, mayHoldAttachments, withoutSignedUrls } from "./attachments";
+import { splitPage } from "./split";
+
+/** Every attachment's JSON has it; text that begins so has it too, which costs a parse and nothing else. */
+const ATTACHMENT_ID_OPENS = Buffer.from('"att');
+
+/**
+ * Reads a list answer.
+ *
+ * @throws BasetideError `source_bad_answer` if the answer is no list of records; `record` may still throw it for
+ *   one record
+ */
+export function readPage(bytes: Buffer, table: SourceTable): RecordPage {
+  const mayHold = mayHoldAttachments(table);
+  const split = splitPage(bytes);
+  if (split === null) return parsedPage(bytes, mayHold);
+  const { starts, ends, ids, offset } = split;
+  return new Page(ids, offset, mayHold, (index) => bytes.subarray(starts[index], ends[index]));
+}
+
+/** The page by way of `JSON.parse`. */
+function parsedPage(bytes: Buffer, mayHold: boolean): RecordPage {
+  const answer = parse(new TextDecoder().decode(bytes), "a list of records");
+  if (!isObject(answer) || !Array.isArray(answer.records)) throw bad("a list answer has no records");
+  const { records, offset = null } = answer;
+  if (offset !== null && typeof offset !== "string") throw bad("the offset of a list is no text");
+  const ids = records.map((record) => asRecord(record).id);
+  const slice = (index: number) => Buffer.from(JSON.stringify(records[index]));
+  return new Page(ids, offset || undefined, mayHold, slice);
+}
+
+class Page implements RecordPage {
+  readonly size: number;
+  readonly offset: string | undefined;
+  readonly #ids: string[];
+  readonly #mayHold: boolean;
+  /** JSON of a record, in UTF-8. */
+  readonly #slice: (index: number) => Buffer;
+  readonly #parsed: (SourceRecord | undefined)[] = [];
+
+  constructor(ids: string[], offset: string | undefined, mayHold: boolean, slice: (index: number) => Buffer) {
+    this.size = ids.length;
+    this.offset = offset;
+    this.#ids = ids;
+    this.#mayHold = mayHold;
+    this.#slice = slice;
+  }
+
+  id(index: number): string {
+    const id = this.#ids[index];
+    if (id === undefined) throw new RangeError(`The page has ${this.size} records, none at ${index}`);
+    return id;
+  }
+
+  fingerprint(index: number): bigint {
+    return Bun.hash.wyhash(
+      this.hasAttachments(index) ? JSON.stringify(withoutSignedUrls(this.record(index))) : this.#slice(index),
+    );
+  }
+
+  record(index: number): SourceRecord {
+    const parsed = this.#parsed[index];
+    if (parsed !== undefined) return parsed;
+    const id = this.id(index);
+    const record = asRecord(parse(this.#slice(index).toString("utf8"), `record ${id}`));
+    if (record.id !== id) throw bad(`record ${id} calls itself ${record.id}`);
+    this.#parsed[index] = record;
+    return record;
+  }
+
+  hasAttachments(index: number): boolean {
+    if (!this.#mayHold || !this.#slice(index).includes(ATTACHMENT_ID_OPENS)) return false;
+    return holdsAttachment(this.record(index).fields);
+  }
+}
+
+/**
+ * A record as one answer gave it, checked.
+ *
+ * @throws BasetideError `source_bad_answer` if it lacks an id, a creation time or its fields
+ */
+export function asRecord(value: unknown): SourceRecord {
+  if (!isObject(value) || typeof value.id !== "string" || value.id === "") throw bad("a record has no id");
+  const { id, createdTime, fields } = value;
+  if (typeof createdTime !== "string" || Number.isNaN(Date.parse(createdTime))) {
+    throw bad(`record ${id} has no creation time`);
+  }
+  if (!isObject(fields)) throw bad(`record ${id} has no fields`);
+  return { id, createdTime, fields };
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw new BasetideError("source_bad_answer", `Airtable's answer is broken: ${what} is not JSON`, {
+      cause,
+    });
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function bad(reason: string): BasetideError {
+  return new BasetideError("source_bad_answer", `Airtable's answer is not of its form: ${reason}`);
+}

@@ -1,0 +1,143 @@
+/**
+ * Airtable's schema answers as ours: checked where we read them, let through where we do not.
+ *
+ * Airtable adds types and keys without notice, and leaves `options` out or null at will.
+ */
+import { z } from "zod";
+import { BasetideError } from "../../errors";
+import type { FieldType, SourceBase, SourceField, SourceIdentity, SourceSchema, SourceTable } from "../types";
+
+/** Airtable's word for a type → ours. What is not here is `unknown`, `manualSort` among them. */
+export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
+  ["aiText", "ai_text"],
+  ["autoNumber", "autonumber"],
+  ["barcode", "barcode"],
+  ["button", "button"],
+  ["checkbox", "checkbox"],
+  ["count", "count"],
+  ["createdBy", "created_by"],
+  ["createdTime", "created_time"],
+  ["currency", "currency"],
+  ["date", "date"],
+  ["dateTime", "date_time"],
+  ["duration", "duration"],
+  ["email", "email"],
+  ["externalSyncSource", "external_sync_source"],
+  ["formula", "formula"],
+  ["lastModifiedBy", "last_modified_by"],
+  ["lastModifiedTime", "last_modified_time"],
+  // The word of older material for `multipleLookupValues`.
+  ["lookup", "lookup"],
+  ["multilineText", "long_text"],
+  ["multipleAttachments", "attachment"],
+  ["multipleCollaborators", "collaborators"],
+  ["multipleLookupValues", "lookup"],
+  ["multipleRecordLinks", "links"],
+  ["multipleSelects", "multiple_select"],
+  ["number", "number"],
+  ["percent", "percent"],
+  ["phoneNumber", "phone"],
+  ["rating", "rating"],
+  ["richText", "rich_text"],
+  ["rollup", "rollup"],
+  ["singleCollaborator", "collaborator"],
+  ["singleLineText", "text"],
+  ["singleSelect", "single_select"],
+  ["url", "url"],
+]);
+
+const name = z.string();
+const id = z.string().min(1);
+const description = z.string().nullish();
+
+const wireField = z.object({
+  id,
+  name,
+  type: z.string(),
+  description,
+  options: z.record(z.string(), z.unknown()).nullish(),
+});
+const wireTable = z.object({
+  id,
+  name,
+  description,
+  primaryFieldId: z.string().nullish(),
+  fields: z.array(wireField),
+});
+const wireSchema = z.object({ tables: z.array(wireTable) });
+const wireBases = z.object({
+  bases: z.array(z.object({ id, name, permissionLevel: z.string().nullish() })),
+  offset: z.string().nullish(),
+});
+const wireIdentity = z.object({
+  id,
+  email: z.string().nullish(),
+  scopes: z.array(z.string()).nullish(),
+});
+
+/** @throws BasetideError `source_bad_answer`, naming the first part that is not as it should be */
+export function readSchema(answer: unknown): SourceSchema {
+  return { tables: check(wireSchema, answer, "schema").tables.map(readTable) };
+}
+
+/** One page of the list of bases. @throws BasetideError `source_bad_answer` */
+export function readBases(answer: unknown): { bases: SourceBase[]; offset: string | undefined } {
+  const { bases, offset } = check(wireBases, answer, "list of bases");
+  return {
+    bases: bases.map((base) => ({
+      id: base.id,
+      name: base.name,
+      permission: base.permissionLevel || "none",
+    })),
+    offset: offset || undefined,
+  };
+}
+
+/** Who the key belongs to. @throws BasetideError `source_bad_answer` */
+export function readIdentity(answer: unknown): SourceIdentity {
+  const { id: userId, email, scopes } = check(wireIdentity, answer, "identity");
+  return { id: userId, email: email ?? undefined, scopes: scopes ?? undefined };
+}
+
+function readTable(table: z.infer<typeof wireTable>): SourceTable {
+  return {
+    id: table.id,
+    name: table.name,
+    description: table.description || undefined,
+    primaryFieldId: table.primaryFieldId ?? table.fields[0]?.id ?? "",
+    fields: table.fields.map(readField),
+  };
+}
+
+function readField(field: z.infer<typeof wireField>): SourceField {
+  const options = field.options ?? undefined;
+  return {
+    id: field.id,
+    name: field.name,
+    type: fieldType(field.type),
+    sourceType: field.type,
+    description: field.description || undefined,
+    result: resultType(options?.result),
+    options,
+  };
+}
+
+/** Our type for a declared result (`{type, options?}`); absent or null where a formula is not valid. */
+function resultType(result: unknown): FieldType | undefined {
+  if (typeof result !== "object" || result === null || !("type" in result)) return undefined;
+  return typeof result.type === "string" ? fieldType(result.type) : undefined;
+}
+
+function fieldType(word: string): FieldType {
+  return FIELD_TYPES.get(word) ?? "unknown";
+}
+
+function check<Out>(shape: z.ZodType<Out>, answer: unknown, what: string): Out {
+  const result = shape.safeParse(answer);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new BasetideError(
+    "source_bad_answer",
+    `Airtable's ${what} is not of its form: ${issue?.path.join(".") || "the answer"}: ${issue?.message}`,
+  );
+}

@@ -1,0 +1,36 @@
+/** The platforms that bases can be copied from. */
+import type { Config } from "../config";
+import { BasetideError } from "../errors";
+import { createAirtable } from "./airtable";
+import type { Platform } from "./types";
+
+export type {
+  FieldType,
+  Platform,
+  RecordPage,
+  SourceBase,
+  SourceConnection,
+  SourceField,
+  SourceIdentity,
+  SourceRecord,
+  SourceSchema,
+  SourceTable,
+} from "./types";
+
+type SourceConfig = Pick<Config, "upstreams" | "upstreamTimeoutMs">;
+
+/** Every platform, in the order that people are shown. */
+export function platforms({ upstreams, upstreamTimeoutMs }: SourceConfig): Platform[] {
+  return [createAirtable({ upstreams, timeoutMs: upstreamTimeoutMs })];
+}
+
+/** @throws BasetideError `invalid_request` if there is no such platform, naming those there are */
+export function platformById(all: Platform[], id: string): Platform {
+  const found = all.find((platform) => platform.id === id);
+  if (found) return found;
+  const known = all.map((platform) => platform.id).join(", ");
+  throw new BasetideError(
+    "invalid_request",
+    `There is no platform ${JSON.stringify(id)}; there is: ${known}`,
+  );
+}

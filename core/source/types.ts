@@ -1,0 +1,172 @@
+/**
+ * What every source platform looks like to the rest of Basetide: schema, records, pages.
+ *
+ * `core/source/airtable` is the first platform. Cells keep Airtable's JSON shapes (a later platform's adapter
+ * converts into them): strings, numbers and booleans as they are; attachments `{id, url, …}`; people
+ * `{id, email?, name?}`; links and selects arrays of strings; failed computations `{error}` or `{specialValue}`;
+ * empty cells are absent.
+ */
+
+/** Our names for field types; the README's type table has one row for each. */
+export type FieldType =
+  | "ai_text"
+  | "attachment"
+  | "autonumber"
+  | "barcode"
+  | "button"
+  | "checkbox"
+  | "collaborator"
+  | "collaborators"
+  | "count"
+  | "created_by"
+  | "created_time"
+  | "currency"
+  | "date"
+  | "date_time"
+  | "duration"
+  | "email"
+  | "external_sync_source"
+  | "formula"
+  | "last_modified_by"
+  | "last_modified_time"
+  | "links"
+  | "long_text"
+  | "lookup"
+  | "multiple_select"
+  | "number"
+  | "percent"
+  | "phone"
+  | "rating"
+  | "rich_text"
+  | "rollup"
+  | "single_select"
+  | "text"
+  | "url"
+  | "unknown";
+
+export interface SourceField {
+  id: string;
+  name: string;
+  type: FieldType;
+  /** The platform's own word for the type, for comments and for people (`multipleRecordLinks`). */
+  sourceType: string;
+  description?: string | undefined;
+  /** Declared type of what a computed field yields (formula, rollup, lookup, created and modified time). */
+  result?: FieldType | undefined;
+  /** The platform's options as they came; what is read from them is for the adapter to say. */
+  options?: Record<string, unknown> | undefined;
+}
+
+export interface SourceTable {
+  id: string;
+  name: string;
+  description?: string | undefined;
+  primaryFieldId: string;
+  fields: SourceField[];
+}
+
+export interface SourceSchema {
+  tables: SourceTable[];
+}
+
+/** One record as the source gives it; `fields` is keyed by field id, empty cells are absent. */
+export interface SourceRecord {
+  id: string;
+  /** ISO 8601, UTC. */
+  createdTime: string;
+  fields: Record<string, unknown>;
+}
+
+/**
+ * One page of a table's records. Records are parsed only where somebody asks: in a quiet sweep nobody does.
+ */
+export interface RecordPage {
+  /** Records in the page. */
+  readonly size: number;
+  /** Where the next page starts; absent on the last. */
+  readonly offset: string | undefined;
+  /** Id of record `index`. */
+  id(index: number): string;
+  /**
+   * 64-bit hash of record `index`, as a bigint. Equal hashes mean an equal record; a record may hash differently though nothing
+   * changed (key order), never the same though something did. Signed attachment URLs do not enter it.
+   */
+  fingerprint(index: number): bigint;
+  record(index: number): SourceRecord;
+  /** Does record `index` hold attachments, whose URLs expire? */
+  hasAttachments(index: number): boolean;
+}
+
+export interface SourceBase {
+  id: string;
+  name: string;
+  /** What the key may do there (`read`, `comment`, `edit`, `create`). */
+  permission: string;
+}
+
+/** Who a key belongs to. */
+export interface SourceIdentity {
+  id: string;
+  /** Only where the key may read it. */
+  email?: string | undefined;
+  /** What the key may do, where the platform says so. */
+  scopes?: string[] | undefined;
+}
+
+/** How a connection reaches one platform with one key. Every call may throw a BasetideError `source_…`. */
+export interface SourceConnection {
+  /** Who the key belongs to: the cheapest check that it is one. Costs no base any of its quota. */
+  whoami(signal: AbortSignal): Promise<SourceIdentity>;
+  /** Bases the key can see. */
+  listBases(signal: AbortSignal): Promise<SourceBase[]>;
+  getSchema(baseId: string, signal: AbortSignal): Promise<SourceSchema>;
+  /**
+   * One page of up to 100 records, keyed by field id.
+   *
+   * @param options.offset from the page before; absent starts at the front
+   * @param options.filter a formula of the platform; only records that match
+   */
+  listPage(
+    baseId: string,
+    table: SourceTable,
+    options: {
+      offset?: string | undefined;
+      filter?: string | undefined;
+      sort?: { field: string; direction: "asc" | "desc" }[];
+    },
+    signal: AbortSignal,
+  ): Promise<RecordPage>;
+  /**
+   * The records of `table` that have these ids (1 to 100 of them), as a page. Ids that are on no page are not in
+   * the table; that is certain only once a page without an offset was read.
+   *
+   * @param options.offset from the page before, asked for with the same ids
+   */
+  listByIds(
+    baseId: string,
+    table: SourceTable,
+    ids: readonly string[],
+    options: { offset?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<RecordPage>;
+  /**
+   * One record, or null when the source says that it does not exist.
+   *
+   * The platform may find the record in another table of the base than it was asked for in. `source_forbidden` may
+   * stand for a record that is gone: only `listByIds` tells that from a missing permission.
+   */
+  getRecord(
+    baseId: string,
+    tableId: string,
+    recordId: string,
+    signal: AbortSignal,
+  ): Promise<SourceRecord | null>;
+}
+
+export interface Platform {
+  id: string;
+  name: string;
+  /** Where people find their API key. */
+  keyHelpUrl: string;
+  connect(apiKey: string): SourceConnection;
+}

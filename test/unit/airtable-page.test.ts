@@ -1,0 +1,190 @@
+/** Pages of records: parsed on demand, and fingerprints that change with the record but not with signed URLs. */
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { readPage } from "../../core/source/airtable/page";
+import type { FieldType, SourceTable } from "../../core/source/types";
+
+const CREATED = "2024-01-02T03:04:05.000Z";
+
+describe("a page", () => {
+  test("gives ids, size, offset and records as the source sent them, in whatever form it sent them", () => {
+    const records = [record("recA", { fldA: "ü}},{" }), record("recB", {})];
+    const answer = { records, offset: "itrA/recB" };
+    const forms = [
+      JSON.stringify(answer),
+      JSON.stringify(answer, null, 2),
+      JSON.stringify({ offset: answer.offset, records }),
+      JSON.stringify({
+        records: records.map(({ fields, ...rest }) => ({ fields, ...rest })),
+        offset: answer.offset,
+      }),
+      `\ufeff${JSON.stringify(answer)}\n`,
+    ];
+    for (const form of forms) {
+      const page = readPage(Buffer.from(form), table("text"));
+      expect([page.size, page.offset]).toEqual([2, "itrA/recB"]);
+      expect([page.id(0), page.id(1)]).toEqual(["recA", "recB"]);
+      expect([page.record(0), page.record(1)]).toEqual(records);
+      expect(page.record(0)).toBe(page.record(0));
+    }
+  });
+
+  test("without an offset, or with an empty one, is the last", () => {
+    for (const offset of [undefined, null, ""]) {
+      expect(readPage(bytesOf({ records: [], offset }), table("text"))).toMatchObject({
+        size: 0,
+        offset: undefined,
+      });
+    }
+  });
+
+  test.each([
+    ["no JSON", '{"records":['],
+    ["HTML", "<html></html>"],
+    ["nothing", ""],
+    ["no list", '{"error":"NOT_FOUND"}'],
+    ["an array", "[]"],
+    ["an offset that is a number", '{"records":[],"offset":7}'],
+    ["a record that is a number", '{"records":[7]}'],
+    ["a record without an id", `{"records":[{"createdTime":"${CREATED}","fields":{}}]}`],
+    ["a record without a creation time", '{"records":[{"id":"recA","fields":{}}]}'],
+    ["fields that are a list", `{"records":[{"id":"recA","createdTime":"${CREATED}","fields":[]}]}`],
+  ])("that is %s is a bad answer", (_, text) => {
+    expect(() => readPage(Buffer.from(text), table("text"))).toThrowError(
+      expect.objectContaining({ code: "source_bad_answer" }),
+    );
+  });
+
+  test.each([
+    ["is not JSON inside", `{"id":"recA","createdTime":"${CREATED}","fields":{"fldA":nul}}`],
+    ["has no sensible creation time", '{"id":"recA","createdTime":"soon","fields":{}}'],
+  ])("whose record %s throws when that record is read", (_, text) => {
+    const page = readPage(Buffer.from(`{"records":[${text}]}`), table("text"));
+    expect(() => page.record(0)).toThrowError(expect.objectContaining({ code: "source_bad_answer" }));
+  });
+
+  test("has no record beyond its size", () => {
+    const page = readPage(bytesOf({ records: [record("recA", {})] }), table("text"));
+    expect(() => page.record(1)).toThrow(RangeError);
+  });
+});
+
+describe("a fingerprint", () => {
+  test("is the same for the same bytes, and another for any other record", () => {
+    const fields = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 });
+    fc.assert(
+      fc.property(fields, fields, (one, other) => {
+        const isSame = JSON.stringify(one) === JSON.stringify(other);
+        expect(fingerprint(one, "attachment") === fingerprint(other, "attachment")).toBe(isSame);
+        expect(fingerprint(one, "attachment")).toBe(fingerprint(structuredClone(one), "attachment"));
+      }),
+    );
+  });
+
+  test("differs with the id and the creation time", () => {
+    const page = readPage(
+      bytesOf({
+        records: [
+          record("recA", {}),
+          record("recB", {}),
+          { ...record("recA", {}), createdTime: "2024-01-02" },
+        ],
+      }),
+      table("text"),
+    );
+    expect(new Set([0, 1, 2].map((index) => page.fingerprint(index))).size).toBe(3);
+  });
+
+  test.each<[string, (url: string) => unknown]>([
+    ["an attachment cell", (url) => [attachment(url)]],
+    ["a nested lookup of attachments", (url) => [[attachment(url)], null]],
+    ["an attachment whose id comes last", (url) => [{ url, filename: "a.png", id: "attA" }]],
+    ["an attachment beside errors", (url) => [{ error: "#ERROR!" }, attachment(url)]],
+  ])("does not see a new signed URL in %s", (_, cell) => {
+    const before = cell("https://v5.example/1");
+    const after = cell("https://v5.example/2");
+    expect(fingerprint({ fldA: after }, "attachment")).toBe(fingerprint({ fldA: before }, "attachment"));
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ["id", { id: "attB" }],
+    ["size", { size: 8 }],
+    ["file name", { filename: "b.png" }],
+    ["type", { type: "image/gif" }],
+    ["thumbnail's size", { thumbnails: { small: { url: "https://v5.example/s", width: 2, height: 36 } } }],
+    ["missing thumbnails", { thumbnails: undefined }],
+  ])("sees a changed %s of an attachment", (_, change) => {
+    const before = attachment("https://v5.example/1");
+    expect(fingerprint({ fldA: [{ ...before, ...change }] }, "attachment")).not.toBe(
+      fingerprint({ fldA: [before] }, "attachment"),
+    );
+  });
+
+  test("sees a changed URL of whatever is no attachment", () => {
+    const button = (url: string) => ({
+      fldA: { label: "Open", url },
+      fldB: [attachment("https://v5.example/1")],
+    });
+    expect(fingerprint(button("https://a.example"), "attachment")).not.toBe(
+      fingerprint(button("https://b.example"), "attachment"),
+    );
+  });
+
+  test("sees another cell that changed beside an attachment", () => {
+    const fields = (text: string) => ({ fldA: [attachment("https://v5.example/1")], fldB: text });
+    expect(fingerprint(fields("x"), "attachment")).not.toBe(fingerprint(fields("y"), "attachment"));
+  });
+});
+
+describe("attachments", () => {
+  test.each<[FieldType, FieldType | undefined, boolean]>([
+    ["attachment", undefined, true],
+    ["unknown", undefined, true],
+    ["lookup", "attachment", true],
+    ["lookup", "unknown", true],
+    ["lookup", undefined, true],
+    ["lookup", "lookup", true],
+    ["rollup", "attachment", true],
+    ["formula", undefined, true],
+    ["lookup", "text", false],
+    ["formula", "number", false],
+    ["text", undefined, false],
+    ["ai_text", undefined, false],
+  ])("are looked for in a %s field with result %s: %s", (type, result, isLookedFor) => {
+    const page = pageOf({ fldA: [attachment("https://v5.example/1")] }, table(type, result));
+    expect(page.hasAttachments(0)).toBe(isLookedFor);
+  });
+
+  test("are not seen in text that looks like one", () => {
+    expect(pageOf({ fldA: "att", fldB: '"id":"attA"' }, table("attachment")).hasAttachments(0)).toBe(false);
+  });
+});
+
+function attachment(url: string) {
+  const thumbnails = {
+    small: { url: `${url}/small`, width: 36, height: 36 },
+    large: { url: `${url}/large` },
+  };
+  return { id: "attA", width: 1, url, filename: "a.png", size: 7, type: "image/png", thumbnails };
+}
+
+function fingerprint(fields: Record<string, unknown>, type: FieldType): bigint {
+  return pageOf(fields, table(type)).fingerprint(0);
+}
+
+function pageOf(fields: Record<string, unknown>, of: SourceTable) {
+  return readPage(bytesOf({ records: [record("recA", fields)] }), of);
+}
+
+function record(id: string, fields: Record<string, unknown>) {
+  return { id, createdTime: CREATED, fields };
+}
+
+function bytesOf(answer: unknown): Buffer {
+  return Buffer.from(JSON.stringify(answer));
+}
+
+function table(type: FieldType, result?: FieldType): SourceTable {
+  const fields = [{ id: "fldA", name: "A", type, sourceType: type, result }];
+  return { id: "tblA", name: "Table", primaryFieldId: "fldA", fields };
+}
