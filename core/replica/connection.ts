@@ -1,0 +1,70 @@
+/**
+ * Connections to a replica's database, and its errors in our codes.
+ *
+ * int8 (tickets, epochs) arrives as a number: both are counters that stay far below 2^53.
+ */
+import postgres, { type Sql } from "postgres";
+import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
+import { quoteIdent } from "./naming";
+
+export type ReplicaSql = Sql<{ bigint: number }>;
+
+/** Connections per base: the sync's one writer, a second for what runs beside it. */
+const MAX_CONNECTIONS = 3;
+/** Seconds: a base that sweeps keeps its connection, one that is paused lets go of it. */
+const IDLE_TIMEOUT = 90;
+const CONNECT_TIMEOUT = 10;
+
+/** A small pool on one replica database, as its owner. */
+export function connectReplica(url: string): ReplicaSql {
+  return postgres(url, {
+    max: MAX_CONNECTIONS,
+    idle_timeout: IDLE_TIMEOUT,
+    connect_timeout: CONNECT_TIMEOUT,
+    onnotice: () => {},
+    connection: { application_name: "basetide" },
+    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+  });
+}
+
+/** The two schemas of a replica, quoted for use in SQL text. */
+export interface Schemas {
+  schema: string;
+  swap: string;
+}
+
+/** `public` → `"public"` and `"public_swap"`. */
+export function schemasOf(schema: string): Schemas {
+  return { schema: quoteIdent(schema), swap: quoteIdent(`${schema}_swap`) };
+}
+
+/** SQLSTATE → our code. The BT classes are raised by the functions of `sql/replica`. */
+const codeBySqlState: Record<string, ErrorCode> = {
+  BT001: "lease_lost",
+  BT002: "shape_changed",
+  "55P03": "replica_busy",
+  "40P01": "replica_busy",
+};
+/** SQLSTATE classes of a server that cannot serve just now: connection, resources, operator intervention. */
+const UNAVAILABLE_CLASSES = ["08", "53", "57", "58"];
+
+/** An error from a replica's connection as one of ours; a fault in our own SQL stays `internal`. */
+export function replicaError(error: unknown): BasetideError {
+  if (isBasetideError(error)) return error;
+  const state = String((error as { code?: unknown } | null)?.code ?? "");
+  const message = error instanceof Error ? error.message : String(error);
+  const isServerError = error instanceof postgres.PostgresError;
+  const code =
+    codeBySqlState[state] ??
+    (!isServerError || UNAVAILABLE_CLASSES.includes(state.slice(0, 2)) ? "replica_unavailable" : "internal");
+  return new BasetideError(code, `Replica: ${message}`, { cause: error, details: { sqlState: state } });
+}
+
+/** Runs `work`, with its errors as ours. */
+export async function onReplica<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw replicaError(error);
+  }
+}

@@ -1,0 +1,126 @@
+/**
+ * Applies images of records to a live table, and reads the journal of those that were.
+ *
+ * I1, I2. An image is what the source said of a record to somebody who held a ticket. It is applied only if no
+ * image of that record was applied after the ticket was taken; see `apply_images` in `sql/replica`.
+ */
+import type { SourceRecord } from "../source/types";
+import { onReplica } from "./connection";
+import { storable } from "./map-record-text";
+import type { CatalogTable } from "./plan";
+import type { Replica } from "./replica";
+import type { CellIssue, Row } from "./spec";
+
+export interface Images {
+  /** The lease's epoch; null for what belongs to no lease (a proxied write). */
+  epoch: number | null;
+  /** Taken before the source was asked. */
+  ticket: number;
+  /** Mapped rows, each id once. */
+  rows: Row[];
+  /** Ids that the source no longer has. */
+  gone: string[];
+  issues: CellIssue[];
+  /** The records as the source gave them, for the journal; absent from a sweep. */
+  records?: SourceRecord[];
+}
+
+export interface Applied {
+  inserted: number;
+  updated: number;
+  deleted: number;
+  /** Ids whose image lost, and was not applied. */
+  lost: string[];
+}
+
+/**
+ * Applies images to the table, as one transaction.
+ *
+ * @throws BasetideError `shape_changed` when the rows were mapped for another shape, `lease_lost`,
+ *   `replica_unavailable`; nothing is written after any
+ */
+export function applyImages(replica: Replica, table: CatalogTable, images: Images): Promise<Applied> {
+  const { sql, swap } = replica;
+  const byId = images.records && Object.fromEntries(images.records.map((record) => [record.id, record]));
+  return onReplica(async () => {
+    const [applied] = await sql<Applied[]>`
+      select * from ${sql.unsafe(swap)}.apply_images(
+        ${images.epoch}, ${table.spec.tableId}, ${table.shape}, ${images.ticket},
+        ${JSON.stringify(images.rows)}::text::json, ${images.rows.map((row) => row.id as string)}::text[],
+        ${images.gone}::text[], ${JSON.stringify(issueRows(images.issues))}::text::json, ${byId ? journalText(byId) : null}::text::jsonb)`;
+    return applied!;
+  });
+}
+
+/**
+ * Keeps an image of a record whose table is not built yet, for the rebuild that is reading it.
+ *
+ * @param record null: the record was deleted
+ * @throws BasetideError `shape_changed` when the table is there by now: apply it instead
+ */
+export async function noteImage(
+  { sql, swap }: Replica,
+  tableId: string,
+  recordId: string,
+  record: SourceRecord | null,
+): Promise<void> {
+  const image = record && journalText(record);
+  await onReplica(
+    () => sql`
+      select ${sql.unsafe(swap)}.note_image(${tableId}, ${recordId}, ${record === null}, ${image}::text::jsonb)`,
+  );
+}
+
+/** An entry of the journal: the last image that was applied to a record. */
+export interface JournalEntry {
+  recordId: string;
+  stamp: number;
+  /** The record was deleted. */
+  isGone: boolean;
+  /** Absent where a sweep applied it. */
+  record: SourceRecord | null;
+}
+
+/** Entries of one table after `stamp`: all of them up to the greatest stamp among them. */
+export function journalSince(
+  { sql, swap }: Replica,
+  tableId: string,
+  stamp: number,
+): Promise<JournalEntry[]> {
+  return onReplica(
+    () => sql<JournalEntry[]>`
+      select record_id as "recordId", stamp, gone as "isGone", image as record
+      from ${sql.unsafe(swap)}.journal_since(${tableId}, ${stamp})`,
+  );
+}
+
+/** Forgets entries up to `stamp`; images with an older ticket are refused from then on. */
+export async function trimJournal({ sql, swap }: Replica, stamp: number): Promise<void> {
+  await onReplica(() => sql`select ${sql.unsafe(swap)}.trim_journal(${stamp})`);
+}
+
+/** Ids of all rows of the live table, in batches. */
+export async function* rowIds(
+  { sql, schema }: Replica,
+  table: CatalogTable,
+): AsyncGenerator<string[], void, void> {
+  const batches = sql<{ id: string }[]>`select id from ${sql.unsafe(schema)}.${sql(table.spec.name)}`.cursor(
+    10_000,
+  );
+  for await (const batch of batches) yield batch.map((row) => row.id);
+}
+
+/** Issues under the names of `_sync_issues`' columns. */
+export function issueRows(issues: CellIssue[]) {
+  return issues.map((issue) => ({
+    record_id: issue.recordId,
+    field: issue.column,
+    value: issue.value,
+    reason: issue.reason,
+  }));
+}
+
+/** JSON that jsonb takes: it knows neither NUL nor half a surrogate pair, and cells may hold both. */
+function journalText(value: unknown): string {
+  return JSON.stringify(value, (_key, part) => (typeof part === "string" ? storable(part) : part));
+}

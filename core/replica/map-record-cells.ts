@@ -1,0 +1,166 @@
+/**
+ * Cell readers: a source's cell in, a value that its column takes out.
+ *
+ * I1. A reader takes any JSON value and never throws.
+ * I2. Nothing is lost without a word: what does not fit is null and reported, what is odd but fits a text column is
+ *     stored as its JSON text.
+ */
+import { type CellReporter, jsonText, storable } from "./map-record-text";
+import { dateText, durationText, timestampText } from "./map-record-time";
+import type { Row } from "./spec";
+
+/** Reads a cell that is there (neither absent nor null). */
+export type CellReader = (cell: unknown, reporter: CellReporter) => Row[string];
+
+type TextReader = (cell: unknown, reporter: CellReporter) => string | null;
+
+/** A plain decimal number, short enough for numeric's 131,072 digits before and 16,383 after the point. */
+const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)$/;
+const MAX_DECIMAL_LENGTH = 1000;
+
+/** The string as it is, anything else as JSON text. */
+export const readText: TextReader = (cell, reporter) =>
+  typeof cell === "string" ? storable(cell, reporter) : asJson(cell, reporter);
+
+/** What a formula yields, as text; a failed computation is null. */
+export const readComputed: TextReader = (cell, reporter) => {
+  const failure = failureOf(cell);
+  return failure === undefined ? readText(cell, reporter) : unfit(failure, reporter);
+};
+
+export const readNumber: CellReader = (cell, reporter) => {
+  if (typeof cell === "number" && Number.isFinite(cell)) return cell;
+  // JSON's 1e999 is read as Infinity
+  return unfit(failureOf(cell) ?? (typeof cell === "number" ? String(cell) : "not a number"), reporter);
+};
+
+/** The digits go on as text, so that a code longer than a double's 15 digits stays exact. */
+export const readBarcode: CellReader = (cell, reporter) => {
+  if (typeof cell === "number") return readNumber(cell, reporter);
+  const text = isObject(cell) ? cell.text : cell;
+  if (typeof text === "string" && text.length <= MAX_DECIMAL_LENGTH && DECIMAL.test(text)) return text;
+  return unfit(failureOf(cell) ?? "not a number", reporter);
+};
+
+export const readCheckbox: CellReader = (cell, reporter) =>
+  typeof cell === "boolean" ? cell : unfit(failureOf(cell) ?? "not true or false", reporter);
+
+export const readDate: CellReader = (cell, reporter) => readTime(cell, dateText, reporter);
+
+export const readTimestamp: CellReader = (cell, reporter) => readTime(cell, timestampText, reporter);
+
+export const readDuration: CellReader = (cell, reporter) => {
+  if (typeof cell !== "number") return unfit(failureOf(cell) ?? "not a number of seconds", reporter);
+  return durationText(cell) ?? unfit("longer than an interval can be", reporter);
+};
+
+export const readButton: TextReader = (cell, reporter) => {
+  if (!isObject(cell)) return readText(cell, reporter);
+  const shown = textIn(cell.url) ?? textIn(cell.label);
+  if (shown !== undefined) return storable(shown, reporter);
+  const isBlank = Object.values(cell).every((value) => value === null || value === "");
+  return isBlank ? null : readComputed(cell, reporter);
+};
+
+export const readPerson: TextReader = (cell, reporter) => {
+  const known = isObject(cell) ? personText(cell) : undefined;
+  return known === undefined ? readComputed(cell, reporter) : storable(known, reporter);
+};
+
+/** The generated text. The source's cell also says how generating goes on: nothing yet is null, not "". */
+export const readAiText: TextReader = (cell, reporter) => {
+  if (!isObject(cell) || !("value" in cell)) return readComputed(cell, reporter);
+  if (typeof cell.value === "string" && cell.value !== "") return storable(cell.value, reporter);
+  if (cell.state === "error") return unfit(textIn(cell.errorType) ?? "error", reporter);
+  if (cell.value === null || cell.value === "") return null;
+  return asJson(cell, reporter);
+};
+
+export const readAttachments: CellReader = (cell, reporter) => readList(cell, attachmentText, reporter);
+
+export const readLinks: CellReader = (cell, reporter) => readList(cell, linkText, reporter);
+
+export const readFirstLink: CellReader = (cell, reporter) => firstOf(readList(cell, linkText, reporter));
+
+/** Whatever comes in several: selects, people, looked-up values of any kind. */
+export const readItems: CellReader = (cell, reporter) => readList(cell, itemText, reporter);
+
+export const readFirstItem: CellReader = (cell, reporter) => firstOf(readList(cell, itemText, reporter));
+
+/**
+ * Every element by `read`, lists within the list flattened one level; null elements stay. A cell that is no list is
+ * a list of one, but a cell that failed as a whole is null.
+ */
+function readList(cell: unknown, read: TextReader, reporter: CellReporter): (string | null)[] | null {
+  if (!Array.isArray(cell)) {
+    const failure = failureOf(cell);
+    return failure === undefined ? [read(cell, reporter)] : unfit(failure, reporter);
+  }
+  const texts: (string | null)[] = [];
+  for (const item of cell) {
+    if (!Array.isArray(item)) texts.push(item === null ? null : read(item, reporter));
+    else for (const inner of item) texts.push(inner === null ? null : read(inner, reporter));
+  }
+  return texts;
+}
+
+function firstOf(texts: (string | null)[] | null): string | null {
+  return texts?.find((text) => text !== null) ?? null;
+}
+
+function itemText(item: unknown, reporter: CellReporter): string | null {
+  if (typeof item === "string") return storable(item, reporter);
+  if (!isObject(item)) return readText(item, reporter);
+  if ("url" in item) return readButton(item, reporter);
+  if (typeof item.text === "string") return storable(item.text, reporter);
+  if ("state" in item && "value" in item) return readAiText(item, reporter);
+  return readPerson(item, reporter);
+}
+
+function attachmentText(item: unknown, reporter: CellReporter): string | null {
+  if (isObject(item) && typeof item.url === "string") return storable(item.url, reporter);
+  if (isObject(item)) return unfit(failureOf(item) ?? "an attachment without a URL", reporter);
+  return readText(item, reporter);
+}
+
+function linkText(item: unknown, reporter: CellReporter): string | null {
+  return readComputed(isObject(item) && typeof item.id === "string" ? item.id : item, reporter);
+}
+
+function readTime(
+  cell: unknown,
+  read: (text: string) => string | null,
+  reporter: CellReporter,
+): string | null {
+  if (typeof cell !== "string") return unfit(failureOf(cell) ?? "not a date", reporter);
+  return read(cell) ?? unfit("not a date", reporter);
+}
+
+function personText(person: Record<string, unknown>): string | undefined {
+  return textIn(person.email) ?? textIn(person.name) ?? textIn(person.id);
+}
+
+/** The source's word for a computation that failed: `{error: "#ERROR!"}`, `{specialValue: "NaN"}`. */
+function failureOf(cell: unknown): string | undefined {
+  if (!isObject(cell)) return undefined;
+  if (typeof cell.error === "string") return cell.error || "error";
+  return typeof cell.specialValue === "string" ? cell.specialValue || "error" : undefined;
+}
+
+function asJson(cell: unknown, reporter: CellReporter): string | null {
+  return jsonText(cell) ?? unfit("nested too deeply", reporter);
+}
+
+function unfit(reason: string, reporter: CellReporter): null {
+  reporter.report(reason);
+  return null;
+}
+
+function isObject(cell: unknown): cell is Record<string, unknown> {
+  return typeof cell === "object" && cell !== null && !Array.isArray(cell);
+}
+
+/** A string that says something. */
+function textIn(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}

@@ -1,0 +1,109 @@
+/**
+ * Maps records of the source to rows of the replica, as the writer sends them: JSON for
+ * `json_to_recordset($1::json) as r(id text, created_time timestamp, …)`.
+ *
+ * I1. Postgres takes every row that comes out of here, whatever the record held: a cell that does not fit becomes
+ *     null and an issue, and never stops a sync.
+ * I2. Every row has every column. (Not in an order to rely on: JavaScript puts a column called `2024` first.)
+ */
+import type { SourceRecord } from "../source/types";
+import { type CellReporter, cutText, jsonText, storable } from "./map-record-text";
+import { timestampText } from "./map-record-time";
+import { ROW_TOO_WIDE, widthLimit } from "./row-width";
+import type { CellIssue, ColumnSpec, Row, TableSpec } from "./spec";
+import { readerOf, typeMap } from "./type-map";
+
+/** UTF-16 units of a cell's JSON text that an issue shows, and of the reason, which can be the source's word. */
+const ISSUE_VALUE_LENGTH = 1000;
+const ISSUE_REASON_LENGTH = 100;
+
+/** `created_time` cannot be null; a record whose time cannot be read gets this one, and an issue. */
+const UNKNOWN_TIME = "1970-01-01T00:00:00";
+
+export type RecordMapper = (record: SourceRecord, issues: CellIssue[]) => Row;
+
+/** The mapper of one table's records: compiled once per shape, called per record. Appends to `issues`. */
+export function compileMapper(spec: TableSpec): RecordMapper {
+  const columns = spec.columns.map(compileColumn);
+  const limitWidth = widthLimit(spec.columns);
+  return (record, issues) => {
+    const reporter = new CellIssues(storable(record.id), issues);
+    const row: Row = {
+      id: reporter.recordId,
+      created_time: createdTime(record.createdTime, reporter),
+    };
+    const { fields } = record;
+    for (const { fieldId, name, read, absent } of columns) {
+      const cell = fields[fieldId];
+      if (cell === undefined || cell === null) row[name] = absent;
+      else row[name] = read(cell, reporter.at(name, cell));
+    }
+    limitWidth?.(row, (index) => {
+      const { fieldId, name } = columns[index]!;
+      reporter.reportAfterwards(name, fields[fieldId], ROW_TOO_WIDE);
+    });
+    return row;
+  };
+}
+
+/** The rows of `records`, one per id: the source can give one twice while it changes, and the last is the newest. */
+export function mapRecords(
+  mapper: RecordMapper,
+  records: Iterable<SourceRecord>,
+  issues: CellIssue[],
+): Row[] {
+  const latest = new Map<string, SourceRecord>();
+  for (const record of records) latest.set(storable(record.id), record);
+  return Array.from(latest.values(), (record) => mapper(record, issues));
+}
+
+function compileColumn({ fieldId, name, type, columnType }: ColumnSpec) {
+  return { fieldId, name, read: readerOf(type, columnType), absent: typeMap[type].absent ?? null };
+}
+
+function createdTime(value: string, issues: CellIssues): string {
+  const time = timestampText(value);
+  if (time !== null) return time;
+  issues.at("created_time", value).report("not a date");
+  return UNKNOWN_TIME;
+}
+
+/** Collects a record's issues, at most one per cell: the first thing that was wrong with it. */
+class CellIssues implements CellReporter {
+  private column = "";
+  private cell: unknown;
+  private isReported = false;
+
+  constructor(
+    readonly recordId: string,
+    private readonly issues: CellIssue[],
+    private readonly firstOwn = issues.length,
+  ) {}
+
+  /** Turns to the next cell. */
+  at(column: string, cell: unknown): this {
+    this.column = column;
+    this.cell = cell;
+    this.isReported = false;
+    return this;
+  }
+
+  /** Reports a cell that others have been turned to since. */
+  reportAfterwards(column: string, cell: unknown, reason: string): void {
+    for (let index = this.firstOwn; index < this.issues.length; index++) {
+      if (this.issues[index]!.column === column) return;
+    }
+    this.at(column, cell).report(reason);
+  }
+
+  report(reason: string): void {
+    if (this.isReported) return;
+    this.isReported = true;
+    this.issues.push({
+      recordId: this.recordId,
+      column: this.column,
+      value: cutText(jsonText(this.cell) ?? "(nested too deeply)", ISSUE_VALUE_LENGTH),
+      reason: cutText(storable(reason), ISSUE_REASON_LENGTH),
+    });
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * SQL names for tables and columns, made from what people call them in the source.
+ *
+ * I1. Within one table (or one schema) names are unique, 1 to 63 bytes long, and Postgres takes them in quotes.
+ * I2. A name, once given, changes only when its own source name does: what others are called, how many there are
+ *     and in which order they come makes no difference to it.
+ */
+import { BasetideError } from "../errors";
+
+/** Longest identifier in bytes that Postgres keeps (NAMEDATALEN - 1); it cuts longer ones without asking. */
+const MAX_NAME_BYTES = 63;
+
+/** Names that are Basetide's own in the schema. */
+const RESERVED_TABLES = ["_sync_meta", "__sync_meta__", "_sync_issues", "_sync_history"];
+
+/** Tables of Postgres's own come first on every search path: another one of such a name is never found. */
+const CATALOG_NAME = /^pg_/;
+
+/** Columns that every table has, and Postgres's system columns (`oid` is none since version 12). */
+const RESERVED_COLUMNS = ["id", "created_time", "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
+
+/** What leaves no gap behind: variation selectors, joiners and other format characters, enclosing symbol marks. */
+const VANISHING = /\p{Cf}|\p{Variation_Selector}|[\u20dd-\u20e0]|[\u20e2-\u20e4]/gu;
+
+/** Emoji that count as letters (`ℹ`); all others are symbols and so between words anyway. */
+const LETTER_EMOJI = /(?![#*0-9])\p{Extended_Pictographic}/gu;
+
+/** A letter or digit with whatever letters, digits and combining marks follow it. */
+const WORDS = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
+
+/** The place in a word where `inventoryCount` splits. Only letters that have a small form begin a word. */
+const CASE_CHANGE = /(?<=\p{Ll}\p{M}*)(?=\p{Changes_When_Lowercased})/gu;
+
+const graphemes = new Intl.Segmenter("und", { granularity: "grapheme" });
+
+/** An identifier in quotes, for SQL text: the one way that names get there. */
+export function quoteIdent(name: string): string {
+  if (name === "") throw new BasetideError("internal", "An SQL identifier cannot be empty.");
+  if (name.includes("\0")) throw new BasetideError("internal", "An SQL identifier cannot hold a NUL.");
+  return `"${name.replaceAll('"', '""')}"`;
+}
+
+/**
+ * `Product Inventory` → `product_inventory`: words split at spaces, punctuation, symbols and lower-to-upper case
+ * changes, in lower case, NFC. May be "" (a name of emoji alone), and of any length.
+ */
+export function snakeCase(sourceName: string): string {
+  const bare = sourceName.normalize("NFC").replace(VANISHING, "").replace(LETTER_EMOJI, " ");
+  const words = bare.match(WORDS) ?? [];
+  return words
+    .map((word) => word.replace(CASE_CHANGE, "_"))
+    .join("_")
+    .toLowerCase()
+    .normalize("NFC");
+}
+
+/**
+ * A SQL name for every entry, by id.
+ *
+ * Who has a name and was not renamed keeps it, also when a capital or a comma changed but the words did not. All
+ * others take their snake name in the order of their ids; where somebody holds it already they take `_2`, `_3`…
+ * So a renamed entry never takes a name from one that remembers it; but a name that its own holder gives up in
+ * this same look is free, and two entries that swap their source names swap their SQL names. A caller that renames
+ * for real must therefore be ready for names that move around in a ring.
+ *
+ * @param options.remembered by id: the SQL name given, and the source name that it was given for
+ */
+export function assignNames(
+  entries: readonly { id: string; name: string }[],
+  options: {
+    remembered?: ReadonlyMap<string, { name: string; sourceName: string }> | undefined;
+    kind: "table" | "column";
+  },
+): Map<string, string> {
+  const reserved = options.kind === "table" ? RESERVED_TABLES : RESERVED_COLUMNS;
+  const taken = new Set(reserved);
+  const given = new Map<string, string>();
+  const give = (id: string, name: string) => {
+    given.set(id, name);
+    taken.add(folded(name));
+  };
+
+  const byId = [...entries].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
+  for (const { id, name } of byId) {
+    const known = options.remembered?.get(id);
+    if (known && isSameName(known.sourceName, name) && !taken.has(folded(known.name))) give(id, known.name);
+  }
+  const fallback = options.kind === "table" ? "table" : "field";
+  for (const { id, name } of byId) {
+    if (given.has(id)) continue;
+    const wanted = snakeCase(name) || fallback;
+    const isTaken = reserved.includes(wanted) || (options.kind === "table" && CATALOG_NAME.test(wanted));
+    give(id, firstFree(isTaken ? `${wanted}_` : wanted, taken));
+  }
+  return new Map(entries.map(({ id }) => [id, given.get(id)!]));
+}
+
+function isSameName(before: string, now: string): boolean {
+  return before === now || snakeCase(before) === snakeCase(now);
+}
+
+function firstFree(wanted: string, taken: ReadonlySet<string>): string {
+  let name = cutToBytes(wanted, MAX_NAME_BYTES);
+  for (let nth = 2; taken.has(folded(name)); nth++) {
+    const suffix = `_${nth}`;
+    name = cutToBytes(wanted, MAX_NAME_BYTES - suffix.length) + suffix;
+  }
+  return name;
+}
+
+/** Quoted names that differ only here are two to Postgres, and one to people. */
+function folded(name: string): string {
+  return name.normalize("NFC").toLowerCase();
+}
+
+/** `name` cut between two characters as people see them; within one only where that alone is too long. */
+function cutToBytes(name: string, maxBytes: number): string {
+  if (Buffer.byteLength(name) <= maxBytes) return name;
+  const whole = leading(
+    Array.from(graphemes.segment(name), ({ segment }) => segment),
+    maxBytes,
+  );
+  return (whole || leading([...name], maxBytes)).replace(/_+$/, "");
+}
+
+/** The parts from the front that fit, joined. */
+function leading(parts: string[], maxBytes: number): string {
+  let end = 0;
+  for (let bytes = 0; end < parts.length; end++) {
+    bytes += Buffer.byteLength(parts[end]!);
+    if (bytes > maxBytes) break;
+  }
+  return parts.slice(0, end).join("");
+}

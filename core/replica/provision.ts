@@ -1,0 +1,142 @@
+/**
+ * Databases and roles on a replica cluster: one database and one login role per replica.
+ *
+ * I8. A role may connect to its own database and read; nothing else, in no other database of the cluster.
+ */
+import { randomBytes } from "node:crypto";
+import postgres, { type Sql } from "postgres";
+import { replicaError, schemasOf } from "./connection";
+import { quoteIdent } from "./naming";
+
+/** Limits of a customer's role: an analyst's mistake must not take the cluster with it. */
+const ROLE_SETTINGS = {
+  statement_timeout: "10min",
+  idle_in_transaction_session_timeout: "5min",
+  default_transaction_read_only: "on",
+  lock_timeout: "30s",
+};
+const ROLE_CONNECTIONS = 50;
+
+/** Functions that write, or could block a sync, and that Postgres lets everybody call. */
+const FORBIDDEN_FUNCTIONS = "^(lo_|lowrite$|pg_(try_)?advisory_|pg_notify$)";
+
+/** SQLSTATEs of a database changed (internal_error, "tuple concurrently updated") or dropped by somebody else. */
+const CONCURRENT_CHANGE = ["XX000", "3D000"];
+const MAX_ATTEMPTS = 20;
+
+export interface Provisioned {
+  database: string;
+  role: string;
+  password: string;
+}
+
+/** Creates a database and a read-only role for it, both randomly named. */
+export async function provisionDatabase(adminUrl: string): Promise<Provisioned> {
+  const database = `bt_${randomName()}`;
+  const role = `bt_${randomName()}`;
+  const password = randomPassword();
+  await withAdmin(adminUrl, async (admin) => {
+    await revokePublicConnect(admin);
+    const settings = Object.entries(ROLE_SETTINGS)
+      .map(([name, value]) => `alter role ${quoteIdent(role)} set ${name} = '${value}';`)
+      .join(" ");
+    await admin.unsafe(
+      `create role ${quoteIdent(role)} login noinherit connection limit ${ROLE_CONNECTIONS} password '${password}'; ${settings}`,
+    );
+    await admin.unsafe(`create database ${quoteIdent(database)} template template0 encoding 'UTF8'`);
+    await admin.unsafe(
+      `revoke all on database ${quoteIdent(database)} from public;
+       grant connect on database ${quoteIdent(database)} to ${quoteIdent(role)};`,
+    );
+  });
+  await withAdmin(databaseUrl(adminUrl, database), revokeForbiddenFunctions);
+  return { database, role, password };
+}
+
+/** Gives the role a new password, and returns it. Open sessions stay. */
+export async function rotatePassword(adminUrl: string, role: string): Promise<string> {
+  const password = randomPassword();
+  await withAdmin(adminUrl, (admin) => admin.unsafe(`alter role ${quoteIdent(role)} password '${password}'`));
+  return password;
+}
+
+/** Drops a database and its role, ending whoever is connected. What is gone already is no error. */
+export async function dropDatabase(adminUrl: string, database: string, role: string): Promise<void> {
+  await withAdmin(adminUrl, async (admin) => {
+    await admin.unsafe(`drop database if exists ${quoteIdent(database)} with (force)`);
+    await admin.unsafe(`drop role if exists ${quoteIdent(role)}`);
+  });
+}
+
+/** Drops a replica's schemas, and leaves the rest of the database, which it shares with others. */
+export async function removeReplica(databaseUrl: string, schema: string): Promise<void> {
+  const { schema: shown, swap } = schemasOf(schema);
+  await withAdmin(databaseUrl, (admin) =>
+    admin.unsafe(`drop schema if exists ${shown} cascade; drop schema if exists ${swap} cascade`),
+  );
+}
+
+/** `adminUrl`, but of another database on the same server. */
+export function databaseUrl(adminUrl: string, database: string): string {
+  const url = new URL(adminUrl);
+  url.pathname = `/${encodeURIComponent(database)}`;
+  return url.toString();
+}
+
+/**
+ * Takes from PUBLIC the right to connect to any database that is there now. Others may do the same, or drop one of
+ * them, at the same moment: then once more.
+ */
+async function revokePublicConnect(admin: Sql): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const open = await admin<{ datname: string }[]>`
+        select datname from pg_database
+        where datallowconn and has_database_privilege('public', oid, 'CONNECT')`;
+      for (const { datname } of open) {
+        await admin.unsafe(`revoke connect, temporary on database ${quoteIdent(datname)} from public`);
+      }
+      return;
+    } catch (error) {
+      const isRace = CONCURRENT_CHANGE.includes((error as { code?: string }).code ?? "");
+      if (!isRace || attempt === MAX_ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** Managed servers keep these from their admin: then a read-only role is still bound by its grants. */
+async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
+  await sql.unsafe(`
+    do $$
+    declare
+      signature regprocedure;
+    begin
+      for signature in
+        select p.oid from pg_proc as p
+        where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '${FORBIDDEN_FUNCTIONS}'
+      loop
+        execute format('revoke execute on function %s from public', signature);
+      end loop;
+    exception when insufficient_privilege then null;
+    end $$`);
+}
+
+async function withAdmin<T>(url: string, work: (admin: Sql) => Promise<T>): Promise<T> {
+  const admin = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+  try {
+    return await work(admin);
+  } catch (error) {
+    throw replicaError(error);
+  } finally {
+    await admin.end({ timeout: 5 });
+  }
+}
+
+function randomName(): string {
+  return randomBytes(8).toString("hex");
+}
+
+/** 192 bits in base64url: nothing in it needs escaping in a URL, a shell or SQL. */
+function randomPassword(): string {
+  return randomBytes(24).toString("base64url");
+}

@@ -1,0 +1,63 @@
+/** A handle on one replica, and what is true of it as a whole: epoch, tickets, catalog, `_sync_meta`. */
+import { connectReplica, onReplica, type ReplicaSql, type Schemas, schemasOf } from "./connection";
+import type { Catalog } from "./plan";
+import type { TableSpec } from "./spec";
+
+export interface Replica extends Schemas {
+  sql: ReplicaSql;
+  close(): Promise<void>;
+}
+
+/** Where a replica is: the owner's URL of its database, and its schema there. */
+export interface ReplicaTarget {
+  url: string;
+  schema: string;
+}
+
+/** Opens a replica that `installReplica` has installed. Connects when first used. */
+export function openReplica(target: ReplicaTarget): Replica {
+  const sql = connectReplica(target.url);
+  return { ...schemasOf(target.schema), sql, close: () => sql.end({ timeout: 5 }) };
+}
+
+/** Raises the epoch: from now on only the holder of the answer may sync this base (I5). */
+export function claimEpoch({ sql, swap }: Replica): Promise<number> {
+  return onReplica(async () => {
+    const [row] = await sql<{ epoch: number }[]>`select ${sql.unsafe(swap)}.claim() as epoch`;
+    return row!.epoch;
+  });
+}
+
+/**
+ * A ticket: to be taken before the source is asked for an image, and shown when the image is applied. An older
+ * ticket than needed is safe: it only loses more often.
+ */
+export function takeTicket({ sql, swap }: Replica): Promise<number> {
+  return onReplica(async () => {
+    const [row] = await sql<{ ticket: number }[]>`select nextval(${`${swap}._tickets`}) as ticket`;
+    return row!.ticket;
+  });
+}
+
+/** The live tables, by the source's table id. */
+export function loadCatalog({ sql, swap }: Replica): Promise<Catalog> {
+  return onReplica(async () => {
+    const rows = await sql<{ table_id: string; shape: number; spec: TableSpec }[]>`
+      select table_id, shape, spec from ${sql.unsafe(swap)}._tables`;
+    return new Map(rows.map((row) => [row.table_id, { shape: row.shape, spec: row.spec }]));
+  });
+}
+
+/** Notes in `_sync_meta` that a sync starts now. */
+export function markSyncStarted(replica: Replica, epoch: number): Promise<void> {
+  return markSync(replica, epoch, false);
+}
+
+/** Notes in `_sync_meta` that the sync has completed now. */
+export function markSyncCompleted(replica: Replica, epoch: number): Promise<void> {
+  return markSync(replica, epoch, true);
+}
+
+async function markSync({ sql, swap }: Replica, epoch: number, isCompleted: boolean): Promise<void> {
+  await onReplica(() => sql`select ${sql.unsafe(swap)}.mark_sync(${epoch}, ${isCompleted})`);
+}

@@ -1,0 +1,291 @@
+-- Installs a replica: the customer's schema {{schema}} and ours, {{swap}}. Idempotent.
+--
+-- {{schema}} holds the replicated tables, _sync_meta (and its view __sync_meta__) and _sync_issues.
+-- {{swap}} is where tables are built, and where the state lives that must be true in the same transaction
+-- as the rows: the epoch, the catalog, the tickets, the journal. Customers have no right to it.
+--
+-- Placeholders are quoted identifiers; {{swap_text}} is the name of {{swap}} as a string literal.
+
+create schema if not exists {{schema}};
+create schema if not exists {{swap}};
+revoke all on schema {{swap}} from public;
+
+create table if not exists {{schema}}._sync_meta (
+  started_at timestamptz,
+  completed_at timestamptz,
+  duration_last interval
+);
+create unique index if not exists _sync_meta_one_row on {{schema}}._sync_meta ((true));
+insert into {{schema}}._sync_meta default values on conflict do nothing;
+create or replace view {{schema}}.__sync_meta__ as table {{schema}}._sync_meta;
+comment on table {{schema}}._sync_meta is
+  'One row: when the last sync started and completed. started_at later than completed_at: a sync is running.';
+
+create table if not exists {{schema}}._sync_issues (
+  table_name text not null,
+  record_id text not null,
+  field text not null,
+  value text not null,
+  reason text not null,
+  seen_at timestamptz not null default now(),
+  constraint _sync_issues_pkey primary key (table_name, record_id, field)
+);
+comment on table {{schema}}._sync_issues is
+  'Cells of the source whose value does not fit the column: they are NULL (or cleaned) until mended in the source.';
+
+-- One row. epoch: which lease of the base may write. journal_floor: images with an older ticket are refused,
+-- because the journal no longer knows what was applied after them. reader: the customer's role.
+create table if not exists {{swap}}._state (
+  epoch bigint not null default 0,
+  journal_floor bigint not null default 0,
+  reader text
+);
+create unique index if not exists _state_one_row on {{swap}}._state ((true));
+insert into {{swap}}._state default values on conflict do nothing;
+
+-- The catalog: the shape of each table, and the names given, by the source's ids.
+-- shape counts up whenever the columns change; apply_sql writes mapped rows into the live table.
+create table if not exists {{swap}}._tables (
+  table_id text primary key,
+  name text not null,
+  shape integer not null,
+  spec jsonb not null,
+  apply_sql text not null,
+  constraint _tables_name_unique unique (name) deferrable initially deferred
+);
+
+create sequence if not exists {{swap}}._tickets;
+
+-- The latest image applied to a record. stamp: the ticket counter at that moment. image: what the source
+-- said, by field id, for a rebuild to apply again; null from a sweep, whose table no rebuild is reading.
+create table if not exists {{swap}}._journal (
+  table_id text not null,
+  record_id text not null,
+  stamp bigint not null,
+  gone boolean not null,
+  image jsonb,
+  constraint _journal_pkey primary key (table_id, record_id)
+);
+create index if not exists _journal_by_stamp on {{swap}}._journal (stamp);
+
+-- claim(): raises the epoch, which ends the right to write of whoever held the base before (I5). Waits for
+-- that one's write in hand, which is a single statement and so cannot be held open by a frozen process.
+create or replace function {{swap}}.claim() returns bigint language plpgsql as $claim$
+declare
+  raised bigint;
+begin
+  perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' epoch', 0));
+  update {{swap}}._state set epoch = epoch + 1 returning epoch into raised;
+  return raised;
+end $claim$;
+
+-- fence(epoch): errs with BT001 unless epoch is the current one; holds it until the transaction ends.
+-- null passes: a proxied write belongs to no lease.
+create or replace function {{swap}}.fence(p_epoch bigint) returns void language plpgsql as $fence$
+declare
+  current_epoch bigint;
+begin
+  if p_epoch is null then
+    return;
+  end if;
+  perform pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0));
+  select s.epoch into current_epoch from {{swap}}._state as s;
+  if current_epoch <> p_epoch then
+    raise exception 'epoch % was overtaken by %', p_epoch, current_epoch using errcode = 'BT001';
+  end if;
+end $fence$;
+
+-- lock_table(table_id): one writer of a table at a time, until the transaction ends.
+create or replace function {{swap}}.lock_table(p_table text) returns void language sql as $lock$
+  select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' table ' || p_table, 0));
+$lock$;
+
+-- note_issues(table name, records, issues): the issues of these records become these.
+create or replace function {{swap}}.note_issues(p_name text, p_ids text[], p_issues json) returns void
+language plpgsql as $issues$
+begin
+  delete from {{schema}}._sync_issues as old
+  where old.table_name = p_name and old.record_id = any (p_ids)
+    and not exists (
+      select from json_to_recordset(p_issues) as new (record_id text, field text)
+      where new.record_id = old.record_id and new.field = old.field
+    );
+  insert into {{schema}}._sync_issues as old (table_name, record_id, field, value, reason)
+  select p_name, new.record_id, new.field, new.value, new.reason
+  from json_to_recordset(p_issues) as new (record_id text, field text, value text, reason text)
+  where new.record_id = any (p_ids)
+  on conflict (table_name, record_id, field) do update
+    set value = excluded.value, reason = excluded.reason, seen_at = now()
+    where (old.value, old.reason) is distinct from (excluded.value, excluded.reason);
+end $issues$;
+
+-- apply_images(…): applies images of records of one table, all asked for after one ticket, and says which
+-- lost. An image loses when another image of its record was applied after its ticket: nobody can tell which
+-- of the two is newer (I1, I2). BT002: the table has another shape than the rows were mapped for.
+--   p_rows    mapped rows for apply_sql      p_ids     their ids
+--   p_gone    ids that the source no longer has
+--   p_images  the source's records by id, for the journal; null from a sweep, which then notes only what changed
+-- All in one statement of the client's: no process can freeze between its locks.
+create or replace function {{swap}}.apply_images(
+  p_epoch bigint, p_table text, p_shape integer, p_ticket bigint,
+  p_rows json, p_ids text[], p_gone text[], p_issues json, p_images jsonb,
+  out inserted integer, out updated integer, out deleted integer, out lost text[]
+) language plpgsql as $apply$
+declare
+  target {{swap}}._tables;
+  inserted_ids text[] := '{}';
+  updated_ids text[] := '{}';
+  deleted_ids text[] := '{}';
+  kept_ids text[];
+  noted_ids text[];
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform {{swap}}.lock_table(p_table);
+  select * into target from {{swap}}._tables as t where t.table_id = p_table;
+  if target.shape is distinct from p_shape then
+    raise exception 'table % has shape %, not %', p_table, target.shape, p_shape using errcode = 'BT002';
+  end if;
+
+  select coalesce(array_agg(j.record_id), '{}') into lost
+  from {{swap}}._journal as j
+  where j.table_id = p_table and j.stamp > p_ticket
+    and (j.record_id = any (p_ids) or j.record_id = any (p_gone));
+  if p_ticket < (select s.journal_floor from {{swap}}._state as s) then
+    lost := p_ids || p_gone;
+  end if;
+
+  kept_ids := array(select id from unnest(p_ids) as id where id <> all (lost));
+  if cardinality(kept_ids) > 0 then
+    execute target.apply_sql into inserted_ids, updated_ids using p_rows, lost;
+  end if;
+  if cardinality(p_gone) > 0 then
+    execute format(
+      'with gone as (delete from {{schema}}.%I where id = any ($1) and id <> all ($2) returning id)
+       select coalesce(array_agg(id), ''{}'') from gone', target.name
+    ) into deleted_ids using p_gone, lost;
+  end if;
+  perform {{swap}}.note_issues(target.name, kept_ids || deleted_ids, p_issues);
+
+  if p_images is null then
+    noted_ids := inserted_ids || updated_ids || deleted_ids;
+  else
+    noted_ids := kept_ids || array(select id from unnest(p_gone) as id where id <> all (lost));
+  end if;
+  if cardinality(noted_ids) > 0 then
+    insert into {{swap}}._journal (table_id, record_id, stamp, gone, image)
+    select p_table, id, nextval('{{swap}}._tickets'), id = any (p_gone), p_images -> id
+    from unnest(noted_ids) as id
+    on conflict (table_id, record_id) do update
+      set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image;
+  end if;
+
+  inserted := cardinality(inserted_ids);
+  updated := cardinality(updated_ids);
+  deleted := cardinality(deleted_ids);
+end $apply$;
+
+-- note_image(…): keeps an image of a record whose table is not built yet, for the rebuild that is reading it.
+-- BT002: the table is there by now.
+create or replace function {{swap}}.note_image(p_table text, p_id text, p_gone boolean, p_image jsonb) returns void
+language plpgsql as $note$
+begin
+  perform {{swap}}.lock_table(p_table);
+  if exists (select from {{swap}}._tables as t where t.table_id = p_table) then
+    raise exception 'table % is built', p_table using errcode = 'BT002';
+  end if;
+  insert into {{swap}}._journal (table_id, record_id, stamp, gone, image)
+  values (p_table, p_id, nextval('{{swap}}._tickets'), p_gone, p_image)
+  on conflict (table_id, record_id) do update
+    set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image;
+end $note$;
+
+-- change_shape(…): runs DDL and sets catalog rows, all or nothing, within p_timeout per lock.
+--   p_tables  [{table_id, name, shape, spec, apply_sql}]      p_dropped  table ids
+create or replace function {{swap}}.change_shape(
+  p_epoch bigint, p_timeout text, p_statements text[], p_tables jsonb, p_dropped text[]
+) returns void language plpgsql as $change$
+declare
+  statement text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_table(id)
+  from (
+    select value ->> 'table_id' as id from jsonb_array_elements(p_tables)
+    union select unnest(p_dropped) order by id
+  ) as touched;
+  foreach statement in array p_statements loop
+    execute statement;
+  end loop;
+  delete from {{swap}}._journal where table_id = any (p_dropped);
+  delete from {{swap}}._tables where table_id = any (p_dropped);
+  insert into {{swap}}._tables
+  select * from jsonb_to_recordset(p_tables)
+    as t (table_id text, name text, shape integer, spec jsonb, apply_sql text)
+  on conflict (table_id) do update
+    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql;
+end $change$;
+
+-- swap_in(…): puts a table that was built in {{swap}} in the place of the live one. False, with nothing done,
+-- when the journal has an image for this table that the caller has not seen (p_seen): read it and come again.
+create or replace function {{swap}}.swap_in(
+  p_epoch bigint, p_timeout text, p_seen bigint, p_table jsonb, p_statements text[], p_issues json
+) returns boolean language plpgsql as $swap$
+declare
+  v_table text := p_table ->> 'table_id';
+  v_old_name text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_table(v_table);
+  if exists (select from {{swap}}._journal as j where j.table_id = v_table and j.stamp > p_seen) then
+    return false;
+  end if;
+  select t.name into v_old_name from {{swap}}._tables as t where t.table_id = v_table;
+  delete from {{schema}}._sync_issues where table_name = v_old_name;
+  perform {{swap}}.change_shape(p_epoch, p_timeout, p_statements, jsonb_build_array(p_table), '{}');
+  execute format('grant select on {{schema}}.%I to %I', p_table ->> 'name', (select reader from {{swap}}._state));
+  insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
+  select p_table ->> 'name', i.record_id, i.field, i.value, i.reason
+  from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
+  return true;
+end $swap$;
+
+-- journal_since(table, stamp): entries after stamp. Under the table's lock, so that none with a smaller stamp than
+-- the ones given can still be on its way.
+create or replace function {{swap}}.journal_since(p_table text, p_stamp bigint) returns setof {{swap}}._journal
+language plpgsql as $since$
+begin
+  perform {{swap}}.lock_table(p_table);
+  return query select * from {{swap}}._journal as j where j.table_id = p_table and j.stamp > p_stamp;
+end $since$;
+
+-- trim_journal(up to): forgets notes no image can need any more, and refuses images older than them from now on.
+create or replace function {{swap}}.trim_journal(p_upto bigint) returns void language plpgsql as $trim$
+begin
+  if exists (select from {{swap}}._journal as j where j.stamp <= p_upto) then
+    update {{swap}}._state set journal_floor = greatest(journal_floor, p_upto);
+    delete from {{swap}}._journal as j where j.stamp <= p_upto;
+  end if;
+end $trim$;
+
+-- append_rows(…): writes mapped rows into a table that is being built, with the statement the builder made for it.
+create or replace function {{swap}}.append_rows(p_epoch bigint, p_statement text, p_rows json, p_gone text[])
+returns void language plpgsql as $append$
+begin
+  perform {{swap}}.fence(p_epoch);
+  execute p_statement using p_rows, p_gone;
+end $append$;
+
+-- mark_sync(epoch, completed): a sync starts, or has completed, now.
+create or replace function {{swap}}.mark_sync(p_epoch bigint, p_completed boolean) returns void
+language plpgsql as $mark$
+begin
+  perform {{swap}}.fence(p_epoch);
+  if p_completed then
+    update {{schema}}._sync_meta
+    set completed_at = clock_timestamp(), duration_last = clock_timestamp() - started_at;
+  else
+    update {{schema}}._sync_meta set started_at = clock_timestamp();
+  end if;
+end $mark$;
