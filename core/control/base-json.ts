@@ -1,0 +1,35 @@
+/** A base as the management API and the operator's command line show it. */
+import type { Base } from "./base-row";
+import { indicatorOf } from "./indicator";
+
+export function toBaseJson(base: Base, now: Date) {
+  const { sync, progress } = base;
+  return {
+    id: base.id,
+    platform: base.platform,
+    base_id: base.sourceBaseId,
+    name: base.name,
+    state: base.state,
+    indicator: indicatorOf(base, now),
+    settings: {
+      turbo: base.settings.turbo,
+      rapid: base.settings.rapid,
+      linked_records_as_text: base.settings.linkedRecordsAsText,
+      lookups_as_text: base.settings.lookupsAsText,
+      paused: base.settings.paused,
+    },
+    database: base.database,
+    tables: base.tables,
+    sync: {
+      kind: sync?.kind ?? progress?.kind ?? null,
+      started_at: sync?.startedAt.toISOString() ?? progress?.started_at ?? null,
+      completed_at: sync?.completedAt.toISOString() ?? null,
+      duration_ms: sync?.durationMs ?? null,
+      // The replica is complete as of the start of the last sync that completed; before one, nobody knows.
+      lag_ms: sync ? Math.max(0, now.getTime() - sync.startedAt.getTime()) : null,
+      progress,
+    },
+    issues: base.issues,
+    issue_count: base.issueCount,
+  };
+}

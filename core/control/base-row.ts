@@ -1,0 +1,174 @@
+/** A base as the control plane knows it, and the one query that reads it. */
+
+import type { Db } from "../context";
+import type { ErrorCode } from "../errors";
+import type { CellIssue } from "../replica/spec";
+
+/** How many of the latest sweeps say what is usual. */
+export const USUAL_SWEEPS = 20;
+
+export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "deleting";
+export type SyncKind = "first" | "rebuild" | "sweep";
+
+export interface BaseSettings {
+  turbo: boolean;
+  rapid: boolean;
+  linkedRecordsAsText: boolean;
+  lookupsAsText: boolean;
+  paused: boolean;
+}
+
+/** A replicated table and how many records it has. */
+export interface TableCount {
+  name: string;
+  source_name: string;
+  records: number;
+}
+
+/** A cell that did not fit its column. */
+export interface BaseIssue {
+  /** SQL name of the table. */
+  table: string;
+  record_id: CellIssue["recordId"];
+  /** SQL name of the column. */
+  column: string;
+  value: string;
+  reason: string;
+}
+
+/** How far a first sync or a rebuild is. */
+export interface Progress {
+  kind: SyncKind;
+  /** ISO 8601. */
+  started_at: string;
+  tables: {
+    name: string;
+    source_name: string;
+    records_done: number;
+    /** Null while nobody knows. */
+    records_estimate: number | null;
+    done: boolean;
+  }[];
+}
+
+export interface Base {
+  id: string;
+  accountId: string;
+  platform: string;
+  sourceBaseId: string;
+  name: string;
+  state: BaseState;
+  settings: BaseSettings;
+  database: { id: string; name: string; schema: string; host: string; port: number };
+  resyncRequestedAt: Date | null;
+  /** The last sync that completed. */
+  sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
+  /** When the last sync ended, completed or not. */
+  attemptedAt: Date | null;
+  /** Why syncs fail, and since when; null when the last one completed. */
+  error: { code: ErrorCode; message: string; since: Date } | null;
+  progress: Progress | null;
+  tables: TableCount[];
+  issueCount: number;
+  issues: BaseIssue[];
+  /** Durations of the last 20 sweeps that completed, the latest first. */
+  recentSweepMs: number[];
+  createdAt: Date;
+}
+
+/** Bases with everything about them, for the rows that `where` keeps. */
+export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]> {
+  const rows = await db<BaseRow[]>`
+    select b.*, d.name as database_name,
+      coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
+      array(
+        select extract(epoch from r.completed_at - r.started_at)::float8 * 1000 from sync_runs as r
+        where r.base_id = b.id and r.kind = 'sweep' and r.completed_at is not null
+        order by r.id desc limit ${USUAL_SWEEPS}) as recent_sweep_ms
+    from bases as b
+      join databases as d on d.id = b.database_id
+      left join clusters as c on c.id = d.cluster_id
+    where ${where}
+    order by b.created_at, b.id`;
+  return rows.map(toBase);
+}
+
+function toBase(row: BaseRow): Base {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    platform: row.platform,
+    sourceBaseId: row.source_base_id,
+    name: row.name,
+    state: row.state,
+    settings: {
+      turbo: row.turbo,
+      rapid: row.rapid,
+      linkedRecordsAsText: row.linked_records_as_text,
+      lookupsAsText: row.lookups_as_text,
+      paused: row.is_paused,
+    },
+    database: {
+      id: row.database_id,
+      name: row.database_name,
+      schema: row.schema_name,
+      host: row.host,
+      port: row.port,
+    },
+    resyncRequestedAt: row.resync_requested_at,
+    sync:
+      row.sync_completed_at === null
+        ? null
+        : {
+            kind: row.sync_kind!,
+            startedAt: row.sync_started_at!,
+            completedAt: row.sync_completed_at,
+            durationMs: row.sync_duration_ms!,
+          },
+    attemptedAt: row.attempted_at,
+    error:
+      row.error_code === null
+        ? null
+        : { code: row.error_code, message: row.error_message!, since: row.error_since! },
+    progress: row.progress,
+    tables: row.tables,
+    issueCount: row.issue_count,
+    issues: row.issues,
+    recentSweepMs: row.recent_sweep_ms,
+    createdAt: row.created_at,
+  };
+}
+
+interface BaseRow {
+  id: string;
+  account_id: string;
+  platform: string;
+  source_base_id: string;
+  name: string;
+  database_id: string;
+  schema_name: string;
+  state: BaseState;
+  turbo: boolean;
+  rapid: boolean;
+  linked_records_as_text: boolean;
+  lookups_as_text: boolean;
+  is_paused: boolean;
+  resync_requested_at: Date | null;
+  sync_kind: SyncKind | null;
+  sync_started_at: Date | null;
+  sync_completed_at: Date | null;
+  sync_duration_ms: number | null;
+  attempted_at: Date | null;
+  error_code: ErrorCode | null;
+  error_message: string | null;
+  error_since: Date | null;
+  progress: Progress | null;
+  tables: TableCount[];
+  issue_count: number;
+  issues: BaseIssue[];
+  created_at: Date;
+  database_name: string;
+  host: string;
+  port: number;
+  recent_sweep_ms: number[];
+}

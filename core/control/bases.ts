@@ -1,0 +1,227 @@
+/**
+ * Bases: connecting a source base, looking at it, changing its settings, and where its replica is.
+ * `delete-base.ts` takes one away again.
+ */
+import type { Context, Db } from "../context";
+import { BasetideError } from "../errors";
+import { type Platform, platformById, type SourceBase } from "../source";
+import { type Base, type BaseSettings, selectBases } from "./base-row";
+import { databaseAdminUrl, getDatabase } from "./databases";
+import { cleanText, isUniqueViolation } from "./db";
+import { removeUnusedDatabase } from "./delete-base";
+import { type Destination, prepareDestination } from "./destinations";
+import { isId, newId } from "./ids";
+
+/** A base that needs a person's attention is tried again this often, in case somebody mended the source. */
+const ATTENTION_RETRY = "3 minutes";
+
+/** What the management of bases needs beside the plain context. */
+export interface ManagementContext extends Context {
+  queue: { requestSync(baseId: string): Promise<void> };
+  /** The source platforms, in the order that people are shown. */
+  platforms: Platform[];
+}
+
+export interface NewBase {
+  platform: string;
+  apiKey: string;
+  sourceBaseId: string;
+  destination?: Destination | undefined;
+  settings?: Partial<BaseSettings> | undefined;
+}
+
+export interface ReplicaTarget {
+  /** Admin URL of that very database. */
+  url: string;
+  schema: string;
+  /** Who reads there. */
+  role: string;
+}
+
+/** Bases that the key opens. @throws BasetideError `source_…` in the source's words; `invalid_request` for a platform that is not there */
+export async function listSourceBases(
+  ctx: Pick<ManagementContext, "config" | "platforms">,
+  platform: string,
+  apiKey: string,
+): Promise<SourceBase[]> {
+  const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
+  return platformById(ctx.platforms, platform).connect(apiKey).listBases(signal);
+}
+
+/**
+ * Connects a source base: checks the key, makes the destination ready, and asks for the first sync.
+ *
+ * @throws BasetideError `already_exists` when the account has connected it, `source_…` when the key does not open
+ *   it, `destination_invalid`
+ */
+export async function createBase(ctx: ManagementContext, accountId: string, base: NewBase): Promise<Base> {
+  const { db, log, secrets } = ctx;
+  await refuseConnected(db, accountId, base);
+  const source = await findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId);
+  const destination = await prepareDestination(ctx, accountId, base.destination ?? { kind: "new" });
+  const id = newId("base");
+  const settings = base.settings ?? {};
+  try {
+    await db`
+      insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name,
+        state, is_paused, turbo, rapid, linked_records_as_text, lookups_as_text)
+      values (${id}, ${accountId}, ${base.platform}, ${source.id}, ${cleanText(source.name)},
+        ${secrets.seal(base.apiKey, apiKeyContext(id))}, ${destination.databaseId}, ${destination.schema},
+        ${settings.paused ? "paused" : "starting"}, ${settings.paused ?? false}, ${settings.turbo ?? false},
+        ${settings.rapid ?? false}, ${settings.linkedRecordsAsText ?? false}, ${settings.lookupsAsText ?? false})`;
+  } catch (error) {
+    // Somebody was faster with the same base or schema; a database that was made for this one is not left behind.
+    await removeUnusedDatabase(ctx, destination.databaseId);
+    if (isUniqueViolation(error)) throw alreadyConnected(base);
+    throw error;
+  }
+  log.info({ baseId: id, platform: base.platform }, "base connected");
+  await askForSync(ctx, id);
+  return getBase(db, id);
+}
+
+/** @throws BasetideError `not_found`, also when it is not `accountId`'s, if one is given */
+export async function getBase(db: Db, id: string, accountId?: string): Promise<Base> {
+  const own = accountId === undefined ? db`` : db`and b.account_id = ${accountId}`;
+  const [base] = isId("base", id) ? await selectBases(db, db`b.id = ${id} ${own}`) : [];
+  if (!base) throw new BasetideError("not_found", `There is no base ${id}`);
+  return base;
+}
+
+/** The account's bases, or everybody's, in the order they were connected. */
+export async function listBases(db: Db, accountId?: string): Promise<Base[]> {
+  return selectBases(db, accountId === undefined ? db`true` : db`b.account_id = ${accountId}`);
+}
+
+/** Bases that a worker should sync: not paused, not going; one in need of attention every few minutes. */
+export async function activeBaseIds(db: Db): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from bases
+    where state in ('starting', 'active')
+      or (state = 'needs_attention'
+        and (attempted_at < now() - ${ATTENTION_RETRY}::interval or resync_requested_at > attempted_at))
+    order by id`;
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Changes what is given and leaves the rest; a new key is checked at the source first.
+ *
+ * @throws BasetideError `source_…` for a key that does not open the base, `conflict` when it is being deleted
+ */
+export async function updateSettings(
+  ctx: ManagementContext,
+  base: Base,
+  changes: Partial<BaseSettings> & { apiKey?: string | undefined },
+): Promise<Base> {
+  const { db } = ctx;
+  let sealedKey: string | null = null;
+  if (changes.apiKey !== undefined) {
+    await findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId);
+    sealedKey = ctx.secrets.seal(changes.apiKey, apiKeyContext(base.id));
+  }
+  const paused = changes.paused ?? null;
+  const hasNewKey = sealedKey !== null;
+  const [updated] = await db`
+    update bases set
+      turbo = coalesce(${changes.turbo ?? null}, turbo),
+      rapid = coalesce(${changes.rapid ?? null}, rapid),
+      linked_records_as_text = coalesce(${changes.linkedRecordsAsText ?? null}, linked_records_as_text),
+      lookups_as_text = coalesce(${changes.lookupsAsText ?? null}, lookups_as_text),
+      is_paused = coalesce(${paused}, is_paused),
+      sealed_api_key = coalesce(${sealedKey}, sealed_api_key),
+      state = case
+        when coalesce(${paused}, is_paused) then 'paused'
+        when state = 'paused' or (state = 'needs_attention' and ${hasNewKey}::boolean)
+          then case when sync_completed_at is null then 'starting' else 'active' end
+        else state
+      end,
+      error_code = case when ${hasNewKey}::boolean then null else error_code end,
+      error_message = case when ${hasNewKey}::boolean then null else error_message end,
+      error_since = case when ${hasNewKey}::boolean then null else error_since end
+    where id = ${base.id} and state <> 'deleting'
+    returning state`;
+  if (!updated) throw new BasetideError("conflict", "The base is being deleted");
+  if (updated.state !== "paused") await askForSync(ctx, base.id);
+  return getBase(db, base.id);
+}
+
+/** Stops syncing; the replica stays readable as it is. */
+export async function pause(ctx: ManagementContext, base: Base): Promise<Base> {
+  return updateSettings(ctx, base, { paused: true });
+}
+
+export async function resume(ctx: ManagementContext, base: Base): Promise<Base> {
+  return updateSettings(ctx, base, { paused: false });
+}
+
+/** Asks for a sync now, whatever the base waits for. @throws BasetideError `conflict` when it is paused or going */
+export async function requestResync(ctx: ManagementContext, base: Base): Promise<Base> {
+  const [updated] = await ctx.db`
+    update bases set resync_requested_at = now()
+    where id = ${base.id} and state not in ('paused', 'deleting') returning id`;
+  if (!updated) throw new BasetideError("conflict", "The base is paused or being deleted; resume it first");
+  await ctx.queue.requestSync(base.id);
+  return getBase(ctx.db, base.id);
+}
+
+/** The base's API key in plain. @throws BasetideError `not_found`, `secret_unreadable` */
+export async function openApiKey(
+  ctx: Pick<Context, "db" | "secrets">,
+  base: Pick<Base, "id">,
+): Promise<string> {
+  const [row] = await ctx.db<{ sealed_api_key: string }[]>`
+    select sealed_api_key from bases where id = ${base.id}`;
+  if (!row) throw new BasetideError("not_found", `There is no base ${base.id}`);
+  return ctx.secrets.open(row.sealed_api_key, apiKeyContext(base.id));
+}
+
+/** Where the base's replica is, with the rights to write it. @throws BasetideError `secret_unreadable` */
+export async function replicaTarget(
+  ctx: Pick<Context, "db" | "secrets" | "log">,
+  base: Pick<Base, "database">,
+): Promise<ReplicaTarget> {
+  const database = await getDatabase(ctx.db, base.database.id);
+  return { url: await databaseAdminUrl(ctx, database), schema: base.database.schema, role: database.role };
+}
+
+/** @throws BasetideError `source_not_found` when the key opens bases, but not this one */
+async function findSourceBase(
+  ctx: ManagementContext,
+  platform: string,
+  apiKey: string,
+  sourceBaseId: string,
+): Promise<SourceBase> {
+  const bases = await listSourceBases(ctx, platform, apiKey);
+  const found = bases.find((base) => base.id === sourceBaseId);
+  if (found) return found;
+  throw new BasetideError(
+    "source_not_found",
+    `The API key does not open the base "${sourceBaseId}"; it opens ${bases.length} others`,
+  );
+}
+
+/** Most repeats are noticed here, before anything is made. */
+async function refuseConnected(db: Db, accountId: string, base: NewBase): Promise<void> {
+  const [connected] = await db`
+    select from bases where account_id = ${accountId} and platform = ${base.platform}
+      and source_base_id = ${base.sourceBaseId}`;
+  if (connected) throw alreadyConnected(base);
+}
+
+function alreadyConnected(base: NewBase): BasetideError {
+  return new BasetideError("already_exists", `The base ${base.sourceBaseId} is connected already`);
+}
+
+/** Wakes a worker. Not worth failing for: the queue's reconciler finds every active base that has no job. */
+async function askForSync(ctx: ManagementContext, baseId: string): Promise<void> {
+  try {
+    await ctx.queue.requestSync(baseId);
+  } catch (error) {
+    ctx.log.warn({ baseId, error }, "sync not queued");
+  }
+}
+
+function apiKeyContext(baseId: string): string {
+  return `bases.api_key:${baseId}`;
+}

@@ -1,0 +1,138 @@
+/** Clusters: the Postgres servers that hold replicas. One is there from the start, operators add more. */
+import type { Context, Db } from "../context";
+import { BasetideError } from "../errors";
+import { isUniqueViolation } from "./db";
+import { newId } from "./ids";
+
+const DEFAULT_CLUSTER = "default";
+const POSTGRES_PORT = 5432;
+
+export interface Cluster {
+  id: string;
+  name: string;
+  region: string;
+  publicHost: string;
+  publicPort: number;
+  state: "active" | "draining";
+  /** Databases that live there. */
+  databases: number;
+}
+
+type SecretContext = Pick<Context, "db" | "secrets">;
+
+/**
+ * Registers the server of REPLICA_URL, or else the control plane's own, as the cluster `default`, and follows
+ * the configuration when it has changed since the last start.
+ *
+ * @throws BasetideError `secret_unreadable` when SECRET_KEY is not the one that the cluster was saved with
+ */
+export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "config">): Promise<void> {
+  const { config, db, secrets } = ctx;
+  const adminUrl = config.replicaUrl ?? config.databaseUrl;
+  if (adminUrl === undefined)
+    throw new BasetideError("config_invalid", "REPLICA_URL: required without DATABASE_URL");
+  const address = publicAddress(adminUrl, { host: config.replicaPublicHost });
+  const id = newId("cluster");
+  await db`
+    insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
+    values (${id}, ${DEFAULT_CLUSTER}, ${config.defaultRegion}, ${secrets.seal(adminUrl, adminUrlContext(id))},
+      ${address.host}, ${address.port})
+    on conflict (name) do nothing`;
+  const [saved] = await db<{ id: string; sealed_admin_url: string }[]>`
+    select id, sealed_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
+  if (!saved)
+    throw new BasetideError("internal", "The default cluster is not there right after it was saved");
+  const isSameUrl = secrets.open(saved.sealed_admin_url, adminUrlContext(saved.id)) === adminUrl;
+  const sealed = isSameUrl ? saved.sealed_admin_url : secrets.seal(adminUrl, adminUrlContext(saved.id));
+  await db`
+    update clusters set sealed_admin_url = ${sealed}, region = ${config.defaultRegion},
+      public_host = ${address.host}, public_port = ${address.port}
+    where id = ${saved.id} and (sealed_admin_url, region, public_host, public_port)
+      is distinct from (${sealed}, ${config.defaultRegion}, ${address.host}, ${address.port}::int)`;
+}
+
+/** @throws BasetideError `invalid_request` for a URL that is none, `already_exists` for a name that is taken */
+export async function addCluster(
+  ctx: SecretContext,
+  cluster: { name: string; region: string; adminUrl: string; publicHost?: string; publicPort?: number },
+): Promise<Cluster> {
+  const address = publicAddress(cluster.adminUrl, { host: cluster.publicHost, port: cluster.publicPort });
+  const id = newId("cluster");
+  try {
+    await ctx.db`
+      insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
+      values (${id}, ${cluster.name}, ${cluster.region},
+        ${ctx.secrets.seal(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
+  } catch (error) {
+    if (!isUniqueViolation(error, "clusters_name_key")) throw error;
+    throw new BasetideError("already_exists", `There is a cluster "${cluster.name}" already`);
+  }
+  return clusterByName(ctx.db, cluster.name);
+}
+
+export async function listClusters(db: Db): Promise<Cluster[]> {
+  return db<Cluster[]>`${selectClusters(db)} order by c.created_at, c.id`;
+}
+
+/** From now on the cluster gets no new databases. @throws BasetideError `not_found` */
+export async function drainCluster(db: Db, name: string): Promise<Cluster> {
+  await db`update clusters set state = 'draining' where name = ${name}`;
+  return clusterByName(db, name);
+}
+
+/**
+ * Where the next database goes: the active cluster that has the fewest, in `region` if one is asked for.
+ *
+ * @throws BasetideError `conflict` when there is none
+ */
+export async function pickCluster(db: Db, region?: string): Promise<Cluster> {
+  const inRegion = region === undefined ? db`` : db`and c.region = ${region}`;
+  const [cluster] = await db<Cluster[]>`
+    ${selectClusters(db)} where c.state = 'active' ${inRegion} order by databases, c.created_at limit 1`;
+  if (cluster) return cluster;
+  const where = region === undefined ? "" : ` in ${region}`;
+  throw new BasetideError("conflict", `No cluster${where} takes new databases; the operator can add one`);
+}
+
+/** @throws BasetideError `not_found`, `secret_unreadable` */
+export async function clusterAdminUrl(ctx: SecretContext, clusterId: string): Promise<string> {
+  const [row] = await ctx.db<{ sealed_admin_url: string }[]>`
+    select sealed_admin_url from clusters where id = ${clusterId}`;
+  if (!row) throw new BasetideError("not_found", `There is no cluster ${clusterId}`);
+  return ctx.secrets.open(row.sealed_admin_url, adminUrlContext(clusterId));
+}
+
+async function clusterByName(db: Db, name: string): Promise<Cluster> {
+  const [cluster] = await db<Cluster[]>`${selectClusters(db)} where c.name = ${name}`;
+  if (!cluster) throw new BasetideError("not_found", `There is no cluster "${name}"`);
+  return cluster;
+}
+
+function selectClusters(db: Db) {
+  return db`
+    select c.id, c.name, c.region, c.public_host as "publicHost", c.public_port as "publicPort", c.state,
+      (select count(*)::int from databases as d where d.cluster_id = c.id) as databases
+    from clusters as c`;
+}
+
+/** The host and port that customers connect to: as given, else those of the admin URL. */
+function publicAddress(
+  adminUrl: string,
+  given: { host?: string | undefined; port?: number | undefined },
+): { host: string; port: number } {
+  const url = URL.parse(adminUrl);
+  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "") {
+    throw new BasetideError(
+      "invalid_request",
+      "The admin URL of a cluster has the form postgres://user:password@host:port/database",
+    );
+  }
+  return {
+    host: given.host ?? url.hostname.replace(/^\[|\]$/g, ""),
+    port: given.port ?? (Number(url.port) || POSTGRES_PORT),
+  };
+}
+
+function adminUrlContext(clusterId: string): string {
+  return `clusters.admin_url:${clusterId}`;
+}

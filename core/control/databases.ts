@@ -1,0 +1,132 @@
+/**
+ * Databases that hold replicas: on a cluster of ours, made with a random name and role, or hosted by a customer.
+ */
+import type { Context, Db } from "../context";
+import { BasetideError } from "../errors";
+import { databaseUrl, dropDatabase, installReplica, provisionDatabase, rotatePassword } from "../replica";
+import { clusterAdminUrl, pickCluster } from "./clusters";
+import { newId } from "./ids";
+
+export interface Database {
+  id: string;
+  accountId: string;
+  /** Null: hosted by the customer. */
+  clusterId: string | null;
+  name: string;
+  /** Who reads there: our role for the customer, or the role of the URL that they gave. */
+  role: string;
+  /** Where customers connect to. */
+  host: string;
+  port: number;
+}
+
+export interface Credentials {
+  url: string;
+  /** A command line for a shell. */
+  psql: string;
+  host: string;
+  port: number;
+  database: string;
+  user: string;
+  password: string;
+}
+
+type DatabaseContext = Pick<Context, "db" | "secrets" | "log">;
+
+/** @throws BasetideError `not_found`, also when it is another account's */
+export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
+  const [database] = await db<Database[]>`
+    select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
+      coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port
+    from databases as d left join clusters as c on c.id = d.cluster_id
+    where d.id = ${id} ${accountId === undefined ? db`` : db`and d.account_id = ${accountId}`}`;
+  if (!database) throw new BasetideError("not_found", `There is no database ${id}`);
+  return database;
+}
+
+/** Makes a database and its read-only role on a cluster of ours, ready to be synced into `schema`. */
+export async function createHostedDatabase(
+  ctx: DatabaseContext,
+  accountId: string,
+  schema: string,
+): Promise<Database> {
+  const cluster = await pickCluster(ctx.db);
+  const adminUrl = await clusterAdminUrl(ctx, cluster.id);
+  const made = await provisionDatabase(adminUrl);
+  try {
+    await installReplica(databaseUrl(adminUrl, made.database), { schema, role: made.role });
+    const id = newId("database");
+    await ctx.db`
+      insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+      values (${id}, ${accountId}, ${cluster.id}, ${made.database}, ${made.role},
+        ${ctx.secrets.seal(made.password, passwordContext(id))})`;
+    return await getDatabase(ctx.db, id);
+  } catch (error) {
+    await dropDatabase(adminUrl, made.database, made.role).catch((dropError: unknown) =>
+      ctx.log.error({ error: dropError, database: made.database }, "database left behind"),
+    );
+    throw error;
+  }
+}
+
+/** A URL with the rights to write into that very database. @throws BasetideError `secret_unreadable` */
+export async function databaseAdminUrl(ctx: DatabaseContext, database: Database): Promise<string> {
+  if (database.clusterId !== null) {
+    return databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
+  }
+  const [row] = await ctx.db<{ sealed_url: string }[]>`
+    select sealed_url from databases where id = ${database.id}`;
+  if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
+  return ctx.secrets.open(row.sealed_url, urlContext(database.id));
+}
+
+/** What a SQL client needs. @throws BasetideError `secret_unreadable` */
+export async function databaseCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
+  if (database.clusterId === null) {
+    const url = new URL(await databaseAdminUrl(ctx, database));
+    return toCredentials(database, decodeURIComponent(url.password), url.search);
+  }
+  const [row] = await ctx.db<{ sealed_password: string }[]>`
+    select sealed_password from databases where id = ${database.id}`;
+  if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
+  return toCredentials(database, ctx.secrets.open(row.sealed_password, passwordContext(database.id)), "");
+}
+
+/**
+ * Gives the database's role a new password; the old one opens nothing from then on.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts
+ */
+export async function rotateCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by you: change its password there");
+  }
+  // A crash between these two leaves a password that nobody knows; rotating again mends it.
+  const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
+  await ctx.db`
+    update databases set sealed_password = ${ctx.secrets.seal(password, passwordContext(database.id))}
+    where id = ${database.id}`;
+  return toCredentials(database, password, "");
+}
+
+/** Where the sealed password of a database is bound to. */
+function passwordContext(databaseId: string): string {
+  return `databases.password:${databaseId}`;
+}
+
+/** Where the sealed URL of a customer's own database is bound to. */
+export function urlContext(databaseId: string): string {
+  return `databases.url:${databaseId}`;
+}
+
+function toCredentials(database: Database, password: string, query: string): Credentials {
+  const { host, port, name, role } = database;
+  const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const login = `${encodeURIComponent(role)}:${encodeURIComponent(password)}`;
+  const url = `postgres://${login}@${address}/${encodeURIComponent(name)}${query}`;
+  return { url, psql: `psql ${shellQuote(url)}`, host, port, database: name, user: role, password };
+}
+
+function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

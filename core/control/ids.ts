@@ -1,0 +1,28 @@
+/** Ids of the control plane's rows: `bas_` and 20 random letters and digits (100 bits), safe in URLs and SQL. */
+import { randomBytes } from "node:crypto";
+
+/** Crockford's base 32, lower case: no i, l, o or u to misread. */
+const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
+const LENGTH = 20;
+
+/** What an id begins with, by the thing it names. */
+export const idPrefixes = {
+  account: "acc",
+  api_token: "tok",
+  cluster: "clu",
+  database: "dat",
+  base: "bas",
+} as const;
+
+export type IdKind = keyof typeof idPrefixes;
+
+export function newId(kind: IdKind): string {
+  // 256 is a multiple of 32: every letter is as likely as the others.
+  const letters = Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]);
+  return `${idPrefixes[kind]}_${letters.join("")}`;
+}
+
+/** Could `text` be the id of such a thing? What cannot is not looked up: it may hold what Postgres refuses. */
+export function isId(kind: IdKind, text: string): boolean {
+  return text.startsWith(`${idPrefixes[kind]}_`) && new RegExp(`^.{4}[${ALPHABET}]{${LENGTH}}$`).test(text);
+}

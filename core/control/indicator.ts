@@ -1,0 +1,87 @@
+/**
+ * The indicator of a base: green, yellow or red, and why, in words for a tooltip and a screen reader.
+ *
+ * Usual is the median of the last 20 sweeps. Yellow: slower than twice that, late, waiting or paused. Red: slower than
+ * five times, five times as late, or failing.
+ */
+import { nextStep } from "../errors";
+import type { Base } from "./base-row";
+
+export interface Indicator {
+  color: "green" | "yellow" | "red";
+  reason: string;
+}
+
+const YELLOW_FACTOR = 2;
+const RED_FACTOR = 5;
+/** Fewer sweeps than this do not say what is usual. */
+const MIN_SWEEPS = 3;
+/** A sync within this is never called slow: small bases are done in a fraction of a second, and vary by more. */
+const NEVER_SLOW_MS = 2_000;
+/** Between two syncs the base may wait for a worker, or for the source's 30 s pause: that is not late yet. */
+const LATE_GRACE_MS = 60_000;
+
+type IndicatorFacts = Pick<Base, "state" | "sync" | "error" | "progress" | "recentSweepMs" | "createdAt">;
+
+export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
+  if (base.state === "deleting") return { color: "yellow", reason: "Being deleted" };
+  if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused" };
+  if (base.error) return failing(base.error, base.state, now);
+  if (!base.sync) return first(base, now);
+  return late(base, now) ?? slow(base) ?? { color: "green", reason: inTime(base.sync.durationMs) };
+}
+
+/** The middle value; the mean of the two middle ones for an even number; null for none. */
+export function median(values: number[]): number | null {
+  if (values.length === 0) return null;
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+function first(base: IndicatorFacts, now: Date): Indicator {
+  const ageMs = now.getTime() - base.createdAt.getTime();
+  if (base.progress || ageMs <= LATE_GRACE_MS) return { color: "green", reason: "The first sync is running" };
+  return { color: "yellow", reason: `The first sync has not begun for ${inWords(ageMs)}` };
+}
+
+function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: Date): Indicator {
+  const since = inWords(now.getTime() - error.since.getTime());
+  const isWaiting = state !== "needs_attention" && nextStep[error.code] === "wait";
+  return {
+    color: isWaiting ? "yellow" : "red",
+    reason: `${isWaiting ? "Waiting" : "Failing"} for ${since}: ${error.message}`,
+  };
+}
+
+function late(base: IndicatorFacts, now: Date): Indicator | null {
+  const ageMs = now.getTime() - base.sync!.completedAt.getTime();
+  const expectedMs = median(base.recentSweepMs) ?? base.sync!.durationMs;
+  if (ageMs <= YELLOW_FACTOR * expectedMs + LATE_GRACE_MS) return null;
+  const color = ageMs > RED_FACTOR * (expectedMs + LATE_GRACE_MS) ? "red" : "yellow";
+  return { color, reason: `No sync has completed for ${inWords(ageMs)}; usual are ${inWords(expectedMs)}` };
+}
+
+function slow(base: IndicatorFacts): Indicator | null {
+  const usualMs = median(base.recentSweepMs);
+  const { kind, durationMs } = base.sync!;
+  // A rebuild is longer than a sweep and says nothing about the base's health.
+  if (kind !== "sweep" || usualMs === null || base.recentSweepMs.length < MIN_SWEEPS) return null;
+  if (durationMs <= NEVER_SLOW_MS || durationMs <= YELLOW_FACTOR * usualMs) return null;
+  const color = durationMs > RED_FACTOR * usualMs ? "red" : "yellow";
+  return { color, reason: `The last sync took ${inWords(durationMs)}; usual are ${inWords(usualMs)}` };
+}
+
+function inTime(durationMs: number): string {
+  return `In sync; the last sync took ${inWords(durationMs)}`;
+}
+
+/** `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
+function inWords(ms: number): string {
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

@@ -1,0 +1,56 @@
+/**
+ * Brings the control plane's tables up to date: the files of `sql/control`, in order, each in one transaction.
+ *
+ * Safe when many processes start at once: the runner holds an advisory lock, the others wait and find nothing to do.
+ */
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { runner } from "node-pg-migrate";
+import type { Db } from "../context";
+import type { Logger } from "../log";
+import { asControlError } from "./db";
+
+const MIGRATIONS_DIR = join(import.meta.dirname, "../../sql/control");
+const MIGRATIONS_TABLE = "schema_migrations";
+
+/**
+ * Runs what has not run yet.
+ *
+ * @returns the names of the migrations that this call ran
+ * @throws BasetideError `control_unavailable` if the database cannot be reached; a failing migration's own error otherwise
+ */
+export async function migrateControl(databaseUrl: string, log: Logger): Promise<string[]> {
+  try {
+    const done = await runner({
+      databaseUrl: { connectionString: databaseUrl, application_name: "basetide-migrate" },
+      dir: MIGRATIONS_DIR,
+      ignorePattern: "(?!.*\\.sql$).*",
+      migrationsTable: MIGRATIONS_TABLE,
+      direction: "up",
+      singleTransaction: false,
+      advisoryLockMode: "wait",
+      logger: {
+        debug: () => {},
+        info: (message) => log.debug({ detail: message }, "migration step"),
+        warn: (message) => log.warn({ detail: message }, "migration warning"),
+        error: (message) => log.error({ detail: message }, "migration failed"),
+      },
+    });
+    const names = done.map((migration) => migration.name);
+    if (names.length > 0) log.info({ migrations: names }, "control plane migrated");
+    return names;
+  } catch (error) {
+    throw asControlError(error);
+  }
+}
+
+/** Migrations of this version that the control plane has not run; all of them when it is empty. */
+export async function pendingMigrations(db: Db): Promise<string[]> {
+  const files = (await readdir(MIGRATIONS_DIR)).filter((file) => file.endsWith(".sql")).sort();
+  const names = files.map((file) => file.slice(0, -".sql".length));
+  const [table] = await db`select to_regclass(${MIGRATIONS_TABLE}) as oid`;
+  if (table?.oid === null) return names;
+  const rows = await db<{ name: string }[]>`select name from ${db(MIGRATIONS_TABLE)}`;
+  const done = new Set(rows.map((row) => row.name));
+  return names.filter((name) => !done.has(name));
+}

@@ -1,0 +1,117 @@
+/** What the control plane's tests share: a context on a fresh control plane, a source that is only pretended. */
+import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Elysia } from "elysia";
+import pino from "pino";
+import { Registry } from "prom-client";
+import { inject } from "vitest";
+import { readConfig } from "../../core/config";
+import {
+  type Account,
+  connectControl,
+  createAccount,
+  createToken,
+  deleteBase,
+  ensureDefaultCluster,
+  listBases,
+  type ManagementContext,
+} from "../../core/control";
+import { BasetideError } from "../../core/errors";
+import { createSecretBox } from "../../core/secrets";
+import type { Platform, SourceBase } from "../../core/source/types";
+import { controlDatabase } from "../support/database";
+
+export const GOOD_KEY = "patGood.0123456789abcdef";
+export const OTHER_KEY = "patOther.0123456789abcdef";
+export const SOURCE_BASES: SourceBase[] = [
+  { id: "appOne", name: "Inventory", permission: "create" },
+  { id: "appTwo", name: "Sales \u0000& more", permission: "read" },
+];
+
+export interface TestControl {
+  ctx: ManagementContext;
+  /** The server's own URL, of a superuser. */
+  serverUrl: string;
+  /** Bases that a sync was asked for, in order. */
+  requested: string[];
+  addAccount(email: string): Promise<Account & { token: string }>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A migrated control plane with the default cluster, and no accounts. Bases left are deleted at the end. */
+export async function testControl(): Promise<TestControl> {
+  const database = await controlDatabase();
+  const requested: string[] = [];
+  const secretKey = randomBytes(32).toString("base64");
+  const ctx: ManagementContext = {
+    config: readConfig({
+      DATABASE_URL: database.url,
+      SECRET_KEY: secretKey,
+      DATA_DIR: join(tmpdir(), "basetide-unused"),
+      LOG_LEVEL: "silent",
+    }),
+    db: connectControl(database.url, { max: 4 }),
+    log: pino({ level: "silent" }),
+    secrets: createSecretBox([secretKey]),
+    metrics: new Registry(),
+    queue: {
+      requestSync: async (baseId) => {
+        requested.push(baseId);
+      },
+    },
+    platforms: [fakePlatform()],
+  };
+  await ensureDefaultCluster(ctx);
+  return {
+    ctx,
+    serverUrl: inject("postgresUrl"),
+    requested,
+    async addAccount(email) {
+      const account = await createAccount(ctx.db, { email, password: "correct horse" });
+      return { ...account, token: await createToken(ctx.db, account.id, "test") };
+    },
+    async [Symbol.asyncDispose]() {
+      for (const base of await listBases(ctx.db)) await deleteBase(ctx, base);
+      await ctx.db.end({ timeout: 1 });
+      await database[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Knows two keys: one opens both bases, the other only the second. */
+function fakePlatform(): Platform {
+  const refuse = async (): Promise<never> => {
+    throw new Error("not part of this test");
+  };
+  return {
+    id: "airtable",
+    name: "Airtable",
+    keyHelpUrl: "https://example.com/keys",
+    connect: (apiKey) => ({
+      async listBases() {
+        if (apiKey === GOOD_KEY) return SOURCE_BASES;
+        if (apiKey === OTHER_KEY) return SOURCE_BASES.slice(1);
+        throw new BasetideError("source_key_refused", "Authentication required");
+      },
+      getSchema: refuse,
+      listPage: refuse,
+      getRecord: refuse,
+      whoami: refuse,
+      listByIds: refuse,
+    }),
+  };
+}
+
+/** Calls an app's route as a client does; `body` goes as JSON. */
+export function caller(app: Pick<Elysia, "handle">) {
+  return async (method: string, path: string, options: { token?: string; body?: unknown } = {}) => {
+    const headers = new Headers({ "content-type": "application/json" });
+    if (options.token) headers.set("authorization", `Bearer ${options.token}`);
+    const body = options.body === undefined ? undefined : JSON.stringify(options.body);
+    const response = await app.handle(new Request(`http://console${path}`, { method, headers, body }));
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  };
+}
