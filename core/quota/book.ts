@@ -1,0 +1,41 @@
+/** What a place in a key's quota is, and the two books that hand places out agree on. */
+
+/** What has a quota of its own: a source base, whoever's API key is used (`airtable:appXXXX`). */
+export type QuotaKey = string;
+
+export type CallKind = "sync" | "client";
+
+export type BlockReason = "rate_limited" | "billing_limit";
+
+/** The right to send one request, at one time. */
+export interface Place {
+  /** When, on this process's clock (ms). */
+  at: number;
+  /** When, as the book says it: what a place is given back by. */
+  slot: number;
+}
+
+export interface Booking {
+  /** One per call wanted, in order; null when there is no place within its reach. */
+  places: (Place | null)[];
+  /** Earliest time (this process's clock, ms) that one call more could get as things stand. */
+  nextAt: number;
+}
+
+export interface Book {
+  /**
+   * Books calls.
+   *
+   * @param withinMs one per call wanted: how far ahead its place may be
+   * @param back slots that were booked here and are not used
+   */
+  take(withinMs: number[], back: number[]): Promise<Booking>;
+  /** Was the place made void by a block that began after it was booked? */
+  isVoid(place: Place): Promise<boolean>;
+}
+
+/**
+ * The time that five requests must span, ms: a second, and 25 ms for requests that reach the source later than
+ * others. `quota_take` in sql/control has the same.
+ */
+export const WINDOW_MS = 1025;

@@ -1,0 +1,147 @@
+/**
+ * The ledger in the control plane: the book that all processes share.
+ *
+ * The server's clock orders the calls of all processes; its times are turned into this process's clock by the
+ * least time an answer has lately taken. An answer that took longer is thereby seen to be late.
+ */
+import type { Db } from "../context";
+import { BasetideError } from "../errors";
+import type { Book, CallKind } from "./book";
+import type { QuotaClock } from "./clock";
+
+/** After a failed call none is tried for so long, ms. `quota_take` counts on processes being back in 1 s. */
+const RETRY_AFTER_MS = 500;
+/** How long the least time of an answer is remembered, ms; a clock drifts by less than 2 ms meanwhile. */
+const OFFSET_MEMORY_MS = 10_000;
+
+/** Answers timed before the first place is booked. */
+const FIRST_SAMPLES = 3;
+
+interface TakeRow {
+  asked_at: number;
+  slots: (number | null)[];
+  next_at: number;
+}
+
+export interface ControlPlane {
+  book(key: string, kind: CallKind, share: number): Book;
+  /**
+   * Runs one statement against the control plane.
+   *
+   * @throws BasetideError `control_unavailable` if it fails, does not answer in time, or did so a moment ago
+   */
+  call<T>(query: (db: Db) => PromiseLike<T> & { cancel?: () => void }): Promise<T>;
+}
+
+/** @param onAway told when calls begin to fail (true) and when one succeeds again (false) */
+export function controlPlane(
+  db: Db,
+  clock: QuotaClock,
+  callTimeoutMs: number,
+  onAway: (isAway: boolean, error?: unknown) => void,
+): ControlPlane {
+  let failedAt: number | undefined;
+  const offset = clockOffset(clock);
+
+  async function call<T>(query: (db: Db) => PromiseLike<T> & { cancel?: () => void }): Promise<T> {
+    if (failedAt !== undefined && clock.now() - failedAt < RETRY_AFTER_MS) throw unavailable();
+    try {
+      const result = await within(callTimeoutMs, query(db));
+      if (failedAt !== undefined) onAway(false);
+      failedAt = undefined;
+      return result;
+    } catch (error) {
+      if (failedAt === undefined) onAway(true, error);
+      failedAt = clock.now();
+      throw unavailable(error);
+    }
+  }
+
+  /** A first answer is a slow one: a place that comes with it would be used late, and nobody would know. */
+  async function learnOffset(): Promise<void> {
+    for (let sample = 0; sample < FIRST_SAMPLES; sample++) {
+      const [row] = await call(
+        (to) => to<{ now: number }[]>`
+        select (extract(epoch from clock_timestamp()) * 1000)::float8 as now`,
+      );
+      offset.learn(row!.now);
+    }
+  }
+
+  function book(key: string, kind: CallKind, share: number): Book {
+    return {
+      async take(withinMs, back) {
+        if (!offset.isKnown) await learnOffset();
+        const [row] = await call(
+          (to) => to<TakeRow[]>`
+          select asked_at, to_json(slots) as slots, next_at
+          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)})`,
+        );
+        const { asked_at, slots, next_at } = row!;
+        const add = offset.learn(asked_at);
+        return {
+          places: slots.map((slot) => (slot === null ? null : { at: slot + add, slot })),
+          nextAt: next_at + add,
+        };
+      },
+      async isVoid(place) {
+        const [row] = await call(
+          (to) => to<{ blocked_until: number }[]>`
+          select blocked_until from quota_windows where key = ${key}`,
+        );
+        return row === undefined || row.blocked_until > place.slot;
+      },
+    };
+  }
+
+  return { call, book };
+}
+
+interface ClockOffset {
+  /** Takes in a time that the server has just answered; returns what to add to its times to have them here. */
+  learn(serverNow: number): number;
+  /** Has an answer been seen lately? */
+  readonly isKnown: boolean;
+}
+
+/** The least seen in the last 10 to 20 s: an answer can only be late. */
+function clockOffset(clock: QuotaClock): ClockOffset {
+  let [before, least, since] = [Infinity, Infinity, -Infinity];
+  return {
+    learn(serverNow) {
+      const now = clock.now();
+      if (now - since > OFFSET_MEMORY_MS) {
+        [before, least, since] = [this.isKnown ? least : Infinity, Infinity, now];
+      }
+      least = Math.min(least, now - serverNow);
+      return Math.min(before, least);
+    },
+    get isKnown() {
+      return clock.now() - since <= 2 * OFFSET_MEMORY_MS;
+    },
+  };
+}
+
+async function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new Error(`no answer within ${ms} ms`));
+      query.cancel?.();
+    }, ms);
+  });
+  try {
+    return await Promise.race([query, timeout]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A float8[] parameter: as text it needs no look at the server's types first. */
+function floats(numbers: number[]): string {
+  return `{${numbers.join(",")}}`;
+}
+
+function unavailable(cause?: unknown): BasetideError {
+  return new BasetideError("control_unavailable", undefined, { cause });
+}

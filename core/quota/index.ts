@@ -1,0 +1,4 @@
+/** The quota ledger: no request goes to a source before it is booked here. */
+export type { BlockReason, CallKind, QuotaKey } from "./book";
+export type { QuotaClock } from "./clock";
+export { createLedger, type Ledger, type LedgerOptions, type QuotaUsage } from "./ledger";

@@ -1,0 +1,211 @@
+/**
+ * The line of calls of one kind that wait for one key in this process.
+ *
+ * Calls get their places in the order they came. At most one question to the book is on its way at a time, and
+ * it asks for all that wait (up to five); the answer says when asking again makes sense.
+ *
+ * I4. A place is worth its own time only. One that its caller gets to too late (a stalled process, a slow
+ * answer) is given back and another is taken, since the window after it was counted from the time it was meant for.
+ */
+import { BasetideError } from "../errors";
+import type { Book, Booking, CallKind, Place } from "./book";
+import type { QuotaClock } from "./clock";
+
+/** Calls asked for at once: what one window holds. */
+const MOST_AT_ONCE = 5;
+/**
+ * How far ahead of its time a place may be booked, ms. Clients book ahead to keep their order; no more than a
+ * second, since what is booked shuts others out. Sync leaves everything ahead to clients, but for the few ms
+ * that save it a second question when it asks early.
+ */
+const REACH_MS: Record<CallKind, number> = { client: 1000, sync: 10 };
+/** How much earlier than `nextAt` sync asks, ms: what timers and the way to the book take. */
+const EARLY_MS = 4;
+/** Longest time between two questions while somebody waits, ms: places given back by others come to notice. */
+const LONGEST_PAUSE_MS = 1000;
+/** A place further ahead than this is looked at again before it is used, ms: a block may have made it void. */
+const RECHECK_AFTER_MS = 50;
+/** How long before its time, ms. */
+const RECHECK_LEAD_MS = 5;
+/**
+ * A place used later than this after its time counts as missed, ms; what is left of the window's 25 ms is the
+ * network's. Sync gets another at once; a client may lose its turn by it.
+ */
+const LATE_MS: Record<CallKind, number> = { client: 15, sync: 5 };
+/** Places missed in a row before a call goes out all the same: a process this slow must still get on. */
+const MOST_MISSED = 10;
+
+interface Waiter {
+  /** Its number in the line. */
+  order: number;
+  /** Latest time its place may have, ms on the clock. */
+  deadlineAt: number;
+  missed: number;
+  /** Held until its time comes. */
+  place: Place | undefined;
+  isDone: boolean;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+export interface Lane {
+  /**
+   * Resolves when the request may be sent, which must then happen at once.
+   *
+   * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineAt`; the book's
+   *   error; the signal's reason
+   */
+  wait(deadlineAt: number, signal: AbortSignal): Promise<void>;
+  readonly isIdle: boolean;
+}
+
+export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMissed: () => void): Lane {
+  const line: Waiter[] = [];
+  let unused: number[] = [];
+  let holding = 0;
+  let lastOrder = 0;
+  let isAsking = false;
+  let askFrom = 0;
+  let cancelAlarm = () => {};
+
+  function wait(deadlineAt: number, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    return new Promise((resolve, reject) => {
+      const end = (settle: () => void) => {
+        if (waiter.isDone) return;
+        waiter.isDone = true;
+        signal.removeEventListener("abort", leave);
+        cancelDeadline();
+        settle();
+      };
+      const waiter: Waiter = {
+        order: ++lastOrder,
+        deadlineAt,
+        missed: 0,
+        place: undefined,
+        isDone: false,
+        resolve: () => end(resolve),
+        reject: (error) => end(() => reject(error)),
+      };
+      const leave = () => {
+        waiter.reject(signal.reason);
+        drop(waiter);
+      };
+      const giveUp = () => {
+        // A place that is held lies before the deadline; its timer is only a moment behind this one.
+        if (waiter.place) return;
+        waiter.reject(timedOut());
+        drop(waiter);
+      };
+      const cancelDeadline = deadlineAt === Infinity ? () => {} : clock.at(deadlineAt, giveUp);
+      signal.addEventListener("abort", leave, { once: true });
+      line.push(waiter);
+      ask();
+    });
+  }
+
+  /** Asks the book for those who wait, if nobody is asking and it is time. */
+  async function ask(): Promise<void> {
+    if (isAsking) return;
+    cancelAlarm();
+    const now = clock.now();
+    const isTime = askFrom <= now;
+    if (line.length > 0 && !isTime) {
+      cancelAlarm = clock.at(Math.min(askFrom, now + LONGEST_PAUSE_MS), () => {
+        askFrom = 0;
+        ask();
+      });
+    }
+    const asked = isTime ? line.slice(0, MOST_AT_ONCE) : [];
+    const back = unused;
+    if (asked.length === 0 && back.length === 0) return;
+    unused = [];
+    isAsking = true;
+    try {
+      const reach = asked.map((waiter) => Math.min(REACH_MS[kind], waiter.deadlineAt - now));
+      settle(asked, await book.take(reach, back));
+    } catch (error) {
+      for (const waiter of line.splice(0)) waiter.reject(error);
+    } finally {
+      isAsking = false;
+    }
+    ask();
+  }
+
+  function settle(asked: Waiter[], booking: Booking): void {
+    askFrom = booking.nextAt - (kind === "client" ? REACH_MS.client : EARLY_MS);
+    asked.forEach((waiter, index) => {
+      const place = booking.places[index];
+      if (waiter.isDone) {
+        if (place) unused.push(place.slot);
+      } else if (place) {
+        drop(waiter);
+        hold(waiter, place);
+      } else if (booking.nextAt > waiter.deadlineAt) {
+        waiter.reject(timedOut());
+        drop(waiter);
+      }
+    });
+  }
+
+  /** Keeps a place until its time, and lets its call go then. */
+  async function hold(waiter: Waiter, place: Place): Promise<void> {
+    waiter.place = place;
+    holding++;
+    try {
+      if (place.at - clock.now() > RECHECK_AFTER_MS) {
+        await until(place.at - RECHECK_LEAD_MS);
+        if (waiter.isDone) return;
+        if (await book.isVoid(place)) return lineUpAgain(waiter);
+      }
+      await until(place.at);
+      if (waiter.isDone) return;
+      if (clock.now() - place.at > LATE_MS[kind] && waiter.missed < MOST_MISSED) {
+        waiter.missed++;
+        onMissed();
+        unused.push(place.slot);
+        return lineUpAgain(waiter);
+      }
+      waiter.resolve();
+    } catch (error) {
+      waiter.reject(error);
+    } finally {
+      holding--;
+    }
+  }
+
+  function lineUpAgain(waiter: Waiter): void {
+    waiter.place = undefined;
+    if (waiter.isDone) return;
+    const behind = line.findIndex((other) => other.order > waiter.order);
+    line.splice(behind < 0 ? line.length : behind, 0, waiter);
+    askFrom = 0;
+    ask();
+  }
+
+  /** Takes a waiter out of the line; a place that it holds and has no use for goes back. */
+  function drop(waiter: Waiter): void {
+    const index = line.indexOf(waiter);
+    if (index >= 0) line.splice(index, 1);
+    if (!waiter.place) return;
+    unused.push(waiter.place.slot);
+    waiter.place = undefined;
+    ask();
+  }
+
+  /** Resolves at a time; at once, without losing a turn of the event loop, when it is past. */
+  async function until(atMs: number): Promise<void> {
+    if (atMs > clock.now()) await new Promise<void>((resolve) => clock.at(atMs, resolve));
+  }
+
+  return {
+    wait,
+    get isIdle() {
+      return line.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
+    },
+  };
+}
+
+function timedOut(): BasetideError {
+  return new BasetideError("quota_timeout");
+}

@@ -1,0 +1,177 @@
+/**
+ * The quota ledger of a process: books every request to a source before it is sent.
+ *
+ * I4. Never more than 5 requests in any one-second window for one base, over all processes together; clients go
+ * first. The rule itself is `quota_take` in sql/control; here is who waits how.
+ */
+import type { Registry } from "prom-client";
+import type { Db } from "../context";
+import { isBasetideError } from "../errors";
+import type { Logger } from "../log";
+import { type BlockReason, type Book, type CallKind, type QuotaKey, WINDOW_MS } from "./book";
+import { processClock, type QuotaClock } from "./clock";
+import { type ControlPlane, controlPlane } from "./control-plane";
+import { createLane, type Lane } from "./lane";
+import { type LocalWindow, localWindow } from "./local-window";
+import { quotaMetrics } from "./metrics";
+
+/** The longest pause that is kept, ms: a month and a day. */
+const LONGEST_BLOCK_MS = 32 * 86_400_000;
+/** Keys known before those that nobody waits for are dropped. */
+const KEYS_KEPT = 1000;
+
+export interface LedgerOptions {
+  /** A control plane that does not answer within it counts as away, ms. */
+  callTimeoutMs?: number;
+  /** Requests per window and key that this process gives to clients while the control plane is away. */
+  fallbackPerWindow?: number;
+  clock?: QuotaClock;
+}
+
+export interface QuotaUsage {
+  /** The running month, UTC: `2026-11`. */
+  month: string;
+  sync: number;
+  client: number;
+}
+
+export interface Ledger {
+  /**
+   * Resolves when a sync request may be sent, which must then happen at once.
+   *
+   * @param share requests per second that sync may use: 3 or 5
+   * @throws BasetideError `control_unavailable`; the signal's reason
+   */
+  takeSync(key: QuotaKey, share: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when a client's request may be sent, which must then happen at once. Goes on without the control
+   * plane, at a lower rate.
+   *
+   * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
+   *   the signal's reason, and the place goes to whoever is next
+   */
+  takeClient(key: QuotaKey, options: { deadlineMs: number; signal: AbortSignal }): Promise<void>;
+  /** The source said 429: nobody gets a request of the key for `ms`. Never fails: the answer is what counts. */
+  block(key: QuotaKey, ms: number, reason: BlockReason): Promise<void>;
+  /**
+   * Requests granted this month, without those granted while the control plane was away.
+   *
+   * @throws BasetideError `control_unavailable`
+   */
+  usage(key: QuotaKey): Promise<QuotaUsage>;
+  /**
+   * Drops what is kept of a deleted base.
+   *
+   * @throws BasetideError `control_unavailable`
+   */
+  forget(key: QuotaKey): Promise<void>;
+}
+
+export function createLedger(
+  ctx: { db: Db; log: Logger; metrics: Registry },
+  options: LedgerOptions = {},
+): Ledger {
+  const { callTimeoutMs = 1000, fallbackPerWindow = 2, clock = processClock } = options;
+  const metrics = quotaMetrics(ctx.metrics);
+  const lanes = new Map<string, Lane>();
+  const windows = new Map<QuotaKey, LocalWindow>();
+  let awayFrom = -Infinity;
+
+  const control = controlPlane(ctx.db, clock, callTimeoutMs, (isAway, error) => {
+    metrics.fallback(isAway);
+    if (isAway) {
+      awayFrom = clock.now();
+      ctx.log.warn({ error }, "quota ledger away; clients are served from a local window, sync rests");
+    } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "quota ledger back");
+  });
+
+  async function take(key: QuotaKey, kind: CallKind, share: number, deadlineAt: number, signal: AbortSignal) {
+    const askedAt = clock.now();
+    await laneOf(key, kind, share).wait(deadlineAt, signal);
+    metrics.granted(kind, clock.now() - askedAt);
+  }
+
+  function laneOf(key: QuotaKey, kind: CallKind, share: number): Lane {
+    const name = `${kind} ${share} ${key}`;
+    const known = lanes.get(name);
+    if (known) return known;
+    if (lanes.size >= KEYS_KEPT) dropIdle(lanes, (lane) => lane.isIdle);
+    const shared = control.book(key, kind, share);
+    const book = kind === "sync" ? shared : withFallback(shared, () => windowOf(key));
+    const lane = createLane(kind, book, clock, () => metrics.missed(kind));
+    lanes.set(name, lane);
+    return lane;
+  }
+
+  function windowOf(key: QuotaKey): LocalWindow {
+    const window = windows.get(key) ?? localWindow(clock, fallbackPerWindow);
+    if (windows.size >= KEYS_KEPT) dropIdle(windows, (other) => other.isIdle);
+    windows.set(key, window);
+    // What was granted just before the control plane went still counts.
+    window.shutUntil(awayFrom + WINDOW_MS);
+    return window;
+  }
+
+  return {
+    takeSync: (key, share, signal) => take(key, "sync", share, Infinity, signal),
+    takeClient: (key, { deadlineMs, signal }) => take(key, "client", 5, clock.now() + deadlineMs, signal),
+
+    async block(key, ms, reason) {
+      const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
+      metrics.blocked(reason);
+      ctx.log.warn({ quotaKey: key, blockMs, reason }, "source asked for a pause");
+      windowOf(key).shutUntil(clock.now() + blockMs);
+      try {
+        await control.call((db) => db`select quota_block(${key}, ${blockMs}, ${reason})`);
+      } catch (error) {
+        ctx.log.warn({ quotaKey: key, error }, "pause kept in this process only");
+      }
+    },
+
+    usage: (key) => readUsage(control, key),
+
+    async forget(key) {
+      await control.call((db) => db`select quota_forget(${key})`);
+    },
+  };
+}
+
+/** `shared`, and the local window for each question that the control plane does not answer. */
+function withFallback(shared: Book, local: () => LocalWindow): Book {
+  const isLocal = new WeakSet<object>();
+  return {
+    async take(withinMs, back) {
+      try {
+        return await shared.take(withinMs, back);
+      } catch (error) {
+        if (!isBasetideError(error, "control_unavailable")) throw error;
+        const booking = await local().take(withinMs, back);
+        for (const place of booking.places) if (place) isLocal.add(place);
+        return booking;
+      }
+    },
+    isVoid: (place) => (isLocal.has(place) ? local().isVoid(place) : shared.isVoid(place).catch(() => false)),
+  };
+}
+
+async function readUsage(control: ControlPlane, key: QuotaKey): Promise<QuotaUsage> {
+  const [row] = await control.call(
+    (db) => db<{ month: string; sync: string; client: string }[]>`
+    with month as (select date_trunc('month', now() at time zone 'UTC')::date as first_day),
+    calls as (
+      select c.sync, c.client from quota_calls c join month on c.month = first_day where c.key = ${key}
+      union all
+      select w.sync_calls, w.client_calls from quota_windows w join month
+        on date_trunc('month', to_timestamp(w.counted_from / 1000) at time zone 'UTC')::date = first_day
+      where w.key = ${key}
+    )
+    select to_char((select first_day from month), 'YYYY-MM') as month,
+      coalesce(sum(sync), 0) as sync, coalesce(sum(client), 0) as client
+    from calls`,
+  );
+  return { month: row!.month, sync: Number(row!.sync), client: Number(row!.client) };
+}
+
+function dropIdle<T>(known: Map<string, T>, isIdle: (one: T) => boolean): void {
+  for (const [name, one] of known) if (isIdle(one)) known.delete(name);
+}

@@ -1,0 +1,54 @@
+/**
+ * The book that clients are served from while the control plane is away: a window of this process alone.
+ *
+ * Other processes have one too and none knows of the others, so each gives out less than half of what the
+ * source allows: two proxies together stay within it. Sync rests meanwhile.
+ */
+import { type Book, WINDOW_MS } from "./book";
+import type { QuotaClock } from "./clock";
+
+export interface LocalWindow extends Book {
+  /** Gives out nothing before `atMs` on the clock: a block, or calls of others that still count. */
+  shutUntil(atMs: number): void;
+  /** Does it know nothing that a new one would not? */
+  readonly isIdle: boolean;
+}
+
+/** @param perWindow places in 1,025 ms */
+export function localWindow(clock: QuotaClock, perWindow: number): LocalWindow {
+  let slots: number[] = [];
+  let shutUntilMs = -Infinity;
+
+  function next(now: number): number {
+    return Math.max(now, shutUntilMs, slots.at(-1) ?? now, (slots.at(-perWindow) ?? -Infinity) + WINDOW_MS);
+  }
+
+  return {
+    async take(withinMs, back) {
+      const now = clock.now();
+      for (const slot of back) {
+        const index = slots.indexOf(slot);
+        if (index >= 0) slots.splice(index, 1);
+      }
+      slots = slots.filter((slot) => slot > now - WINDOW_MS);
+      const places = withinMs.map((reach) => {
+        const slot = next(now);
+        if (slot - now > reach) return null;
+        slots.push(slot);
+        return { at: slot, slot };
+      });
+      return { places, nextAt: next(now) };
+    },
+    async isVoid(place) {
+      return shutUntilMs > place.at;
+    },
+    shutUntil(atMs) {
+      shutUntilMs = Math.max(shutUntilMs, atMs);
+      const now = clock.now();
+      slots = slots.filter((slot) => slot <= now || slot >= shutUntilMs);
+    },
+    get isIdle() {
+      return Math.max(shutUntilMs, (slots.at(-1) ?? -Infinity) + WINDOW_MS) <= clock.now();
+    },
+  };
+}

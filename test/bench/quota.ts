@@ -1,0 +1,160 @@
+/**
+ * What the quota ledger costs and how well it keeps to its numbers; each is printed as a ratio against its limit,
+ * where 1 or less is kept.
+ *
+ * Times are taken in the processes that would send the requests, at the moment that they may. All of it together
+ * takes about 75 s, most of it one minute of a base under three times its quota from three processes.
+ *
+ * Run: `bun test/bench/quota.ts` (DATABASE_URL, or an embedded server).
+ */
+import postgres from "postgres";
+import { migrateControl } from "../../core/control/migrate";
+import { createLogger } from "../../core/log";
+import type { QuotaGrant, QuotaJob } from "../support/quota-process";
+import { mostWithin, quantile } from "../support/quota-simulation";
+import { startTestServer } from "../support/server";
+
+const COST_SECONDS = 3;
+/** Time for the processes of a line to start, ms. */
+const START_MS = 700;
+const PROCESS = `${import.meta.dir}/../support/quota-process.ts`;
+
+const server = await startTestServer();
+const database = `quota_bench_${process.pid}`;
+const admin = postgres(server.url, { max: 1, onnotice: () => {} });
+await admin.unsafe(`create database ${database}`);
+const url = Object.assign(new URL(server.url), { pathname: `/${database}` }).href;
+
+try {
+  await migrateControl(url, createLogger("error", "bench"));
+  // A server that has just started grants nothing for 2.1 s.
+  await admin`select pg_sleep(greatest(0, 2.2 - extract(epoch from clock_timestamp() - pg_postmaster_start_time())))`;
+  await cost();
+  await Promise.all([alone(), overloaded()]);
+} finally {
+  await admin.unsafe(`drop database if exists ${database} with (force)`);
+  await admin.end();
+  await server.stop();
+}
+
+function report(line: string, value: string, ratio?: number): void {
+  console.log(`${line.padEnd(72)} ${value.padStart(16)} ${ratio === undefined ? "" : ratio.toFixed(3)}`);
+}
+
+/** µs per call of one connection on one key, and calls per second of 8 connections on 100 keys. */
+async function cost(): Promise<void> {
+  const db = postgres(url, { max: 8, onnotice: () => {} });
+  async function callsPerSecond(workers: number, keys: number): Promise<number> {
+    const endAt = performance.now() + COST_SECONDS * 1000;
+    let calls = 0;
+    async function work(): Promise<void> {
+      while (performance.now() < endAt) {
+        const key = `cost:${Math.floor(Math.random() * keys)}`;
+        await db`select asked_at, to_json(slots), next_at from quota_take(${key}, 'client', 5, false, '{0}', '{}')`;
+        calls++;
+      }
+    }
+    await Promise.all(Array.from({ length: workers }, work));
+    return calls / COST_SECONDS;
+  }
+  async function emptyPerSecond(): Promise<number> {
+    const endAt = performance.now() + COST_SECONDS * 1000;
+    let calls = 0;
+    for (; performance.now() < endAt; calls++) await db`select 1`;
+    return calls / COST_SECONDS;
+  }
+  const empty = await emptyPerSecond();
+  const one = await callsPerSecond(1, 1);
+  report("an uncontended call, µs", `${(1e6 / one).toFixed(0)}`);
+  report("  of which the way to the server and back (`select 1`), µs", `${(1e6 / empty).toFixed(0)}`);
+  report("calls per second, 8 connections, 100 keys", `${(await callsPerSecond(8, 100)).toFixed(0)}`);
+  await db.end();
+}
+
+/** Runs each job in a process of its own, on a key of their own, and returns all their grants in order. */
+async function run(seconds: number, jobs: Partial<QuotaJob>[]): Promise<QuotaGrant[]> {
+  const from = Date.now() + START_MS;
+  const common = {
+    url,
+    key: crypto.randomUUID(),
+    from,
+    until: from + seconds * 1000,
+    tables: 0,
+    share: 5,
+    clients: 0,
+    clientPeriodMs: 1000,
+    clientJitter: 0,
+  };
+  const outputs = jobs.map((job) => {
+    const child = Bun.spawn(["bun", PROCESS, JSON.stringify({ ...common, ...job })], { stderr: "inherit" });
+    return new Response(child.stdout).json() as Promise<QuotaGrant[]>;
+  });
+  return (await Promise.all(outputs)).flat().sort((a, b) => a.at - b.at);
+}
+
+function mostPerSecond(grants: QuotaGrant[]): number {
+  return mostWithin(
+    grants.map(({ at }) => at),
+    1000,
+  );
+}
+
+/** Syncs on their own, each on a base of its own; then a client beside one. */
+async function alone(): Promise<void> {
+  const syncs = [5, 3].flatMap((share) => [1, 5].map((tables) => ({ share, tables })));
+  await Promise.all(
+    syncs.map(async ({ share, tables }) => {
+      const grants = await run(100 / share + 2, [{ tables, share }]);
+      const name = `(a) 100 requests, share ${share}, ${tables} table${tables > 1 ? "s" : ""}, against 1.03 x ${(100 / share).toFixed(1)} s`;
+      if (grants.length < 100) return report(name, "not done", Infinity);
+      const tookMs = grants[99]!.at + 150 - grants[0]!.askedAt;
+      report(name, `${(tookMs / 1000).toFixed(2)} s`, tookMs / (1030 * (100 / share)));
+      report(
+        "    most requests in a second, against 5",
+        String(mostPerSecond(grants)),
+        mostPerSecond(grants) / 5,
+      );
+    }),
+  );
+  const grants = await run(25, [{ tables: 5 }, { clients: 1 }]);
+  const waits = grants.filter(({ kind }) => kind === "client").map(({ askedAt, at }) => at - askedAt);
+  const p95 = quantile(waits, 0.95);
+  report(
+    "(b) a client a second beside a turbo sync: p95 wait, against 250 ms",
+    `${p95.toFixed(0)} ms`,
+    p95 / 250,
+  );
+  report("    median", `${quantile(waits, 0.5).toFixed(0)} ms`);
+}
+
+/** One base, a sync and four clients that ask for three times the quota through two processes, for a minute. */
+async function overloaded(): Promise<void> {
+  const clients = { clients: 2, clientPeriodMs: 4000 / 15, clientJitter: 1 };
+  const grants = await run(60, [{ tables: 5 }, clients, clients]);
+  const used = grants.length / 300;
+  report(
+    "(c) a minute of three times the quota: unused, 0.97 of 5/s against it",
+    used.toFixed(4),
+    0.97 / used,
+  );
+  report(
+    "    most requests in a second, against 5",
+    String(mostPerSecond(grants)),
+    mostPerSecond(grants) / 5,
+  );
+  const sync = grants.filter(({ kind }) => kind === "sync").map(({ at }) => at);
+  const longestGap = Math.max(...sync.map((at, index) => at - (sync[index - 1] ?? grants[0]!.at)));
+  report(
+    "    longest time between two of sync's, against 10 s",
+    `${longestGap.toFixed(0)} ms`,
+    longestGap / 10_000,
+  );
+  for (const jitterMs of [25, 50]) {
+    const arrivals = grants.map(({ at }) => at + Math.random() * jitterMs).sort((a, b) => a - b);
+    const sixths = arrivals.filter((at, index) => at - arrivals[index - 5]! < 1000).length;
+    report(
+      `    with ${jitterMs} ms of network jitter: requests that are a sixth`,
+      `${((100 * sixths) / arrivals.length).toFixed(2)} %`,
+    );
+  }
+}

@@ -1,0 +1,195 @@
+/** The ledger as processes use it: several at once, blocks, counts, crashes, and a control plane that is away. */
+import postgres from "postgres";
+import { Registry } from "prom-client";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createLogger } from "../../core/log";
+import { createLedger, type Ledger, type LedgerOptions } from "../../core/quota";
+import { controlDatabase, type TestDatabase } from "../support/database";
+import { until } from "../support/poll";
+import { mostWithin } from "../support/quota-simulation";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await controlDatabase();
+  // A server that has just started grants nothing for 2.1 s.
+  await until(
+    () =>
+      database.sql`select where clock_timestamp() > pg_postmaster_start_time() + interval '2.2 s'`.then(
+        (r) => r.length,
+      ),
+    { what: "the server is old enough" },
+  );
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+const never = new AbortController().signal;
+let keys = 0;
+const newKey = () => `airtable:app${++keys}`;
+
+function newLedger(
+  options: LedgerOptions & { url?: string } = {},
+): Ledger & AsyncDisposable & { metrics: Registry } {
+  const metrics = new Registry();
+  const db = postgres(options.url ?? database.url, {
+    max: 4,
+    onnotice: () => {},
+    connect_timeout: 1,
+    fetch_types: false,
+  });
+  const ledger = createLedger({ db, log: createLogger("silent", "test"), metrics }, options);
+  return { ...ledger, metrics, [Symbol.asyncDispose]: () => db.end({ timeout: 1 }) };
+}
+
+const client = (deadlineMs = 30_000, signal = never) => ({ deadlineMs, signal });
+/** A port that refuses connections. */
+const NOWHERE = "postgres://nobody@127.0.0.1:1/nothing";
+
+async function metric(
+  of: { metrics: Registry },
+  name: string,
+  labels: Record<string, string> = {},
+): Promise<number> {
+  const found = await of.metrics.getSingleMetric(name)!.get();
+  const matching = found.values.filter(({ labels: has }) =>
+    Object.entries(labels).every(([label, value]) => has[label as keyof typeof has] === value),
+  );
+  return matching.reduce((sum, { value }) => sum + value, 0);
+}
+
+test("I4: syncs and clients of three processes never send six requests in a second", async () => {
+  await using first = newLedger();
+  await using second = newLedger();
+  await using third = newLedger();
+  const key = newKey();
+  const sent: number[] = [];
+  const stop = new AbortController();
+  const started = performance.now();
+  const send = () => sent.push(performance.now());
+  async function syncTable(): Promise<void> {
+    while (!stop.signal.aborted) await first.takeSync(key, 5, stop.signal).then(send, () => {});
+  }
+  async function askAgainAndAgain(ledger: Ledger): Promise<void> {
+    while (!stop.signal.aborted) await ledger.takeClient(key, client(5000, stop.signal)).then(send, () => {});
+  }
+  const all = [syncTable(), syncTable(), ...[second, second, third, third].map(askAgainAndAgain)];
+  await until(() => sent.length >= 12, { what: "twelve requests are sent" });
+  stop.abort();
+  await Promise.all(all);
+  expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
+  // 5 at once, 5 after one window, the rest after two.
+  expect(performance.now() - started).toBeLessThan(2900);
+});
+
+test("calls are counted by month and kind, places given back are not", async () => {
+  await using ledger = newLedger();
+  const key = newKey();
+  await ledger.takeSync(key, 3, never);
+  await ledger.takeClient(key, client());
+  await ledger.takeClient(key, client());
+  const gone = new AbortController();
+  const burst = [1, 2, 3].map(() => ledger.takeClient(key, client(30_000, gone.signal)).catch(() => {}));
+  await until(async () => (await ledger.usage(key)).client === 5, { what: "the last place is booked" });
+  gone.abort();
+  await Promise.all(burst);
+  const month = new Date().toISOString().slice(0, 7);
+  await until(async () => (await ledger.usage(key)).client === 4, { what: "the place is given back" });
+  expect(await ledger.usage(key)).toEqual({ month, sync: 1, client: 4 });
+
+  await database.sql`update quota_windows set counted_from = counted_from - 11000 where key = ${key}`;
+  await ledger.takeSync(key, 3, never);
+  expect(await database.sql`select month::text, sync, client from quota_calls where key = ${key}`).toEqual([
+    { month: `${month}-01`, sync: "1", client: "4" },
+  ]);
+  expect(await ledger.usage(key)).toEqual({ month, sync: 2, client: 4 });
+  expect(await metric(ledger, "basetide_quota_grants_total", { kind: "sync" })).toBe(2);
+});
+
+test("a 429 seen by one process stops the clients and the sync of all, those with a place too", async () => {
+  await using worker = newLedger();
+  await using proxy = newLedger();
+  const key = newKey();
+  for (let i = 0; i < 5; i++) await proxy.takeClient(key, client());
+  const booked = proxy.takeClient(key, client(2000)).then(
+    () => "sent",
+    (error: { code: string }) => error.code,
+  );
+  await until(() => proxy.usage(key).then(({ client: calls }) => calls === 6), { what: "a place is booked" });
+  await worker.block(key, 30_000, "rate_limited");
+  const blockedAt = performance.now();
+  expect(await booked).toBe("quota_timeout");
+  expect(performance.now() - blockedAt).toBeLessThan(1200);
+  await expect(proxy.takeClient(key, client(29_000))).rejects.toMatchObject({ code: "quota_timeout" });
+  await expect(worker.takeSync(key, 3, AbortSignal.timeout(50))).rejects.toThrow();
+  expect((await proxy.usage(key)).client).toBe(5);
+  expect(await metric(worker, "basetide_quota_blocks_total", { reason: "rate_limited" })).toBe(1);
+});
+
+test("I7: a crash of the server forgets no pause, and lets nobody go at once who may have gone before it", async () => {
+  await using ledger = newLedger();
+  const [used, blocked] = [newKey(), newKey()];
+  await ledger.takeClient(used, client());
+  await ledger.block(blocked, 30_000, "rate_limited");
+  // What recovery does to an unlogged table.
+  await database.sql`truncate quota_windows`;
+  await expect(ledger.takeClient(used, client(1500))).rejects.toMatchObject({ code: "quota_timeout" });
+  await expect(ledger.takeClient(blocked, client(20_000))).rejects.toMatchObject({ code: "quota_timeout" });
+  await ledger.takeClient(newKey(), client(50));
+});
+
+test("while the control plane is away clients go on at a lower rate, sync says so, and both come back", async () => {
+  await using ledger = newLedger({ url: NOWHERE });
+  const key = newKey();
+  await expect(ledger.takeSync(key, 3, never)).rejects.toMatchObject({ code: "control_unavailable" });
+  expect(await metric(ledger, "basetide_quota_fallback")).toBe(1);
+  const startedAt = performance.now();
+  await Promise.all([1, 2].map(() => ledger.takeClient(key, client())));
+  // What the ledger granted in the last second still counts.
+  expect(performance.now() - startedAt).toBeGreaterThan(900);
+  await expect(ledger.takeClient(key, client(500))).rejects.toMatchObject({ code: "quota_timeout" });
+  await ledger.block(key, 30_000, "rate_limited");
+  await expect(ledger.takeClient(key, client(5000))).rejects.toMatchObject({ code: "quota_timeout" });
+  await expect(ledger.usage(key)).rejects.toMatchObject({ code: "control_unavailable" });
+});
+
+test("a control plane that hangs counts as away, and is back when it answers", async () => {
+  await using ledger = newLedger({ callTimeoutMs: 100 });
+  const key = newKey();
+  await ledger.takeClient(key, client());
+  const lock = await database.sql.reserve();
+  await lock`begin`;
+  await lock`lock table quota_windows`;
+  await expect(ledger.takeSync(key, 3, never)).rejects.toMatchObject({ code: "control_unavailable" });
+  await lock`rollback`;
+  lock.release();
+  await until(() => ledger.takeSync(key, 3, never).then(() => true), {
+    what: "sync goes on",
+    retryErrors: true,
+  });
+  expect(await metric(ledger, "basetide_quota_fallback")).toBe(0);
+});
+
+test("forgetting a base drops its counts at once, and its window when that is past", async () => {
+  await using ledger = newLedger();
+  const key = newKey();
+  await ledger.takeClient(key, client());
+  await ledger.forget(key);
+  expect(await ledger.usage(key)).toMatchObject({ sync: 0, client: 0 });
+  const rows = () => database.sql`select from quota_windows where key = ${key}`.then(({ length }) => length);
+  expect(await rows()).toBe(1);
+  await until(
+    () =>
+      ledger
+        .forget(key)
+        .then(rows)
+        .then((left) => left === 0),
+    { what: "the window is past" },
+  );
+});
+
+test("a call that is called off before it is made takes no place", async () => {
+  await using ledger = newLedger();
+  const key = newKey();
+  const reason = new Error("the client went away");
+  await expect(ledger.takeClient(key, client(1000, AbortSignal.abort(reason)))).rejects.toBe(reason);
+  expect(await ledger.usage(key)).toMatchObject({ client: 0 });
+});

@@ -1,0 +1,236 @@
+/** The rule of the quota, as SQL, on a clock that jumps: any history, and simulated minutes of real lanes. */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { controlDatabase, type TestDatabase } from "../support/database";
+import { EPOCH_MS, mostWithin, quantile, simulate } from "../support/quota-simulation";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await controlDatabase();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Times are exact to a quarter of a µs. */
+const WINDOW_MS = 1024.999;
+
+type Action =
+  | { do: "client"; calls: number; reachMs: number }
+  | { do: "sync"; calls: number; share: number }
+  | { do: "give back"; which: number[] }
+  | { do: "block"; ms: number }
+  | { do: "pass"; ms: number };
+
+const actions: fc.Arbitrary<Action[]> = fc.array(
+  fc.oneof(
+    fc.record({
+      do: fc.constant("client" as const),
+      calls: fc.integer({ min: 1, max: 6 }),
+      reachMs: fc.constantFrom(0, 300, 1000, 1100),
+    }),
+    fc.record({
+      do: fc.constant("sync" as const),
+      calls: fc.integer({ min: 1, max: 5 }),
+      share: fc.constantFrom(3, 5),
+    }),
+    fc.record({
+      do: fc.constant("give back" as const),
+      which: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
+    }),
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constant("pass" as const),
+        ms: fc.oneof(fc.integer({ min: 0, max: 80 }), fc.integer({ min: 0, max: 700 })),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ do: fc.constant("block" as const), ms: fc.integer({ min: 0, max: 3000 }) }),
+    },
+  ),
+  { minLength: 1, maxLength: 50 },
+);
+
+interface Call {
+  kind: "client" | "sync";
+  /** For sync: what it asked for. */
+  share: number;
+  askedAt: number;
+  slot: number;
+}
+
+/** Plays a history against the SQL, and returns the calls that would have gone out and the blocks, in ms from 0. */
+async function play(
+  history: Action[],
+): Promise<{ calls: Call[]; blocks: { from: number; until: number }[] }> {
+  const key = `played:${crypto.randomUUID()}`;
+  const sql = database.sql;
+  let now = 0;
+  let calls: Call[] = [];
+  const blocks: { from: number; until: number }[] = [];
+
+  async function take(kind: "client" | "sync", share: number, within: number[], back: number[]) {
+    const [row] = await sql<{ slots: (number | null)[] }[]>`
+      select to_json(slots) as slots from quota_take(${key}, ${kind}, ${share},
+        ${`{${within}}`}, ${`{${back.map((slot) => slot + EPOCH_MS)}}`}, ${EPOCH_MS + now})`;
+    for (const slot of row!.slots) {
+      if (slot !== null) calls.push({ kind, share, askedAt: now, slot: slot - EPOCH_MS });
+    }
+  }
+
+  for (const action of history) {
+    if (action.do === "pass") now += action.ms;
+    if (action.do === "client") await take("client", 5, Array(action.calls).fill(action.reachMs), []);
+    if (action.do === "sync") await take("sync", action.share, Array(action.calls).fill(10), []);
+    if (action.do === "give back") {
+      for (const which of action.which) {
+        // Ahead, or a little past: its process got to it too late.
+        const recent = calls.filter((call) => call.slot > now - 500);
+        const unused = recent[which % Math.max(1, recent.length)];
+        if (!unused) continue;
+        await take(unused.kind, unused.share, [], [unused.slot]);
+        calls = calls.filter((call) => call !== unused);
+      }
+    }
+    if (action.do === "block") {
+      await sql`select quota_block(${key}, ${action.ms}, 'rate_limited', ${EPOCH_MS + now})`;
+      calls = calls.filter((call) => call.slot <= now);
+      blocks.push({ from: now, until: now + action.ms });
+    }
+  }
+  return { calls, blocks };
+}
+
+const slotsOf = (calls: Call[]) => calls.map(({ slot }) => slot);
+
+test("I4: whatever happens, no sixth call within the window", async () => {
+  await fc.assert(
+    fc.asyncProperty(actions, async (history) => {
+      const { calls } = await play(history);
+      expect(mostWithin(slotsOf(calls), WINDOW_MS)).toBeLessThanOrEqual(5);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test("calls go in the order they were booked, never in the past, and none while the key is blocked", async () => {
+  await fc.assert(
+    fc.asyncProperty(actions, async (history) => {
+      const { calls, blocks } = await play(history);
+      expect(slotsOf(calls)).toEqual(slotsOf(calls).toSorted((a, b) => a - b));
+      for (const call of calls) expect(call.slot).toBeGreaterThanOrEqual(call.askedAt);
+      const blocked = calls.filter(({ slot }) =>
+        blocks.some(({ from, until }) => from < slot && slot < until - 0.001),
+      );
+      expect(blocked).toEqual([]);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("sync never takes more than its share of a window, however often it asks", async () => {
+  const pausesMs = fc.array(fc.oneof(fc.integer({ min: 0, max: 130 }), fc.integer({ min: 0, max: 700 })), {
+    minLength: 10,
+    maxLength: 60,
+  });
+  await fc.assert(
+    fc.asyncProperty(pausesMs, fc.constantFrom(3, 5), async (pauses, share) => {
+      const asks = { do: "sync" as const, calls: 5, share };
+      const { calls } = await play(pauses.flatMap((ms) => [asks, { do: "pass" as const, ms }]));
+      expect(mostWithin(slotsOf(calls), WINDOW_MS)).toBeLessThanOrEqual(share);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+/** One minute of a sync and of clients of two processes, each asking at random. */
+async function minute(load: { clientsPerSecond: number; share: number; tables: number }) {
+  const run = simulate(database.sql);
+  const untilMs = 60_000;
+  run.sync({ ...load, untilMs, latencyMs: () => 50 + Math.random() * 200 });
+  const lanes = [run.lane("client", 5), run.lane("client", 5)];
+  for (const lane of lanes) {
+    (async () => {
+      while (run.clock.now() < untilMs) {
+        await run.clock.sleep((Math.random() * 2 * 1000 * lanes.length) / load.clientsPerSecond);
+        run.take(lane, "client", { deadlineMs: 5000 });
+      }
+    })();
+  }
+  await run.clock.run(untilMs);
+  const of = (kind: string) => run.grants.filter((grant) => grant.kind === kind);
+  return { all: run.grants.map(({ at }) => at), sync: of("sync"), client: of("client") };
+}
+
+test("clients go first: sync gets nothing that a client is waiting for, but for its floor", async () => {
+  for (const clientsPerSecond of [1, 3, 6]) {
+    const { all, sync, client } = await minute({ clientsPerSecond, share: 5, tables: 5 });
+    expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
+    const ahead = sync.filter(
+      ({ at }, index) =>
+        at - (sync[index - 1]?.at ?? -Infinity) < 6900 &&
+        client.some((waiting) => waiting.askedAt < at - 10 && waiting.at > at),
+    );
+    expect(ahead).toEqual([]);
+  }
+});
+
+test("sync goes on, once in 10 s, while clients ask for three times the quota, of which nothing is left unused", async () => {
+  const { all, sync } = await minute({ clientsPerSecond: 15, share: 5, tables: 3 });
+  expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
+  expect(all.length).toBeGreaterThanOrEqual(0.97 * 300);
+  const gaps = sync.map(({ at }, index) => at - (sync[index - 1]?.at ?? 0));
+  expect(sync.length).toBeGreaterThanOrEqual(6);
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(10_000);
+});
+
+test("a client that asks once a second waits for one place of a sync that uses all, not for five", async () => {
+  for (const tables of [1, 5]) {
+    const run = simulate(database.sql);
+    const untilMs = 300_000;
+    run.sync({ share: 5, tables, untilMs, latencyMs: () => 50 + Math.random() * 200 });
+    const lane = run.lane("client", 5);
+    (async () => {
+      while (run.clock.now() < untilMs) {
+        const rest = run.clock.sleep(1000);
+        await run.take(lane, "client");
+        await rest;
+      }
+    })();
+    await run.clock.run(untilMs);
+    const waits = run.grants.filter(({ kind }) => kind === "client").map(({ askedAt, at }) => at - askedAt);
+    expect(waits.length).toBeGreaterThan(290);
+    expect(quantile(waits, 0.95)).toBeLessThanOrEqual(250);
+  }
+});
+
+test("a sync on its own gets its share, with one table or with many", async () => {
+  for (const share of [3, 5]) {
+    for (const tables of [1, 5]) {
+      const run = simulate(database.sql);
+      run.sync({ share, tables, pages: 100, untilMs: 60_000, latencyMs: () => 150 });
+      await run.clock.run(60_000);
+      expect(run.grants).toHaveLength(100);
+      expect(run.grants.at(-1)!.at + 150).toBeLessThanOrEqual((1.03 * 100_000) / share);
+    }
+  }
+});
+
+test("places given back late let no later call overtake those booked ahead", async () => {
+  const call = { do: "client" as const, calls: 1, reachMs: 1100 };
+  const { calls } = await play([
+    { ...call, calls: 6 },
+    { do: "give back", which: [0, 0, 0] },
+    { do: "pass", ms: 100 },
+    call,
+  ]);
+  expect(slotsOf(calls)).toEqual([0, 0, 1025, 1025]);
+});
+
+test("a clock that is set back shuts the key for one window, not for as long as it was set back", async () => {
+  const take = (now: number) => database.sql<{ slots: number[] }[]>`
+    select to_json(slots) as slots from quota_take('clock', 'client', 5, '{1100}', '{}', ${now})`;
+  await take(EPOCH_MS);
+  const [row] = await take(EPOCH_MS - 3_600_000);
+  expect(row!.slots).toEqual([EPOCH_MS - 3_600_000 + 1025]);
+});

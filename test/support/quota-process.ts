@@ -1,0 +1,79 @@
+/**
+ * One process that uses the quota ledger, for the bench: `bun test/support/quota-process.ts <job in JSON>`.
+ *
+ * Prints one JSON array: what it was granted, with times on the machine's clock (ms since 1970).
+ */
+import postgres from "postgres";
+import { Registry } from "prom-client";
+import { createLogger } from "../../core/log";
+import { createLedger } from "../../core/quota";
+
+export interface QuotaJob {
+  url: string;
+  key: string;
+  /** When all processes begin and end, ms since 1970. */
+  from: number;
+  until: number;
+  /** Tables swept at once; none is 0. */
+  tables: number;
+  share: number;
+  /** Clients that ask, each again and again, on average so often. */
+  clients: number;
+  clientPeriodMs: number;
+  /** Around the period: 0 is regular, 1 is random. */
+  clientJitter: number;
+}
+
+export interface QuotaGrant {
+  kind: "sync" | "client";
+  askedAt: number;
+  at: number;
+}
+
+const job = JSON.parse(process.argv[2]!) as QuotaJob;
+const db = postgres(job.url, { max: 4, onnotice: () => {} });
+const ledger = createLedger({ db, log: createLogger("warn", "bench"), metrics: new Registry() });
+const end = AbortSignal.timeout(job.until - now());
+const grants: QuotaGrant[] = [];
+
+function now(): number {
+  return performance.timeOrigin + performance.now();
+}
+
+async function take(kind: QuotaGrant["kind"]): Promise<void> {
+  const askedAt = now();
+  try {
+    if (kind === "sync") await ledger.takeSync(job.key, job.share, end);
+    else await ledger.takeClient(job.key, { deadlineMs: 5000, signal: end });
+    grants.push({ kind, askedAt, at: now() });
+  } catch {
+    // Refused, or the end.
+  }
+}
+
+async function sweepTable(): Promise<void> {
+  while (!end.aborted) {
+    await take("sync");
+    await Bun.sleep(50 + Math.random() * 200);
+  }
+}
+
+async function askAgainAndAgain(): Promise<void> {
+  while (!end.aborted) {
+    const shift = (Math.random() * 2 - 1) * job.clientJitter;
+    await Bun.sleep(job.clientPeriodMs * (1 + shift));
+    take("client");
+  }
+}
+
+await db`select 1`;
+await Bun.sleep(job.from - now());
+await Promise.race([
+  Promise.all([
+    ...Array.from({ length: job.tables }, sweepTable),
+    ...Array.from({ length: job.clients }, askAgainAndAgain),
+  ]),
+  new Promise((resolve) => end.addEventListener("abort", resolve)),
+]);
+console.log(JSON.stringify(grants));
+process.exit(0);

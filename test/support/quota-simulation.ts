@@ -1,0 +1,191 @@
+/**
+ * The quota ledger on a clock that jumps: the real lanes and the real SQL, an hour in seconds.
+ *
+ * Time stands still while a statement is on its way, and jumps to the next timer once nothing else is to do.
+ */
+import type postgres from "postgres";
+import type { Book, CallKind } from "../../core/quota/book";
+import type { QuotaClock } from "../../core/quota/clock";
+import { createLane, type Lane } from "../../core/quota/lane";
+
+/** Virtual time 0 on the server's scale, ms: a day in 2026. */
+export const EPOCH_MS = 1_780_000_000_000;
+
+interface Alarm {
+  atMs: number;
+  wake: () => void;
+}
+
+export class VirtualClock implements QuotaClock {
+  private time = 0;
+  private underWay = 0;
+  private alarms: Alarm[] = [];
+
+  now = (): number => this.time;
+
+  at = (atMs: number, wake: () => void): (() => void) => {
+    const alarm = { atMs, wake };
+    this.alarms.push(alarm);
+    return () => {
+      this.alarms = this.alarms.filter((other) => other !== alarm);
+    };
+  };
+
+  sleep = (ms: number): Promise<void> => new Promise((resolve) => this.at(this.time + ms, resolve));
+
+  /** Holds the clock until `work` is done. */
+  async during<T>(work: Promise<T>): Promise<T> {
+    this.underWay++;
+    try {
+      return await work;
+    } finally {
+      this.underWay--;
+    }
+  }
+
+  /** Lets time pass until nobody has an alarm before `untilMs`. */
+  async run(untilMs: number): Promise<void> {
+    for (;;) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (this.underWay > 0) continue;
+      const next = this.alarms.reduce<Alarm | undefined>(
+        (first, alarm) => (first === undefined || alarm.atMs < first.atMs ? alarm : first),
+        undefined,
+      );
+      if (next === undefined || next.atMs > untilMs) break;
+      this.alarms = this.alarms.filter((alarm) => alarm !== next);
+      this.time = Math.max(this.time, next.atMs);
+      next.wake();
+    }
+    this.time = untilMs;
+  }
+}
+
+/** The book of the control plane, asked at the clock's time. */
+export function virtualBook(
+  db: postgres.Sql,
+  clock: VirtualClock,
+  key: string,
+  kind: CallKind,
+  share: number,
+): Book {
+  return {
+    async take(withinMs, back) {
+      const [row] = await clock.during(
+        db<{ slots: (number | null)[]; next_at: number }[]>`
+          select to_json(slots) as slots, next_at from quota_take(
+            ${key}, ${kind}, ${share}, ${`{${withinMs}}`}, ${`{${back}}`}, ${EPOCH_MS + clock.now()})`.then(
+          (rows) => rows,
+        ),
+      );
+      const { slots, next_at } = row!;
+      return {
+        places: slots.map((slot) => (slot === null ? null : { at: slot - EPOCH_MS, slot })),
+        nextAt: next_at - EPOCH_MS,
+      };
+    },
+    async isVoid(place) {
+      const [row] = await clock.during(
+        db`select blocked_until from quota_windows where key = ${key}`.then((rows) => rows),
+      );
+      return row!.blocked_until > place.slot;
+    },
+  };
+}
+
+export interface Grant {
+  kind: CallKind;
+  /** When it was asked for and when it was had, virtual ms. */
+  askedAt: number;
+  at: number;
+}
+
+export interface Simulation {
+  clock: VirtualClock;
+  grants: Grant[];
+  /** A lane of a process of its own. */
+  lane(kind: CallKind, share: number): Lane;
+  /** Waits in a lane and notes the grant; null when it was refused or called off. */
+  take(
+    lane: Lane,
+    kind: CallKind,
+    options?: { deadlineMs?: number; signal?: AbortSignal },
+  ): Promise<Grant | null>;
+  /** Sweeps with so many tables at once, page after page, until `untilMs` or `pages` pages are asked for. */
+  sync(options: {
+    share: number;
+    tables: number;
+    pages?: number;
+    untilMs: number;
+    latencyMs: () => number;
+  }): void;
+  block(ms: number): Promise<void>;
+}
+
+let keys = 0;
+
+export function simulate(db: postgres.Sql): Simulation {
+  const clock = new VirtualClock();
+  const key = `simulated:${++keys}:${crypto.randomUUID()}`;
+  const grants: Grant[] = [];
+  const lane = (kind: CallKind, share: number) =>
+    createLane(kind, virtualBook(db, clock, key, kind, share), clock, () => {});
+
+  async function take(
+    of: Lane,
+    kind: CallKind,
+    options: { deadlineMs?: number; signal?: AbortSignal } = {},
+  ): Promise<Grant | null> {
+    const askedAt = clock.now();
+    const deadlineAt = askedAt + (options.deadlineMs ?? Infinity);
+    try {
+      await of.wait(deadlineAt, options.signal ?? new AbortController().signal);
+    } catch {
+      return null;
+    }
+    const grant = { kind, askedAt, at: clock.now() };
+    grants.push(grant);
+    return grant;
+  }
+
+  return {
+    clock,
+    grants,
+    lane,
+    take,
+    sync({ share, tables, pages = Infinity, untilMs, latencyMs }) {
+      const syncLane = lane("sync", share);
+      let left = pages;
+      for (let table = 0; table < tables; table++) {
+        (async () => {
+          while (clock.now() < untilMs && left-- > 0) {
+            await take(syncLane, "sync");
+            await clock.sleep(latencyMs());
+          }
+        })();
+      }
+    },
+    async block(ms) {
+      await clock.during(
+        db`select quota_block(${key}, ${ms}, 'rate_limited', ${EPOCH_MS + clock.now()})`.then((rows) => rows),
+      );
+    },
+  };
+}
+
+/** Most times within any span of `windowMs`, its end not included. */
+export function mostWithin(times: number[], windowMs: number): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  let most = 0;
+  let first = 0;
+  sorted.forEach((time, index) => {
+    while (sorted[first]! <= time - windowMs) first++;
+    most = Math.max(most, index - first + 1);
+  });
+  return most;
+}
+
+/** The value that the share `part` of the values does not exceed. */
+export function quantile(values: number[], part: number): number {
+  return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0;
+}

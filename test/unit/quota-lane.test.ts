@@ -1,0 +1,162 @@
+/** Who waits how: the line of one key's calls, on a clock that jumps and with a book of this process. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Book } from "../../core/quota/book";
+import { createLane } from "../../core/quota/lane";
+import { localWindow } from "../../core/quota/local-window";
+import { mostWithin, VirtualClock } from "../support/quota-simulation";
+
+const never = new AbortController().signal;
+
+function setUp(change: (book: Book, clock: VirtualClock) => Book = (book) => book) {
+  const clock = new VirtualClock();
+  const window = localWindow(clock, 5);
+  let missed = 0;
+  const lane = createLane("client", change(window, clock), clock, () => missed++);
+  const log: { name: string; at: number; code?: string | undefined }[] = [];
+  function call(name: string, deadlineMs = Infinity, signal: AbortSignal = never): void {
+    lane.wait(clock.now() + deadlineMs, signal).then(
+      () => log.push({ name, at: clock.now() }),
+      (error: { code?: string }) => log.push({ name, at: clock.now(), code: error.code }),
+    );
+  }
+  return { clock, window, lane, log, call, missed: () => missed };
+}
+
+test("five calls go at once, the next five a window later, in the order they came", async () => {
+  const { clock, lane, log, call } = setUp();
+  for (let i = 0; i < 12; i++) call(`call ${i}`);
+  await clock.run(5000);
+  expect(log.map(({ name }) => name)).toEqual(Array.from({ length: 12 }, (_, i) => `call ${i}`));
+  expect(log.map(({ at }) => at)).toEqual([0, 0, 0, 0, 0, 1025, 1025, 1025, 1025, 1025, 2050, 2050]);
+  expect(lane.isIdle).toBe(true);
+});
+
+test("a call that would be later than its deadline is refused as soon as that is known", async () => {
+  const { clock, log, call } = setUp();
+  for (let i = 0; i < 5; i++) call("first");
+  call("short", 900);
+  call("long", 1100);
+  await clock.run(5000);
+  expect(log.filter(({ name }) => name !== "first")).toEqual([
+    { name: "short", at: 0, code: "quota_timeout" },
+    { name: "long", at: 1025 },
+  ]);
+});
+
+test("the place of a client that goes away goes to the next in line", async () => {
+  const { clock, log, call } = setUp();
+  for (let i = 0; i < 5; i++) call("first");
+  const client = new AbortController();
+  for (let i = 0; i < 5; i++) call(`second ${i}`, Infinity, i === 2 ? client.signal : never);
+  call("third");
+  clock.at(500, () => client.abort({ code: "gone" }));
+  await clock.run(5000);
+  expect(log.slice(5)).toEqual([
+    { name: "second 2", at: 500, code: "gone" },
+    ...["second 0", "second 1", "second 3", "second 4", "third"].map((name) => ({ name, at: 1025 })),
+  ]);
+});
+
+test("a block voids places booked before it, and their calls go first when it ends", async () => {
+  const { clock, window, log, call } = setUp();
+  for (let i = 0; i < 7; i++) call(`call ${i}`);
+  clock.at(500, () => {
+    window.shutUntil(30_500);
+    call("later");
+    call("impatient", 10_000);
+  });
+  await clock.run(60_000);
+  expect(log.slice(5)).toEqual([
+    { name: "impatient", at: 1020, code: "quota_timeout" },
+    { name: "call 5", at: 30_500 },
+    { name: "call 6", at: 30_500 },
+    { name: "later", at: 30_500 },
+  ]);
+});
+
+test("I4: a place that the process gets to late is given back and another is taken", async () => {
+  const slow = (book: Book, clock: VirtualClock): Book => {
+    let delayMs = 40;
+    return {
+      ...book,
+      async take(...wanted) {
+        const booking = await book.take(...wanted);
+        await clock.sleep(delayMs);
+        delayMs = 0;
+        return booking;
+      },
+    };
+  };
+  const { clock, log, call, missed } = setUp(slow);
+  for (let i = 0; i < 5; i++) call(`call ${i}`);
+  await clock.run(50);
+  call("call 5");
+  await clock.run(5000);
+  // The first was booked for 0 and went at 40: the sixth counts from there.
+  expect(log.map(({ at }) => at)).toEqual([40, 40, 40, 40, 40, 1065]);
+  expect(missed()).toBe(1);
+});
+
+test("a call whose place cannot be looked at again fails as the book does", async () => {
+  const failing = (book: Book): Book => ({
+    ...book,
+    isVoid: () => Promise.reject({ code: "control_unavailable" }),
+  });
+  const { clock, lane, log, call } = setUp(failing);
+  for (let i = 0; i < 6; i++) call(`call ${i}`);
+  await clock.run(5000);
+  expect(log.slice(5)).toEqual([{ name: "call 5", at: 1020, code: "control_unavailable" }]);
+  expect(lane.isIdle).toBe(true);
+});
+
+test("a process that is always late still gets on", async () => {
+  const slow = (book: Book, clock: VirtualClock): Book => ({
+    ...book,
+    async take(...wanted) {
+      const booking = await book.take(...wanted);
+      await clock.sleep(40);
+      return booking;
+    },
+  });
+  const { clock, log, call } = setUp(slow);
+  call("call");
+  await clock.run(5000);
+  expect(log).toEqual([{ name: "call", at: 440 }]);
+});
+
+test("whatever comes and goes: five in a window, in order, nothing forgotten", async () => {
+  const calls = fc.array(
+    fc.record({
+      pauseMs: fc.integer({ min: 0, max: 400 }),
+      deadlineMs: fc.integer({ min: 0, max: 4000 }),
+      leavesAfterMs: fc.option(fc.integer({ min: 0, max: 2000 }), { nil: undefined }),
+    }),
+    { maxLength: 40 },
+  );
+  await fc.assert(
+    fc.asyncProperty(calls, async (history) => {
+      const { clock, lane, log, call } = setUp();
+      for (const [index, { pauseMs, deadlineMs, leavesAfterMs }] of history.entries()) {
+        const client = new AbortController();
+        if (leavesAfterMs !== undefined)
+          clock.at(clock.now() + leavesAfterMs, () => client.abort({ code: "gone" }));
+        call(String(index), deadlineMs, client.signal);
+        await clock.run(clock.now() + pauseMs);
+      }
+      await clock.run(clock.now() + 10_000);
+      const gone = log.filter(({ code }) => code === undefined);
+      expect(
+        mostWithin(
+          gone.map(({ at }) => at),
+          1024.9,
+        ),
+      ).toBeLessThanOrEqual(5);
+      const times = gone.toSorted((a, b) => Number(a.name) - Number(b.name)).map(({ at }) => at);
+      expect(times).toEqual(times.toSorted((a, b) => a - b));
+      expect(log).toHaveLength(history.length);
+      expect(lane.isIdle).toBe(true);
+    }),
+    { numRuns: 100 },
+  );
+});
