@@ -1,0 +1,12 @@
+/** A worker as a process of its own. */
+import { ensureDefaultCluster, migrateControl } from "../../core/control";
+import { runProcess } from "../../core/start";
+import { startWorker } from "./start";
+
+await runProcess("worker", async (ctx, releases) => {
+  await migrateControl(ctx.config.databaseUrl!, ctx.log);
+  await ensureDefaultCluster(ctx);
+  const worker = await startWorker(ctx);
+  releases.defer(() => worker.stop());
+  ctx.log.info({ port: worker.port }, "worker is up");
+});

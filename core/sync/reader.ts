@@ -1,0 +1,155 @@
+/**
+ * How a sync asks the source: within the quota, holding a ticket, and over the source's passing failures.
+ */
+
+import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../errors";
+import type { Logger } from "../log";
+import type { Ledger } from "../quota";
+import type { RecordPage, SourceConnection, SourceTable } from "../source/types";
+import { wait } from "../wait";
+import type { TicketSource } from "./tickets";
+
+/** How often a request that failed in passing is tried again, and for how long it is waited in between. */
+const MAX_ATTEMPTS = 5;
+const FIRST_BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 15_000;
+/** The source's own penalty after a 429. */
+const RATE_LIMIT_PAUSE_MS = 30_000;
+
+/** Lists that go on for longer than any table can be have no end. */
+const MAX_PAGES = 50_000;
+/** Pages that may begin with a record that an earlier page began with. */
+const MAX_REPEATED_PAGES = 10;
+
+export interface Reader {
+  connection: SourceConnection;
+  sourceBaseId: string;
+  ledger: Ledger;
+  quotaKey: string;
+  /** Requests a second that a sync of this base may make. */
+  share: number;
+  tickets: TicketSource;
+  log: Logger;
+  /** Aborts, with `sync_stopped`, when no further request is to be made; the one in hand is finished. */
+  stop: AbortSignal;
+  /** Aborts what is in hand, too. */
+  kill: AbortSignal;
+  counts: { requests: number; waitMs: number };
+  /** Called once, when the first request may go out. */
+  onFirstRequest: () => void;
+}
+
+/**
+ * Makes one request to the source, when the quota has room for it.
+ *
+ * Passing failures are tried again with backoff; after a 429 the base is blocked for everyone.
+ *
+ * @throws BasetideError what the source said last, or `sync_stopped`
+ */
+export async function ask<T>(reader: Reader, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    await waitForQuota(reader);
+    try {
+      return await call(reader.kill);
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      const step = nextStep[error.code];
+      if (step === "wait") {
+        await reader.ledger.block(reader.quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited");
+      } else if (step !== "retry" || attempt === MAX_ATTEMPTS) {
+        throw error;
+      } else {
+        reader.log.debug({ error, attempt }, "source request failed, trying again");
+        await wait(backoffMs(attempt, error), reader.stop);
+      }
+    }
+  }
+}
+
+/** A page, and a ticket that was taken before it was asked for. */
+export interface TicketedPage {
+  page: RecordPage;
+  ticket: number;
+}
+
+/**
+ * All pages of a table, in one run of the source's iterator. The next page is on its way while the caller works on
+ * this one.
+ *
+ * @throws BasetideError `source_iterator_lost` when the source lost its place or gave a page twice (start again),
+ *   `source_bad_answer` when the list has no end
+ */
+export async function* readTable(
+  reader: Reader,
+  table: SourceTable,
+): AsyncGenerator<TicketedPage, void, void> {
+  const offsets = new Set<string>();
+  const firstIds = new Set<string>();
+  let repeats = 0;
+  let next: Promise<TicketedPage> | undefined = readPage(reader, table, undefined);
+  while (next) {
+    const current: TicketedPage = await next;
+    const { page } = current;
+    next = undefined;
+    if (page.size > 0 && firstIds.size === firstIds.add(page.id(0)).size) repeats++;
+    if (page.offset !== undefined) {
+      if (offsets.has(page.offset) || offsets.size > MAX_PAGES || repeats > MAX_REPEATED_PAGES) {
+        throw new BasetideError(
+          "source_bad_answer",
+          `The list of table ${table.id} does not come to an end.`,
+        );
+      }
+      offsets.add(page.offset);
+      next = readPage(reader, table, page.offset);
+      // Whoever stops listening early must not leave an unhandled rejection behind.
+      next.catch(() => {});
+    }
+    yield current;
+  }
+  // A page came in another's place, whose records would seem to be gone.
+  if (repeats > 0) {
+    throw new BasetideError("source_iterator_lost", `The list of table ${table.id} gave a page twice.`);
+  }
+}
+
+async function readPage(
+  reader: Reader,
+  table: SourceTable,
+  offset: string | undefined,
+): Promise<TicketedPage> {
+  const ticket = await reader.tickets.current();
+  const page = await ask(reader, (signal) =>
+    reader.connection.listPage(reader.sourceBaseId, table, { offset }, signal),
+  );
+  return { page, ticket };
+}
+
+async function waitForQuota(reader: Reader): Promise<void> {
+  const from = performance.now();
+  await reader.ledger.takeSync(reader.quotaKey, reader.share, reader.stop);
+  reader.counts.waitMs += performance.now() - from;
+  reader.counts.requests++;
+  if (reader.counts.requests === 1) reader.onFirstRequest();
+}
+
+/** The longer of what the source asks for and our own backoff, with jitter so that bases do not come back at once. */
+function backoffMs(attempt: number, error: BasetideError): number {
+  const own = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (attempt - 1)) * (0.5 + Math.random());
+  return Math.max(own, Number(error.details.retryAfterMs ?? 0));
+}
+
+/**
+ * Runs `work` again from the start when the source loses its place in a list.
+ *
+ * @param attempts how often in all
+ */
+export async function restarting<T>(attempts: number, work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isBasetideError(error) || nextStep[error.code] !== "restart_table" || attempt === attempts)
+        throw error;
+    }
+  }
+}

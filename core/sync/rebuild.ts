@@ -1,0 +1,162 @@
+/**
+ * Rebuilds one table aside and swaps it in: a table's first sync, or its first one after its shape has changed.
+ *
+ * I6. Readers see the old table, whole, until they see the new one, whole.
+ * I1, I2. Writes that were applied while the table was read are applied again to the new one, in stamp order per
+ * record against the ticket of the page that had it; none can slip in between the last look and the swap.
+ */
+
+import { isBasetideError } from "../errors";
+import {
+  type Build,
+  type CatalogTable,
+  type CellIssue,
+  compileMapper,
+  type JournalEntry,
+  journalSince,
+  mapRecords,
+  rowIds,
+  startBuild,
+  type TableSpec,
+} from "../replica";
+import type { SourceTable } from "../source/types";
+import { wait } from "../wait";
+import { Fingerprints } from "./fingerprints";
+import { MassDeletion } from "./mass-deletion";
+import { type BaseMemory, type TableMemory, tableMemory } from "./memory";
+import { readTable, restarting } from "./reader";
+import { recordFingerprint } from "./record-fingerprint";
+import type { Sweep, TableOutcome } from "./sweep";
+
+const MAX_STARTS = 5;
+/** Pause before another try for a table that queries hold: long enough to let the queue behind us run. */
+const BUSY_PAUSE_MS = 250;
+const MAX_BUSY_PAUSE_MS = 2000;
+
+/** Builds `spec`'s table from the source and puts it live; `memory` then knows it, fingerprints and all. */
+export function rebuildTable(
+  sweep: Sweep,
+  source: SourceTable,
+  spec: TableSpec,
+  memory: BaseMemory,
+  live: CatalogTable | undefined,
+): Promise<TableOutcome> {
+  return restarting(MAX_STARTS, () => rebuildOnce(sweep, source, spec, memory, live));
+}
+
+async function rebuildOnce(
+  sweep: Sweep,
+  source: SourceTable,
+  spec: TableSpec,
+  memory: BaseMemory,
+  live: CatalogTable | undefined,
+): Promise<TableOutcome> {
+  const { replica, reader, epoch } = sweep;
+  const table: TableMemory = {
+    live: { spec, shape: (live?.shape ?? 0) + 1 },
+    map: compileMapper(spec),
+    fingerprints: new Fingerprints(),
+    isComplete: true,
+    journalStamp: await reader.tickets.current(),
+    massDeletion: memory.tables.get(spec.tableId)?.massDeletion ?? new MassDeletion(memory.emptySpellMs),
+  };
+  const build = await startBuild(replica, epoch, spec);
+  const { tickets, issues } = await readInto(build, sweep, source, table);
+  const seen = table.fingerprints.size;
+  if (live && !(await isBelievable(sweep, live, table))) {
+    tableMemory(memory, live).massDeletion = table.massDeletion;
+    return { seen, inserted: 0, updated: 0, deleted: 0, isHeld: true };
+  }
+  await swapIn(build, sweep, table, live, tickets, issues);
+  memory.tables.set(spec.tableId, table);
+  return { seen, inserted: seen, updated: 0, deleted: 0, isHeld: false };
+}
+
+/** The ticket of each of the fingerprints' passes: a pass begins with every new ticket. */
+type TicketByPass = Map<number, number>;
+
+async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: TableMemory) {
+  const { fingerprints } = table;
+  const tickets: TicketByPass = new Map();
+  const issues = new Map<string, CellIssue[]>();
+  for await (const { page, ticket } of readTable(sweep.reader, source)) {
+    if (tickets.get(fingerprints.pass) !== ticket) {
+      fingerprints.beginPass();
+      tickets.set(fingerprints.pass, ticket);
+    }
+    const found: CellIssue[] = [];
+    const records = Array.from({ length: page.size }, (_, index) => page.record(index));
+    const rows = mapRecords(table.map, records, found);
+    if (rows.length > 0) await build.append(rows);
+    for (let index = 0; index < page.size; index++) {
+      fingerprints.see(page.id(index), 0n);
+      fingerprints.learn(page.id(index), recordFingerprint(page, index));
+      issues.delete(page.id(index));
+    }
+    for (const issue of found) addIssue(issues, issue);
+    sweep.onProgress(fingerprints.size);
+  }
+  return { tickets, issues };
+}
+
+/** Does the new table have about the records that the live one has? See `MassDeletion`. */
+async function isBelievable({ replica }: Sweep, live: CatalogTable, table: TableMemory): Promise<boolean> {
+  let total = 0;
+  let missing = 0;
+  for await (const ids of rowIds(replica, live)) {
+    total += ids.length;
+    for (const id of ids) if (table.fingerprints.passOf(id) === undefined) missing++;
+  }
+  return table.massDeletion.confirms(missing, total, performance.now());
+}
+
+/** Catches up with the journal and swaps, until nothing came in between; waits for queries that hold the table. */
+async function swapIn(
+  build: Build,
+  { replica, reader }: Sweep,
+  table: TableMemory,
+  live: CatalogTable | undefined,
+  tickets: TicketByPass,
+  issues: Map<string, CellIssue[]>,
+): Promise<void> {
+  for (let pauseMs = BUSY_PAUSE_MS; ; ) {
+    for (const entry of await journalSince(replica, build.spec.tableId, table.journalStamp)) {
+      await replay(build, table, entry, tickets, issues);
+      table.journalStamp = Math.max(table.journalStamp, entry.stamp);
+    }
+    try {
+      if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat())) return;
+    } catch (error) {
+      if (!isBasetideError(error, "replica_busy")) throw error;
+      await wait(pauseMs * (0.5 + Math.random()), reader.stop);
+      pauseMs = Math.min(pauseMs * 2, MAX_BUSY_PAUSE_MS);
+    }
+  }
+}
+
+/** Applies a journalled image to the build, unless the page that had the record was asked for after it. */
+async function replay(
+  build: Build,
+  table: TableMemory,
+  entry: JournalEntry,
+  tickets: TicketByPass,
+  issues: Map<string, CellIssue[]>,
+): Promise<void> {
+  const pass = table.fingerprints.passOf(entry.recordId);
+  if (pass !== undefined && tickets.get(pass)! >= entry.stamp) return;
+  table.fingerprints.expect(entry.recordId);
+  issues.delete(entry.recordId);
+  if (entry.isGone) {
+    await build.remove([entry.recordId]);
+  } else if (entry.record) {
+    const found: CellIssue[] = [];
+    await build.append(mapRecords(table.map, [entry.record], found));
+    for (const issue of found) addIssue(issues, issue);
+  }
+}
+
+function addIssue(issues: Map<string, CellIssue[]>, issue: CellIssue): void {
+  const known = issues.get(issue.recordId);
+  if (known) known.push(issue);
+  else issues.set(issue.recordId, [issue]);
+}

@@ -1,0 +1,21 @@
+/** The fingerprint by which a sweep knows a record again. */
+import type { RecordPage } from "../source/types";
+
+/**
+ * Signed URLs of attachments die about two hours after they were read. Rows that hold some are written anew within
+ * this time, so that the URLs in SQL have an hour to live.
+ */
+export const URL_REFRESH_MS = 60 * 60_000;
+
+/**
+ * The page's own fingerprint of record `index`. That of a record with attachments changes once per URL_REFRESH_MS,
+ * each record at a moment of its own, so that a table's URLs are not all refreshed by one sweep.
+ *
+ * @param nowMs of any clock that only goes forward
+ */
+export function recordFingerprint(page: RecordPage, index: number, nowMs = performance.now()): bigint {
+  const fingerprint = page.fingerprint(index);
+  if (!page.hasAttachments(index)) return fingerprint;
+  const phaseMs = Number(fingerprint % BigInt(URL_REFRESH_MS));
+  return fingerprint ^ BigInt(1 + Math.floor((nowMs + phaseMs) / URL_REFRESH_MS));
+}

@@ -1,0 +1,90 @@
+import { expect, test } from "vitest";
+import { createAccount, createBase, getBase, listRuns, updateSettings } from "../../core/control";
+import { type Fleet, startFleet } from "../support/fleet";
+import { until } from "../support/poll";
+import { startProgram } from "../support/program";
+
+/** Environment of a worker process beside the fleet's own. */
+function workerEnv({ ctx }: Fleet): Record<string, string> {
+  const { config } = ctx;
+  return {
+    DATABASE_URL: config.databaseUrl!,
+    SECRET_KEY: config.secretKey!,
+    UPSTREAMS: Object.entries(config.upstreams)
+      .map(([host, address]) => `${host}=${address}`)
+      .join(","),
+    WORKER_PORT: "0",
+    LOG_LEVEL: "info",
+  };
+}
+
+test("I4: two workers that sync one source base for two accounts stay within its quota", {
+  timeout: 60_000,
+}, async () => {
+  await using fleet = await startFleet({ workers: 2 });
+  const { ctx, sandbox } = fleet;
+  const sourceId = sandbox.control.generate({ records: 800, tables: 2, seed: 3 });
+  const other = await createAccount(ctx.db, { email: "other@example.org", password: "correct horse" });
+  const bases = await Promise.all([
+    fleet.connect(sourceId, { turbo: true }),
+    createBase(ctx, other.id, {
+      platform: "airtable",
+      apiKey: sandbox.key,
+      sourceBaseId: sourceId,
+      settings: { turbo: true },
+    }),
+  ]);
+  await Promise.all(bases.map((base) => fleet.synced(base.id)));
+  await Promise.all(bases.map((base) => fleet.synced(base.id)));
+  const { rateLimited, bases: seen } = sandbox.control.logSummary();
+  expect(rateLimited).toBe(0);
+  expect(seen[sourceId]!.maxPerSecond).toBeLessThanOrEqual(5);
+  expect(seen[sourceId]!.requests).toBeGreaterThan(30);
+});
+
+test("a worker that stops gives its base back at once, and the page in hand is not lost", {
+  timeout: 60_000,
+}, async () => {
+  await using fleet = await startFleet();
+  const base = await fleet.connect(fleet.sandbox.control.generate({ records: 500, tables: 1 }));
+  await fleet.synced(base.id);
+  const next = await fleet.addWorker();
+  const from = performance.now();
+  await fleet.workers[0]!.stop();
+  expect(performance.now() - from).toBeLessThan(5000);
+  await fleet.synced(base.id, 10_000);
+  expect(next.worker.busy).toBe(1);
+});
+
+test("I7: a base whose worker is killed is synced by another one within 30 s", {
+  timeout: 90_000,
+}, async () => {
+  await using fleet = await startFleet({ workers: 0 });
+  await using doomed = startProgram("apps/worker/main.ts", [], workerEnv(fleet));
+  await doomed.says("started");
+  const base = await fleet.connect(fleet.sandbox.control.generate({ records: 300, tables: 1 }));
+  await fleet.synced(base.id);
+  doomed.kill("SIGKILL");
+  const killed = performance.now();
+  await fleet.addWorker();
+  await fleet.synced(base.id, 30_000);
+  expect(performance.now() - killed).toBeLessThan(30_000);
+});
+
+test("a paused base is left alone, and goes on when it is resumed", { timeout: 60_000 }, async () => {
+  await using fleet = await startFleet();
+  const { ctx } = fleet;
+  const connected = await fleet.connect(fleet.sandbox.control.generate({ records: 50, tables: 1 }));
+  const base = await fleet.synced(connected.id);
+  await updateSettings(ctx, base, { paused: true });
+  await until(() => fleet.workers[0]!.worker.busy === 0, { what: "the lease ends", timeoutMs: 20_000 });
+  const [last] = await listRuns(ctx.db, base.id, 1);
+  expect(await getBase(ctx.db, base.id)).toMatchObject({ state: "paused" });
+  const requests = fleet.sandbox.control.logSummary().requests;
+  await fleet.workers[0]!.worker.stop();
+  expect(fleet.sandbox.control.logSummary().requests).toBe(requests);
+  expect((await listRuns(ctx.db, base.id, 1))[0]).toMatchObject({ id: last!.id });
+  await updateSettings(ctx, base, { paused: false });
+  await fleet.addWorker();
+  await fleet.synced(base.id);
+});
