@@ -1,0 +1,46 @@
+/** The console: the management API, its description at `/openapi`, and the health routes. */
+import openapi from "@elysiajs/openapi";
+import { Elysia } from "elysia";
+import type { ManagementContext } from "../../core/control";
+import { healthRoutes } from "../../core/http/health";
+import { answerError } from "../../core/http/on-error";
+import { version } from "../../package.json" with { type: "json" };
+import { baseRoutes } from "./routes/bases";
+import { credentialRoutes } from "./routes/credentials";
+import { sourceRoutes } from "./routes/sources";
+
+export function consoleApp(ctx: ManagementContext) {
+  return new Elysia({ name: "console", normalize: false })
+    .onError({ as: "global" }, ({ code, error, request }) => answerError(ctx.log, request, error, code))
+    .use(apiDescription(ctx.config.consoleUrl))
+    .use(
+      healthRoutes({
+        metrics: ctx.metrics,
+        ready: async () => {
+          await ctx.db`select 1`;
+        },
+      }),
+    )
+    .use(sourceRoutes(ctx))
+    .use(baseRoutes(ctx))
+    .use(credentialRoutes(ctx));
+}
+
+/** The OpenAPI document itself and no page around it: the ready-made pages load their scripts from elsewhere. */
+function apiDescription(consoleUrl: string) {
+  return openapi({
+    provider: null,
+    specPath: "/openapi",
+    documentation: {
+      info: {
+        title: "Basetide management API",
+        version,
+        description:
+          'Errors of every call: `{"error":{"code","message","request_id"}}`; 401 without a token, 404 for what is not yours, 422 for what cannot be used.',
+      },
+      servers: [{ url: consoleUrl }],
+      components: { securitySchemes: { token: { type: "http", scheme: "bearer" } } },
+      security: [{ token: [] }],
+    },
+  });
+}

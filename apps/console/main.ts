@@ -1,0 +1,17 @@
+/** A console as a process of its own. */
+import { ensureDefaultCluster, migrateControl } from "../../core/control";
+import { openQueue } from "../../core/queue";
+import { platforms } from "../../core/source";
+import { runProcess } from "../../core/start";
+import { startConsole } from "./start";
+
+await runProcess("console", async (ctx, releases) => {
+  const databaseUrl = ctx.config.databaseUrl!;
+  await migrateControl(databaseUrl, ctx.log);
+  await ensureDefaultCluster(ctx);
+  const queue = await openQueue(ctx, databaseUrl, { isWorker: false });
+  releases.defer(() => queue.close());
+  const console = await startConsole({ ...ctx, queue, platforms: platforms(ctx.config) });
+  releases.defer(() => console.stop());
+  ctx.log.info({ port: console.port }, "console is up");
+});

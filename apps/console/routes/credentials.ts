@@ -1,0 +1,34 @@
+/** How to connect to a base's replica with SQL. */
+import { Elysia } from "elysia";
+import {
+  databaseCredentials,
+  getBase,
+  getDatabase,
+  type ManagementContext,
+  rotateCredentials,
+} from "../../../core/control";
+import { bearerAuth } from "../auth";
+import * as schemas from "../schemas";
+
+export function credentialRoutes(ctx: ManagementContext) {
+  const databaseOf = async (baseId: string, accountId: string) => {
+    const base = await getBase(ctx.db, baseId, accountId);
+    return getDatabase(ctx.db, base.database.id);
+  };
+  const form = { params: schemas.idParams, response: { 200: schemas.credentials } };
+  return new Elysia({ prefix: "/api/v1/bases/:id/credentials", tags: ["Credentials"] })
+    .use(bearerAuth(ctx.db))
+    .get(
+      "",
+      async ({ account, params }) => databaseCredentials(ctx, await databaseOf(params.id, account.id)),
+      {
+        ...form,
+        detail: { summary: "How to connect with SQL" },
+      },
+    )
+    .post(
+      "/rotate",
+      async ({ account, params }) => rotateCredentials(ctx, await databaseOf(params.id, account.id)),
+      { ...form, detail: { summary: "A new password; the old one opens nothing any more" } },
+    );
+}

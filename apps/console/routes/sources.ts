@@ -1,0 +1,35 @@
+/** What can be connected: the platforms, and the bases that a key opens. */
+import { Elysia } from "elysia";
+import { listSourceBases, type ManagementContext } from "../../../core/control";
+import { bearerAuth } from "../auth";
+import * as schemas from "../schemas";
+
+export function sourceRoutes(ctx: ManagementContext) {
+  return new Elysia({ prefix: "/api/v1", tags: ["Sources"] })
+    .use(bearerAuth(ctx.db))
+    .get(
+      "/platforms",
+      () =>
+        ctx.platforms.map(({ id, name, keyHelpUrl }) => ({
+          id,
+          name,
+          key_help_url: keyHelpUrl,
+        })),
+      { response: { 200: schemas.platforms }, detail: { summary: "Platforms that can be replicated" } },
+    )
+    .post(
+      "/source-bases",
+      async ({ body }) => {
+        const bases = await listSourceBases(ctx, body.platform, body.api_key);
+        return bases.map(({ id, name, permission }) => ({ id, name, permission }));
+      },
+      {
+        body: schemas.keyCheck,
+        response: { 200: schemas.sourceBases },
+        detail: {
+          summary: "Bases that an API key opens",
+          description: "A bad key: 422, in the source's words.",
+        },
+      },
+    );
+}

@@ -1,0 +1,171 @@
+/** The forms of the management API's requests and answers; OpenAPI is made from them. */
+import { t } from "elysia";
+
+/** Unknown properties are refused: a misspelt setting must not be taken for one that was set. */
+const strict = { additionalProperties: false };
+
+const nullable = <T extends Parameters<typeof t.Union>[0][number]>(type: T) => t.Union([type, t.Null()]);
+const apiKey = t.String({
+  minLength: 1,
+  maxLength: 1000,
+  pattern: "^[!-~]+$",
+  description: "API key of the source",
+});
+const timestamp = t.String({ format: "date-time" });
+const syncKind = t.Union([t.Literal("first"), t.Literal("rebuild"), t.Literal("sweep")]);
+
+export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
+
+const settings = {
+  turbo: t.Boolean({ description: "Sync uses 5 requests a second instead of 3" }),
+  rapid: t.Boolean({ description: "Creates and updates first; deletes and computed fields take longer" }),
+  linked_records_as_text: t.Boolean({ description: "Linked records as text: the first one" }),
+  lookups_as_text: t.Boolean({ description: "Lookups as text: the first value" }),
+  paused: t.Boolean({ description: "No syncing; the replica stays readable" }),
+};
+
+export const settingsChange = t.Partial(t.Object({ ...settings, api_key: apiKey }), {
+  ...strict,
+  minProperties: 1,
+});
+
+export const keyCheck = t.Object({ platform: t.String({ maxLength: 50 }), api_key: apiKey }, strict);
+
+const destination = t.Union(
+  [
+    t.Object({ kind: t.Literal("new") }, { ...strict, title: "A database made for this base" }),
+    t.Object(
+      {
+        kind: t.Literal("existing"),
+        database_id: t.String({ maxLength: 100 }),
+        schema: t.String({ maxLength: 63 }),
+      },
+      { ...strict, title: "A schema of a database that the account has" },
+    ),
+    t.Object(
+      {
+        kind: t.Literal("external"),
+        url: t.String({ maxLength: 2000 }),
+        schema: t.Optional(t.String({ maxLength: 63 })),
+      },
+      { ...strict, title: "A database that you host" },
+    ),
+  ],
+  { description: "Where the replica goes; a new database by default" },
+);
+
+export const newBase = t.Object(
+  {
+    platform: t.String({ maxLength: 50 }),
+    api_key: apiKey,
+    base_id: t.String({ minLength: 1, maxLength: 100, pattern: "^[A-Za-z0-9_-]+$" }),
+    destination: t.Optional(destination),
+    settings: t.Optional(t.Partial(t.Object(settings), strict)),
+  },
+  strict,
+);
+
+export const runsQuery = t.Object({
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "50 unless given" })),
+});
+
+export const platforms = t.Array(t.Object({ id: t.String(), name: t.String(), key_help_url: t.String() }));
+
+export const sourceBases = t.Array(t.Object({ id: t.String(), name: t.String(), permission: t.String() }));
+
+export const base = t.Object({
+  id: t.String(),
+  platform: t.String(),
+  base_id: t.String(),
+  name: t.String(),
+  state: t.Union([
+    t.Literal("starting"),
+    t.Literal("active"),
+    t.Literal("paused"),
+    t.Literal("needs_attention"),
+    t.Literal("deleting"),
+  ]),
+  indicator: t.Object({
+    color: t.Union([t.Literal("green"), t.Literal("yellow"), t.Literal("red")]),
+    reason: t.String(),
+  }),
+  settings: t.Object(settings),
+  database: t.Object({
+    id: t.String(),
+    name: t.String(),
+    schema: t.String(),
+    host: t.String(),
+    port: t.Integer(),
+  }),
+  tables: t.Array(t.Object({ name: t.String(), source_name: t.String(), records: t.Integer() })),
+  sync: t.Object(
+    {
+      kind: nullable(syncKind),
+      started_at: nullable(timestamp),
+      completed_at: nullable(timestamp),
+      duration_ms: nullable(t.Number()),
+      lag_ms: nullable(t.Number()),
+      progress: nullable(
+        t.Object({
+          kind: syncKind,
+          started_at: timestamp,
+          tables: t.Array(
+            t.Object({
+              name: t.String(),
+              source_name: t.String(),
+              records_done: t.Integer(),
+              records_estimate: nullable(t.Integer()),
+              done: t.Boolean(),
+            }),
+          ),
+        }),
+      ),
+    },
+    { description: "The last sync that completed, and how far a first sync or a rebuild is" },
+  ),
+  issues: t.Array(
+    t.Object({
+      table: t.String(),
+      record_id: t.String(),
+      column: t.String(),
+      value: t.String(),
+      reason: t.String(),
+    }),
+    { description: "Cells that did not fit their column: up to 100 of issue_count" },
+  ),
+  issue_count: t.Integer(),
+});
+
+export const bases = t.Array(base);
+
+export const credentials = t.Object({
+  url: t.String(),
+  psql: t.String({ description: "A command line" }),
+  host: t.String(),
+  port: t.Integer(),
+  database: t.String(),
+  user: t.String(),
+  password: t.String(),
+});
+
+export const runs = t.Array(
+  t.Object({
+    id: t.String(),
+    kind: syncKind,
+    started_at: timestamp,
+    completed_at: nullable(timestamp),
+    duration_ms: nullable(t.Number()),
+    seen: t.Integer(),
+    inserted: t.Integer(),
+    updated: t.Integer(),
+    deleted: t.Integer(),
+    requests: t.Integer(),
+    wait_ms: t.Number(),
+    error: nullable(t.Object({ code: t.String(), message: t.String() })),
+  }),
+);
+
+export const errorBody = t.Object(
+  { error: t.Object({ code: t.String(), message: t.String(), request_id: t.String() }) },
+  { description: "What went wrong: a code for programs, a message for people, an id for the log" },
+);

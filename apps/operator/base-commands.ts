@@ -1,0 +1,86 @@
+/** `base list|show|pause|resume|resync`: every account's bases. */
+import type { Command } from "commander";
+import {
+  type Base,
+  getBase,
+  listBases,
+  type ManagementContext,
+  pause,
+  requestResync,
+  resume,
+  toBaseJson,
+} from "../../core/control";
+import { withContext, withManagement } from "./context";
+import { facts, print, table } from "./output";
+
+type Change = (ctx: ManagementContext, base: Base) => Promise<Base>;
+
+const changes: Record<string, { description: string; change: Change }> = {
+  pause: { description: "stop syncing; the replica stays readable", change: pause },
+  resume: { description: "sync again", change: resume },
+  resync: { description: "sync now, whatever the base waits for", change: requestResync },
+};
+
+export function addBaseCommands(program: Command): void {
+  const base = program.command("base").description("connected bases");
+  base
+    .command("list")
+    .option("--json", "print JSON", false)
+    .action(async (options: { json: boolean }) => {
+      const bases = await withContext(({ db }) => listBases(db));
+      print(bases.map(toJson), options.json, (all) => table(all.map(toRow), "No bases"));
+    });
+  base
+    .command("show")
+    .argument("<id>")
+    .option("--json", "print JSON", false)
+    .action(async (id: string, options: { json: boolean }) => {
+      const found = await withContext(({ db }) => getBase(db, id));
+      print(toJson(found), options.json, toText);
+    });
+  for (const [verb, { description, change }] of Object.entries(changes)) {
+    base
+      .command(verb)
+      .description(description)
+      .argument("<id>")
+      .option("--json", "print JSON", false)
+      .action(async (id: string, options: { json: boolean }) => {
+        const changed = await withManagement(async (ctx) => change(ctx, await getBase(ctx.db, id)));
+        print(toJson(changed), options.json, toText);
+      });
+  }
+}
+
+function toJson(base: Base) {
+  return { account_id: base.accountId, ...toBaseJson(base, new Date()) };
+}
+
+type BaseJson = ReturnType<typeof toJson>;
+
+function toRow(base: BaseJson) {
+  return {
+    id: base.id,
+    name: base.name,
+    state: base.state,
+    indicator: base.indicator.color,
+    records: base.tables.reduce((sum, { records }) => sum + records, 0),
+    duration_ms: base.sync.duration_ms,
+    reason: base.indicator.reason,
+  };
+}
+
+function toText(base: BaseJson): string {
+  const { database, settings, sync } = base;
+  const isOn = Object.entries(settings).filter(([, value]) => value);
+  return facts({
+    ...toRow(base),
+    account: base.account_id,
+    source: `${base.platform} ${base.base_id}`,
+    database: `${database.name} (${database.schema}) at ${database.host}:${database.port}`,
+    settings: isOn.map(([name]) => name).join(", ") || null,
+    tables: base.tables.length,
+    issues: base.issue_count,
+    completed_at: sync.completed_at,
+    lag_ms: sync.lag_ms,
+  });
+}

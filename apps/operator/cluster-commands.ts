@@ -1,0 +1,72 @@
+/** `cluster add|list|drain`: the Postgres servers that hold replicas. */
+import { type Command, InvalidArgumentError } from "commander";
+import { addCluster, type Cluster, clusterTroubles, drainCluster, listClusters } from "../../core/control";
+import { BasetideError } from "../../core/errors";
+import { withContext } from "./context";
+import { facts, print, table } from "./output";
+
+interface AddOptions {
+  name: string;
+  region: string;
+  url: string;
+  publicHost?: string;
+  publicPort?: number;
+  json: boolean;
+}
+
+export function addClusterCommands(program: Command): void {
+  const cluster = program.command("cluster").description("Postgres servers that hold replicas");
+  cluster
+    .command("add")
+    .description("register a server for new databases")
+    .requiredOption("--name <name>")
+    .requiredOption("--region <code>", "such as eu-central-1")
+    .requiredOption("--url <url>", "admin URL; the role may create databases and roles")
+    .option("--public-host <host>", "host shown to customers; that of the URL unless given")
+    .option("--public-port <port>", "port shown to customers; that of the URL unless given", parsePort)
+    .option("--json", "print JSON", false)
+    .action(async (options: AddOptions) => {
+      const added = await withContext(async (ctx) => {
+        const { url: adminUrl, name, region, publicHost, publicPort } = options;
+        const [trouble] = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
+        if (trouble) throw new BasetideError("conflict", `${trouble.message}. ${trouble.remedy}.`);
+        return addCluster(ctx, { name, region, adminUrl, publicHost, publicPort });
+      });
+      print(toRow(added), options.json, facts);
+    });
+  cluster
+    .command("list")
+    .option("--json", "print JSON", false)
+    .action(async (options: { json: boolean }) => {
+      const clusters = await withContext(({ db }) => listClusters(db));
+      print(clusters.map(toRow), options.json, (rows) => table(rows, "No clusters"));
+    });
+  cluster
+    .command("drain")
+    .description("give a cluster no new databases")
+    .argument("<name>")
+    .option("--json", "print JSON", false)
+    .action(async (name: string, options: { json: boolean }) => {
+      const drained = await withContext(({ db }) => drainCluster(db, name));
+      print(toRow(drained), options.json, facts);
+    });
+}
+
+function toRow(cluster: Cluster) {
+  return {
+    id: cluster.id,
+    name: cluster.name,
+    region: cluster.region,
+    host: cluster.publicHost,
+    port: cluster.publicPort,
+    state: cluster.state,
+    databases: cluster.databases,
+  };
+}
+
+function parsePort(text: string): number {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw new InvalidArgumentError("a port is 1 to 65535");
+  return port;
+}

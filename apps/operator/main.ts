@@ -1,0 +1,24 @@
+/** The operator's command line: `bun run operator <noun> <verb> --json`. */
+import { Command } from "commander";
+import { asControlError } from "../../core/control";
+import { addAccountCommands } from "./account-commands";
+import { addBaseCommands } from "./base-commands";
+import { addClusterCommands } from "./cluster-commands";
+import { addDoctorCommand } from "./doctor-command";
+
+const program = new Command("operator")
+  .description("Operates Basetide; takes the same environment variables as its processes")
+  .showHelpAfterError();
+addAccountCommands(program);
+addClusterCommands(program);
+addBaseCommands(program);
+addDoctorCommand(program);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  const { code, message } = asControlError(error);
+  const isJson = process.argv.includes("--json");
+  console.error(isJson ? JSON.stringify({ error: { code, message } }) : `error: ${message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,32 @@
+/** What the command line prints: one JSON document with `--json`, text for people without. */
+
+export type Rows = Record<string, string | number | boolean | null>[];
+
+/** Prints `value` as JSON, or `text` of it. */
+export function print<T>(value: T, isJson: boolean, text: (value: T) => string): void {
+  console.log(isJson ? JSON.stringify(value, null, 2) : text(value));
+}
+
+/** Rows as aligned columns under their names. */
+export function table(rows: Rows, empty: string): string {
+  const [first] = rows;
+  if (!first) return empty;
+  const names = Object.keys(first);
+  const lines = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? "-")))];
+  const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column]!))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** `name: value` lines. */
+export function facts(values: Rows[number]): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name}: ${value ?? "-"}`)
+    .join("\n");
+}

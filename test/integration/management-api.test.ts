@@ -1,0 +1,427 @@
+import postgres from "postgres";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { consoleApp } from "../../apps/console/app";
+import { recordRun, saveProgress } from "../../core/control";
+import { caller, GOOD_KEY, OTHER_KEY, type TestControl, testControl } from "./control-support";
+
+let control: TestControl;
+let call: ReturnType<typeof caller>;
+
+beforeAll(async () => {
+  control = await testControl();
+  call = caller(consoleApp(control.ctx));
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+
+let accounts = 0;
+const newAccount = () => control.addAccount(`person${accounts++}@example.com`);
+const connect = (token: string, body: Record<string, unknown> = {}) =>
+  call("POST", "/api/v1/bases", {
+    token,
+    body: { platform: "airtable", api_key: GOOD_KEY, base_id: "appOne", ...body },
+  });
+
+test("a call without a valid token is refused before its body is looked at", async () => {
+  const calls: [string, string][] = [
+    ["GET", "/api/v1/platforms"],
+    ["POST", "/api/v1/source-bases"],
+    ["GET", "/api/v1/bases"],
+    ["POST", "/api/v1/bases"],
+    ["GET", "/api/v1/bases/bas_x"],
+    ["PATCH", "/api/v1/bases/bas_x"],
+    ["DELETE", "/api/v1/bases/bas_x"],
+    ["POST", "/api/v1/bases/bas_x/sync"],
+    ["GET", "/api/v1/bases/bas_x/runs?limit=many"],
+    ["GET", "/api/v1/bases/bas_x/credentials"],
+    ["POST", "/api/v1/bases/bas_x/credentials/rotate"],
+  ];
+  for (const [method, path] of calls) {
+    const body = method === "GET" ? undefined : {};
+    for (const token of [undefined, "wrong", `bt_${"A".repeat(43)}`]) {
+      const answer = await call(method, path, { ...(token ? { token } : {}), body });
+      expect([method, path, answer.status]).toEqual([method, path, 401]);
+      expect(answer.body.error).toMatchObject({ code: "unauthorized", request_id: expect.any(String) });
+    }
+  }
+});
+
+test("platforms and the bases that a key opens are listed; a bad key is told in the source's words", async () => {
+  const { token } = await newAccount();
+  const platforms = await call("GET", "/api/v1/platforms", { token });
+  expect(platforms.body).toEqual([
+    { id: "airtable", name: "Airtable", key_help_url: "https://example.com/keys" },
+  ]);
+  const ask = (api_key: string) =>
+    call("POST", "/api/v1/source-bases", { token, body: { platform: "airtable", api_key } });
+  const bases = await ask(OTHER_KEY);
+  expect(bases.status).toBe(200);
+  expect(bases.body).toMatchObject([{ id: "appTwo", permission: "read" }]);
+  const refused = await ask("patWrong");
+  expect(refused.status).toBe(422);
+  expect(refused.body.error).toMatchObject({
+    code: "source_key_refused",
+    message: "Authentication required",
+  });
+  const unknown = await call("POST", "/api/v1/source-bases", {
+    token,
+    body: { platform: "constructor", api_key: GOOD_KEY },
+  });
+  expect(unknown.body.error).toMatchObject({
+    code: "invalid_request",
+    message: expect.stringContaining("airtable"),
+  });
+});
+
+test("a connected base starts syncing into a database of its own, whose credentials only read", async () => {
+  const { token } = await newAccount();
+  const created = await connect(token, { settings: { turbo: true } });
+  expect(created.status).toBe(201);
+  expect(created.body).toEqual({
+    id: expect.stringMatching(/^bas_/),
+    platform: "airtable",
+    base_id: "appOne",
+    name: "Inventory",
+    state: "starting",
+    indicator: { color: "green", reason: "The first sync is running" },
+    settings: {
+      turbo: true,
+      rapid: false,
+      linked_records_as_text: false,
+      lookups_as_text: false,
+      paused: false,
+    },
+    database: {
+      id: expect.stringMatching(/^dat_/),
+      name: expect.not.stringMatching(/inventory/i),
+      schema: "public",
+      host: expect.any(String),
+      port: Number(new URL(control.serverUrl).port),
+    },
+    tables: [],
+    sync: {
+      kind: null,
+      started_at: null,
+      completed_at: null,
+      duration_ms: null,
+      lag_ms: null,
+      progress: null,
+    },
+    issues: [],
+    issue_count: 0,
+  });
+  expect(control.requested).toContain(created.body.id);
+  expect((await call("GET", "/api/v1/bases", { token })).body).toEqual([created.body]);
+  expect((await call("GET", `/api/v1/bases/${created.body.id}`, { token })).body).toEqual(created.body);
+
+  const { body: credentials } = await call("GET", `/api/v1/bases/${created.body.id}/credentials`, { token });
+  expect(credentials.psql).toBe(`psql '${credentials.url}'`);
+  await using sql = connectAs(credentials.url);
+  expect(await sql.db`select count(*)::int as n from _sync_meta`).toEqual([{ n: 1 }]);
+  await expect(sql.db`create table mine (id int)`).rejects.toMatchObject({ severity: "ERROR" });
+});
+
+test("the same base twice is refused for one account, and welcome from another", async () => {
+  const [one, two] = [await newAccount(), await newAccount()];
+  const [first, second] = await Promise.all([connect(one.token), connect(one.token)]);
+  expect([first.status, second.status].sort()).toEqual([201, 409]);
+  expect((await connect(one.token)).body.error).toMatchObject({ code: "already_exists" });
+  expect((await connect(two.token)).status).toBe(201);
+  const left = await control.ctx.db`
+    select d.id from databases as d left join bases as b on b.database_id = d.id where b.id is null`;
+  expect(left).toEqual([]);
+});
+
+test("another account's base does not exist, for every call", async () => {
+  const [owner, other] = [await newAccount(), await newAccount()];
+  const { id } = (await connect(owner.token)).body;
+  const calls: [string, string, unknown?][] = [
+    ["GET", ""],
+    ["PATCH", "", { turbo: true }],
+    ["DELETE", ""],
+    ["POST", "/sync"],
+    ["GET", "/runs"],
+    ["GET", "/credentials"],
+    ["POST", "/credentials/rotate"],
+  ];
+  for (const [method, path, body] of calls) {
+    const answer = await call(method, `/api/v1/bases/${id}${path}`, { token: other.token, body });
+    expect([method, path, answer.status]).toEqual([method, path, 404]);
+  }
+  expect((await call("GET", "/api/v1/bases", { token: other.token })).body).toEqual([]);
+  expect((await call("GET", `/api/v1/bases/${id}`, { token: owner.token })).body.settings.turbo).toBe(false);
+  expect((await call("GET", "/api/v1/bases/bas_%00", { token: other.token })).status).toBe(404);
+  const stolen = await connect(other.token, {
+    destination: {
+      kind: "existing",
+      database_id: (await call("GET", `/api/v1/bases/${id}`, { token: owner.token })).body.database.id,
+      schema: "mine",
+    },
+  });
+  expect(stolen.status).toBe(404);
+});
+
+test("a request of the wrong form is refused by the part that is wrong", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const patch = (body: unknown) => call("PATCH", `/api/v1/bases/${id}`, { token, body });
+  const wrong = [
+    { answer: await connect(token, { base_id: 5 }), part: "base_id" },
+    { answer: await connect(token, { settings: { turbo: "yes" } }), part: "turbo" },
+    { answer: await connect(token, { destination: { kind: "elsewhere" } }), part: "destination" },
+    { answer: await patch({ turboo: true }), part: "turboo" },
+    { answer: await patch({ turbo: "true" }), part: "turbo" },
+    { answer: await patch({}), part: "body" },
+    {
+      answer: await call("GET", `/api/v1/bases/${id}/runs?limit=0`, { token }),
+      part: "query: Expected integer",
+    },
+  ];
+  for (const { answer, part } of wrong) {
+    expect([part, answer.status]).toEqual([part, 422]);
+    expect(answer.body.error).toMatchObject({
+      code: "invalid_request",
+      message: expect.stringContaining(part),
+    });
+  }
+  const broken = await consoleApp(control.ctx).handle(
+    new Request("http://console/api/v1/bases", {
+      method: "POST",
+      body: "{nope",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    }),
+  );
+  expect([broken.status, (await broken.json()).error.message]).toEqual([422, "The body is not JSON"]);
+});
+
+test("settings change one by one, and pausing and resuming keep what else is set", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const patch = async (body: unknown) => (await call("PATCH", `/api/v1/bases/${id}`, { token, body })).body;
+  expect((await patch({ rapid: true })).settings).toMatchObject({ rapid: true, turbo: false });
+  expect(await patch({ paused: true })).toMatchObject({
+    state: "paused",
+    settings: { rapid: true, paused: true },
+  });
+  expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(409);
+  const asked = control.requested.length;
+  expect(await patch({ paused: false, lookups_as_text: true })).toMatchObject({
+    state: "starting",
+    settings: { rapid: true, paused: false, lookups_as_text: true },
+  });
+  expect(control.requested.slice(asked)).toEqual([id]);
+  expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(202);
+});
+
+test("a new API key is checked, and takes a base out of needs_attention", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token, { base_id: "appTwo" })).body;
+  await recordRun(control.ctx.db, id, failed("source_key_refused"));
+  const red = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(red).toMatchObject({ state: "needs_attention", indicator: { color: "red" } });
+  const patch = (api_key: string) => call("PATCH", `/api/v1/bases/${id}`, { token, body: { api_key } });
+  expect((await patch("patWrong")).status).toBe(422);
+  expect((await call("GET", `/api/v1/bases/${id}`, { token })).body.state).toBe("needs_attention");
+  expect((await patch(OTHER_KEY)).body).toMatchObject({ state: "starting", indicator: { color: "green" } });
+});
+
+test("a key that opens other bases only is refused for this one, and nothing is made", async () => {
+  const { token } = await newAccount();
+  const before = await control.ctx.db`select count(*) from databases`;
+  const answer = await connect(token, { api_key: OTHER_KEY });
+  expect(answer.status).toBe(422);
+  expect(answer.body.error).toMatchObject({
+    code: "source_not_found",
+    message: expect.stringContaining("appOne"),
+  });
+  expect(await control.ctx.db`select count(*) from databases`).toEqual(before);
+});
+
+test("progress, the last sync and the runs are shown as they were reported", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const { db } = control.ctx;
+  const startedAt = new Date(Date.now() - 5000);
+  const table = { name: "items", source_name: "It\u0000ems \ud800" };
+  await saveProgress(db, id, {
+    kind: "first",
+    started_at: startedAt.toISOString(),
+    tables: [{ ...table, records_done: 100, records_estimate: null, done: false }],
+  });
+  const during = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(during.sync).toMatchObject({ kind: "first", completed_at: null, lag_ms: null });
+  expect(during.sync.progress.tables).toMatchObject([{ records_done: 100, source_name: "Items \ufffd" }]);
+
+  const issue = { table: "items", record_id: "rec1", column: "price", value: '"x"', reason: "not a number" };
+  await recordRun(db, id, {
+    ...failed("source_timeout"),
+    kind: "first",
+    startedAt,
+    completedAt: new Date(startedAt.getTime() + 2000),
+    error: undefined,
+    tables: [{ ...table, records: 250 }],
+    issueCount: 101,
+    issues: Array.from({ length: 101 }, () => issue),
+  });
+  const after = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(after).toMatchObject({
+    state: "active",
+    issue_count: 101,
+    tables: [{ name: "items", records: 250 }],
+  });
+  expect(after.issues).toEqual(Array.from({ length: 100 }, () => issue));
+  expect(after.sync).toMatchObject({ kind: "first", duration_ms: 2000, progress: null });
+  expect(after.sync.lag_ms).toBeGreaterThanOrEqual(5000);
+
+  await recordRun(db, id, failed("source_timeout"));
+  const failing = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(failing).toMatchObject({
+    state: "active",
+    sync: { duration_ms: 2000 },
+    indicator: { color: "red" },
+  });
+  const runs = (await call("GET", `/api/v1/bases/${id}/runs?limit=2`, { token })).body;
+  expect(runs).toMatchObject([
+    { kind: "sweep", completed_at: null, duration_ms: null, error: { code: "source_timeout" } },
+    { kind: "first", started_at: startedAt.toISOString(), duration_ms: 2000, error: null },
+  ]);
+});
+
+test("rotated credentials open the database, and the old ones no longer do", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const old = (await call("GET", `/api/v1/bases/${id}/credentials`, { token })).body;
+  const rotated = await call("POST", `/api/v1/bases/${id}/credentials/rotate`, { token });
+  expect(rotated.status).toBe(200);
+  expect(rotated.body).toMatchObject({ user: old.user, database: old.database });
+  expect(rotated.body.password).not.toBe(old.password);
+  expect((await call("GET", `/api/v1/bases/${id}/credentials`, { token })).body).toEqual(rotated.body);
+  await using sql = connectAs(rotated.body.url);
+  expect(await sql.db`select 1 as one`).toEqual([{ one: 1 }]);
+});
+
+test("two bases share a database in two schemas; deleting one leaves the other, deleting both leaves nothing", async () => {
+  const { token } = await newAccount();
+  const first = (await connect(token)).body;
+  const place = (schema: string) => ({
+    base_id: "appTwo",
+    destination: { kind: "existing", database_id: first.database.id, schema },
+  });
+  expect((await connect(token, place("public"))).body.error.code).toBe("already_exists");
+  expect((await connect(token, place("sales_swap"))).body.error.code).toBe("destination_invalid");
+  const second = await connect(token, place("sales"));
+  expect(second.body.database).toEqual({ ...first.database, schema: "sales" });
+
+  const url = new URL(control.serverUrl);
+  url.pathname = `/${first.database.name}`;
+  const schemas = async () => {
+    await using sql = connectAs(url.href);
+    return (await sql.db`select nspname from pg_namespace where nspname ~ '^(public|sales)' order by 1`).map(
+      (row) => row.nspname,
+    );
+  };
+  expect(await schemas()).toEqual(["public", "public_swap", "sales", "sales_swap"]);
+  expect((await call("DELETE", `/api/v1/bases/${second.body.id}`, { token })).status).toBe(204);
+  expect(await schemas()).toEqual(["public", "public_swap"]);
+  expect((await call("DELETE", `/api/v1/bases/${first.id}`, { token })).status).toBe(204);
+  await expect(schemas()).rejects.toMatchObject({ code: "3D000" });
+  expect((await call("GET", "/api/v1/bases", { token })).body).toEqual([]);
+  expect(await control.ctx.db`select from databases where id = ${first.database.id}`).toEqual([]);
+});
+
+test("a customer's own database is used when its role may, and told what is missing when not", async () => {
+  const { token } = await newAccount();
+  await using own = await ownDatabase(control.serverUrl);
+  const external = (url: string) =>
+    connect(token, { destination: { kind: "external", url, schema: "copy" } });
+  const refused = async (url: string) => {
+    const { status, body } = await external(url);
+    expect([status, body.error.code]).toEqual([422, "destination_invalid"]);
+    return body.error.message;
+  };
+  expect(await refused("mysql://a@b/c")).toContain("postgres://");
+  expect(await refused("postgres://a:b@127.0.0.1:1/c")).toContain("cannot be reached");
+  expect(await refused(own.url)).toContain("grant create on database");
+  expect(await refused(control.ctx.config.databaseUrl!)).toContain("belongs to the service");
+  await own.admin.unsafe(`grant create on database ${own.name} to ${own.name}`);
+  const made = await external(own.url);
+  expect(made.status).toBe(201);
+  expect(made.body.database).toMatchObject({ name: own.name, schema: "copy" });
+  const { body: credentials } = await call("GET", `/api/v1/bases/${made.body.id}/credentials`, { token });
+  expect(credentials).toMatchObject({ user: own.name, password: "s/e:cret", database: own.name });
+  expect(credentials.url).toContain("s%2Fe%3Acret");
+  expect((await call("POST", `/api/v1/bases/${made.body.id}/credentials/rotate`, { token })).status).toBe(
+    409,
+  );
+  expect((await call("DELETE", `/api/v1/bases/${made.body.id}`, { token })).status).toBe(204);
+  const kept = await own.admin`select from pg_database where datname = ${own.name}`;
+  expect(kept).toHaveLength(1);
+});
+
+test("OpenAPI describes every call, without a page that loads anything", async () => {
+  const { status, body } = await call("GET", "/openapi");
+  expect(status).toBe(200);
+  expect(body.openapi).toMatch(/^3\./);
+  const calls = Object.entries(body.paths).flatMap(([path, methods]) =>
+    Object.keys(methods as object).map((method) => `${method} ${path}`),
+  );
+  expect(calls.sort()).toEqual([
+    "delete /api/v1/bases/{id}",
+    "get /api/v1/bases",
+    "get /api/v1/bases/{id}",
+    "get /api/v1/bases/{id}/credentials",
+    "get /api/v1/bases/{id}/runs",
+    "get /api/v1/platforms",
+    "patch /api/v1/bases/{id}",
+    "post /api/v1/bases",
+    "post /api/v1/bases/{id}/credentials/rotate",
+    "post /api/v1/bases/{id}/sync",
+    "post /api/v1/source-bases",
+  ]);
+});
+
+test("health, readiness and metrics need no token; an unknown address is a plain 404", async () => {
+  expect((await call("GET", "/healthz")).status).toBe(200);
+  expect((await call("GET", "/readyz")).body).toEqual({ status: "ready" });
+  expect((await call("GET", "/metrics")).headers.get("content-type")).toContain("text/plain");
+  expect((await call("GET", "/api/v1/nope")).body.error.code).toBe("not_found");
+});
+
+function failed(code: "source_key_refused" | "source_timeout") {
+  return {
+    kind: "sweep" as const,
+    startedAt: new Date(),
+    completedAt: null,
+    seen: 0,
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    requests: 1,
+    waitMs: 0,
+    error: { code, message: "It did not work" },
+  };
+}
+
+function connectAs(url: string) {
+  const db = postgres(url, { max: 1, onnotice: () => {} });
+  return { db, [Symbol.asyncDispose]: () => db.end({ timeout: 1 }) };
+}
+
+/** A database and a role of the same name that may connect there and nothing more. */
+async function ownDatabase(serverUrl: string) {
+  const name = `customer_${crypto.randomUUID().slice(0, 8)}`;
+  const admin = postgres(serverUrl, { max: 1, onnotice: () => {} });
+  await admin.unsafe(`create role ${name} login password 's/e:cret'`);
+  await admin.unsafe(`create database ${name}`);
+  await admin.unsafe(`grant connect on database ${name} to ${name}`);
+  const { host } = new URL(serverUrl);
+  return {
+    name,
+    admin,
+    url: `postgres://${name}:s%2Fe%3Acret@${host}/${name}`,
+    async [Symbol.asyncDispose]() {
+      await admin.unsafe(`drop database ${name} with (force)`);
+      await admin.unsafe(`drop role ${name}`);
+      await admin.end({ timeout: 1 });
+    },
+  };
+}

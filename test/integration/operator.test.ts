@@ -1,0 +1,192 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createBase, getBase, recordRun } from "../../core/control";
+import { freshDatabase } from "../support/database";
+import { GOOD_KEY, type TestControl, testControl } from "./control-support";
+
+let control: TestControl;
+beforeAll(async () => {
+  control = await testControl();
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+
+interface Answer {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs the command line as a process, as operators do. */
+async function operate(args: string[], env: Record<string, string> = {}): Promise<Answer> {
+  const { config } = control.ctx;
+  const child = Bun.spawn([process.execPath, "apps/operator/main.ts", ...args], {
+    env: {
+      PATH: process.env.PATH ?? "",
+      DATABASE_URL: config.databaseUrl!,
+      SECRET_KEY: config.secretKey!,
+      DATA_DIR: config.dataDir,
+      ...env,
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, out, err };
+}
+
+async function ask(...args: string[]) {
+  const { code, out, err } = await operate([...args, "--json"]);
+  expect([code, err]).toEqual([0, ""]);
+  return JSON.parse(out);
+}
+
+test("account create prints a token that the API takes; token create another", async () => {
+  const created = await ask(
+    "account",
+    "create",
+    "--email",
+    "op@example.com",
+    "--password",
+    "long enough",
+    "--operator",
+  );
+  expect(created).toEqual({
+    id: expect.stringMatching(/^acc_/),
+    email: "op@example.com",
+    is_operator: true,
+    token: expect.stringMatching(/^bt_/),
+  });
+  const token = await ask("token", "create", "--email", "OP@example.com", "--name", "laptop");
+  expect(token).toMatchObject({
+    email: "op@example.com",
+    name: "laptop",
+    token: expect.stringMatching(/^bt_/),
+  });
+  expect(token.token).not.toBe(created.token);
+  const again = await operate([
+    "account",
+    "create",
+    "--email",
+    "op@example.com",
+    "--password",
+    "long enough",
+    "--json",
+  ]);
+  expect([again.code, again.out]).toEqual([1, ""]);
+  expect(JSON.parse(again.err).error.code).toBe("already_exists");
+});
+
+test("clusters are added, listed and drained; one that cannot serve is refused with the reason", async () => {
+  const add = ["cluster", "add", "--name", "second", "--region", "eu-central-1"];
+  const refused = await operate([...add, "--url", "postgres://x:hidden@127.0.0.1:1/none"]);
+  expect(refused.code).toBe(1);
+  expect(refused.err).toMatch(/^error: Not usable: /);
+  expect(refused.err).not.toContain("hidden");
+  const added = await ask(
+    ...add,
+    "--url",
+    control.serverUrl,
+    "--public-host",
+    "eu.example.com",
+    "--public-port",
+    "5432",
+  );
+  expect(added).toMatchObject({
+    name: "second",
+    host: "eu.example.com",
+    port: 5432,
+    state: "active",
+    databases: 0,
+  });
+  expect(await ask("cluster", "drain", "second")).toMatchObject({ state: "draining" });
+  expect(await ask("cluster", "list")).toMatchObject([
+    { name: "default" },
+    { name: "second", state: "draining" },
+  ]);
+  expect((await operate(["cluster", "list"])).out).toContain("eu-central-1");
+  expect((await operate(["cluster", "drain", "third"])).err).toContain('There is no cluster "third"');
+});
+
+test("bases are listed, shown, paused, resumed and synced; doctor says what is wrong with one", async () => {
+  const { ctx } = control;
+  const owner = await control.addAccount("owner@example.com");
+  const { id, database } = await createBase(ctx, owner.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  expect(await ask("base", "list")).toMatchObject([{ id, account_id: owner.id, state: "starting" }]);
+  expect(await ask("base", "pause", id)).toMatchObject({ id, state: "paused" });
+  expect((await operate(["base", "resync", id])).err).toContain("resume it first");
+  expect(await ask("base", "resume", id)).toMatchObject({ id, state: "starting" });
+  await ask("base", "resync", id);
+  expect((await getBase(ctx.db, id)).resyncRequestedAt).toBeInstanceOf(Date);
+  expect((await operate(["base", "show", id])).out).toContain(database.name);
+  expect((await operate(["base", "show", "bas_nope", "--json"])).code).toBe(1);
+
+  const checks = async () => {
+    const { code, out } = await operate(["doctor", "--json"]);
+    const findings: { check: string; status: string; message: string; remedy: string | null }[] =
+      JSON.parse(out);
+    return { code, bad: findings.filter((finding) => finding.status !== "ok"), findings };
+  };
+  const well = await checks();
+  expect([well.code, well.bad]).toEqual([0, []]);
+  expect(well.findings.map((finding) => finding.check)).toContain("secrets");
+
+  await recordRun(ctx.db, id, {
+    kind: "first",
+    startedAt: new Date(),
+    completedAt: null,
+    seen: 0,
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    requests: 0,
+    waitMs: 0,
+    error: { code: "source_key_refused", message: "Authentication required" },
+  });
+  expect(await checks()).toMatchObject({ code: 0, bad: [{ check: "base", status: "warning" }] });
+  await ctx.db.unsafe(`drop database ${database.name} with (force)`);
+  const lost = await checks();
+  expect(lost.code).toBe(1);
+  expect(lost.bad).toContainEqual(expect.objectContaining({ check: "replica", status: "problem" }));
+  expect(lost.bad[0]!.remedy).toBeTruthy();
+});
+
+test("doctor names a wrong key, tables that are not there, and a server that is away", async () => {
+  const doctor = async (env: Record<string, string>) => {
+    const { code, out } = await operate(["doctor", "--json"], env);
+    const findings: { check: string; status: string }[] = JSON.parse(out);
+    expect(code).toBe(1);
+    return findings.filter((finding) => finding.status === "problem").map((finding) => finding.check);
+  };
+  expect(await doctor({ SECRET_KEY: Buffer.alloc(32, 7).toString("base64") })).toContain("secrets");
+  expect(await doctor({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" })).toEqual(["control_plane"]);
+  await using empty = await freshDatabase();
+  expect(await doctor({ DATABASE_URL: empty.url })).toEqual(["migrations"]);
+});
+
+test("without DATABASE_URL the address that the embedded Postgres left in DATA_DIR is used", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "basetide-operator-"));
+  try {
+    const env = { DATABASE_URL: "", DATA_DIR: dataDir };
+    expect((await operate(["cluster", "list"], env)).err).toContain("DATABASE_URL: required here");
+    writeFileSync(join(dataDir, "database-url"), `${control.ctx.config.databaseUrl}\n`);
+    expect((await operate(["cluster", "list"], env)).out).toContain("default");
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
+test("a wrong environment is one line that names the variable", async () => {
+  const { code, err } = await operate(["base", "list"], { SECRET_KEY: "short" });
+  expect(code).toBe(1);
+  expect(err.trim()).toBe("error: Configuration: SECRET_KEY: must be 32 bytes in base64");
+});
