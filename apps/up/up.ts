@@ -1,0 +1,136 @@
+/**
+ * Everything in one process: Postgres unless there is one, then the worker and the console; the sandbox with its demo
+ * where it is asked for. What is started goes onto the stack of releases, so it ends in the reverse order.
+ */
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import postgres from "postgres";
+import type { Config } from "../../core/config";
+import type { Context } from "../../core/context";
+import { ensureDefaultCluster, type ManagementContext, migrateControl } from "../../core/control";
+import { BasetideError } from "../../core/errors";
+import { createLogger, type Logger } from "../../core/log";
+import { openQueue } from "../../core/queue";
+import { platforms } from "../../core/source";
+import { closeContext, createContext } from "../../core/start";
+import { startConsole } from "../console/start";
+import { startWorker } from "../worker/start";
+import { connectDemo, type Demo } from "./demo";
+import { startEmbeddedPostgres } from "./embedded-postgres";
+import { type SandboxAddress, startSampleSandbox } from "./sample-sandbox";
+
+const POSTGRES_PORT = 5432;
+/** The control plane's own database of the embedded server; replicas are beside it. */
+const CONTROL_DATABASE = "basetide";
+
+export interface UpOptions {
+  /** Start the sandbox and its demo; their data is kept apart, in `sandbox` of the data folder. */
+  sandbox: boolean;
+  /** Folder of sample bases for the sandbox. */
+  dataFolder: string | undefined;
+}
+
+export interface Up {
+  config: Config & { databaseUrl: string };
+  /** File that holds the embedded server's URL, for the operator's commands. */
+  databaseUrlFile: string | undefined;
+  consolePort: number;
+  workerPort: number;
+  /** There is no account yet. */
+  isEmpty: boolean;
+  sandbox: SandboxAddress | undefined;
+  demo: Demo | undefined;
+  /** Resolves when something that all depends on has ended by itself. */
+  failed: Promise<BasetideError>;
+}
+
+/** @throws BasetideError `postgres_failed`, `port_taken`, `config_invalid`, `control_unavailable` */
+export async function startUp(read: Config, options: UpOptions, releases: AsyncDisposableStack): Promise<Up> {
+  const config = options.sandbox ? { ...read, dataDir: join(read.dataDir, "sandbox") } : { ...read };
+  const log = createLogger(config.logLevel, "up");
+  const database = await openDatabase(config, log, releases);
+  const sandbox = options.sandbox
+    ? await startSampleSandbox(config, options.dataFolder, releases)
+    : undefined;
+  if (sandbox) config.upstreams = sandbox.upstreams;
+  const full = { ...config, databaseUrl: database.url };
+  const open = (role: string): Context => {
+    const ctx = createContext(full, role);
+    releases.defer(() => closeContext(ctx));
+    return ctx;
+  };
+
+  await migrateControl(database.url, log);
+  const worker = open("worker");
+  await ensureDefaultCluster(worker);
+  const runningWorker = releases.use(disposable(await startWorker(worker)));
+  const management = await manage(open("console"), database.url, releases);
+  const console = releases.use(disposable(await startConsole(management)));
+  const [accounts] = await management.db`select exists(select from accounts) as some`;
+  return {
+    config: full,
+    databaseUrlFile: database.file,
+    consolePort: console.port,
+    workerPort: runningWorker.port,
+    isEmpty: !accounts?.some,
+    sandbox,
+    demo: sandbox ? await connectDemo(management, sandbox.apiKey) : undefined,
+    failed: database.failed,
+  };
+}
+
+interface OpenDatabase {
+  url: string;
+  file: string | undefined;
+  failed: Promise<BasetideError>;
+}
+
+/** The control plane's database: DATABASE_URL's, else one of the embedded server. */
+async function openDatabase(
+  config: Config,
+  log: Logger,
+  releases: AsyncDisposableStack,
+): Promise<OpenDatabase> {
+  if (config.databaseUrl) return { url: config.databaseUrl, file: undefined, failed: new Promise(() => {}) };
+  mkdirSync(config.dataDir, { recursive: true });
+  const dataDir = join(config.dataDir, "postgres");
+  const server = await startEmbeddedPostgres({ dataDir, port: POSTGRES_PORT, log });
+  releases.defer(server.stop);
+  const url = await ensureDatabase(server.url, CONTROL_DATABASE);
+  const file = join(config.dataDir, "database-url");
+  writeFileSync(file, `${url}\n`, { mode: 0o600 });
+  chmodSync(file, 0o600);
+  const failed = server.exited.then(
+    (words) => new BasetideError("postgres_failed", `Embedded Postgres ended: ${words}`),
+  );
+  return { url, file, failed };
+}
+
+/** @returns the URL of database `name`, which is made if need be */
+async function ensureDatabase(serverUrl: string, name: string): Promise<string> {
+  const sql = postgres(serverUrl, { max: 1, onnotice: () => {} });
+  try {
+    const [found] = await sql`select from pg_database where datname = ${name}`;
+    if (!found) await sql`create database ${sql(name)}`;
+  } finally {
+    await sql.end();
+  }
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+/** What the console needs beside its context. */
+async function manage(
+  ctx: Context,
+  databaseUrl: string,
+  releases: AsyncDisposableStack,
+): Promise<ManagementContext> {
+  const queue = await openQueue(ctx, databaseUrl, { isWorker: false });
+  releases.defer(() => queue.close());
+  return { ...ctx, queue, platforms: platforms(ctx.config) };
+}
+
+function disposable<T extends { stop(): Promise<void> }>(running: T): T & AsyncDisposable {
+  return Object.assign(running, { [Symbol.asyncDispose]: () => running.stop() });
+}

@@ -1,0 +1,18 @@
+/**
+ * `bun run bench <name>`: runs a bench and prints its figures as ratios, against a limit or a peer measured in the
+ * same run. Exit code 1 when a figure is over its limit.
+ */
+const [name] = process.argv.slice(2);
+const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
+  "sync-time": () => import("./sync-time"),
+};
+
+const bench = benches[name ?? ""];
+if (!bench) {
+  console.error(`Give the bench's name: ${Object.keys(benches).join(", ")}`);
+  process.exit(2);
+}
+const isWithin = await (await bench()).run();
+process.exit(isWithin ? 0 : 1);
+
+export {};

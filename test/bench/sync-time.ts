@@ -1,0 +1,150 @@
+/**
+ * How long a first sync and a sweep take, against the time that the quota alone would need, and what an unchanged
+ * sweep writes.
+ *
+ * All bases are synced at the same time by one worker; the sandbox answers after 50-250 ms. Run: `bun run bench sync-time`
+ */
+import postgres from "postgres";
+import { listRuns, updateSettings } from "../../core/control";
+import { type Fleet, startFleet } from "../support/fleet";
+import { until } from "../support/poll";
+import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
+import { startTestServer } from "../support/server";
+import { ratio, table } from "./print";
+
+type SandboxFleet = Fleet<SandboxProcess>;
+
+const RECORDS = [1000, 5000, 10_000];
+const TABLES = [1, 5];
+const LIMIT = 1.03;
+const WAL_LIMIT_BYTES = 50_000;
+const WAL_SWEEPS = 5;
+const TIMEOUT_MS = 180_000;
+
+export async function run(): Promise<boolean> {
+  await using releases = new AsyncDisposableStack();
+  const control = await startTestServer();
+  releases.defer(() => control.stop());
+  const replicas = await startTestServer();
+  releases.defer(() => replicas.stop());
+  const source = releases.use(await startSandboxProcess());
+  // The source's other limit, of 50 a second per user, is not what is measured: as if each base had its own.
+  await source.settings({
+    latency: { before: { minMs: 25, maxMs: 125 }, after: { minMs: 25, maxMs: 125 } },
+    requestsPerSecondPerUser: 1000,
+  });
+  const fleet = releases.use(
+    await startFleet({ source, databaseUrl: control.url, env: { REPLICA_URL: replicas.url } }),
+  );
+  const wal = await unchangedSweep(fleet, replicas.url);
+  const times = await syncTimes(fleet);
+  const log = await source.logSummary();
+  const most = Math.max(...Object.values(log.bases).map((base) => base.maxPerSecond));
+  console.log(`\n429 answers: ${log.rateLimited}; most requests of a base in any second: ${most} (limit 5)`);
+  return times && wal && log.rateLimited === 0 && most <= 5;
+}
+
+async function syncTimes(fleet: SandboxFleet): Promise<boolean> {
+  const cases = RECORDS.flatMap((records) =>
+    TABLES.flatMap((tables) => [3, 5].map((rate) => ({ records, tables, rate }))),
+  );
+  // All are made before any is synced: making one keeps the sandbox from noting when requests arrive.
+  const sources: string[] = [];
+  for (const { records, tables, rate } of cases) {
+    sources.push(await fleet.sandbox.generate({ records, tables, seed: records + tables * 10 + rate }));
+  }
+  const connected = await Promise.all(
+    cases.map(async (one, index) => ({
+      ...one,
+      base: await fleet.connect(sources[index]!, { turbo: one.rate === 5 }),
+    })),
+  );
+  const rows = await Promise.all(
+    connected.map(async ({ base, ...one }) => {
+      const runs = await until(
+        async () => {
+          const all = (await listRuns(fleet.ctx.db, base.id, 1000)).filter((run) => run.completed_at);
+          const sweep = all.filter((run) => run.kind === "sweep").at(-1);
+          return sweep && { first: all.at(-1)!, sweep };
+        },
+        {
+          timeoutMs: TIMEOUT_MS,
+          intervalMs: 200,
+          what: `a first sync and a sweep of ${one.records} records`,
+        },
+      );
+      return { ...one, runs };
+    }),
+  );
+  let isWithin = true;
+  const cells = rows.flatMap(({ records, tables, rate, runs }) =>
+    [runs.first, runs.sweep].map((run) => {
+      const quotaMs = (run.requests / rate) * 1000;
+      const measured = ratio(run.duration_ms! / quotaMs, LIMIT);
+      isWithin &&= measured.isWithin;
+      return [
+        run.kind,
+        records,
+        tables,
+        `${rate}/s`,
+        run.requests,
+        `${Math.round(run.duration_ms!)} ms`,
+        measured.text,
+      ];
+    }),
+  );
+  table(
+    ["sync", "records", "tables", "rate", "requests", "time", `of requests / rate (limit ${LIMIT})`],
+    cells,
+  );
+  return isWithin;
+}
+
+/** WAL and rows written by sweeps of one base in which nothing changed; nothing else uses that server meanwhile. */
+async function unchangedSweep(fleet: SandboxFleet, replicaServer: string): Promise<boolean> {
+  const sourceId = await fleet.sandbox.generate({ records: 1000, tables: 5, seed: 99 });
+  const base = await fleet.connect(sourceId, { turbo: true });
+  await fleet.synced(base.id, TIMEOUT_MS);
+  await fleet.synced(base.id, TIMEOUT_MS);
+  await fleet.synced(base.id, TIMEOUT_MS);
+  const owner = await fleet.owner(base);
+  const written = async () => {
+    await owner`select pg_stat_force_next_flush()`;
+    const [row] = await owner<{ tuples: string }[]>`
+      select sum(n_tup_ins + n_tup_upd + n_tup_del) as tuples from pg_stat_user_tables where relname <> '_sync_meta'`;
+    return Number(row!.tuples);
+  };
+  await using server = disposable(postgres(replicaServer, { max: 1 }));
+  // What the sweep writes is asked for, not how the server tidies up after the first sync.
+  await server`alter system set autovacuum = off`;
+  await server`select pg_reload_conf()`;
+  const walBytes = async () => Number((await server`select pg_current_wal_lsn() - '0/0' as bytes`)[0]!.bytes);
+  const completed = async () =>
+    (await listRuns(fleet.ctx.db, base.id, 1000)).filter((run) => run.completed_at).length;
+
+  const from = { wal: await walBytes(), tuples: await written(), sweeps: await completed() };
+  await until(async () => (await completed()) >= from.sweeps + WAL_SWEEPS, {
+    timeoutMs: TIMEOUT_MS,
+    what: `${WAL_SWEEPS} sweeps`,
+  });
+  const sweeps = (await completed()) - from.sweeps;
+  const perSweep = ((await walBytes()) - from.wal) / sweeps;
+  const tuples = (await written()) - from.tuples;
+  await server`alter system reset autovacuum`;
+  await server`select pg_reload_conf()`;
+  await updateSettings(fleet.ctx, base, { paused: true });
+  await until(() => fleet.workers[0]!.worker.busy === 0, {
+    what: "the base is let go",
+    timeoutMs: TIMEOUT_MS,
+  });
+  const measured = ratio(perSweep / WAL_LIMIT_BYTES, 1);
+  console.log(
+    `\nunchanged sweep: ${Math.round(perSweep)} B of WAL, ${measured.text} of ${WAL_LIMIT_BYTES} B; ` +
+      `rows written besides _sync_meta's in ${sweeps} sweeps: ${tuples}`,
+  );
+  return measured.isWithin && tuples === 0;
+}
+
+function disposable(sql: postgres.Sql): postgres.Sql & AsyncDisposable {
+  return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) });
+}

@@ -1,0 +1,133 @@
+/** A whole service for tests: control plane, workers and a sandbox as the source, on free ports. */
+import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+import { type SandboxHandle, type SandboxOptions, startSandbox } from "../../apps/sandbox/server";
+import { type RunningWorker, startWorker } from "../../apps/worker/start";
+import { readConfig } from "../../core/config";
+import {
+  type Base,
+  type BaseSettings,
+  createAccount,
+  createBase,
+  databaseCredentials,
+  deleteBase,
+  ensureDefaultCluster,
+  getBase,
+  getDatabase,
+  listBases,
+  type ManagementContext,
+  migrateControl,
+  replicaTarget,
+} from "../../core/control";
+import { openQueue } from "../../core/queue";
+import { platforms } from "../../core/source";
+import { closeContext, createContext } from "../../core/start";
+import { until } from "./poll";
+
+/** Where a fleet's bases are, and the key that opens them. */
+export interface FleetSource {
+  url: string;
+  key: string;
+}
+
+export interface FleetOptions<Source extends FleetSource = SandboxHandle> {
+  /** A source that runs already; else a sandbox is started in this process. */
+  source?: Source;
+  /** An empty database for the control plane; a test's own unless given. */
+  databaseUrl?: string;
+  sandbox?: SandboxOptions;
+  /** Environment of all processes, over the defaults. */
+  env?: Record<string, string>;
+  /** Workers started at once; 1 unless given. */
+  workers?: number;
+}
+
+export interface Fleet<Source extends FleetSource = SandboxHandle> {
+  ctx: ManagementContext;
+  sandbox: Source;
+  workers: RunningWorker[];
+  addWorker(): Promise<RunningWorker>;
+  /** Connects a base of the sandbox. */
+  connect(sourceBaseId: string, settings?: Partial<BaseSettings>): Promise<Base>;
+  /** The base, when a sync that started after this call has completed. */
+  synced(baseId: string, timeoutMs?: number): Promise<Base>;
+  /** Connections to the replica: the owner's, and the customer's. */
+  owner(base: Base): Promise<postgres.Sql>;
+  reader(base: Base): Promise<postgres.Sql>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function startFleet<Source extends FleetSource = SandboxHandle>(
+  options: FleetOptions<Source> = {},
+): Promise<Fleet<Source>> {
+  const releases = new AsyncDisposableStack();
+  const databaseUrl = options.databaseUrl ?? (await testDatabase(releases));
+  const sandbox =
+    options.source ?? (releases.use(await startSandbox({ port: 0, ...options.sandbox })) as FleetSource);
+  const config = readConfig({
+    DATABASE_URL: databaseUrl,
+    SECRET_KEY: randomBytes(32).toString("base64"),
+    DATA_DIR: join(tmpdir(), "basetide-unused"),
+    LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? "silent",
+    UPSTREAMS: `api.airtable.com=${sandbox.url},content.airtable.com=${sandbox.url}`,
+    ...options.env,
+  });
+  const open = (role: string) => {
+    const ctx = createContext(config, role);
+    releases.defer(() => closeContext(ctx));
+    return ctx;
+  };
+  const plain = open("console");
+  await migrateControl(databaseUrl, plain.log);
+  const queue = await openQueue(plain, databaseUrl, { isWorker: false });
+  releases.defer(() => queue.close());
+  const ctx: ManagementContext = { ...plain, queue, platforms: platforms(config) };
+  await ensureDefaultCluster(ctx);
+  releases.defer(async () => {
+    for (const base of await listBases(ctx.db)) await deleteBase(ctx, base);
+  });
+  const account = await createAccount(ctx.db, { email: "fleet@example.org", password: "correct horse" });
+  const workers: RunningWorker[] = [];
+  const addWorker = async () => {
+    const worker = await startWorker(open("worker"), { port: 0 });
+    releases.defer(() => worker.stop());
+    workers.push(worker);
+    return worker;
+  };
+  const pool = (url: string) => {
+    const sql = postgres(url, { max: 4, onnotice: () => {} });
+    releases.defer(() => sql.end({ timeout: 1 }));
+    return sql;
+  };
+  for (let index = 0; index < (options.workers ?? 1); index++) await addWorker();
+  return {
+    ctx,
+    sandbox: sandbox as Source,
+    workers,
+    addWorker,
+    connect: (sourceBaseId, settings) =>
+      createBase(ctx, account.id, { platform: "airtable", apiKey: sandbox.key, sourceBaseId, settings }),
+    async synced(baseId, timeoutMs = 60_000) {
+      const from = new Date();
+      return until(
+        async () => {
+          const base = await getBase(ctx.db, baseId);
+          return base.sync && base.sync.startedAt > from ? base : undefined;
+        },
+        { timeoutMs, what: `a sync of ${baseId} that starts from now on to complete` },
+      );
+    },
+    owner: async (base) => pool((await replicaTarget(ctx, base)).url),
+    reader: async (base) =>
+      pool((await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id))).url),
+    [Symbol.asyncDispose]: () => releases.disposeAsync(),
+  };
+}
+
+/** Only vitest can say where its database is; a bench brings its own. */
+async function testDatabase(releases: AsyncDisposableStack): Promise<string> {
+  const { controlDatabase } = await import("./database");
+  return releases.use(await controlDatabase()).url;
+}

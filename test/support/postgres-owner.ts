@@ -1,0 +1,30 @@
+/**
+ * A process that owns an embedded Postgres, for tests that kill it: prints one JSON line `{url, port, adopted}`, or
+ * `{error}`, then waits for SIGTERM and stops it.
+ *
+ * Usage: bun postgres-owner.ts <data folder> <port> [setpriv|shell]
+ */
+import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { asBasetideError } from "../../core/errors";
+import { createLogger } from "../../core/log";
+
+const [dataDir, port, keeper] = process.argv.slice(2);
+try {
+  const server = await startEmbeddedPostgres({
+    dataDir: dataDir!,
+    port: Number(port),
+    log: createLogger("silent", "test"),
+    settings: { fsync: "off", max_connections: "50" },
+    ...(keeper === "shell" || keeper === "setpriv" ? { keeper } : {}),
+  });
+  // Bun's types of `process` know signals only by way of the emitter that it is.
+  const signals: NodeJS.EventEmitter = process;
+  signals.once("SIGTERM", () => void server.stop().then(() => process.exit(0)));
+  // Holds the process open, whatever the server's own handles do.
+  setInterval(() => {}, 60_000);
+  console.log(JSON.stringify({ url: server.url, port: server.port, adopted: server.adopted }));
+} catch (error) {
+  const { code, message } = asBasetideError(error);
+  console.log(JSON.stringify({ error: `${code}: ${message}` }));
+  process.exit(1);
+}

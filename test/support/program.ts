@@ -1,0 +1,60 @@
+/** Runs one of our programs as its own process, and reads what it says. */
+import { until } from "./poll";
+import { repoRoot } from "./source-files";
+
+/** Longest that one of our programs takes to start on a busy machine. */
+const START_TIMEOUT_MS = 20_000;
+
+export interface Program extends AsyncDisposable {
+  pid: number;
+  /** All it has written to standard output so far. */
+  output(): string;
+  errors(): string;
+  /** Resolves when its standard output holds `text`. */
+  says(text: string, timeoutMs?: number): Promise<void>;
+  /** Ends with the exit code; 128 and more is a signal's. */
+  exited: Promise<number>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/**
+ * Starts `bun <script> <words>` in the repository with the environment `env` over ours (undefined unsets); leaving
+ * its scope kills it.
+ */
+export function startProgram(
+  script: string,
+  words: string[] = [],
+  env: Record<string, string | undefined> = {},
+): Program {
+  const child = Bun.spawn([process.execPath, script, ...words], {
+    cwd: repoRoot,
+    env: { ...process.env, ...env },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors] = [collect(child.stdout), collect(child.stderr)];
+  return {
+    pid: child.pid,
+    output,
+    errors,
+    async says(text, timeoutMs = START_TIMEOUT_MS) {
+      await until(() => output().includes(text), { what: `${script} says "${text}"`, timeoutMs });
+    },
+    exited: child.exited,
+    kill: (signal) => child.kill(signal),
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await child.exited;
+    },
+  };
+}
+
+function collect(stream: ReadableStream<Uint8Array>): () => string {
+  const decoder = new TextDecoder();
+  let text = "";
+  void (async () => {
+    for await (const chunk of stream) text += decoder.decode(chunk, { stream: true });
+  })();
+  return () => text;
+}

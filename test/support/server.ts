@@ -1,0 +1,74 @@
+/**
+ * Which Postgres the tests run on: the one of DATABASE_URL; else a container, where a Docker engine answers; else
+ * the embedded one, in a temporary folder.
+ */
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { createLogger } from "../../core/log";
+
+/** The engine answers its ping within this, or counts as absent. */
+const PROBE_MS = 1000;
+const IMAGE = "postgres:18.4";
+
+/** What a crash would lose does not matter here; the time to keep it safe does. */
+export const unsafeButFast = { fsync: "off", full_page_writes: "off", synchronous_commit: "off" };
+
+export interface TestServer {
+  /** A superuser's URL. */
+  url: string;
+  kind: "given" | "container" | "embedded";
+  stop(): Promise<void>;
+}
+
+export async function startTestServer(): Promise<TestServer> {
+  const given = process.env.DATABASE_URL;
+  if (given) return { url: given, kind: "given", stop: async () => {} };
+  return (await answers(process.env.DOCKER_HOST)) ? startContainer() : startEmbedded();
+}
+
+/** Does a Docker engine answer at `host` (the syntax of DOCKER_HOST)? */
+async function answers(host = "unix:///var/run/docker.sock"): Promise<boolean> {
+  const unix = host.startsWith("unix://") ? host.slice("unix://".length) : undefined;
+  const url = unix ? "http://localhost/_ping" : `${host.replace(/^tcp:/, "http:")}/_ping`;
+  try {
+    const signal = AbortSignal.timeout(PROBE_MS);
+    return (await fetch(url, unix ? { unix, signal } : { signal })).ok;
+  } catch {
+    return false;
+  }
+}
+
+async function startContainer(): Promise<TestServer> {
+  const { PostgreSqlContainer } = await import("@testcontainers/postgresql");
+  const flags = Object.entries({ ...unsafeButFast, max_connections: "1000" });
+  const container = await new PostgreSqlContainer(IMAGE)
+    .withCommand(["postgres", ...flags.flatMap(([name, value]) => ["-c", `${name}=${value}`])])
+    .start();
+  return {
+    url: container.getConnectionUri(),
+    kind: "container",
+    stop: async () => void (await container.stop()),
+  };
+}
+
+async function startEmbedded(): Promise<TestServer> {
+  const folder = mkdtempSync(join(tmpdir(), "basetide-test-"));
+  // Root lends the server a user, who must be able to enter.
+  chmodSync(folder, 0o755);
+  const server = await startEmbeddedPostgres({
+    dataDir: join(folder, "postgres"),
+    port: 0,
+    log: createLogger("error", "test"),
+    settings: unsafeButFast,
+  });
+  return {
+    url: server.url,
+    kind: "embedded",
+    async stop() {
+      await server.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

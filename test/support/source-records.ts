@@ -1,0 +1,23 @@
+/** Tables and records of a source, made by hand. */
+import type { FieldType, SourceField, SourceRecord, SourceTable } from "../../core/source/types";
+
+/** A source table whose fields are given as `name: type`; field ids are `fld` and the place. */
+export function sourceTable(id: string, name: string, fields: Record<string, FieldType>): SourceTable {
+  return {
+    id,
+    name,
+    primaryFieldId: "fld0",
+    fields: Object.entries(fields).map(
+      ([fieldName, type], index): SourceField => ({
+        id: `fld${index}`,
+        name: fieldName,
+        type,
+        sourceType: type,
+      }),
+    ),
+  };
+}
+
+export function sourceRecord(id: string, fields: Record<string, unknown>): SourceRecord {
+  return { id, createdTime: "2024-05-01T12:34:56.000Z", fields };
+}

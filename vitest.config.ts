@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  test: {
+    include: ["test/{unit,integration,browser,chaos}/**/*.test.ts"],
+    globalSetup: ["test/support/global-setup.ts"],
+    // The default pool talks to its children in a way that Bun has not.
+    pool: "threads",
+    maxWorkers: 2,
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    reporters: ["default", "./test/support/totals-reporter.ts"],
+  },
+});
