@@ -36,7 +36,7 @@ export async function provisionDatabase(adminUrl: string): Promise<Provisioned> 
   const role = `bt_${randomName()}`;
   const password = randomPassword();
   await withAdmin(adminUrl, async (admin) => {
-    await revokePublicConnect(admin);
+    await overRaces(() => revokePublicConnect(admin));
     const settings = Object.entries(ROLE_SETTINGS)
       .map(([name, value]) => `alter role ${quoteIdent(role)} set ${name} = '${value}';`)
       .join(" ");
@@ -44,9 +44,11 @@ export async function provisionDatabase(adminUrl: string): Promise<Provisioned> 
       `create role ${quoteIdent(role)} login noinherit connection limit ${ROLE_CONNECTIONS} password '${password}'; ${settings}`,
     );
     await admin.unsafe(`create database ${quoteIdent(database)} template template0 encoding 'UTF8'`);
-    await admin.unsafe(
-      `revoke all on database ${quoteIdent(database)} from public;
-       grant connect on database ${quoteIdent(database)} to ${quoteIdent(role)};`,
+    await overRaces(() =>
+      admin.unsafe(
+        `revoke all on database ${quoteIdent(database)} from public;
+         grant connect on database ${quoteIdent(database)} to ${quoteIdent(role)};`,
+      ),
     );
   });
   await withAdmin(databaseUrl(adminUrl, database), revokeForbiddenFunctions);
@@ -83,19 +85,21 @@ export function databaseUrl(adminUrl: string, database: string): string {
   return url.toString();
 }
 
-/**
- * Takes from PUBLIC the right to connect to any database that is there now. Others may do the same, or drop one of
- * them, at the same moment: then once more.
- */
+/** Takes from PUBLIC the right to connect to any database that is there now. */
 async function revokePublicConnect(admin: Sql): Promise<void> {
+  const open = await admin<{ datname: string }[]>`
+    select datname from pg_database
+    where datallowconn and has_database_privilege('public', oid, 'CONNECT')`;
+  for (const { datname } of open) {
+    await admin.unsafe(`revoke connect, temporary on database ${quoteIdent(datname)} from public`);
+  }
+}
+
+/** Does `work` once more when somebody else changed the rights of a database, or dropped it, at the same moment. */
+async function overRaces(work: () => Promise<unknown>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
-      const open = await admin<{ datname: string }[]>`
-        select datname from pg_database
-        where datallowconn and has_database_privilege('public', oid, 'CONNECT')`;
-      for (const { datname } of open) {
-        await admin.unsafe(`revoke connect, temporary on database ${quoteIdent(datname)} from public`);
-      }
+      await work();
       return;
     } catch (error) {
       const isRace = CONCURRENT_CHANGE.includes((error as { code?: string }).code ?? "");
