@@ -134,6 +134,7 @@ export const base = t.Object({
     { description: "Cells that did not fit their column: up to 100 of issue_count" },
   ),
   issue_count: t.Integer(),
+  repairs: t.Integer({ description: "Records written through the proxy that the replica does not show yet" }),
 });
 
 export const bases = t.Array(base);

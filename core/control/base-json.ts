@@ -31,5 +31,6 @@ export function toBaseJson(base: Base, now: Date) {
     },
     issues: base.issues,
     issue_count: base.issueCount,
+    repairs: base.repairs,
   };
 }

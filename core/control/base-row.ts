@@ -73,6 +73,8 @@ export interface Base {
   issues: BaseIssue[];
   /** Durations of the last 20 sweeps that completed, the latest first. */
   recentSweepMs: number[];
+  /** Records whose proxied write the replica does not show yet. */
+  repairs: number;
   createdAt: Date;
 }
 
@@ -84,7 +86,8 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
       array(
         select extract(epoch from r.completed_at - r.started_at)::float8 * 1000 from sync_runs as r
         where r.base_id = b.id and r.kind = 'sweep' and r.completed_at is not null
-        order by r.id desc limit ${USUAL_SWEEPS}) as recent_sweep_ms
+        order by r.id desc limit ${USUAL_SWEEPS}) as recent_sweep_ms,
+      (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs
     from bases as b
       join databases as d on d.id = b.database_id
       left join clusters as c on c.id = d.cluster_id
@@ -135,6 +138,7 @@ function toBase(row: BaseRow): Base {
     issueCount: row.issue_count,
     issues: row.issues,
     recentSweepMs: row.recent_sweep_ms,
+    repairs: row.repairs,
     createdAt: row.created_at,
   };
 }
@@ -171,4 +175,5 @@ interface BaseRow {
   host: string;
   port: number;
   recent_sweep_ms: number[];
+  repairs: number;
 }

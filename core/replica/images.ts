@@ -55,20 +55,25 @@ export function applyImages(replica: Replica, table: CatalogTable, images: Image
 /**
  * Keeps an image of a record whose table is not built yet, for the rebuild that is reading it.
  *
+ * @param ticket taken before the source was asked
  * @param record null: the record was deleted
+ * @returns false when the image lost to one noted after its ticket
  * @throws BasetideError `shape_changed` when the table is there by now: apply it instead
  */
-export async function noteImage(
+export function noteImage(
   { sql, swap }: Replica,
   tableId: string,
+  ticket: number,
   recordId: string,
   record: SourceRecord | null,
-): Promise<void> {
+): Promise<boolean> {
   const image = record && journalText(record);
-  await onReplica(
-    () => sql`
-      select ${sql.unsafe(swap)}.note_image(${tableId}, ${recordId}, ${record === null}, ${image}::text::jsonb)`,
-  );
+  return onReplica(async () => {
+    const [answer] = await sql<{ noted: boolean }[]>`
+      select ${sql.unsafe(swap)}.note_image(
+        ${tableId}, ${ticket}, ${recordId}, ${record === null}, ${image}::text::jsonb) as noted`;
+    return answer!.noted;
+  });
 }
 
 /** An entry of the journal: the last image that was applied to a record. */

@@ -185,18 +185,21 @@ begin
 end $apply$;
 
 -- note_image(…): keeps an image of a record whose table is not built yet, for the rebuild that is reading it.
--- BT002: the table is there by now.
-create or replace function {{swap}}.note_image(p_table text, p_id text, p_gone boolean, p_image jsonb) returns void
-language plpgsql as $note$
+-- False when the image lost to one noted after its ticket. BT002: the table is there by now.
+create or replace function {{swap}}.note_image(
+  p_table text, p_ticket bigint, p_id text, p_gone boolean, p_image jsonb
+) returns boolean language plpgsql as $note$
 begin
   perform {{swap}}.lock_table(p_table);
   if exists (select from {{swap}}._tables as t where t.table_id = p_table) then
     raise exception 'table % is built', p_table using errcode = 'BT002';
   end if;
-  insert into {{swap}}._journal (table_id, record_id, stamp, gone, image)
+  insert into {{swap}}._journal as j (table_id, record_id, stamp, gone, image)
   values (p_table, p_id, nextval('{{swap}}._tickets'), p_gone, p_image)
   on conflict (table_id, record_id) do update
-    set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image;
+    set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image
+    where j.stamp <= p_ticket;
+  return found;
 end $note$;
 
 -- change_shape(…): runs DDL and sets catalog rows, all or nothing, within p_timeout per lock.

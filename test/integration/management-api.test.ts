@@ -108,6 +108,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
     },
     issues: [],
     issue_count: 0,
+    repairs: 0,
   });
   expect(control.requested).toContain(created.body.id);
   expect((await call("GET", "/api/v1/bases", { token })).body).toEqual([created.body]);

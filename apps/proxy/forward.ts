@@ -1,0 +1,91 @@
+/**
+ * From a client's request to its answer.
+ *
+ * P2. Whatever the upstream answers comes back unchanged, bytes and all; an answer of our own says `sender: "proxy"`.
+ * P3. A client that goes away ends its read, and never a write that may be on its way.
+ */
+import { readBody } from "./body";
+import type { Elsewhere, ProxyContext } from "./context";
+import { cleanAnswer, requestHeaders } from "./headers";
+import type { CallClass } from "./metrics";
+import { failed, ownAnswer } from "./own-answers";
+import { noteRateLimit, waitForQuota } from "./quota";
+import { parseTarget, type Target } from "./target";
+import { askUpstream, type UpstreamRequest } from "./upstream";
+import { forwardWrite } from "./write";
+
+/** Answers a request; never fails. */
+export async function forward(ctx: ProxyContext, request: Request): Promise<Response> {
+  const startedAt = performance.now();
+  const elsewhere: Elsewhere = { ms: 0 };
+  const target = parseTarget(request.method.toUpperCase(), request.url, ctx.config.upstreams);
+  if (target === "host_not_allowed") return ownAnswer("PROXY_HOST_NOT_ALLOWED");
+  if (target === "path_not_allowed") return ownAnswer("PROXY_PATH_NOT_ALLOWED");
+  try {
+    return await answer(ctx, request, target, elsewhere);
+  } catch (error) {
+    ctx.log.error({ error, method: request.method, call: target.call.kind }, "request failed");
+    return ownAnswer("PROXY_ERROR");
+  } finally {
+    const totalMs = performance.now() - startedAt;
+    ctx.proxyMetrics.answered(classOf(target), totalMs, Math.max(0, totalMs - elsewhere.ms));
+  }
+}
+
+async function answer(
+  ctx: ProxyContext,
+  request: Request,
+  target: Target,
+  elsewhere: Elsewhere,
+): Promise<Response> {
+  const body = await readBody(request);
+  if (typeof body === "string") return ownAnswer(body);
+  const { baseId, call, url } = target;
+  const asked = { method: request.method, url, headers: requestHeaders(request.headers), body };
+  if (baseId === undefined || call.kind === "read") {
+    return forwardRead(ctx, asked, baseId, request.signal, elsewhere);
+  }
+  const writing = forwardWrite(ctx, asked, baseId, call, request.signal, elsewhere);
+  ctx.underWay.add(writing);
+  try {
+    return await writing;
+  } finally {
+    ctx.underWay.delete(writing);
+  }
+}
+
+/** Forwards what changes no record, as a stream. */
+async function forwardRead(
+  ctx: ProxyContext,
+  asked: UpstreamRequest,
+  baseId: string | undefined,
+  signal: AbortSignal,
+  elsewhere: Elsewhere,
+): Promise<Response> {
+  const isConnected = baseId !== undefined && (await ctx.writes.bases.recent(baseId)).bases.length > 0;
+  const quotaKey = isConnected ? ctx.writes.quotaKey(baseId) : undefined;
+  if (quotaKey !== undefined) {
+    const refused = await waitForQuota(ctx, quotaKey, signal, elsewhere);
+    if (refused) return refused;
+  }
+  const sentAt = performance.now();
+  const response = await askUpstream(asked, ctx.config.upstreamTimeoutMs, signal);
+  elsewhere.ms += performance.now() - sentAt;
+  if (typeof response === "string") return failed(ctx.proxyMetrics, response);
+  if (response.status === 429 && quotaKey !== undefined) return rateLimited(ctx, quotaKey, response);
+  cleanAnswer(response.headers);
+  // The very Response: one made of its parts would lose the body's length.
+  return response;
+}
+
+async function rateLimited(ctx: ProxyContext, quotaKey: string, response: Response): Promise<Response> {
+  const { status, statusText, headers } = response;
+  const bytes = new Uint8Array(await response.arrayBuffer());
+  await noteRateLimit(ctx, quotaKey, headers, bytes);
+  return new Response(bytes, { status, statusText, headers: cleanAnswer(headers) });
+}
+
+function classOf({ call, baseId }: Target): CallClass {
+  if (call.kind === "read") return "read";
+  return baseId !== undefined && (call.kind === "write" || call.kind === "upload") ? "write" : "other";
+}

@@ -1,0 +1,40 @@
+/** Which headers pass, in either direction (RFC 9110, section 7.6.1). */
+
+/** Headers of one connection, not of the message. */
+const HOP_BY_HOP = [
+  "connection",
+  "keep-alive",
+  "proxy-authenticate",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+];
+/** Made anew for the upstream: its own name, and the length of a body that we hold whole. */
+const REQUEST_OWN = ["host", "content-length", "expect"];
+/** The upstream's word on its own domain, which the proxy's is not. */
+const ANSWER_OWN = ["set-cookie", "strict-transport-security"];
+
+/** The client's headers as the upstream gets them. */
+export function requestHeaders(from: Headers): Headers {
+  return withoutHop(new Headers(from), REQUEST_OWN);
+}
+
+/** Takes out of an answer's headers what is not for the client. */
+export function cleanAnswer(headers: Headers): Headers {
+  return withoutHop(headers, ANSWER_OWN);
+}
+
+function withoutHop(headers: Headers, own: string[]): Headers {
+  const named = headers.get("connection")?.split(",") ?? [];
+  for (const name of named) {
+    const trimmed = name.trim();
+    // A name that is none (`Connection: "x y"`) names no header.
+    if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(trimmed)) headers.delete(trimmed);
+  }
+  for (const name of HOP_BY_HOP) headers.delete(name);
+  for (const name of own) headers.delete(name);
+  return headers;
+}

@@ -1,0 +1,45 @@
+/** What the proxy tells Prometheus; labels are the class of call, never a base. */
+import { Counter, Histogram, type Registry } from "prom-client";
+import type { UpstreamFailure } from "./upstream";
+
+export type CallClass = "read" | "write" | "other";
+
+export interface ProxyMetrics {
+  /** A request was answered: all of its time, and the part that neither source nor quota took, ms. */
+  answered(call: CallClass, totalMs: number, addedMs: number): void;
+  failed(failure: UpstreamFailure): void;
+}
+
+const TOTAL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const ADDED_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 1, 5];
+
+export function proxyMetrics(registry: Registry): ProxyMetrics {
+  const registers = [registry];
+  const total = new Histogram({
+    name: "basetide_proxy_request_seconds",
+    help: "Time from a request to the head of its answer (of a write: to when the replicas show it)",
+    labelNames: ["class"],
+    buckets: TOTAL_SECONDS,
+    registers,
+  });
+  const added = new Histogram({
+    name: "basetide_proxy_added_seconds",
+    help: "The part of it that was neither waiting for the source nor for its quota",
+    labelNames: ["class"],
+    buckets: ADDED_SECONDS,
+    registers,
+  });
+  const errors = new Counter({
+    name: "basetide_proxy_upstream_errors_total",
+    help: "Requests that the source did not answer",
+    labelNames: ["kind"],
+    registers,
+  });
+  return {
+    answered(call, totalMs, addedMs) {
+      total.observe({ class: call }, totalMs / 1000);
+      added.observe({ class: call }, addedMs / 1000);
+    },
+    failed: (failure) => errors.inc({ kind: failure }),
+  };
+}

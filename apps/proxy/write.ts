@@ -1,0 +1,95 @@
+/** Forwards what may change something: the answer is held until every replica shows it. */
+import { bodyText, idsInRequest, type PreparedWrite, readWriteAnswer, type Write } from "../../core/writes";
+import type { Elsewhere, ProxyContext } from "./context";
+import { cleanAnswer } from "./headers";
+import { failed } from "./own-answers";
+import { noteRateLimit, waitForQuota } from "./quota";
+import type { Call } from "./target";
+import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
+
+/**
+ * @param signal the client's: ends the wait for the quota, and nothing once the request is sent
+ */
+export async function forwardWrite(
+  ctx: ProxyContext,
+  asked: UpstreamRequest,
+  baseId: string,
+  call: Call,
+  signal: AbortSignal,
+  elsewhere: Elsewhere,
+): Promise<Response> {
+  const prepared = await ctx.writes.prepare(baseId, call.kind === "write");
+  const isConnected = prepared.bases.length > 0;
+  const quotaKey = ctx.writes.quotaKey(baseId);
+  try {
+    // In this order: whoever has a place in the quota must go at once.
+    await prepared.ready;
+    const refused = isConnected && (await waitForQuota(ctx, quotaKey, signal, elsewhere));
+    if (refused) return refused;
+  } finally {
+    prepared.seal();
+  }
+  const sentAt = performance.now();
+  const answer = await askWhole(asked, ctx.config.upstreamTimeoutMs);
+  elsewhere.ms += performance.now() - sentAt;
+  if ("failure" in answer) {
+    // The source has written, and broke off while it said so.
+    if (isSuccess(answer.status)) await settle(ctx, prepared, call, asked, undefined);
+    return failed(ctx.proxyMetrics, answer.failure);
+  }
+  if (answer.status === 429 && isConnected) {
+    await noteRateLimit(ctx, quotaKey, answer.headers, answer.bytes);
+  }
+  if (isSuccess(answer.status)) await settle(ctx, prepared, call, asked, answer);
+  const { bytes, status, statusText, headers } = answer;
+  const body = bytes.length > 0 ? bytes : null;
+  return new Response(body, { status, statusText, headers: cleanAnswer(headers) });
+}
+
+/** The source has done what it was asked for: replicas and syncs follow. */
+async function settle(
+  ctx: ProxyContext,
+  prepared: PreparedWrite,
+  call: Call,
+  asked: UpstreamRequest,
+  answer: WholeAnswer | undefined,
+): Promise<void> {
+  const { writes } = ctx;
+  if (call.kind === "schema") return writes.schemaChanged(prepared.bases);
+  if (call.kind === "sync_csv") return writes.requestSync(prepared.bases);
+  const write = await whatWasWritten(call, asked, answer);
+  if (!write) return;
+  if (write.ids.length === 0 && !write.answer) {
+    ctx.log.warn({ status: answer?.status }, "answer to a write not understood");
+    return writes.requestSync(prepared.bases);
+  }
+  await prepared.settle(write);
+}
+
+async function whatWasWritten(
+  call: Call,
+  asked: UpstreamRequest,
+  answer: WholeAnswer | undefined,
+): Promise<Write | null> {
+  if (call.kind === "upload") {
+    const text = answer && (await bodyText(answer.bytes, answer.headers.get("content-encoding")));
+    const said = text ? readWriteAnswer(text)?.records[0] : undefined;
+    // The answer holds one cell of the record, under its field's id: the only word on which table it is in.
+    const fieldId = said && Object.keys(said.fields)[0];
+    return { tableRef: fieldId ?? call.fieldRef, ids: [call.recordId], answer: null };
+  }
+  if (call.kind !== "write") return null;
+  const text = answer && (await bodyText(answer.bytes, answer.headers.get("content-encoding")));
+  const said = text ? readWriteAnswer(text) : null;
+  if (said) {
+    const ids = [...said.records.map((record) => record.id), ...said.gone];
+    return { tableRef: call.tableRef, ids, answer: said };
+  }
+  const requested = asked.body ? await bodyText(asked.body, asked.headers.get("content-encoding")) : null;
+  const ids = [...call.ids, ...(requested ? idsInRequest(requested) : [])];
+  return { tableRef: call.tableRef, ids, answer: null };
+}
+
+function isSuccess(status: number | undefined): boolean {
+  return status !== undefined && status >= 200 && status < 300;
+}

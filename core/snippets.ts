@@ -1,0 +1,65 @@
+/** Code that talks to a base through the proxy, ready to paste. The API key is read from AIRTABLE_API_KEY. */
+
+export interface Snippet {
+  id: "curl" | "airtable.js" | "pyairtable" | "fetch";
+  language: "sh" | "javascript" | "python";
+  code: string;
+}
+
+/** The source's host, as the proxy's addresses have it. */
+const HOST = "api.airtable.com";
+
+/**
+ * Each lists a few records of a table; what else a client can do it does the same way.
+ *
+ * @param base.table the table's name in the source
+ */
+export function proxySnippets(base: { proxyUrl: string; baseId: string; table: string }): Snippet[] {
+  const endpoint = `${base.proxyUrl}/${HOST}`;
+  const records = `${endpoint}/v0/${base.baseId}/${encodeURIComponent(base.table)}?maxRecords=3`;
+  const text = (value: string) => JSON.stringify(value);
+  return [
+    {
+      id: "curl",
+      language: "sh",
+      code: `curl ${shellWord(records)} -H "Authorization: Bearer $AIRTABLE_API_KEY"`,
+    },
+    {
+      id: "airtable.js",
+      language: "javascript",
+      code: [
+        `import Airtable from "airtable";`,
+        "",
+        `const airtable = new Airtable({ endpointUrl: ${text(endpoint)}, apiKey: process.env.AIRTABLE_API_KEY });`,
+        `const records = await airtable.base(${text(base.baseId)})(${text(base.table)}).select({ maxRecords: 3 }).all();`,
+        "console.log(records.map((record) => record.fields));",
+      ].join("\n"),
+    },
+    {
+      id: "pyairtable",
+      language: "python",
+      code: [
+        "import os",
+        "from pyairtable import Api",
+        "",
+        `api = Api(os.environ["AIRTABLE_API_KEY"], endpoint_url=${text(endpoint)})`,
+        `print(api.table(${text(base.baseId)}, ${text(base.table)}).all(max_records=3))`,
+      ].join("\n"),
+    },
+    {
+      id: "fetch",
+      language: "javascript",
+      code: [
+        `const response = await fetch(${text(records)}, {`,
+        '  headers: { Authorization: "Bearer " + process.env.AIRTABLE_API_KEY },',
+        "});",
+        "console.log(await response.json());",
+      ].join("\n"),
+    },
+  ];
+}
+
+/** In single quotes, for any POSIX shell. */
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,30 @@
+/** The text of a body that was kept as it came, compressed or not. */
+import { promisify } from "node:util";
+import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
+
+/** Largest text that is made of a body, bytes: ten records of the largest cells are far below. */
+const MAX_TEXT_BYTES = 64 * 1024 * 1024;
+const limit = { maxOutputLength: MAX_TEXT_BYTES };
+
+const decoders: Record<string, (bytes: Uint8Array) => Promise<Uint8Array>> = {
+  identity: async (bytes) => bytes,
+  gzip: (bytes) => promisify<Uint8Array, object, Buffer>(gunzip)(bytes, limit),
+  "x-gzip": (bytes) => promisify<Uint8Array, object, Buffer>(gunzip)(bytes, limit),
+  deflate: (bytes) => promisify<Uint8Array, object, Buffer>(inflate)(bytes, limit),
+  br: (bytes) => promisify<Uint8Array, object, Buffer>(brotliDecompress)(bytes, limit),
+  zstd: (bytes) => promisify<Uint8Array, object, Buffer>(zstdDecompress)(bytes, limit),
+};
+
+/**
+ * @param encoding the body's `Content-Encoding`
+ * @returns null for an encoding that is not known, and for bytes that are not what it says
+ */
+export async function bodyText(bytes: Uint8Array, encoding: string | null): Promise<string | null> {
+  const name = encoding?.trim().toLowerCase() || "identity";
+  if (!Object.hasOwn(decoders, name)) return null;
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(await decoders[name]!(bytes));
+  } catch {
+    return null;
+  }
+}

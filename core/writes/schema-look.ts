@@ -1,0 +1,30 @@
+/** Asks the sync engine to look at a base's schema now, however fresh its last look is. */
+import type { WritesContext } from "./context";
+
+/** A burst of writes to a table that has changed asks once in so many ms. */
+const PAUSE_MS = 2000;
+/** Bases whose last request is remembered. */
+const MAX_REMEMBERED = 1000;
+
+/** Returns at once, and never fails: the schema is looked at every minute or so in any case. */
+export type RequestLook = (baseIds: string[]) => void;
+
+export function schemaLooks(ctx: Pick<WritesContext, "db" | "queue" | "log">): RequestLook {
+  const askedAt = new Map<string, number>();
+  return (baseIds) => {
+    const now = performance.now();
+    const due = baseIds.filter((id) => now - (askedAt.get(id) ?? Number.NEGATIVE_INFINITY) > PAUSE_MS);
+    if (due.length === 0) return;
+    if (askedAt.size > MAX_REMEMBERED) askedAt.clear();
+    for (const id of due) askedAt.set(id, now);
+    void ask(ctx, due).catch((error: unknown) => {
+      for (const id of due) askedAt.delete(id);
+      ctx.log.warn({ error }, "schema look not requested");
+    });
+  };
+}
+
+async function ask({ db, queue }: Pick<WritesContext, "db" | "queue">, baseIds: string[]): Promise<void> {
+  await db`update bases set schema_look_requested_at = now() where id = any (${baseIds})`;
+  for (const id of baseIds) await queue.requestSync(id);
+}

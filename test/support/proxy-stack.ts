@@ -1,0 +1,187 @@
+/**
+ * A proxy with everything around it: a control plane, a sandbox for a source, replicas on the test server, and syncs
+ * that run when a test says so.
+ */
+import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+import { type RunningProxy, startProxy } from "../../apps/proxy/start";
+import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
+import { readConfig } from "../../core/config";
+import type { Context } from "../../core/context";
+import {
+  type Base,
+  createAccount,
+  createBase,
+  databaseCredentials,
+  deleteBase,
+  ensureDefaultCluster,
+  getBase,
+  getDatabase,
+  listBases,
+  type ManagementContext,
+  replicaTarget,
+} from "../../core/control";
+import { createLedger } from "../../core/quota";
+import { platforms } from "../../core/source";
+import { closeContext, createContext } from "../../core/start";
+import { holdLease, type Memories, syncMetrics } from "../../core/sync";
+import { type CuttableLine, cuttableLine } from "./cuttable-line";
+import { controlDatabase } from "./database";
+import { until } from "./poll";
+import { dumpTable, readerOf } from "./replica";
+
+export interface Replicated {
+  base: Base;
+  /** As the customer reads it. */
+  reader: postgres.Sql;
+  /** As the owner. */
+  ownerUrl: string;
+  rows(table: string): Promise<Record<string, unknown>[]>;
+  /** Runs syncs until one has completed that began after this call. */
+  sync(): Promise<void>;
+}
+
+export interface ProxyStack extends AsyncDisposable {
+  ctx: Context;
+  sandbox: SandboxHandle;
+  proxy: RunningProxy;
+  /** `http://localhost:port/api.airtable.com` */
+  endpoint: string;
+  contentEndpoint: string;
+  managed: ManagementContext;
+  /** The proxies' way to the control plane. */
+  controlLine: CuttableLine;
+  /** Connects a base of the sandbox, for an account of its own. */
+  connect(sourceBaseId: string): Promise<Replicated>;
+  /** Makes a base count as connected, whose replica nobody has made; for requests that have no need of it. */
+  connectUnchecked(sourceBaseId: string): Promise<void>;
+  /** Runs `work` as the owner of a replica. */
+  withOwner(replicated: Replicated, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void>;
+  /** One more proxy process, so to speak. */
+  startAnother(): Promise<{ endpoint: string } & AsyncDisposable>;
+}
+
+/** @param env what is set beside DATABASE_URL and UPSTREAMS */
+export async function proxyStack(env: Record<string, string> = {}): Promise<ProxyStack> {
+  const releases = new AsyncDisposableStack();
+  const sandbox = releases.use(await startSandbox({ settings: { rateLimitOff: true } }));
+  const database = releases.use(await controlDatabase());
+  const config = readConfig({
+    DATABASE_URL: database.url,
+    SECRET_KEY: randomBytes(32).toString("base64"),
+    DATA_DIR: join(tmpdir(), "basetide-unused"),
+    LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? "silent",
+    UPSTREAMS: `api.airtable.com=${sandbox.url},content.airtable.com=${sandbox.url}`,
+    ...env,
+  });
+  const context = (role: string, of = config) => {
+    const made = createContext(of, role);
+    releases.defer(() => closeContext(made));
+    return made;
+  };
+  const ctx = context("test");
+  await ensureDefaultCluster(ctx);
+  releases.defer(async () => {
+    for (const base of await listBases(ctx.db)) await deleteBase(ctx, base);
+  });
+  const queue = { requestSync: async () => {} };
+  const managed = {
+    ...ctx,
+    queue,
+    platforms: platforms(config),
+    ledger: createLedger(ctx),
+    syncMetrics: syncMetrics(ctx.metrics),
+  };
+  const controlLine = releases.use(await cuttableLine(database.url));
+  const proxyContext = () => context("proxy", { ...config, databaseUrl: controlLine.url });
+  const proxy = await startProxy(proxyContext(), { port: 0 });
+  releases.defer(() => proxy.stop());
+  let accounts = 0;
+
+  async function connect(sourceBaseId: string): Promise<Replicated> {
+    const account = await createAccount(ctx.db, {
+      email: `a${++accounts}@example.com`,
+      password: "correct horse",
+    });
+    const base = await createBase(managed, account.id, {
+      platform: "airtable",
+      apiKey: sandbox.key,
+      sourceBaseId,
+      settings: { turbo: true },
+    });
+    const { url } = await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id));
+    const reader = releases.use(readerOf(url));
+    const memories: Memories = new Map();
+    return {
+      base,
+      reader,
+      ownerUrl: (await replicaTarget(ctx, base)).url,
+      rows: async (table) => (await dumpTable(reader, table)) as Record<string, unknown>[],
+      async sync() {
+        const from = Date.now();
+        const stop = new AbortController();
+        const lease = holdLease(managed, base.id, memories, {
+          stop: stop.signal,
+          kill: new AbortController().signal,
+        });
+        await until(async () => ((await getBase(ctx.db, base.id)).sync?.startedAt.getTime() ?? 0) >= from, {
+          what: "a sync has completed",
+        }).finally(() => stop.abort());
+        await lease;
+      },
+    };
+  }
+
+  const at = (port: number, host: string) => `http://localhost:${port}/${host}.airtable.com`;
+  return {
+    ctx,
+    sandbox,
+    proxy,
+    endpoint: at(proxy.port, "api"),
+    contentEndpoint: at(proxy.port, "content"),
+    managed,
+    controlLine,
+    connect,
+    async connectUnchecked(sourceBaseId) {
+      const account = await createAccount(ctx.db, {
+        email: `a${++accounts}@example.com`,
+        password: "correct horse",
+      });
+      const names = { account: account.id, database: `unmade${accounts}`, base: `base_unmade${accounts}` };
+      await ctx.db`
+        insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)
+        values (${names.database}, ${names.account}, ${names.database}, 'nobody', 'x', 'nowhere', 1)`;
+      await ctx.db`
+        insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name)
+        values (${names.base}, ${names.account}, 'airtable', ${sourceBaseId}, 'Unmade', 'x', ${names.database}, 'public')`;
+      releases.defer(async () => {
+        await ctx.db`delete from bases where id = ${names.base}`;
+        await ctx.db`delete from databases where id = ${names.database}`;
+      });
+    },
+    async withOwner({ ownerUrl }, work) {
+      const sql = postgres(ownerUrl, { max: 1, onnotice: () => {} });
+      try {
+        await work(sql);
+      } finally {
+        await sql.end();
+      }
+    },
+    async startAnother() {
+      const another = await startProxy(proxyContext(), { port: 0 });
+      return { endpoint: at(another.port, "api"), [Symbol.asyncDispose]: () => another.stop() };
+    },
+    [Symbol.asyncDispose]: () => releases.disposeAsync(),
+  };
+}
+
+/** The sum of a metric's values, from the proxy's own page. */
+export async function metricOf(stack: ProxyStack, name: string): Promise<number> {
+  const text = await (await fetch(`http://localhost:${stack.proxy.port}/metrics`)).text();
+  const values = text
+    .split("\n")
+    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  return values.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0);
+}

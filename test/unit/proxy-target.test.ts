@@ -1,0 +1,148 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { type Call, parseTarget } from "../../apps/proxy/target";
+
+const upstreams = { "api.airtable.com": "http://up:1", "content.airtable.com": "http://content:2" };
+const APP = "appAAAAAAAAAAAAAA";
+
+const parse = (method: string, target: string) =>
+  parseTarget(method, `http://proxy:4000${target}`, upstreams);
+
+test.for<[method: string, path: string, call: Call]>([
+  ["GET", `${APP}/Tasks`, { kind: "read" }],
+  ["HEAD", `${APP}/Tasks`, { kind: "read" }],
+  ["OPTIONS", `${APP}/Tasks`, { kind: "read" }],
+  ["POST", `${APP}/Tasks/listRecords`, { kind: "read" }],
+  ["POST", `${APP}/Tasks`, { kind: "write", tableRef: "Tasks", ids: [] }],
+  ["POST", `${APP}/Tasks/?`, { kind: "write", tableRef: "Tasks", ids: [] }],
+  ["PATCH", `${APP}/My%20Tasks%2F1`, { kind: "write", tableRef: "My Tasks/1", ids: [] }],
+  ["PUT", `${APP}/a+b`, { kind: "write", tableRef: "a+b", ids: [] }],
+  ["PATCH", `${APP}/%F0%9F%92%A1`, { kind: "write", tableRef: "💡", ids: [] }],
+  ["PATCH", `${APP}/50%`, { kind: "write", tableRef: "50%", ids: [] }],
+  ["PATCH", `${APP}/Tasks/rec1`, { kind: "write", tableRef: "Tasks", ids: ["rec1"] }],
+  ["DELETE", `${APP}/Tasks/rec1?x`, { kind: "write", tableRef: "Tasks", ids: ["rec1"] }],
+  [
+    "DELETE",
+    `${APP}/Tasks?records[]=rec1&records%5B%5D=rec2`,
+    { kind: "write", tableRef: "Tasks", ids: ["rec1", "rec2"] },
+  ],
+  [
+    "DELETE",
+    `${APP}/Tasks?records=rec1&records[1]=rec2&view=x`,
+    { kind: "write", tableRef: "Tasks", ids: ["rec1", "rec2"] },
+  ],
+  [
+    "POST",
+    `${APP}/rec1/My%20Files/uploadAttachment`,
+    { kind: "upload", recordId: "rec1", fieldRef: "My Files" },
+  ],
+  ["POST", `${APP}/Tasks/sync/abc`, { kind: "sync_csv" }],
+  ["POST", `${APP}/Tasks/rec1/comments`, { kind: "other" }],
+  ["PATCH", `${APP}/Tasks/rec1/comments/com1`, { kind: "other" }],
+  ["POST", `meta/bases/${APP}/tables`, { kind: "schema" }],
+  ["PATCH", `meta/bases/${APP}/tables/tbl1/fields/fld1`, { kind: "schema" }],
+  ["GET", `meta/bases/${APP}/tables`, { kind: "read" }],
+  ["POST", "meta/bases", { kind: "other" }],
+  ["POST", `bases/${APP}/webhooks`, { kind: "other" }],
+  ["POST", "entAAA/dt1/getRecords", { kind: "other" }],
+])("%s /v0/%s", ([method, path, call]) => {
+  expect(parse(method, `/api.airtable.com/v0/${path}`)).toMatchObject({ call });
+});
+
+test.for([
+  [`${APP}/Tasks`, APP],
+  [`%61ppAAAAAAAAAAAAAA/Tasks`, APP],
+  [`/${APP}//Tasks`, APP],
+  [`meta/bases/${APP}/tables`, APP],
+  [`bases/${APP}/webhooks/ach1/payloads`, APP],
+  ["meta/bases", undefined],
+  ["meta/whoami", undefined],
+  ["entAAA/dt1/getRecords", undefined],
+  ["app-x/y", undefined],
+])("the quota of /v0/%s is that of %s", ([path, baseId]) => {
+  expect(parse("GET", `/api.airtable.com/v0/${path}`)).toMatchObject({ baseId });
+});
+
+test.for([
+  ["/api.airtable.com/v0/a%2Fb%20c/?", "http://up:1/v0/a%2Fb%20c/?"],
+  ["/api.airtable.com//v0//a/", "http://up:1/v0//a/"],
+  ["//api.airtable.com/v0/a", "http://up:1/v0/a"],
+  ["/API.Airtable.com/v0/a?x=1+2&y[]=%5B", "http://up:1/v0/a?x=1+2&y[]=%5B"],
+  ["/content.airtable.com/v0/a?b?c", "http://content:2/v0/a?b?c"],
+  ["/api.airtable.com/v0/a?next=/../../x", "http://up:1/v0/a?next=/../../x"],
+  ["/api.airtable.com/v0/a%2F..%2Fb", "http://up:1/v0/a%2F..%2Fb"],
+  ["/api.airtable.com/v0/50%25%", "http://up:1/v0/50%25%"],
+  ["/api.airtable.com/v0", "http://up:1/v0"],
+])("P1: %s is sent to %s, byte by byte", ([target, url]) => {
+  expect(parse("GET", target!)).toMatchObject({ url });
+});
+
+test("a request without a Host is understood too", () => {
+  expect(parseTarget("GET", "/api.airtable.com/v0/a", upstreams)).toMatchObject({ url: "http://up:1/v0/a" });
+});
+
+describe("P1: what is not forwarded", () => {
+  test.for([
+    "/",
+    "",
+    "/v0/a",
+    "/evil.com/v0/a",
+    "/api.airtable.com.evil.com/v0/a",
+    "/api.airtable.com@evil.com/v0/a",
+    "/api.airtable.com:80/v0/a",
+    "/api.airtable.com%2Fv0/a",
+    "/api%2Eairtable.com/v0/a",
+    "/constructor/v0/a",
+    "/__proto__/v0/a",
+    "/http://api.airtable.com/v0/a",
+  ])("%s is of no configured host", (target) => {
+    expect(parse("GET", target)).toBe("host_not_allowed");
+  });
+
+  test.for([
+    "/api.airtable.com/",
+    "/api.airtable.com",
+    "/api.airtable.com/v1/a",
+    "/api.airtable.com/v0x/a",
+    "/api.airtable.com/oauth2/v1/token",
+    "/api.airtable.com/v0/%2e%2e%2fadmin",
+    "/api.airtable.com/v0/a/..%2f..%2f..%2fadmin",
+    "/api.airtable.com/v0/..%5cadmin",
+    "/api.airtable.com/v0/%252e%252e/admin",
+  ])("%s is not below v0", (target) => {
+    expect(parse("GET", target)).toBe("path_not_allowed");
+  });
+
+  test("whatever the path, it leads to a configured address, below v0, and nowhere else", () => {
+    const part = fc.oneof(
+      fc.constantFrom(
+        "..",
+        "%2e%2e",
+        "%2E.",
+        "..%2f",
+        "%5c..",
+        ".",
+        "",
+        "v0",
+        "api.airtable.com",
+        "@",
+        "\\",
+        "evil.com",
+      ),
+      fc.webSegment(),
+    );
+    fc.assert(
+      fc.property(fc.array(part, { maxLength: 8 }), (parts) => {
+        // As Bun gives it: a URL, normalised.
+        const requestUrl = new URL(`http://proxy:4000/${parts.join("/")}`).href;
+        const target = parseTarget("GET", requestUrl, upstreams);
+        if (typeof target === "string") return;
+        const sent = new URL(target.url);
+        expect(sent.href).toBe(target.url);
+        expect(Object.values(upstreams)).toContain(sent.origin);
+        expect(sent.pathname).toMatch(/^\/v0(\/|$)/);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+import { findTable } from "../../core/writes/table-view";
+
+const TASKS = {
+  tableId: "tblAAAAAAAAAAAAAA",
+  name: "Tasks",
+  fields: [{ id: "fldAAAAAAAAAAAAAA", name: "Name" }],
+};
+const LOUD = { tableId: "tblBBBBBBBBBBBBBB", name: "TASKS", fields: [] };
+/** Named like another's id. */
+const TRICKY = { tableId: "tblCCCCCCCCCCCCCC", name: "tblAAAAAAAAAAAAAA", fields: [] };
+const tables = [TRICKY, LOUD, TASKS];
+
+test.for([
+  ["tblBBBBBBBBBBBBBB", LOUD],
+  ["tblAAAAAAAAAAAAAA", TASKS],
+  ["Tasks", TASKS],
+  ["TASKS", LOUD],
+  ["tasks", LOUD],
+  ["fldAAAAAAAAAAAAAA", TASKS],
+  ["tblaaaaaaaaaaaaaa", undefined],
+  ["fldZZZZZZZZZZZZZZ", undefined],
+  ["Task", undefined],
+] as const)("%s names a table by id, by name, by name in other case, or by a field's id", ([ref, table]) => {
+  expect(findTable([...tables], ref)).toBe(table);
+});
