@@ -7,6 +7,7 @@ export function describeUp(up: Up): string {
     "",
     "Basetide is up.",
     row("console", `http://localhost:${up.consolePort}`),
+    row("proxy", `http://localhost:${up.proxyPort}/api.airtable.com/v0/…`),
     row("worker", `http://localhost:${up.workerPort}/metrics`),
     row(
       "postgres",

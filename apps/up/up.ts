@@ -1,5 +1,5 @@
 /**
- * Everything in one process: Postgres unless there is one, then the worker and the console; the sandbox with its demo
+ * Everything in one process: Postgres unless there is one, then worker, proxy and console; the sandbox with its demo
  * where it is asked for. What is started goes onto the stack of releases, so it ends in the reverse order.
  */
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
@@ -14,6 +14,7 @@ import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
 import { closeContext, createContext } from "../../core/start";
 import { startConsole } from "../console/start";
+import { startProxy } from "../proxy/start";
 import { startWorker } from "../worker/start";
 import { connectDemo, type Demo } from "./demo";
 import { startEmbeddedPostgres } from "./embedded-postgres";
@@ -35,6 +36,7 @@ export interface Up {
   /** File that holds the embedded server's URL, for the operator's commands. */
   databaseUrlFile: string | undefined;
   consolePort: number;
+  proxyPort: number;
   workerPort: number;
   /** There is no account yet. */
   isEmpty: boolean;
@@ -64,6 +66,7 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
   const worker = open("worker");
   await ensureDefaultCluster(worker);
   const runningWorker = releases.use(disposable(await startWorker(worker)));
+  const runningProxy = releases.use(disposable(await startProxy(open("proxy"))));
   const management = await manage(open("console"), database.url, releases);
   const console = releases.use(disposable(await startConsole(management)));
   const [accounts] = await management.db`select exists(select from accounts) as some`;
@@ -71,6 +74,7 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
     config: full,
     databaseUrlFile: database.file,
     consolePort: console.port,
+    proxyPort: runningProxy.port,
     workerPort: runningWorker.port,
     isEmpty: !accounts?.some,
     sandbox,

@@ -4,6 +4,9 @@
  */
 const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
+  proxy: () => import("./proxy"),
+  quota: () => import("./quota"),
+  traffic: () => import("./traffic"),
   "sync-time": () => import("./sync-time"),
 };
 

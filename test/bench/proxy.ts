@@ -1,0 +1,227 @@
+/**
+ * What the proxy adds: to the latency of a read and of a single-record write over asking the source directly, to the
+ * throughput of a bare forwarder, and in memory while 1 GB streams through it.
+ *
+ * Proxy, source and forwarder are processes of their own. Direct and proxied requests take turns, over several bases,
+ * so that none of them waits for its quota. Run: `bun run bench proxy`
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { pause } from "../../core/control";
+import { type Fleet, startFleet } from "../support/fleet";
+import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
+import { startTestServer } from "../support/server";
+import { ratio, table } from "./print";
+
+/** The longest a base's requests may follow one another so that none waits for the quota, ms. */
+const SPACING_MS = 230;
+const BASES = 12;
+const READS = 800;
+const WRITES = 400;
+const THROUGHPUT_MS = 3000;
+const CONNECTIONS = [1, 16, 64];
+const STREAM_MEGABYTES = 1024;
+
+const LIMITS = {
+  "read p50, ms": 1,
+  "read p99, ms": 5,
+  "write p50, ms": 4,
+  "write p99, ms": 15,
+  "throughput, share of a bare forwarder's": 0.6,
+  "peak memory while 1 GB streams, MB": 200,
+};
+type Figure = keyof typeof LIMITS;
+
+interface Bench {
+  source: SandboxProcess;
+  /** Of the proxy, with the upstream's host. */
+  proxied: string;
+  bases: { id: string; path: string; record: string }[];
+}
+
+export async function run(): Promise<boolean> {
+  await using releases = new AsyncDisposableStack();
+  const server = await startTestServer();
+  releases.defer(() => server.stop());
+  const source = releases.use(await startSandboxProcess());
+  await source.settings({ rateLimitOff: true });
+  const fleet = releases.use(await startFleet({ source, databaseUrl: server.url }));
+  const forwarder = await startPrinting(releases, [`${import.meta.dir}/forwarder.ts`, source.url]);
+  const bare = `http://127.0.0.1:${forwarder.port}`;
+  const upstreams = `api.airtable.com=${source.url},content.airtable.com=${source.url},long.airtable.com=${bare}`;
+  const proxy = await startPrinting(releases, [`${import.meta.dir}/../../apps/proxy/main.ts`], {
+    DATABASE_URL: server.url,
+    SECRET_KEY: fleet.ctx.config.secretKey!,
+    DATA_DIR: fleet.ctx.config.dataDir,
+    UPSTREAMS: upstreams,
+    PROXY_PORT: "0",
+    LOG_LEVEL: "info",
+  });
+  const address = `http://127.0.0.1:${proxy.port}`;
+  const bench: Bench = { source, proxied: `${address}/api.airtable.com`, bases: await connectBases(fleet) };
+
+  const figures: [Figure, number][] = [
+    ...(await addedLatency(bench, "read", READS)),
+    ...(await addedLatency(bench, "write", WRITES)),
+    ["throughput, share of a bare forwarder's", await throughput(bench, bare)],
+    ["peak memory while 1 GB streams, MB", await peakMemory(`${address}/long.airtable.com`, proxy.pid)],
+  ];
+  return report(figures);
+}
+
+/** Bases that are connected, read once, and then left alone. */
+async function connectBases(fleet: Fleet<SandboxProcess>): Promise<Bench["bases"]> {
+  const bases: Bench["bases"] = [];
+  for (let index = 0; index < BASES; index++) {
+    const id = await fleet.sandbox.generate({ records: 100, tables: 1, seed: index + 1 });
+    const base = await fleet.connect(id);
+    await fleet.synced(base.id);
+    await pause(fleet.ctx, base);
+    const path = `/v0/${id}/Projects`;
+    const answer = await call("GET", `${fleet.sandbox.url}${path}?maxRecords=1`, fleet.sandbox.key);
+    const { records } = JSON.parse(answer) as { records: [{ id: string }] };
+    bases.push({ id, path, record: records[0].id });
+  }
+  return bases;
+}
+
+/** p50 and p99 of what the proxy adds. */
+async function addedLatency(
+  bench: Bench,
+  kind: "read" | "write",
+  requests: number,
+): Promise<[Figure, number][]> {
+  const { source, proxied, bases } = bench;
+  const times = { direct: [] as number[], proxied: [] as number[] };
+  const nextAt = bases.map(() => 0);
+  for (let request = -bases.length * 2; request < requests; request++) {
+    const index = Math.abs(request) % bases.length;
+    const { path, record } = bases[index]!;
+    await Bun.sleep(Math.max(0, nextAt[index]! - performance.now()));
+    nextAt[index] = performance.now() + SPACING_MS;
+    for (const [way, at] of [
+      ["direct", source.url],
+      ["proxied", proxied],
+    ] as const) {
+      const from = performance.now();
+      if (kind === "read") await call("GET", `${at}${path}?pageSize=10`, source.key);
+      else
+        await call("PATCH", `${at}${path}/${record}`, source.key, { fields: { Name: `${way} ${request}` } });
+      // The first rounds open connections.
+      if (request >= 0) times[way].push(performance.now() - from);
+    }
+  }
+  const rows = ([50, 99] as const).map((rank): [Figure, number, number] => {
+    const direct = percentile(times.direct, rank);
+    return [`${kind} p${rank}, ms`, percentile(times.proxied, rank) - direct, direct];
+  });
+  for (const [name, added, direct] of rows)
+    console.log(`${name}: ${direct.toFixed(2)} direct, ${added.toFixed(2)} added`);
+  return rows.map(([name, added]) => [name, added]);
+}
+
+/** The least share over all numbers of connections; reads of a base that nobody has connected, so without a quota. */
+async function throughput({ source, proxied }: Bench, bare: string): Promise<number> {
+  const id = await source.generate({ records: 10, tables: 1, seed: 99 });
+  const path = `/v0/${id}/Projects?pageSize=5`;
+  let least = Number.POSITIVE_INFINITY;
+  for (const connections of CONNECTIONS) {
+    const rate: number[] = [];
+    for (const at of [bare, proxied]) rate.push(await requestsPerSecond(at + path, source.key, connections));
+    least = Math.min(least, rate[1]! / rate[0]!);
+    console.log(`${connections} connections: bare ${rate[0]!.toFixed(0)}/s, proxy ${rate[1]!.toFixed(0)}/s`);
+  }
+  return least;
+}
+
+async function requestsPerSecond(url: string, key: string, connections: number): Promise<number> {
+  let done = 0;
+  const from = performance.now();
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      while (performance.now() - from < THROUGHPUT_MS) {
+        await call("GET", url, key);
+        done++;
+      }
+    }),
+  );
+  return done / ((performance.now() - from) / 1000);
+}
+
+async function peakMemory(proxied: string, pid: number): Promise<number> {
+  // Forgets the peak of what came before.
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+  console.log(`memory before the stream: ${memoryPeak(pid).toFixed(0)} MB`);
+  const answer = await fetch(`${proxied}/v0/long/${STREAM_MEGABYTES}`);
+  let bytes = 0;
+  for await (const chunk of answer.body!) bytes += chunk.length;
+  if (bytes !== STREAM_MEGABYTES << 20) throw new Error(`${bytes} bytes came through`);
+  return memoryPeak(pid);
+}
+
+/** The most that the process has had resident since its peak was last forgotten, MB. */
+function memoryPeak(pid: number): number {
+  return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1000;
+}
+
+async function call(method: string, url: string, key: string, body?: unknown): Promise<string> {
+  const answer = await fetch(url, {
+    method,
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  if (answer.status !== 200) throw new Error(`${method} ${url}: ${answer.status} ${text}`);
+  return text;
+}
+
+function report(figures: [Figure, number][]): boolean {
+  let isWithin = true;
+  const rows = figures.map(([name, value]) => {
+    // A share is to be high, all others low.
+    const share = name.startsWith("throughput") ? ratio(LIMITS[name], value) : ratio(value, LIMITS[name]);
+    const ofLimit = name.startsWith("throughput") ? LIMITS[name] / value : value / LIMITS[name];
+    isWithin &&= share.isWithin;
+    return [
+      name,
+      value.toFixed(2),
+      LIMITS[name],
+      `${ofLimit.toFixed(3)}${share.isWithin ? "" : " OVER THE LIMIT"}`,
+    ];
+  });
+  console.log();
+  table(["figure", "measured", "limit", "of the limit"], rows);
+  return isWithin;
+}
+
+/** Starts a program whose standard output has its port, alone or in a line of the log. */
+async function startPrinting(
+  releases: AsyncDisposableStack,
+  command: string[],
+  env: Record<string, string> = {},
+) {
+  const child = Bun.spawn([process.execPath, ...command], {
+    env: { ...process.env, ...env },
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "inherit",
+  });
+  releases.defer(async () => {
+    child.kill();
+    await child.exited;
+  });
+  let text = "";
+  const reader = child.stdout.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    text += new TextDecoder().decode(part.value);
+    const port = Number(/"port":(\d+)|^(\d+)\n/.exec(text)?.slice(1).find(Boolean));
+    if (port) return { port, pid: child.pid };
+  }
+  throw new Error(`${command.join(" ")} did not start: ${text}`);
+}
+
+function percentile(values: number[], rank: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * rank) / 100))]!;
+}
+
+if (import.meta.main) process.exit((await run()) ? 0 : 1);
