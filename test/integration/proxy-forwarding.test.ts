@@ -5,7 +5,8 @@ import { until } from "../support/poll";
 import { metricOf, type ProxyStack, proxyStack } from "../support/proxy-stack";
 import { httpAnswer, type RawUpstream, rawUpstream, sendRaw } from "../support/raw-upstream";
 
-const TIMEOUT_MS = 400;
+/** Long enough for 15 MB on a busy machine. */
+const TIMEOUT_MS = 2000;
 /** Connected, so that its requests are in the ledger. */
 const CONNECTED = "appConnected00000";
 
