@@ -22,6 +22,7 @@ import { cellOut, recordJson, shapeOf } from "./record";
 import { type Answer, type ApiRequest, jsonBody, ok } from "./request";
 import type { Sandbox } from "./sandbox";
 import { syncCsv } from "./sync-csv";
+import { webhookCall } from "./webhooks";
 import {
   createRecords,
   deleteRecord,
@@ -41,6 +42,7 @@ export function answerApi(sandbox: Sandbox, request: ApiRequest): Answer {
   const { segments, method } = request;
   const [baseId, tableName, third] = segments;
   if (baseId === "meta") return metaCall(sandbox, request);
+  if (baseId === "bases") return webhookCall(sandbox, request);
   if (!isId("app", baseId) || tableName === undefined || segments.length > 5) throw unroutable();
   if (segments.length === 4 && segments[3] === "uploadAttachment" && method === "POST") {
     const base = openBase(sandbox, request, baseId, true);

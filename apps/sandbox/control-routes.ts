@@ -11,15 +11,21 @@
  * | `GET /_sandbox/dump/{base}` | → schema and all records, by field id |
  * | `POST /_sandbox/bases/{base}/tables` | `{id?, name, description?, fields}` → `{tableId}` |
  * | `PATCH`, `DELETE …/tables/{table}` | `{name}` |
- * | `POST …/tables/{table}/records` | `{records: [{id?, createdTime?, fields}], raw?}` → `{ids}` |
- * | `PATCH …/tables/{table}/records` | `{records: [{id, fields}], raw?}` |
- * | `DELETE …/tables/{table}/records` | `{ids}` |
+ * | `POST …/tables/{table}/records` | `{records: [{id?, createdTime?, fields}], raw?, source?}` → `{ids}` |
+ * | `PATCH …/tables/{table}/records` | `{records: [{id, fields}], raw?, source?}` |
+ * | `DELETE …/tables/{table}/records` | `{ids, source?}` |
  * | `POST …/tables/{table}/fields` | `{name, type, options?, description?, aggregation?, id?, position?}` → `{fieldId}` |
  * | `PATCH …/fields/{field}` | any of `{name, type, options, description, position, choice: {from, to}}` |
  * | `DELETE …/fields/{field}` | |
  * | `GET`, `POST /_sandbox/settings` | a part of the settings (`settings.ts`) → all of them |
  * | `POST /_sandbox/quota` | `{baseId, lifted}`; or `{reset: true, baseId?}` ends penalties |
+ * | `GET`, `POST /_sandbox/caps/{workspace or base}` | any of `{cap: number\|null, overCap: "block"\|"slow", calls, bases: [id]}` → `{workspaceId, month, calls, cap, overCap, isOver}` |
  * | `POST /_sandbox/clock` | `{advanceMs}` |
+ * | `GET /_sandbox/bases/{base}/webhooks` | → every hook as the API lists it, with `isSilent` |
+ * | `DELETE …/webhooks/{hook}` | as somebody else would |
+ * | `POST …/webhooks/{hook}/silence` | `{silent?: true}`: makes no more payloads and tells nobody |
+ * | `POST …/webhooks/{hook}/fail` | `{code: "INVALID_HOOK"\|"INVALID_FILTERS"\|"INTERNAL_ERROR"}`: an error payload |
+ * | `GET /_sandbox/pings?base=` | → every try of a ping: `[{baseId, webhookId, url, timestamp, retryNumber, outcome, message?}]` |
  * | `GET`, `POST`, `DELETE /_sandbox/faults` | a fault (`faults.ts`) → it, with its id; `DELETE …/faults/{id}` ends one |
  * | `POST /_sandbox/iterators/kill` | |
  * | `GET`, `POST`, `DELETE /_sandbox/keys` | `{token?, scopes?, bases?, user?, isOAuth?}` → `{token}`; delete: `{token}` |
@@ -29,7 +35,7 @@
  */
 import type { KeyOptions } from "./auth";
 import type { BaseInput, RecordInput } from "./build";
-import type { Control } from "./control";
+import type { Control, EditOptions } from "./control";
 import { ApiError, ControlError } from "./errors";
 import type { FaultOptions } from "./faults";
 import type { GenerateOptions } from "./generate";
@@ -53,6 +59,7 @@ type Handler = (call: Call) => unknown;
 const BASE = "bases/:";
 const TABLE = `${BASE}/tables/:`;
 const FIELD = `${TABLE}/fields/:`;
+const HOOK = `${BASE}/webhooks/:`;
 
 /** A body is trusted to be what the table above says; what it leaves out the callee notices. */
 const ROUTES: Record<string, Handler> = {
@@ -68,16 +75,14 @@ const ROUTES: Record<string, Handler> = {
   [`PATCH ${TABLE}`]: ({ control, at, body }) => control.renameTable(at[0]!, at[1]!, textOf(body, "name")),
   [`DELETE ${TABLE}`]: ({ control, at }) => control.deleteTable(at[0]!, at[1]!),
   [`POST ${TABLE}/records`]: ({ control, at, body }) => ({
-    ids: control.createRecords(at[0]!, at[1]!, listOf<RecordInput>(body, "records"), {
-      raw: body.raw === true,
-    }),
+    ids: control.createRecords(at[0]!, at[1]!, listOf<RecordInput>(body, "records"), editOptions(body)),
   }),
   [`PATCH ${TABLE}/records`]: ({ control, at, body }) => {
     const records = listOf<{ id: string; fields: Record<string, unknown> }>(body, "records");
-    control.updateRecords(at[0]!, at[1]!, records, { raw: body.raw === true });
+    control.updateRecords(at[0]!, at[1]!, records, editOptions(body));
   },
   [`DELETE ${TABLE}/records`]: ({ control, at, body }) =>
-    control.deleteRecords(at[0]!, at[1]!, listOf<string>(body, "ids")),
+    control.deleteRecords(at[0]!, at[1]!, listOf<string>(body, "ids"), editOptions(body)),
   [`POST ${TABLE}/fields`]: ({ control, at, body }) => {
     const { position, ...field } = body as unknown as NewField & { position?: number };
     return { fieldId: control.addField(at[0]!, at[1]!, field, position) };
@@ -90,6 +95,15 @@ const ROUTES: Record<string, Handler> = {
     if (body.reset === true) control.resetQuota(body.baseId as string | undefined);
     else control.liftQuota(textOf(body, "baseId"), body.lifted !== false);
   },
+  "GET caps/:": ({ control, at }) => control.cap(at[0]!),
+  "POST caps/:": ({ control, at, body }) => control.cap(at[0]!, body as Parameters<Control["cap"]>[1]),
+  [`GET ${BASE}/webhooks`]: ({ control, at }) => control.webhooks.list(at[0]!),
+  [`DELETE ${HOOK}`]: ({ control, at }) => control.webhooks.delete(at[0]!, at[1]!),
+  [`POST ${HOOK}/silence`]: ({ control, at, body }) =>
+    control.webhooks.silence(at[0]!, at[1]!, body.silent !== false),
+  [`POST ${HOOK}/fail`]: ({ control, at, body }) =>
+    control.webhooks.fail(at[0]!, at[1]!, textOf(body, "code")),
+  "GET pings": ({ control, query }) => control.webhooks.pings(query.base),
   "POST clock": ({ control, body }) => control.advanceClock(Number(body.advanceMs)),
   "GET faults": ({ control }) => control.faults(),
   "POST faults": ({ control, body }) => control.addFault(body as unknown as FaultOptions),
@@ -150,6 +164,10 @@ function findRoute(method: string, segments: string[]): { handler: Handler; at: 
     return { handler, at: segments.filter((_, i) => parts[i] === ":") };
   }
   return undefined;
+}
+
+function editOptions({ raw, source }: Record<string, unknown>): EditOptions {
+  return { raw: raw === true, source: source as EditOptions["source"] };
 }
 
 function textOf(body: Record<string, unknown>, name: string): string {

@@ -8,6 +8,7 @@
 import { STABLE_TOKEN } from "./attachments";
 import type { AccessKey, KeyOptions } from "./auth";
 import { type BaseInput, buildBase, type RecordInput, type TableInput } from "./build";
+import type { CapPolicy, Usage } from "./caps";
 import { writtenCells } from "./cells";
 import { ControlError } from "./errors";
 import type { Fault, FaultOptions } from "./faults";
@@ -30,8 +31,9 @@ import type { Sandbox } from "./sandbox";
 import { checkFieldName, checkTableName, newTable, shownTable } from "./schema";
 import { addField, deleteField, deleteTable, type NewField, renameChoice, retypeField } from "./schema-edit";
 import type { Settings, SettingsPatch } from "./settings";
-import { type Change, DEFAULT_USER } from "./store";
+import { type Change, type ChangeSource, DEFAULT_USER } from "./store";
 import type { Transaction } from "./transaction";
+import { WebhookControl } from "./webhooks";
 import { writeContext } from "./writes";
 
 export interface Dump {
@@ -46,15 +48,19 @@ export interface Dump {
 }
 
 export interface EditOptions {
+  /** What is said to have made the edit: a person in the app (`client`) if absent. */
+  source?: ChangeSource | undefined;
   /** Takes cells as they are, without any check; else they are read as with typecast. */
   raw?: boolean;
 }
 
 export class Control {
+  readonly webhooks: WebhookControl;
   readonly #sandbox: Sandbox;
 
   constructor(sandbox: Sandbox) {
     this.#sandbox = sandbox;
+    this.webhooks = new WebhookControl(sandbox);
   }
 
   // Bases
@@ -108,20 +114,24 @@ export class Control {
 
   /** @returns the new records' ids */
   createRecords(baseId: string, table: string, records: RecordInput[], options: EditOptions = {}): string[] {
-    return this.#edit(baseId, (transaction) => {
-      const target = this.#table(transaction.base, table);
-      return records.map(({ id, createdTime, fields }) => {
-        if (id !== undefined && target.rows.has(id))
-          throw new ControlError(`There is already a record ${id}.`);
-        const cells: Cells = {};
-        for (const [field, value] of this.#cells(transaction, target, fields, options))
-          if (!isEmptyCell(value)) cells[field.id] = value;
-        return transaction.createRow(target, cells, {
-          ...(id && { id }),
-          ...(createdTime && { createdTime }),
-        }).id;
-      });
-    });
+    return this.#edit(
+      baseId,
+      (transaction) => {
+        const target = this.#table(transaction.base, table);
+        return records.map(({ id, createdTime, fields }) => {
+          if (id !== undefined && target.rows.has(id))
+            throw new ControlError(`There is already a record ${id}.`);
+          const cells: Cells = {};
+          for (const [field, value] of this.#cells(transaction, target, fields, options))
+            if (!isEmptyCell(value)) cells[field.id] = value;
+          return transaction.createRow(target, cells, {
+            ...(id && { id }),
+            ...(createdTime && { createdTime }),
+          }).id;
+        });
+      },
+      options.source,
+    );
   }
 
   /** Changes the given cells; null clears one. */
@@ -131,21 +141,26 @@ export class Control {
     records: { id: string; fields: Record<string, unknown> }[],
     options: EditOptions = {},
   ): void {
-    this.#edit(baseId, (transaction) => {
-      const target = this.#table(transaction.base, table);
-      for (const { id, fields } of records) {
-        const row = this.#row(target, id);
-        for (const [field, value] of this.#cells(transaction, target, fields, options, row))
-          transaction.setCell(target, row, field, value);
-      }
-    });
+    this.#edit(
+      baseId,
+      (transaction) => {
+        const target = this.#table(transaction.base, table);
+        for (const { id, fields } of records) {
+          const row = this.#row(target, id);
+          for (const [field, value] of this.#cells(transaction, target, fields, options, row))
+            transaction.setCell(target, row, field, value);
+        }
+      },
+      options.source,
+    );
   }
 
-  deleteRecords(baseId: string, table: string, ids: string[]): void {
-    this.#edit(baseId, (transaction) => {
+  deleteRecords(baseId: string, table: string, ids: string[], { source }: EditOptions = {}): void {
+    const make = (transaction: Transaction) => {
       const target = this.#table(transaction.base, table);
       for (const id of ids) transaction.deleteRow(target, this.#row(target, id));
-    });
+    };
+    this.#edit(baseId, make, source);
   }
 
   #cells(
@@ -266,7 +281,18 @@ export class Control {
     this.#sandbox.limiter.reset(baseId);
   }
 
-  /** Lets time pass for iterators, attachment URLs and record times. */
+  /**
+   * Sets the monthly cap of a workspace, or of the one that a base is in, and the calls that it has made.
+   *
+   * @param patch.bases puts these bases into the workspace
+   */
+  cap(id: string, patch?: Partial<CapPolicy> & { calls?: number; bases?: string[] }): Usage {
+    const { bases = [], ...policy } = patch ?? {};
+    this.#sandbox.caps.place(id, bases);
+    return patch ? this.#sandbox.caps.set(id, policy) : this.#sandbox.caps.usage(id);
+  }
+
+  /** Lets time pass for iterators, attachment URLs, record times, webhooks and the month of the caps. */
   advanceClock(ms: number): void {
     this.#sandbox.set({ clockOffsetMs: this.#sandbox.settings.clockOffsetMs + ms });
   }
@@ -328,8 +354,8 @@ export class Control {
 
   // Finding
 
-  #edit<T>(baseId: string, make: (transaction: Transaction) => T): T {
-    return this.#sandbox.store.change(this.#base(baseId), "client", DEFAULT_USER, make);
+  #edit<T>(baseId: string, make: (transaction: Transaction) => T, source: ChangeSource = "client"): T {
+    return this.#sandbox.store.change(this.#base(baseId), source, DEFAULT_USER, make);
   }
 
   #editField(

@@ -63,7 +63,8 @@ function follow(walk: Walk, table: Table, field: Field, isRead: boolean): void {
   }
 }
 
-function referencedFieldIds(table: Table, text: string): string[] {
+/** The fields that a formula reads; none for a text that is no formula. */
+export function referencedFieldIds(table: Table, text: string): string[] {
   try {
     return compileFormula(text, fieldResolver(table)).referencedFieldIds;
   } catch {

@@ -78,12 +78,15 @@ export function rateLimited(form: "plural" | "object"): ApiError {
   return new ApiError(429, { errors: [{ error: "RATE_LIMIT_REACHED", message: RATE_LIMIT_MESSAGE }] });
 }
 
-export const billingLimit = () =>
-  apiError(
-    429,
-    "PUBLIC_API_BILLING_LIMIT_EXCEEDED",
-    "API billing plan limit exceeded: the monthly maximum of API calls was reached.",
-  );
+const BILLING_LIMIT_MESSAGE =
+  "API billing plan limit exceeded: the monthly maximum of API calls was reached.";
+
+/** Beyond the month's cap, in the documented form or the one that is also reported (`plural`). */
+export function billingLimit(form: "plural" | "object"): ApiError {
+  const type = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
+  if (form === "object") return apiError(429, type, BILLING_LIMIT_MESSAGE);
+  return new ApiError(429, { errors: [{ error: type, message: BILLING_LIMIT_MESSAGE }] });
+}
 
 /** A wrong call of the control API: the message names the part and the remedy. */
 export class ControlError extends Error {

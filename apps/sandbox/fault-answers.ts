@@ -33,7 +33,7 @@ const ERRORS: Partial<Record<FaultKind, () => ApiError>> = {
   status_503: retriable,
   rate_limited: () => rateLimited("plural"),
   rate_limited_object: () => rateLimited("object"),
-  billing_limit: billingLimit,
+  billing_limit: () => billingLimit("object"),
   unauthorized: unauthenticated,
   forbidden: permissionsOrModelNotFound,
   not_found: unroutable,

@@ -5,7 +5,8 @@
  */
 import { answerApi, isListCall } from "./api";
 import type { AccessKey } from "./auth";
-import { ApiError, rateLimited } from "./errors";
+import { SLOW_REQUESTS_PER_SECOND } from "./caps";
+import { ApiError, billingLimit, rateLimited } from "./errors";
 import { isReplacing, listFault, replacement, spoiled } from "./fault-answers";
 import type { Fault } from "./faults";
 import { isId } from "./random";
@@ -54,6 +55,8 @@ export async function handleApi(sandbox: Sandbox, request: Request, target: Targ
   if (target.baseId !== undefined) entry.baseId = target.baseId;
   sandbox.log.arrived(entry);
   const response = await respond(sandbox, request, target, entry);
+  // Clients that keep to the service's clock are to see the one that record times are of.
+  response.headers.set("date", new Date(sandbox.store.now()).toUTCString());
   sandbox.log.answered(entry, response.status);
   return response;
 }
@@ -85,13 +88,21 @@ async function respond(
   }
 }
 
-/** @throws ApiError 401 for the key, 429 from the throttle */
+/** @throws ApiError 401 for the key, 429 from the throttle or beyond the month's cap */
 function admit(sandbox: Sandbox, request: Request, target: Target, entry: LogEntry): AccessKey {
   if (target.path.length > MAX_URL_LENGTH) throw new ApiError(414, { error: { type: "URI_TOO_LONG" } });
   const key = sandbox.keys.authenticate(request.headers.get("authorization"));
   entry.tokenId = key.tokenId;
-  if (!sandbox.limiter.admits(sandbox.settings, entry.arrivalMs, key.user.id, target.baseId))
-    throw rateLimited(sandbox.settings.rateLimitForm);
+  const { caps, limiter, settings } = sandbox;
+  const { baseId } = target;
+  const over = baseId === undefined ? undefined : caps.over(baseId);
+  const perBase = over === "slow" ? SLOW_REQUESTS_PER_SECOND : settings.requestsPerSecondPerBase;
+  if (!limiter.admits(settings, entry.arrivalMs, key.user.id, baseId, perBase))
+    throw rateLimited(settings.rateLimitForm);
+  if (baseId === undefined) return key;
+  // The block was seen to leave the meta API alone.
+  if (over === "block" && target.segments[0] !== "meta") throw billingLimit(settings.billingLimitForm);
+  caps.count(baseId);
   return key;
 }
 

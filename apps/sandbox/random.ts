@@ -6,7 +6,7 @@
 const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 14;
 
-export type IdPrefix = "app" | "tbl" | "fld" | "viw" | "rec" | "usr" | "com" | "att" | "sel" | "itr";
+export type IdPrefix = "app" | "tbl" | "fld" | "viw" | "rec" | "usr" | "com" | "att" | "sel" | "itr" | "ach";
 
 /** Does `text` look like an id of this kind? Only the prefix and the alphabet are looked at. */
 export function isId(prefix: IdPrefix, text: unknown): text is string {

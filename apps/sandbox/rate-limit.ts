@@ -32,8 +32,15 @@ export class RateLimiter {
    *
    * @param arrivalMs on a clock that never goes back
    * @param baseId absent for calls that name no base; only the user's limit holds for them
+   * @param perBase requests a second to the base
    */
-  admits(settings: Settings, arrivalMs: number, userId: string, baseId: string | undefined): boolean {
+  admits(
+    settings: Settings,
+    arrivalMs: number,
+    userId: string,
+    baseId: string | undefined,
+    perBase = settings.requestsPerSecondPerBase,
+  ): boolean {
     if (settings.rateLimitOff || (baseId && settings.unlimitedBases.includes(baseId))) return true;
     const user = windowOf(this.#users, userId);
     if (!user.take(arrivalMs, settings.requestsPerSecondPerUser)) return false;
@@ -43,7 +50,7 @@ export class RateLimiter {
       if (settings.penaltyExtends) base.blockedUntilMs = arrivalMs + settings.penaltyMs;
       return false;
     }
-    if (base.take(arrivalMs, settings.requestsPerSecondPerBase)) return true;
+    if (base.take(arrivalMs, perBase)) return true;
     base.blockedUntilMs = arrivalMs + settings.penaltyMs;
     return false;
   }

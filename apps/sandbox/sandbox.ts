@@ -3,6 +3,7 @@
  */
 import { AttachmentStore } from "./attachments";
 import { Keys } from "./auth";
+import { Caps } from "./caps";
 import { Computed } from "./computed";
 import { Faults } from "./faults";
 import { Iterators } from "./iterators";
@@ -12,6 +13,7 @@ import { RateLimiter } from "./rate-limit";
 import { RequestLog } from "./request-log";
 import { defaultSettings, mergeSettings, type Settings, type SettingsPatch } from "./settings";
 import { Store } from "./store";
+import { Webhooks } from "./webhooks";
 
 export class Sandbox {
   readonly store = new Store();
@@ -24,6 +26,8 @@ export class Sandbox {
   readonly computed: Computed;
   readonly attachments: AttachmentStore;
   readonly iterators: Iterators;
+  readonly caps: Caps;
+  readonly webhooks: Webhooks;
   #settings: Settings = defaultSettings();
 
   constructor() {
@@ -31,6 +35,8 @@ export class Sandbox {
     this.computed = new Computed(now);
     this.attachments = new AttachmentStore(now);
     this.iterators = new Iterators(now, this.store.random);
+    this.caps = new Caps(now);
+    this.webhooks = new Webhooks(this);
   }
 
   get settings(): Settings {
@@ -42,6 +48,7 @@ export class Sandbox {
     this.store.clockOffsetMs = this.#settings.clockOffsetMs;
     this.attachments.urlLifeMs = this.#settings.attachmentUrlLifeMs;
     this.iterators.lifeMs = this.#settings.iteratorLifeMs;
+    this.webhooks.clockMoved();
     return this.#settings;
   }
 
@@ -55,6 +62,8 @@ export class Sandbox {
     this.pages.clear();
     this.attachments.clear();
     this.iterators.clear();
+    this.caps.clear();
+    this.webhooks.clear();
     this.set(defaultSettings());
   }
 }

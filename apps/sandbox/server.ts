@@ -53,7 +53,10 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const shownHost = hostname === "0.0.0.0" ? "localhost" : hostname;
   const url = `http://${shownHost}:${server.port}`;
   sandbox.attachments.origin = url;
-  const stop = () => server.stop(true);
+  const stop = () => {
+    sandbox.webhooks.clear();
+    return server.stop(true);
+  };
   return { url, port: server.port!, key: DEFAULT_KEY, control, stop, [Symbol.asyncDispose]: stop };
 }
 

@@ -3,6 +3,7 @@
  */
 import { DEFAULT_URL_LIFE_MS } from "./attachments";
 import { ControlError } from "./errors";
+import { defaultWebhookSettings, mergeWebhookSettings, type WebhookSettings } from "./webhooks/settings";
 
 export interface Span {
   minMs: number;
@@ -12,6 +13,8 @@ export interface Span {
 export interface Settings {
   /** Answer to a request over the limit: `plural` is what production is seen to send, `object` the documented one. */
   rateLimitForm: "plural" | "object";
+  /** The same for a call beyond the month's cap (`caps.ts`). */
+  billingLimitForm: "plural" | "object";
   requestsPerSecondPerBase: number;
   requestsPerSecondPerUser: number;
   /** After a 429 everything to the base is refused for this long. */
@@ -31,13 +34,18 @@ export interface Settings {
   notFoundMode: "pat" | "legacy";
   /** Refuse query parameters that the call does not know. */
   strictQuery: boolean;
-  /** Added to the machine's clock; iterators, attachment URLs and record times follow it. */
+  webhooks: WebhookSettings;
+  /**
+   * Added to the machine's clock; iterators, attachment URLs, record times, webhooks and the month of the caps
+   * follow it.
+   */
   clockOffsetMs: number;
 }
 
 export function defaultSettings(): Settings {
   return {
     rateLimitForm: "plural",
+    billingLimitForm: "object",
     requestsPerSecondPerBase: 5,
     requestsPerSecondPerUser: 50,
     penaltyMs: 30_000,
@@ -49,11 +57,13 @@ export function defaultSettings(): Settings {
     latency: { before: { minMs: 0, maxMs: 0 }, after: { minMs: 0, maxMs: 0 }, seed: 1 },
     notFoundMode: "pat",
     strictQuery: true,
+    webhooks: defaultWebhookSettings(),
     clockOffsetMs: 0,
   };
 }
 
-export type SettingsPatch = Partial<Omit<Settings, "latency">> & {
+export type SettingsPatch = Partial<Omit<Settings, "latency" | "webhooks">> & {
+  webhooks?: Partial<WebhookSettings>;
   latency?: { before?: Partial<Span>; after?: Partial<Span>; seed?: number };
 };
 
@@ -66,10 +76,11 @@ export function mergeSettings(settings: Settings, patch: SettingsPatch): Setting
     if (typeof value !== typeof known[name])
       throw new ControlError(`The setting "${name}" must be a ${typeof known[name]}.`);
   }
-  const { latency, ...rest } = patch;
+  const { latency, webhooks, ...rest } = patch;
   return {
     ...settings,
     ...rest,
+    webhooks: mergeWebhookSettings(settings.webhooks, webhooks),
     latency: {
       before: span(settings.latency.before, latency?.before),
       after: span(settings.latency.after, latency?.after),

@@ -3,7 +3,7 @@
  *
  * S1. A change is all or nothing: if `make` throws, everything it did is undone and nobody hears of it.
  * S2. Every change that stays is told to the listeners once, as a list of events in terms of tables, fields and
- *     records; a future webhook feed needs nothing else.
+ *     records; webhooks need nothing else.
  */
 import type { Base, Cells, Field, User, Version } from "./model";
 import { Random } from "./random";

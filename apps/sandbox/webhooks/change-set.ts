@@ -1,0 +1,107 @@
+/**
+ * One change of a base, sorted by table: what a payload is made of, before any hook's filters.
+ *
+ * Steps inside the change that cancel out are not in it: a field that is made and renamed was made under its last
+ * name, one that is made and deleted never was.
+ */
+import type { Base, Cells, Field } from "../model";
+import type { Change, ChangeEvent } from "../store";
+
+export interface TableChanges {
+  isCreated: boolean;
+  /** Name and description before, if one of them is another now. */
+  previousMetadata?: { name: string; description?: string | undefined };
+  createdFields: Map<string, Field>;
+  changedFields: Map<string, { current: Field; previous: Field }>;
+  destroyedFields: Set<string>;
+  createdRecords: Map<string, { createdTime: string; cells: Cells }>;
+  /** Cells as they are kept, by field id; null is an empty cell. A computed cell may have no known `previous`. */
+  changedRecords: Map<string, { current: Cells; previous: Cells }>;
+  destroyedRecords: Set<string>;
+}
+
+export interface ChangeSet {
+  /** Of tables that are still there. */
+  tables: Map<string, TableChanges>;
+  destroyedTables: Set<string>;
+}
+
+export function changeSetOf(base: Base, change: Change): ChangeSet {
+  const set: ChangeSet = { tables: new Map(), destroyedTables: new Set() };
+  for (const event of change.events) add(set, event);
+  for (const [tableId, changes] of set.tables) {
+    const table = base.tables.get(tableId);
+    if (!table || (table.name === changes.previousMetadata?.name && sameDescription(table, changes)))
+      delete changes.previousMetadata;
+  }
+  return set;
+}
+
+/** The table's part of the set, made if it is new. */
+export function changesOf(set: ChangeSet, tableId: string): TableChanges {
+  let changes = set.tables.get(tableId);
+  if (!changes) {
+    changes = {
+      isCreated: false,
+      createdFields: new Map(),
+      changedFields: new Map(),
+      destroyedFields: new Set(),
+      createdRecords: new Map(),
+      changedRecords: new Map(),
+      destroyedRecords: new Set(),
+    };
+    set.tables.set(tableId, changes);
+  }
+  return changes;
+}
+
+function add(set: ChangeSet, event: ChangeEvent): void {
+  if (event.kind === "table_deleted") {
+    if (!set.tables.get(event.tableId)?.isCreated) set.destroyedTables.add(event.tableId);
+    set.tables.delete(event.tableId);
+    return;
+  }
+  // Schema events come first: what is told of the records of a table that is gone means nothing.
+  if (set.destroyedTables.has(event.tableId)) return;
+  const changes = changesOf(set, event.tableId);
+  switch (event.kind) {
+    case "table_created":
+      changes.isCreated = true;
+      break;
+    case "table_updated":
+      changes.previousMetadata ??= event.previous;
+      break;
+    case "field_created":
+      changes.createdFields.set(event.field.id, event.field);
+      break;
+    case "field_updated":
+      updateField(changes, event.fieldId, event.current, event.previous);
+      break;
+    case "field_deleted":
+      changes.changedFields.delete(event.fieldId);
+      if (!changes.createdFields.delete(event.fieldId)) changes.destroyedFields.add(event.fieldId);
+      break;
+    case "record_created":
+      changes.createdRecords.set(event.recordId, { createdTime: event.createdTime, cells: event.cells });
+      break;
+    case "record_updated":
+      changes.changedRecords.set(event.recordId, { current: event.current, previous: event.previous });
+      break;
+    case "record_deleted":
+      changes.destroyedRecords.add(event.recordId);
+      break;
+  }
+}
+
+function updateField(changes: TableChanges, fieldId: string, current: Field, previous: Field): void {
+  if (changes.createdFields.has(fieldId)) {
+    changes.createdFields.set(fieldId, current);
+    return;
+  }
+  const before = changes.changedFields.get(fieldId)?.previous ?? previous;
+  changes.changedFields.set(fieldId, { current, previous: before });
+}
+
+function sameDescription(table: { description?: string }, changes: TableChanges): boolean {
+  return (table.description ?? "") === (changes.previousMetadata?.description ?? "");
+}

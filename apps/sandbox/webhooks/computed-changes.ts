@@ -1,0 +1,230 @@
+/**
+ * Which computed cells a change moved: formulas of the same record, lookups, rollups and counts of others.
+ *
+ * K1. Every computed cell whose value is another after the change is named. One whose value was not known before
+ *     may be named though it is the same: only cells that were told of are remembered.
+ *
+ * Formulas that ask for the time move without a change and are never named for it.
+ */
+import type { Computed } from "../computed";
+import { linkedTable, referencedFieldIds } from "../dependencies";
+import {
+  type Base,
+  type Field,
+  fieldById,
+  idsOf,
+  isEvaluated,
+  type Row,
+  type Table,
+  textOption,
+} from "../model";
+import { type ChangeSet, changesOf, type TableChanges } from "./change-set";
+
+/** What hangs on a node: a field, or the names that a link field shows (`names <field id>`). */
+interface Edge {
+  to: string;
+  table: Table;
+  /** The computed field that moves; absent where only names do. */
+  field?: Field;
+  /** A link field of `table`: its rows that link a moved row move. Without it the moved rows themselves. */
+  via?: Field;
+}
+
+type Graph = Map<string, Edge[]>;
+
+/** Moved rows, by node. */
+type Moved = Map<string, Set<string>>;
+
+export class ComputedChanges {
+  readonly #computed: Computed;
+  /** JSON of the computed cells as they were last told of. */
+  #known = new WeakMap<Base, WeakMap<Row, Map<string, string>>>();
+  readonly #graphs = new WeakMap<Base, { schemaVersion: number; graph: Graph }>();
+
+  constructor(computed: Computed) {
+    this.#computed = computed;
+  }
+
+  /** To be called for a change that is not followed: what was remembered may be wrong after it. */
+  forget(base: Base): void {
+    this.#known.delete(base);
+  }
+
+  /** Puts the computed cells that moved into the set. */
+  add(base: Base, set: ChangeSet): void {
+    const graph = this.#graph(base);
+    const waiting: [string, Table, Set<string>][] = [];
+    for (const [tableId, changes] of set.tables) {
+      const table = base.tables.get(tableId);
+      if (!table) continue;
+      this.#fillCreated(base, table, changes);
+      for (const [fieldId, rows] of changedCells(table, changes)) waiting.push([fieldId, table, rows]);
+    }
+    const moved: Moved = new Map();
+    const touched = new Map<Field, Table>();
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      const [node, table, rows] = next;
+      const own = fieldById(table, node);
+      if (own && isEvaluated(own)) touched.set(own, table);
+      const fresh = freshRows(moved, node, rows);
+      if (fresh.size === 0) continue;
+      for (const edge of graph.get(node) ?? [])
+        waiting.push([edge.to, edge.table, edge.via ? linkingRows(table, edge, fresh) : fresh]);
+    }
+    for (const [field, table] of touched) this.#report(base, set, table, field, moved.get(field.id)!);
+  }
+
+  /** A new record is shown with its computed cells. */
+  #fillCreated(base: Base, table: Table, changes: TableChanges): void {
+    for (const [id, { cells }] of changes.createdRecords) {
+      const row = table.rows.get(id);
+      if (!row) continue;
+      for (const field of table.fields) {
+        if (!isEvaluated(field)) continue;
+        const value = this.#computed.cell(base, table, row, field);
+        this.#remember(base, row, field, value);
+        if (value !== undefined) cells[field.id] = value;
+      }
+    }
+  }
+
+  #report(base: Base, set: ChangeSet, table: Table, field: Field, rows: Set<string>): void {
+    const changes = changesOf(set, table.id);
+    for (const id of rows) {
+      const row = table.rows.get(id);
+      if (!row || changes.createdRecords.has(id) || (field.isFrozen && row.isLoaded)) continue;
+      const value = this.#computed.cell(base, table, row, field);
+      const { isSame, before } = this.#remember(base, row, field, value);
+      if (isSame) continue;
+      let record = changes.changedRecords.get(id);
+      if (!record) {
+        record = { current: {}, previous: {} };
+        changes.changedRecords.set(id, record);
+      }
+      record.current[field.id] = value ?? null;
+      if (before !== undefined) record.previous[field.id] = JSON.parse(before);
+    }
+  }
+
+  #remember(
+    base: Base,
+    row: Row,
+    field: Field,
+    value: unknown,
+  ): { isSame: boolean; before?: string | undefined } {
+    let rows = this.#known.get(base);
+    if (!rows) {
+      rows = new WeakMap();
+      this.#known.set(base, rows);
+    }
+    let cells = rows.get(row);
+    if (!cells) {
+      cells = new Map();
+      rows.set(row, cells);
+    }
+    const [before, after] = [cells.get(field.id), JSON.stringify(value ?? null)];
+    cells.set(field.id, after);
+    return { isSame: before === after, before };
+  }
+
+  #graph(base: Base): Graph {
+    const known = this.#graphs.get(base);
+    if (known?.schemaVersion === base.schemaVersion) return known.graph;
+    const graph: Graph = new Map();
+    for (const table of base.tables.values())
+      for (const field of table.fields) addEdges(graph, base, table, field);
+    this.#graphs.set(base, { schemaVersion: base.schemaVersion, graph });
+    return graph;
+  }
+}
+
+/**
+ * Rows whose cell of a field is another now, by field. A computed field with a new definition may move in every
+ * row, and so may every formula of a table that lost a field.
+ */
+function changedCells(table: Table, changes: TableChanges): Map<string, Set<string>> {
+  const byField = new Map<string, Set<string>>();
+  for (const [id, { current }] of changes.changedRecords)
+    for (const fieldId of Object.keys(current)) {
+      const rows = byField.get(fieldId);
+      if (rows) rows.add(id);
+      else byField.set(fieldId, new Set([id]));
+    }
+  for (const field of table.fields) {
+    const isRedefined = changes.createdFields.has(field.id) || changes.changedFields.has(field.id);
+    const isBroken = field.type === "formula" && changes.destroyedFields.size > 0;
+    if (isEvaluated(field) && (isRedefined || isBroken)) byField.set(field.id, new Set(table.rows.keys()));
+  }
+  return byField;
+}
+
+/** Notes `rows` at a node; returns those that were not there yet. */
+function freshRows(moved: Moved, node: string, rows: Set<string>): Set<string> {
+  const known = moved.get(node);
+  if (!known) {
+    moved.set(node, new Set(rows));
+    return rows;
+  }
+  const fresh = rows.difference(known);
+  for (const id of fresh) known.add(id);
+  return fresh;
+}
+
+/** Rows of the edge's table that link one of `rows`: by the inverse link where there is one, else by a look at all. */
+function linkingRows(table: Table, { table: linking, via }: Edge, rows: Set<string>): Set<string> {
+  const inverse = fieldById(table, textOption(via!, "inverseLinkFieldId") ?? "");
+  const found = new Set<string>();
+  if (inverse) {
+    for (const id of rows)
+      for (const linkingId of idsOf(table.rows.get(id)?.cells[inverse.id])) found.add(linkingId);
+    return found;
+  }
+  for (const row of linking.rows.values())
+    if (idsOf(row.cells[via!.id]).some((id) => rows.has(id))) found.add(row.id);
+  return found;
+}
+
+function addEdges(graph: Graph, base: Base, table: Table, field: Field): void {
+  const add = (from: string, edge: Edge) => {
+    const edges = graph.get(from);
+    if (edges) edges.push(edge);
+    else graph.set(from, [edge]);
+  };
+  const link = fieldById(table, textOption(field, "recordLinkFieldId") ?? "");
+  const far = link && linkedTable(base, link);
+  const target = far && fieldById(far, textOption(field, "fieldIdInLinkedTable") ?? "");
+  switch (field.type) {
+    case "multipleRecordLinks": {
+      const other = linkedTable(base, field);
+      const primary = other && fieldById(other, other.primaryFieldId);
+      const names = { to: namesOf(field), table };
+      add(field.id, names);
+      if (primary) add(readAs(primary), { ...names, via: field });
+      break;
+    }
+    case "formula":
+      for (const id of referencedFieldIds(table, textOption(field, "formula") ?? ""))
+        add(readAs(fieldById(table, id)!), { to: field.id, table, field });
+      break;
+    case "lookup":
+    case "multipleLookupValues":
+    case "rollup":
+    case "count":
+      if (link) add(link.id, { to: field.id, table, field });
+      if (link && target)
+        add(field.type === "rollup" ? readAs(target) : target.id, { to: field.id, table, field, via: link });
+      break;
+    case "lastModifiedTime":
+    case "lastModifiedBy": {
+      const watched = idsOf(field.options?.referencedFieldIds);
+      for (const other of table.fields)
+        if (!isEvaluated(other) && (watched.length === 0 || watched.includes(other.id)))
+          add(other.id, { to: field.id, table, field });
+    }
+  }
+}
+
+const namesOf = (link: Field) => `names ${link.id}`;
+
+/** A formula or rollup that reads a link reads the names of what is linked; a lookup has the ids. */
+const readAs = (field: Field) => (field.type === "multipleRecordLinks" ? namesOf(field) : field.id);

@@ -1,0 +1,71 @@
+/**
+ * What a test does to webhooks behind their owners' backs.
+ */
+import { ControlError } from "../errors";
+import type { Base } from "../model";
+import type { Sandbox } from "../sandbox";
+import { shownHook } from "./calls";
+import type { Hook } from "./hook";
+import type { PingEntry } from "./pings";
+
+const ERROR_CODES = ["INVALID_HOOK", "INVALID_FILTERS", "INTERNAL_ERROR"];
+
+export interface ShownHook extends Record<string, unknown> {
+  id: string;
+  cursorForNextPayload: number;
+  isHookEnabled: boolean;
+  isSilent: boolean;
+}
+
+export class WebhookControl {
+  readonly #sandbox: Sandbox;
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox;
+  }
+
+  /** Every hook of a base as the API lists it, and whether it has fallen silent. */
+  list(baseId: string): ShownHook[] {
+    const base = this.#base(baseId);
+    const nowMs = this.#sandbox.store.now();
+    return this.#sandbox.webhooks
+      .of(base)
+      .map((hook) => ({ ...shownHook(hook, nowMs), isSilent: hook.isSilent }) as ShownHook);
+  }
+
+  /** As somebody else with the right to it would. */
+  delete(baseId: string, hookId: string): void {
+    const base = this.#base(baseId);
+    this.#sandbox.webhooks.delete(base, this.#hook(base, hookId));
+  }
+
+  /** The hook makes no more payloads and looks as before, or wakes up; what changed meanwhile is never told. */
+  silence(baseId: string, hookId: string, isSilent = true): void {
+    this.#hook(this.#base(baseId), hookId).isSilent = isSilent;
+  }
+
+  /** Puts an error payload: `INVALID_HOOK` and `INVALID_FILTERS` also disable the hook. */
+  fail(baseId: string, hookId: string, code: string): void {
+    if (!ERROR_CODES.includes(code))
+      throw new ControlError(`There is no error payload "${code}". Use one of: ${ERROR_CODES.join(", ")}.`);
+    const base = this.#base(baseId);
+    this.#sandbox.webhooks.fail(base, this.#hook(base, hookId), code);
+  }
+
+  /** Every try of a ping, oldest first. */
+  pings(baseId?: string): PingEntry[] {
+    return this.#sandbox.webhooks.pings.entries(baseId);
+  }
+
+  #base(baseId: string): Base {
+    const base = this.#sandbox.store.bases.get(baseId);
+    if (base) return base;
+    throw new ControlError(`There is no base ${baseId}. Load, generate or create one first.`);
+  }
+
+  #hook(base: Base, hookId: string): Hook {
+    const hook = this.#sandbox.webhooks.find(base, hookId);
+    if (hook) return hook;
+    throw new ControlError(`The base "${base.name}" has no webhook ${hookId}.`);
+  }
+}

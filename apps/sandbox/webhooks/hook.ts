@@ -1,0 +1,111 @@
+/**
+ * One webhook: its life and its payloads.
+ *
+ * N1. Payload numbers are consecutive from 1; what has been dropped as too old leaves no gap among the rest.
+ * N2. A payload can be listed from its time on, in the order of numbers: none overtakes another.
+ */
+import type { Payload } from "./payload-writer";
+import type { Specification } from "./specification";
+
+const DAY_MS = 24 * 3600 * 1000;
+/** A hook lives so long without being refreshed or listed, and a payload is kept so long. */
+export const LIFE_MS = 7 * DAY_MS;
+/** A hook that has expired can be read for so long. */
+export const GRACE_MS = 7 * DAY_MS;
+
+export interface NotificationResult {
+  success: boolean;
+  completionTimestamp: string;
+  durationMs: number;
+  retryNumber: number;
+  error?: { message: string };
+  willBeRetried?: boolean;
+}
+
+interface Stored {
+  number: number;
+  /** On the sandbox's clock. */
+  madeMs: number;
+  availableMs: number;
+  payload: Payload;
+}
+
+/** Payloads as an answer gives them. */
+export interface Listed {
+  payloads: Payload[];
+  /** The number to ask for next. */
+  cursor: number;
+  mightHaveMore: boolean;
+}
+
+export class Hook {
+  readonly id: string;
+  readonly specification: Specification;
+  readonly notificationUrl: string | null;
+  readonly secret: Uint8Array;
+  /** The integration that made it, which alone sees it; absent for hooks of personal tokens. */
+  readonly owner: string | undefined;
+  isEnabled = true;
+  areNotificationsEnabled = true;
+  /** Has stopped making payloads without telling anybody. */
+  isSilent = false;
+  isDeleted = false;
+  expiresMs: number;
+  lastResult: NotificationResult | null = null;
+  lastSuccessMs: number | null = null;
+  /** The ping that is due, being sent or waiting for its retry, and when one more is due; owned by `pings.ts`. */
+  ping: { dueMs: number; isSending: boolean; nextMs: number | undefined } | undefined;
+  #stored: Stored[] = [];
+  #nextNumber = 1;
+
+  constructor(
+    given: Pick<Hook, "id" | "specification" | "notificationUrl" | "secret" | "owner">,
+    nowMs: number,
+  ) {
+    this.id = given.id;
+    this.specification = given.specification;
+    this.notificationUrl = given.notificationUrl;
+    this.secret = given.secret;
+    this.owner = given.owner;
+    this.expiresMs = nowMs + LIFE_MS;
+  }
+
+  /** Does what time has brought: expiry, the end, payloads that are too old. */
+  age(nowMs: number): void {
+    if (nowMs >= this.expiresMs) this.isEnabled = false;
+    if (nowMs >= this.expiresMs + GRACE_MS) this.isDeleted = true;
+    const kept = this.#stored.findIndex((stored) => stored.madeMs > nowMs - LIFE_MS);
+    if (kept !== 0) this.#stored = kept < 0 ? [] : this.#stored.slice(kept);
+  }
+
+  /** Seven days from now, if it is still active. */
+  extend(nowMs: number): void {
+    if (this.isEnabled) this.expiresMs = nowMs + LIFE_MS;
+  }
+
+  add(payload: Payload, nowMs: number, availableMs: number): void {
+    this.#stored.push({ number: this.#nextNumber++, madeMs: nowMs, availableMs, payload });
+  }
+
+  /** The number that the next payload to become available has. */
+  cursor(nowMs: number): number {
+    const waiting = this.#stored.find((stored) => stored.availableMs > nowMs);
+    return waiting?.number ?? this.#nextNumber;
+  }
+
+  /** The oldest payload that a cursor can still get. */
+  get oldestNumber(): number {
+    return this.#stored[0]?.number ?? this.#nextNumber;
+  }
+
+  /** Payloads from number `cursor` on, or from the oldest that is kept. */
+  list(cursor: number, limit: number, nowMs: number): Listed {
+    const end = this.cursor(nowMs);
+    const from = Math.max(cursor, this.oldestNumber);
+    if (from >= end) return { payloads: [], cursor: Math.max(from, cursor), mightHaveMore: false };
+    const start = from - this.oldestNumber;
+    const until = Math.min(end, from + limit);
+    const payloads = this.#stored.slice(start, start + until - from).map((stored) => stored.payload);
+    return { payloads, cursor: until, mightHaveMore: until < end };
+  }
+}

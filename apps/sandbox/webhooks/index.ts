@@ -1,0 +1,5 @@
+/** Webhooks: the front door of the folder. */
+export { webhookCall } from "./calls";
+export { WebhookControl } from "./control";
+export { defaultWebhookSettings, mergeWebhookSettings, type WebhookSettings } from "./settings";
+export { Webhooks } from "./webhooks";

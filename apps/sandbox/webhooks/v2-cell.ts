@@ -1,0 +1,98 @@
+/**
+ * Cells as webhook payloads show them ("V2"): selects and links as objects with their names, lookups by linked
+ * record, people with their role; everything else as in the records API.
+ */
+import { isAttachment } from "../attachments";
+import { linkedTable } from "../dependencies";
+import {
+  type Base,
+  choicesOf,
+  type Field,
+  fieldById,
+  idsOf,
+  isEmptyCell,
+  type Row,
+  type Table,
+  textOption,
+} from "../model";
+import type { Sandbox } from "../sandbox";
+
+/** What the sandbox says of everybody: it keeps roles with keys, not with people. */
+export const PERMISSION_LEVEL = "create";
+
+export interface CellPlace {
+  sandbox: Sandbox;
+  base: Base;
+  table: Table;
+  row: Row;
+  /** Of the attachment URLs in one payload. */
+  urlToken: string;
+}
+
+/** `value` of `field` as a payload shows it; null for an empty cell. */
+export function v2Cell(place: CellPlace, field: Field, value: unknown): unknown {
+  if (isEmptyCell(value)) return null;
+  switch (field.type) {
+    case "singleSelect":
+    case "externalSyncSource":
+      return choice(field, value);
+    case "multipleSelects":
+      return Array.isArray(value) ? value.map((one) => choice(field, one)) : value;
+    case "multipleRecordLinks":
+      return links(place, field, value);
+    case "multipleLookupValues":
+    case "lookup":
+      return lookup(place, field, value);
+    case "singleCollaborator":
+    case "createdBy":
+    case "lastModifiedBy":
+      return person(value);
+    case "multipleCollaborators":
+      return Array.isArray(value) ? value.map(person) : value;
+    default:
+      return Array.isArray(value) && value.some(isAttachment)
+        ? value.map((one) => place.sandbox.attachments.present(one, place.urlToken))
+        : value;
+  }
+}
+
+/** `{id, name, color?}`; a name that is no choice (loaded or set raw) stays as it is. */
+function choice(field: Field, name: unknown): unknown {
+  return choicesOf(field).find((one) => one.name === name) ?? name;
+}
+
+function person(value: unknown): unknown {
+  return typeof value === "object" && value !== null
+    ? { ...value, permissionLevel: PERMISSION_LEVEL }
+    : value;
+}
+
+function links({ sandbox, base }: CellPlace, field: Field, value: unknown): unknown {
+  const other = linkedTable(base, field);
+  return idsOf(value).map((id) => {
+    const row = other?.rows.get(id);
+    return { id, name: other && row ? sandbox.computed.primaryText(base, other, row) : "" };
+  });
+}
+
+function lookup(place: CellPlace, field: Field, value: unknown): unknown {
+  const { sandbox, base, table, row } = place;
+  const link = fieldById(table, textOption(field, "recordLinkFieldId") ?? "");
+  const other = link && linkedTable(base, link);
+  const target = other && fieldById(other, textOption(field, "fieldIdInLinkedTable") ?? "");
+  // A failed lookup has an object in the place of its values.
+  if (!link || !other || !target || !Array.isArray(value)) return value;
+  const linkedRecordIds = idsOf(row.cells[link.id]);
+  const valuesByLinkedRecordId: Record<string, unknown[]> = {};
+  for (const id of linkedRecordIds) {
+    const linked = other.rows.get(id);
+    if (!linked) continue;
+    const far = v2Cell(
+      { ...place, table: other, row: linked },
+      target,
+      sandbox.computed.cell(base, other, linked, target),
+    );
+    valuesByLinkedRecordId[id] = Array.isArray(far) ? far : [far];
+  }
+  return { linkedRecordIds, valuesByLinkedRecordId };
+}

@@ -1,0 +1,135 @@
+/**
+ * The webhooks of every base: they are made, they hear of each change, they end.
+ *
+ * B1. A hook's payloads are made in the moment of the change, so cells in them are those of that moment, whenever
+ *     they are listed.
+ */
+import { randomBytes } from "node:crypto";
+import type { AccessKey } from "../auth";
+import { type Base, fieldById } from "../model";
+import type { Sandbox } from "../sandbox";
+import { type Change, DEFAULT_USER } from "../store";
+import { changeSetOf } from "./change-set";
+import { ComputedChanges } from "./computed-changes";
+import { Hook } from "./hook";
+import { headOf, payloadsFor } from "./payload";
+import type { Payload } from "./payload-writer";
+import { Pings } from "./pings";
+import type { Specification } from "./specification";
+
+/** Codes of error payloads that mean that the hook was switched off. */
+const ENDING_CODES = new Set(["INVALID_HOOK", "INVALID_FILTERS"]);
+
+export class Webhooks {
+  readonly pings: Pings;
+  readonly #sandbox: Sandbox;
+  readonly #computedChanges: ComputedChanges;
+  /** By the base itself and not its id: one that is deleted takes its hooks along. */
+  #hooks = new WeakMap<Base, Hook[]>();
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox;
+    this.#computedChanges = new ComputedChanges(sandbox.computed);
+    this.pings = new Pings(sandbox);
+    sandbox.store.onChange((change) => this.#heard(change));
+  }
+
+  create(base: Base, key: AccessKey, specification: Specification, notificationUrl: string | null): Hook {
+    const { store } = this.#sandbox;
+    const id = store.random.id("ach");
+    const owner = ownerOf(key);
+    const hook = new Hook(
+      { id, specification, notificationUrl, secret: randomBytes(32), owner },
+      store.now(),
+    );
+    this.#hooks.set(base, [...this.of(base), hook]);
+    return hook;
+  }
+
+  /** The base's hooks as of now. */
+  of(base: Base): Hook[] {
+    const hooks = this.#hooks.get(base);
+    if (!hooks) return [];
+    const nowMs = this.#sandbox.store.now();
+    for (const hook of hooks) hook.age(nowMs);
+    const left = hooks.filter((hook) => !hook.isDeleted);
+    if (left.length < hooks.length) this.#hooks.set(base, left);
+    return left;
+  }
+
+  find(base: Base, id: string): Hook | undefined {
+    return this.of(base).find((hook) => hook.id === id);
+  }
+
+  delete(base: Base, hook: Hook): void {
+    hook.isDeleted = true;
+    this.of(base);
+  }
+
+  /** Puts an error payload; the ones that mean an invalid hook also switch it off. */
+  fail(base: Base, hook: Hook, code: string): void {
+    const timestampMs = this.#sandbox.store.now();
+    const { transactionNumber } = base;
+    const head = headOf(base, {
+      baseId: base.id,
+      source: "system",
+      user: DEFAULT_USER,
+      timestampMs,
+      transactionNumber,
+      events: [],
+    });
+    this.#publish(base, hook, [{ ...head, error: true, code }]);
+    if (ENDING_CODES.has(code)) hook.isEnabled = false;
+  }
+
+  /** To be called when the sandbox's clock was moved. */
+  clockMoved(): void {
+    this.pings.clockMoved();
+  }
+
+  clear(): void {
+    this.#hooks = new WeakMap();
+    this.pings.clear();
+  }
+
+  #heard(change: Change): void {
+    const base = this.#sandbox.store.bases.get(change.baseId);
+    if (!base) return;
+    const hooks = this.of(base).filter((hook) => hook.isEnabled && !hook.isSilent);
+    const isEmitting = this.#sandbox.settings.webhooks.computedCells === "emitted";
+    if (hooks.length === 0 || !isEmitting) this.#computedChanges.forget(base);
+    if (hooks.length === 0) return;
+    const set = changeSetOf(base, change);
+    if (isEmitting) this.#computedChanges.add(base, set);
+    for (const hook of hooks) {
+      this.#publish(base, hook, payloadsFor(this.#sandbox, base, change, set, hook.specification));
+      this.#checkFilters(base, hook, change);
+    }
+  }
+
+  #publish(base: Base, hook: Hook, payloads: Payload[]): void {
+    if (payloads.length === 0) return;
+    const nowMs = this.#sandbox.store.now();
+    const availableMs = nowMs + this.#sandbox.settings.webhooks.payloadDelayMs;
+    for (const payload of payloads) hook.add(payload, nowMs, availableMs);
+    this.pings.want(base, hook, availableMs);
+  }
+
+  /** A hook that watches a field which is gone falls silent; one whose table is gone says so. */
+  #checkFilters(base: Base, hook: Hook, change: Change): void {
+    const { filters, includes } = hook.specification.options;
+    const { recordChangeScope: scope, watchDataInFieldIds = [], watchSchemasOfFieldIds = [] } = filters;
+    const included = includes?.includeCellValuesInFieldIds;
+    const fieldIds = [...watchDataInFieldIds, ...watchSchemasOfFieldIds];
+    if (Array.isArray(included)) fieldIds.push(...included);
+    const tables = [...base.tables.values()];
+    if (fieldIds.some((id) => !tables.some((table) => fieldById(table, id)))) hook.isSilent = true;
+    else if (change.events.some((event) => event.kind === "table_deleted" && event.tableId === scope))
+      this.fail(base, hook, "INVALID_FILTERS");
+  }
+}
+
+/** OAuth tokens speak for an integration, which sees its own hooks only. */
+export function ownerOf(key: AccessKey): string | undefined {
+  return key.isOAuth ? key.tokenId : undefined;
+}
