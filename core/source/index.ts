@@ -5,6 +5,16 @@ import { createAirtable } from "./airtable";
 import type { Platform } from "./types";
 
 export type {
+  ChangeBatch,
+  ChangedCells,
+  ChangedTable,
+  ChangeFeed,
+  Dependents,
+  Hop,
+  SourceChanges,
+  SourceHook,
+} from "./change-feed";
+export type {
   FieldType,
   Platform,
   RecordPage,

@@ -7,6 +7,9 @@
  * empty cells are absent.
  */
 
+import type { ChangeFeed } from "./change-feed";
+import type { SourceClock } from "./clock";
+
 /** Our names for field types; the README's type table has one row for each. */
 export type FieldType =
   | "ai_text"
@@ -115,6 +118,8 @@ export interface SourceIdentity {
 
 /** How a connection reaches one platform with one key. Every call may throw a BasetideError `source_…`. */
 export interface SourceConnection {
+  /** Tells what has changed, where the platform does. */
+  changeFeed?: ChangeFeed | undefined;
   /** Who the key belongs to: the cheapest check that it is one. Costs no base any of its quota. */
   whoami(signal: AbortSignal): Promise<SourceIdentity>;
   /** Bases the key can see. */
@@ -168,5 +173,16 @@ export interface Platform {
   name: string;
   /** Where people find their API key. */
   keyHelpUrl: string;
-  connect(apiKey: string): SourceConnection;
+  /** What a key must be allowed, in the platform's words: to see the tables, and to read their records. */
+  keyScopes?: { schema: string; records: string };
+  /**
+   * @param clock is told the date of every answer, where the platform gives one
+   */
+  connect(apiKey: string, clock?: SourceClock): SourceConnection;
+  /**
+   * A filter for `listPage`: records whose own cells were changed, or that were created, after `sinceMs` (ms since
+   * 1970 on the source's clock). What it misses only a whole read finds: deletes, and whatever the platform does not
+   * count as a change of the record. Absent where the platform has no such filter.
+   */
+  modifiedSince?(sinceMs: number): string;
 }

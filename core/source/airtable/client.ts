@@ -6,6 +6,7 @@
  */
 import packageJson from "../../../package.json" with { type: "json" };
 import { BasetideError, errorCodes } from "../../errors";
+import type { SourceClock } from "../clock";
 import { refusal } from "./answers";
 
 /** Largest body that is read, bytes once decompressed. A page of 100 records of large cells is a few MB. */
@@ -21,17 +22,25 @@ export interface ClientOptions {
   address: string;
   apiKey: string;
   timeoutMs: number;
+  /** Told the date of every answer. */
+  clock?: SourceClock | undefined;
 }
 
-/** Sends one request for `path` (encoded, with its query); `body` makes it a POST of JSON. Gives the body of a 200. */
-export type Request = (path: string, options: { signal: AbortSignal; body?: unknown }) => Promise<Buffer>;
+/**
+ * Sends one request for `path` (encoded, with its query); `body` makes it a POST of JSON, and without a `method` it
+ * is a GET. Gives the body of a 200.
+ */
+export type Request = (
+  path: string,
+  options: { signal: AbortSignal; body?: unknown; method?: "POST" | "DELETE" },
+) => Promise<Buffer>;
 
 /**
  * @returns the function that sends a request; it throws `sync_stopped` when the caller's signal aborts,
  *   `source_timeout`, `source_unavailable` when the source cannot be reached or breaks off, `source_bad_answer`
  *   for a redirect or a body over 64 MB, and what `refusal` makes of other statuses than 200
  */
-export function createClient({ address, apiKey, timeoutMs }: ClientOptions): Request {
+export function createClient({ address, apiKey, timeoutMs, clock }: ClientOptions): Request {
   const headers = {
     Authorization: `Bearer ${apiKey}`,
     "User-Agent": USER_AGENT,
@@ -40,7 +49,7 @@ export function createClient({ address, apiKey, timeoutMs }: ClientOptions): Req
   };
   const postHeaders = { ...headers, "Content-Type": "application/json" };
 
-  return async function request(path, { signal, body }) {
+  return async function request(path, { signal, body, method }) {
     if (!/^[\x21-\x7e]+$/.test(apiKey)) {
       throw new BasetideError(
         "source_key_refused",
@@ -50,12 +59,13 @@ export function createClient({ address, apiKey, timeoutMs }: ClientOptions): Req
     using limit = limitBy(signal, timeoutMs);
     try {
       const response = await fetch(address + path, {
-        method: body === undefined ? "GET" : "POST",
+        method: method ?? (body === undefined ? "GET" : "POST"),
         headers: body === undefined ? headers : postHeaders,
         body: body === undefined ? null : JSON.stringify(body),
         redirect: "manual",
         signal: limit.signal,
       });
+      clock?.note(Date.parse(response.headers.get("date") ?? ""));
       const bytes = await readBody(response, limit);
       if (response.status === 200) return bytes;
       throw withoutKey(refusal(response.status, response.headers, bytes), apiKey);

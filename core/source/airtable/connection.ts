@@ -10,6 +10,7 @@ import { parseAnswer } from "./answers";
 import type { Request } from "./client";
 import { asRecord, readPage } from "./page";
 import { readBases, readIdentity, readSchema } from "./schema";
+import { createChangeFeed } from "./webhooks";
 
 /** Records per page; the most that the list call gives (its reference, "List records"). */
 const PAGE_SIZE = 100;
@@ -45,6 +46,8 @@ export function createConnection(request: Request): SourceConnection {
   }
 
   return {
+    changeFeed: createChangeFeed(request),
+
     async whoami(signal) {
       return readIdentity(parseAnswer(await request("/v0/meta/whoami", { signal })));
     },

@@ -3,6 +3,7 @@ import { BasetideError } from "../../errors";
 import type { Platform } from "../types";
 import { createClient } from "./client";
 import { createConnection } from "./connection";
+import { modifiedSince } from "./modified-since";
 
 /** The host that `UPSTREAMS` names the API's address by. */
 const API_HOST = "api.airtable.com";
@@ -17,6 +18,9 @@ export function createAirtable(options: { upstreams: Record<string, string>; tim
     id: "airtable",
     name: "Airtable",
     keyHelpUrl: "https://airtable.com/create/tokens",
-    connect: (apiKey) => createConnection(createClient({ address, apiKey, timeoutMs: options.timeoutMs })),
+    keyScopes: { schema: "schema.bases:read", records: "data.records:read" },
+    connect: (apiKey, clock) =>
+      createConnection(createClient({ address, apiKey, timeoutMs: options.timeoutMs, clock })),
+    modifiedSince,
   };
 }

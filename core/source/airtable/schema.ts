@@ -132,7 +132,8 @@ function fieldType(word: string): FieldType {
   return FIELD_TYPES.get(word) ?? "unknown";
 }
 
-function check<Out>(shape: z.ZodType<Out>, answer: unknown, what: string): Out {
+/** @throws BasetideError `source_bad_answer`, naming the first part that is not as it should be */
+export function check<Out>(shape: z.ZodType<Out>, answer: unknown, what: string): Out {
   const result = shape.safeParse(answer);
   if (result.success) return result.data;
   const [issue] = result.error.issues;

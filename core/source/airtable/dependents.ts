@@ -1,0 +1,92 @@
+/**
+ * Which records have to be read again when a cell of another record changes: those that reach it through links.
+ *
+ * Cells of the same record are not in question, since a changed record is read whole.
+ *
+ * D1. `records` meets every record whose computed cells depend on a changed cell through links. It may meet records
+ *     that did not change: a maximum need not move with one of its values.
+ */
+import type { ChangedCells, Dependents, Hop } from "../change-feed";
+import type { SourceSchema } from "../types";
+import { type DependencyGraph, dependencyGraph, type Edge, type Node } from "./dependency-graph";
+
+export function dependentsOf(schema: SourceSchema): Dependents {
+  const graph = dependencyGraph(schema);
+  const fields = new Map(schema.tables.map((table) => [table.id, table.fields.map((field) => field.id)]));
+  const startsOf = (tableId: string, fieldId: string | null): Node[] => {
+    const own = fields.get(tableId) ?? [];
+    return fieldId === null ? own : own.filter((id) => id === fieldId);
+  };
+  return {
+    hops: (tableId, fieldId) => hopsFrom(graph, startsOf(tableId, fieldId)),
+    records: (changed, findLinking) => {
+      const starts = changed.flatMap(({ tableId, fieldId, recordIds }) =>
+        startsOf(tableId, fieldId).map((node): [Node, Set<string>] => [node, new Set(recordIds)]),
+      );
+      return recordsFrom(graph, starts, findLinking).then((found) => without(found, changed));
+    },
+  };
+}
+
+function hopsFrom(graph: DependencyGraph, starts: readonly Node[]): Hop[] {
+  const hops = new Map<string, Hop>();
+  const seen = new Set<Node>(starts);
+  const follow = ({ to, hop }: Edge) => {
+    seen.add(to);
+    if (hop) hops.set(hop.viaLinkFieldId, hop);
+  };
+  for (const node of starts) {
+    const other = graph.otherSides.get(node);
+    if (other) follow(other);
+  }
+  // A set goes on to what is added while it is walked.
+  for (const node of seen) graph.edges.get(node)?.forEach(follow);
+  return [...hops.values()];
+}
+
+/** Each node is left once for each record that reaches it, so circles end. */
+async function recordsFrom(
+  { edges, otherSides }: DependencyGraph,
+  starts: [Node, Set<string>][],
+  findLinking: Parameters<Dependents["records"]>[1],
+): Promise<Map<string, Set<string>>> {
+  const found = new Map<string, Set<string>>();
+  const reached = new Map<Node, Set<string>>();
+  const waiting = new Map<Node, Set<string>>();
+  const reach = async ({ to, tableId, isCell, hop }: Edge, ids: Set<string>) => {
+    const next = hop ? new Set(await findLinking(hop, [...ids])) : ids;
+    add(waiting, to, next);
+    if (isCell) add(found, tableId, next);
+  };
+  for (const [node, ids] of starts) {
+    add(waiting, node, ids);
+    const other = otherSides.get(node);
+    if (other) await reach(other, ids);
+  }
+  for (const [node, ids] of waiting) {
+    waiting.delete(node);
+    const known = reached.get(node) ?? new Set();
+    const fresh = ids.difference(known);
+    reached.set(node, known.union(fresh));
+    if (fresh.size === 0) continue;
+    for (const edge of edges.get(node) ?? []) await reach(edge, fresh);
+  }
+  return found;
+}
+
+/** The changed records themselves are read again anyway. */
+function without(
+  found: Map<string, Set<string>>,
+  changed: readonly ChangedCells[],
+): Map<string, Set<string>> {
+  for (const { tableId, recordIds } of changed) {
+    const records = found.get(tableId);
+    for (const id of recordIds) records?.delete(id);
+    if (records?.size === 0) found.delete(tableId);
+  }
+  return found;
+}
+
+function add(sets: Map<string, Set<string>>, key: string, ids: Set<string>): void {
+  if (ids.size > 0) sets.set(key, (sets.get(key) ?? new Set()).union(ids));
+}

@@ -1,0 +1,158 @@
+/**
+ * Airtable's webhook payloads as changes: which records, fields and tables, and never what is in them.
+ *
+ * F1. Payloads are read in order and the last word on a record wins, so a record that is destroyed and restored is
+ *     there, and one that is made and destroyed is not.
+ * F2. A payload that cannot be read ends nothing: it is reported as an error and the others are read.
+ */
+import { z } from "zod";
+import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
+import { check } from "./schema";
+
+/** Stands for a payload that is not of its form. */
+export const UNREADABLE = "UNREADABLE_PAYLOAD";
+/** For an error payload without a code. */
+const UNNAMED = "UNKNOWN_ERROR";
+
+const anything = z.record(z.string(), z.unknown()).optional();
+const ids = z.array(z.string()).optional();
+const cells = z.object({ cellValuesByFieldId: anything }).optional();
+
+// `changedViewsById` is not read: only a hook that is tied to a view gets it, and leaving a view is no deletion.
+const wireTable = z.object({
+  changedMetadata: z.unknown().optional(),
+  createdFieldsById: anything,
+  changedFieldsById: anything,
+  destroyedFieldIds: ids,
+  createdRecordsById: anything,
+  changedRecordsById: z.record(z.string(), z.object({ current: cells, previous: cells })).optional(),
+  destroyedRecordIds: ids,
+});
+const wirePayload = z.object({
+  changedTablesById: z.record(z.string(), wireTable).optional(),
+  createdTablesById: z
+    .record(z.string(), z.object({ fieldsById: anything, recordsById: anything }))
+    .optional(),
+  destroyedTableIds: ids,
+  error: z.boolean().optional(),
+  code: z.string().optional(),
+});
+const wireBatch = z.object({
+  payloads: z.array(z.unknown()),
+  cursor: z.number().int().min(1),
+  mightHaveMore: z.boolean(),
+});
+
+/**
+ * One answer of the feed.
+ *
+ * @param asked the cursor that it answers
+ * @throws BasetideError `source_bad_answer` if it is no list of payloads with a cursor
+ */
+export function readBatch(answer: unknown, asked: number): ChangeBatch {
+  const { payloads, cursor, mightHaveMore } = check(wireBatch, answer, "list of webhook payloads");
+  const collected: Collected = {
+    tables: new Map(),
+    created: new Set(),
+    destroyed: new Set(),
+    changed: new Set(),
+  };
+  let error: string | undefined;
+  for (const payload of payloads) {
+    const read = wirePayload.safeParse(payload);
+    if (read.success) collect(collected, read.data);
+    error ??= read.success ? errorOf(read.data) : UNREADABLE;
+  }
+  return {
+    cursor,
+    // A cursor that stays where it was would be asked for without end.
+    mightHaveMore: mightHaveMore && cursor !== asked,
+    payloads: payloads.length,
+    changes: changesOf(collected),
+    // The numbers of payloads are consecutive and end before the cursor.
+    hasGap: cursor - payloads.length !== asked,
+    error,
+  };
+}
+
+function errorOf({ error, code }: z.infer<typeof wirePayload>): string | undefined {
+  return error || code !== undefined ? (code ?? UNNAMED) : undefined;
+}
+
+interface Collected {
+  tables: Map<string, CollectedTable>;
+  created: Set<string>;
+  destroyed: Set<string>;
+  changed: Set<string>;
+}
+
+interface CollectedTable {
+  created: Set<string>;
+  changed: Map<string, Set<string>>;
+  destroyed: Set<string>;
+  fieldsChanged: boolean;
+}
+
+function collect(into: Collected, payload: z.infer<typeof wirePayload>): void {
+  for (const [id, { fieldsById, recordsById }] of entries(payload.createdTablesById)) {
+    into.destroyed.delete(id);
+    into.created.add(id);
+    collectTable(into, id, { createdFieldsById: fieldsById, createdRecordsById: recordsById });
+  }
+  for (const [id, table] of entries(payload.changedTablesById)) collectTable(into, id, table);
+  for (const id of payload.destroyedTableIds ?? []) {
+    into.tables.delete(id);
+    into.created.delete(id);
+    into.changed.delete(id);
+    into.destroyed.add(id);
+  }
+}
+
+function collectTable(into: Collected, tableId: string, wire: Partial<z.infer<typeof wireTable>>): void {
+  let table = into.tables.get(tableId);
+  if (!table) {
+    table = { created: new Set(), changed: new Map(), destroyed: new Set(), fieldsChanged: false };
+    into.tables.set(tableId, table);
+  }
+  if (wire.changedMetadata !== undefined) into.changed.add(tableId);
+  if (entries(wire.createdFieldsById).length > 0 || entries(wire.changedFieldsById).length > 0)
+    table.fieldsChanged = true;
+  if ((wire.destroyedFieldIds ?? []).length > 0) table.fieldsChanged = true;
+  for (const [id] of entries(wire.createdRecordsById)) {
+    table.destroyed.delete(id);
+    table.changed.delete(id);
+    table.created.add(id);
+  }
+  for (const [id, { current, previous }] of entries(wire.changedRecordsById)) {
+    table.destroyed.delete(id);
+    if (table.created.has(id)) continue;
+    const fields = table.changed.get(id) ?? new Set();
+    for (const [fieldId] of entries(current?.cellValuesByFieldId)) fields.add(fieldId);
+    for (const [fieldId] of entries(previous?.cellValuesByFieldId)) fields.add(fieldId);
+    table.changed.set(id, fields);
+  }
+  for (const id of wire.destroyedRecordIds ?? []) {
+    table.created.delete(id);
+    table.changed.delete(id);
+    table.destroyed.add(id);
+  }
+}
+
+function changesOf({ tables, created, destroyed, changed }: Collected): SourceChanges {
+  const listed = (table: CollectedTable): ChangedTable => ({
+    created: [...table.created],
+    changed: new Map([...table.changed].map(([id, fields]) => [id, [...fields]])),
+    destroyed: [...table.destroyed],
+    fieldsChanged: table.fieldsChanged,
+  });
+  return {
+    tables: new Map([...tables].map(([id, table]) => [id, listed(table)])),
+    tablesCreated: [...created],
+    tablesDestroyed: [...destroyed],
+    tablesChanged: [...changed],
+  };
+}
+
+function entries<T>(record: Record<string, T> | undefined): [string, T][] {
+  return Object.entries(record ?? {});
+}

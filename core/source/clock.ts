@@ -1,0 +1,36 @@
+/**
+ * The source's clock, as the `Date` of its answers tells it.
+ *
+ * An answer was dated before it arrived, and its seconds are whole: a date can only be too early. So the latest that
+ * any answer lately made it is the best guess, and never ahead of the source.
+ */
+
+/** How long dates are remembered, ms, up to twice that: a clock that is set back is believed then. */
+const MEMORY_MS = 5 * 60_000;
+
+export class SourceClock {
+  #before = Number.NEGATIVE_INFINITY;
+  #latest = Number.NEGATIVE_INFINITY;
+  #since = Number.NEGATIVE_INFINITY;
+
+  /**
+   * Takes in the date of an answer that has just arrived.
+   *
+   * @param at when it arrived, on performance.now()'s scale
+   */
+  note(sourceMs: number, at = performance.now()): void {
+    if (!Number.isFinite(sourceMs)) return;
+    if (at - this.#since > MEMORY_MS) {
+      this.#before = at - this.#since > 2 * MEMORY_MS ? Number.NEGATIVE_INFINITY : this.#latest;
+      this.#latest = Number.NEGATIVE_INFINITY;
+      this.#since = at;
+    }
+    this.#latest = Math.max(this.#latest, sourceMs - at);
+  }
+
+  /** ms since 1970: never ahead of the source, behind it by about a second at most; undefined before any answer. */
+  now(at = performance.now()): number | undefined {
+    const offset = Math.max(this.#before, this.#latest);
+    return Number.isFinite(offset) ? at + offset : undefined;
+  }
+}

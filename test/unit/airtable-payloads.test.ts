@@ -1,0 +1,155 @@
+/** Webhook payloads as changes: the samples of a client library, and histories with known ends. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { readBatch } from "../../core/source/airtable/payloads";
+import { readHooks } from "../../core/source/airtable/webhooks";
+import { dataFolder, noDataReason } from "../support/data";
+
+const T = "tblA";
+const batch = (...payloads: unknown[]) =>
+  readBatch({ payloads, cursor: payloads.length + 1, mightHaveMore: false }, 1);
+const inTable = (part: object) => ({ timestamp: "x", changedTablesById: { [T]: part } });
+const created = (id: string) => inTable({ createdRecordsById: { [id]: { createdTime: "x" } } });
+const changed = (id: string, ...fields: string[]) =>
+  inTable({
+    changedRecordsById: {
+      [id]: { current: { cellValuesByFieldId: Object.fromEntries(fields.map((field) => [field, 1])) } },
+    },
+  });
+const destroyed = (id: string) => inTable({ destroyedRecordIds: [id] });
+
+describe("payloads", () => {
+  test("say which records, fields and tables changed, and which cells", () => {
+    const { changes } = batch(
+      changed("recA", "fld1"),
+      changed("recA", "fld2", "fld1"),
+      created("recB"),
+      changed("recB", "fld1"),
+      destroyed("recC"),
+      inTable({ destroyedFieldIds: ["fld9"], later: true }),
+      { createdTablesById: { tblN: { fieldsById: { fldN: {} }, recordsById: { recN: {} } } } },
+      { changedTablesById: { tblM: { changedMetadata: { current: {}, previous: {} } } } },
+      { destroyedTableIds: ["tblD"] },
+    );
+    expect(changes).toEqual({
+      tables: new Map([
+        [
+          T,
+          {
+            created: ["recB"],
+            changed: new Map([["recA", ["fld1", "fld2"]]]),
+            destroyed: ["recC"],
+            fieldsChanged: true,
+          },
+        ],
+        ["tblN", { created: ["recN"], changed: new Map(), destroyed: [], fieldsChanged: true }],
+        ["tblM", { created: [], changed: new Map(), destroyed: [], fieldsChanged: false }],
+      ]),
+      tablesCreated: ["tblN"],
+      tablesDestroyed: ["tblD"],
+      tablesChanged: ["tblM"],
+    });
+  });
+
+  test("F1: after any history a record is where it was put last, however payloads are split or repeated", () => {
+    const step = fc.record({
+      id: fc.constantFrom("recA", "recB", "recC"),
+      what: fc.constantFrom("created", "changed", "destroyed"),
+    });
+    const make = { created, changed: (id: string) => changed(id, "fld1"), destroyed };
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), fc.boolean(), (steps, isRepeated) => {
+        const payloads = steps.map(({ id, what }) => make[what as "created"](id));
+        const { changes } = batch(...payloads, ...(isRepeated ? payloads : []));
+        const table = changes.tables.get(T);
+        for (const id of ["recA", "recB", "recC"]) {
+          const last = steps.findLast((one) => one.id === id);
+          const where = [
+            table?.created.includes(id) || table?.changed.has(id) ? "there" : "",
+            table?.destroyed.includes(id) ? "gone" : "",
+          ].join("");
+          expect(where).toBe(last === undefined ? "" : last.what === "destroyed" ? "gone" : "there");
+        }
+      }),
+    );
+  });
+
+  test("a table that is destroyed takes its records along", () => {
+    const { changes } = batch(created("recA"), { destroyedTableIds: [T] });
+    expect([changes.tables.size, changes.tablesDestroyed]).toEqual([0, [T]]);
+  });
+
+  test("tell of an error by its code, with what else is there", () => {
+    const { error, changes } = batch(
+      changed("recA", "f"),
+      { error: true, code: "INVALID_FILTERS" },
+      { error: true },
+    );
+    expect([error, changes.tables.size]).toEqual(["INVALID_FILTERS", 1]);
+    expect(batch({ error: true }).error).toBe("UNKNOWN_ERROR");
+  });
+
+  test("F2: one that is not of its form is an error, and the others are read", () => {
+    const { error, changes } = batch({ destroyedTableIds: "tblA" }, 7, changed("recA", "f"));
+    expect([error, [...changes.tables.keys()]]).toEqual(["UNREADABLE_PAYLOAD", [T]]);
+  });
+
+  test("a gap before the first payload is seen from the numbers", () => {
+    const page = (asked: number, cursor: number, count: number) =>
+      readBatch({ payloads: Array(count).fill({}), cursor, mightHaveMore: true }, asked);
+    expect(page(5, 7, 2)).toMatchObject({ hasGap: false, mightHaveMore: true, payloads: 2 });
+    expect(page(5, 5, 0)).toMatchObject({ hasGap: false, mightHaveMore: false });
+    expect(page(5, 9, 2)).toMatchObject({ hasGap: true });
+    expect(page(5, 9, 0)).toMatchObject({ hasGap: true });
+  });
+
+  test.for([null, [], {}, { payloads: {}, cursor: 1, mightHaveMore: false }, { payloads: [], cursor: 0 }])(
+    "%j is no answer of the feed",
+    (answer) => {
+      expect(() => readBatch(answer, 1)).toThrow(expect.objectContaining({ code: "source_bad_answer" }));
+    },
+  );
+});
+
+describe.skipIf(!dataFolder)(`samples of a client library${dataFolder ? "" : ` (${noDataReason})`}`, () => {
+  const { samples } = dataFolder
+    ? JSON.parse(readFileSync(join(dataFolder, "field-schemas/webhook-payloads.json"), "utf8"))
+    : { samples: {} };
+
+  test("are read", () => {
+    const { changes, error } = batch(
+      { changedTablesById: { [T]: samples["WebhookPayload.TableChanged"] } },
+      samples.WebhookPayload,
+    );
+    expect(error).toBeUndefined();
+    expect(changes).toEqual({
+      tables: new Map([
+        [
+          T,
+          {
+            created: ["rec00000000000000"],
+            // Both the sample's spelling of the field in `current` and the one in `previous`.
+            changed: new Map([["rec00000000000001", ["fld00000000000001", "fld0000000000001"]]]),
+            destroyed: ["rec00000000000002"],
+            fieldsChanged: true,
+          },
+        ],
+      ]),
+      tablesCreated: [],
+      tablesDestroyed: ["tbl20000000000000", "tbl20000000000001"],
+      tablesChanged: [T],
+    });
+    expect(readHooks({ webhooks: [samples.Webhook] })).toEqual([
+      {
+        id: "ach00000000000001",
+        notificationUrl: "https://example.com/receive-ping",
+        isEnabled: true,
+        areNotificationsEnabled: true,
+        nextCursor: 1,
+        expiresMs: Date.parse("2023-01-25T00:00:00.000Z"),
+      },
+    ]);
+  });
+});

@@ -1,0 +1,48 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { modifiedSince } from "../../core/source/airtable/modified-since";
+import { SourceClock } from "../../core/source/clock";
+
+test("nobody knows the source's time before its first answer, or from one without a date", () => {
+  const clock = new SourceClock();
+  expect(clock.now()).toBeUndefined();
+  clock.note(Number.NaN);
+  expect(clock.now()).toBeUndefined();
+});
+
+test("the clock is never ahead of the source, and soon less than a second and the fastest answer behind", () => {
+  const answers = fc.array(
+    fc.record({ everyMs: fc.integer({ min: 1, max: 5000 }), wayMs: fc.integer({ min: 5, max: 900 }) }),
+    {
+      minLength: 1,
+      maxLength: 60,
+    },
+  );
+  fc.assert(
+    fc.property(answers, fc.integer({ min: -1e9, max: 1e12 }), (all, offset) => {
+      const clock = new SourceClock();
+      let at = 0;
+      for (const { everyMs, wayMs } of all) {
+        at += everyMs;
+        const datedAt = Math.floor((at - wayMs + offset) / 1000) * 1000;
+        clock.note(datedAt, at);
+        const behind = at + offset - clock.now(at)!;
+        expect(behind).toBeGreaterThanOrEqual(0);
+        expect(behind).toBeLessThanOrEqual(1000 + wayMs);
+      }
+    }),
+  );
+});
+
+test("a source that sets its clock back is believed after some minutes", () => {
+  const clock = new SourceClock();
+  clock.note(3_600_000, 0);
+  for (let minute = 1; minute <= 12; minute++) clock.note(minute * 60_000, minute * 60_000);
+  expect(clock.now(720_000)).toBe(720_000);
+});
+
+test("the formula takes whole seconds, and the second itself counts", () => {
+  expect(modifiedSince(Date.UTC(2026, 0, 2, 3, 4, 5, 678))).toBe(
+    "OR(IS_AFTER(LAST_MODIFIED_TIME(), '2026-01-02T03:04:04.999Z'), IS_AFTER(CREATED_TIME(), '2026-01-02T03:04:04.999Z'))",
+  );
+});
