@@ -85,6 +85,34 @@ export const configVariables = {
     shown: "made at first start, kept in `DATA_DIR`; required where `NODE_ENV=production`",
     meaning: "32 bytes in base64; encrypts API keys and database passwords at rest",
   },
+  SMTP_URL: {
+    check: z
+      .string()
+      .regex(/^smtps?:\/\/./, "must be an SMTP URL (smtp://user:password@host:port)")
+      .optional(),
+    shown: "unset: mails go to the log",
+    meaning: "mail server for confirming addresses, resetting passwords and invitations",
+  },
+  MAIL_FROM: {
+    check: z.string().min(3).default("Basetide <basetide@localhost>"),
+    meaning: "sender of those mails",
+  },
+  CLIENT_IP_HEADER: {
+    check: z
+      .string()
+      .regex(/^[a-z0-9-]+$/i, "must be the name of a header")
+      .transform((name) => name.toLowerCase())
+      .optional(),
+    shown: "unset: the connection's own address",
+    meaning:
+      "header in which a reverse proxy gives the client's address (its last entry counts); limits attempts to sign in",
+  },
+  ALLOW_PRIVATE_DESTINATIONS: {
+    check: z.enum(["no", "loopback", "yes"]).optional(),
+    shown: "`loopback`; `no` where `NODE_ENV=production`",
+    meaning:
+      "may a customer's own database be in a private network (`yes`), on this machine (`loopback`)? Link-local addresses never",
+  },
   WORKER_CONCURRENCY: {
     check: z.coerce.number().int().min(1).max(10_000).default(200),
     meaning: "bases that one worker syncs at once",
@@ -129,6 +157,12 @@ export interface Config {
   proxyUrl: string;
   /** Base64 of 32 bytes; absent until `core/secrets` has loaded or made it. */
   secretKey: string | undefined;
+  /** Absent: mails go to the log. */
+  smtpUrl: string | undefined;
+  mailFrom: string;
+  /** Lower case; absent: the connection's own address is the client's. */
+  clientIpHeader: string | undefined;
+  privateDestinations: "no" | "loopback" | "yes";
   workerConcurrency: number;
   upstreamTimeoutMs: number;
   schemaPollMs: number;
@@ -165,6 +199,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     consoleUrl: is.CONSOLE_URL ?? `http://localhost:${is.CONSOLE_PORT}`,
     proxyUrl: is.PROXY_URL ?? `http://localhost:${is.PROXY_PORT}`,
     secretKey: is.SECRET_KEY,
+    smtpUrl: is.SMTP_URL,
+    mailFrom: is.MAIL_FROM,
+    clientIpHeader: is.CLIENT_IP_HEADER,
+    privateDestinations: is.ALLOW_PRIVATE_DESTINATIONS ?? (is.NODE_ENV === "production" ? "no" : "loopback"),
     workerConcurrency: is.WORKER_CONCURRENCY,
     upstreamTimeoutMs: is.UPSTREAM_TIMEOUT_MS,
     schemaPollMs: is.SCHEMA_POLL_SECONDS * 1000,

@@ -1,4 +1,4 @@
-/** `base list|show|pause|resume|resync`: every account's bases. */
+/** `base list|show|pause|resume|resync|move`: every account's bases. */
 import type { Command } from "commander";
 import {
   type Base,
@@ -10,8 +10,15 @@ import {
   resume,
   toBaseJson,
 } from "../../core/control";
+import { BasetideError } from "../../core/errors";
+import { createLedger } from "../../core/quota";
+import { moveBase } from "../../core/sync";
 import { withContext, withManagement } from "./context";
 import { facts, print, table } from "./output";
+
+/** Said after a move. */
+const NEW_CREDENTIALS =
+  "The base has another host, database, user and password now: its owner finds them under Connect. The old ones open nothing any more.";
 
 type Change = (ctx: ManagementContext, base: Base) => Promise<Base>;
 
@@ -49,6 +56,23 @@ export function addBaseCommands(program: Command): void {
         print(toJson(changed), options.json, toText);
       });
   }
+  base
+    .command("move")
+    .description("move to another cluster; the replica stays readable, then its credentials change")
+    .argument("<id>")
+    .requiredOption("--cluster <name>", "where to")
+    .option("--json", "print JSON", false)
+    .action(async (id: string, options: { cluster: string; json: boolean }) => {
+      const stop = new AbortController();
+      process.once("SIGINT", () =>
+        stop.abort(new BasetideError("sync_stopped", "Stopped; the base has not moved")),
+      );
+      const moved = await withManagement((ctx) =>
+        moveBase({ ...ctx, ledger: createLedger(ctx) }, id, options.cluster, { signal: stop.signal }),
+      );
+      const answer = { ...toJson(moved), credentials_changed: true };
+      print(answer, options.json, (facts) => `${toText(facts)}\n\n${NEW_CREDENTIALS}`);
+    });
 }
 
 function toJson(base: Base) {

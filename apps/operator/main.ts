@@ -5,6 +5,7 @@ import { addAccountCommands } from "./account-commands";
 import { addBaseCommands } from "./base-commands";
 import { addClusterCommands } from "./cluster-commands";
 import { addDoctorCommand } from "./doctor-command";
+import { addDatabaseCommands, addRequestCommands } from "./request-commands";
 
 const program = new Command("operator")
   .description("Operates Basetide; takes the same environment variables as its processes")
@@ -12,6 +13,8 @@ const program = new Command("operator")
 addAccountCommands(program);
 addClusterCommands(program);
 addBaseCommands(program);
+addDatabaseCommands(program);
+addRequestCommands(program);
 addDoctorCommand(program);
 
 try {

@@ -6,7 +6,7 @@ import { listen } from "../../core/http/listen";
 import { openQueue } from "../../core/queue";
 import { createLedger } from "../../core/quota";
 import { platforms } from "../../core/source";
-import { syncMetrics } from "../../core/sync";
+import { SettingsWatch, syncMetrics } from "../../core/sync";
 import { runWorker, type Worker } from "./worker";
 
 export interface RunningWorker {
@@ -32,6 +32,7 @@ export async function startWorker(ctx: Context, options: { port?: number } = {})
       ledger: createLedger(ctx),
       platforms: platforms(ctx.config),
       syncMetrics: syncMetrics(ctx.metrics),
+      settingsWatch: new SettingsWatch(ctx),
     },
     queue,
   );

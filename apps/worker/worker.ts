@@ -7,8 +7,9 @@ import { Gauge } from "prom-client";
 import { recordRun } from "../../core/control";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, SyncJob } from "../../core/queue";
-import { failedRun, holdLease, type Memories, type SyncContext } from "../../core/sync";
+import { failedRun, failurePauseMs, holdLease, type Memories, type SyncContext } from "../../core/sync";
 import { wait } from "../../core/wait";
+import { workerReport } from "./report";
 
 const HEARTBEAT_MS = 3000;
 /** How often bases without a job are looked for. */
@@ -17,8 +18,6 @@ const RECONCILE_MS = 2000;
 const POLL_MS = 1000;
 /** Longest that a stopping worker waits for the pages in hand. */
 const DRAIN_MS = 10_000;
-/** Jobs of a base that cannot be synced are not taken again at once. */
-const FAILURE_PAUSE_MS = 2000;
 
 export interface Worker {
   /** Bases in hand. */
@@ -34,6 +33,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue): Promise<Worker>
   const kill = new AbortController();
   const memories: Memories = new Map();
   const leases = new Map<SyncJob, Promise<void>>();
+  /** Leases in a row that failed, by base id. */
+  const failures = new Map<string, number>();
   let wake = Promise.withResolvers<void>();
   const ring = () => wake.resolve();
 
@@ -59,12 +60,17 @@ export async function runWorker(ctx: SyncContext, queue: Queue): Promise<Worker>
   /** @returns whether the base is to go on at once */
   async function lease({ baseId }: SyncJob): Promise<boolean> {
     try {
-      return await holdLease(ctx, baseId, memories, { stop: stop.signal, kill: kill.signal });
+      const again = await holdLease(ctx, baseId, memories, { stop: stop.signal, kill: kill.signal });
+      failures.delete(baseId);
+      return again;
     } catch (error) {
       if (isBasetideError(error, "not_found")) return false;
+      const inARow = (failures.get(baseId) ?? 0) + 1;
+      failures.set(baseId, inARow);
       log.error({ baseId, error }, "lease failed");
       await recordRun(ctx.db, baseId, failedRun(error)).catch(() => {});
-      await wait(FAILURE_PAUSE_MS, stop.signal).catch(() => {});
+      // The job stays in hand meanwhile, so that no other worker takes it at once.
+      await wait(failurePauseMs(inARow), stop.signal).catch(() => {});
       return false;
     }
   }
@@ -96,10 +102,13 @@ export async function runWorker(ctx: SyncContext, queue: Queue): Promise<Worker>
   }
 
   const stopHeartbeats = every(HEARTBEAT_MS, "heartbeat not sent", () => queue.heartbeat([...leases.keys()]));
+  const report = workerReport(ctx);
+  const stopReports = every(HEARTBEAT_MS, "worker not reported", () => report.send(leases.size));
   const stopReconciling = every(RECONCILE_MS, "queue not reconciled", async () => {
     if ((await queue.reconcile()) > 0) ring();
   });
   await queue.onRequest(ring);
+  await report.send(0).catch((error: unknown) => log.warn({ error }, "worker not reported"));
   const taking = takeJobs();
 
   return {
@@ -115,6 +124,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue): Promise<Worker>
       await Promise.all(leases.values());
       clearTimeout(cutOff);
       stopHeartbeats();
+      stopReports();
+      await report.end().catch((error: unknown) => log.warn({ error }, "worker not signed off"));
     },
   };
 }

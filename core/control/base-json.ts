@@ -1,9 +1,10 @@
 /** A base as the management API and the operator's command line show it. */
 import type { Base } from "./base-row";
 import { indicatorOf } from "./indicator";
+import { nextMonth } from "./next-month";
 
 export function toBaseJson(base: Base, now: Date) {
-  const { sync, progress } = base;
+  const { sync, sweep, error, progress } = base;
   return {
     id: base.id,
     platform: base.platform,
@@ -28,6 +29,17 @@ export function toBaseJson(base: Base, now: Date) {
       // The replica is complete as of the start of the last sync that completed; before one, nobody knows.
       lag_ms: sync ? Math.max(0, now.getTime() - sync.startedAt.getTime()) : null,
       progress,
+    },
+    // Rows are as of then in every respect; in rapid mode `sync` knows nothing of deletes and computed fields.
+    sweep: sweep && {
+      started_at: sweep.startedAt.toISOString(),
+      completed_at: sweep.completedAt.toISOString(),
+    },
+    error: error && {
+      code: error.code,
+      message: error.message,
+      since: error.since.toISOString(),
+      until: error.code === "source_billing_limit" ? nextMonth(now).toISOString() : null,
     },
     issues: base.issues,
     issue_count: base.issueCount,

@@ -4,11 +4,12 @@ import type { Db } from "../context";
 import type { ErrorCode } from "../errors";
 import type { CellIssue } from "../replica/spec";
 
-/** How many of the latest sweeps say what is usual. */
+/** How many of the latest syncs say what is usual. */
 export const USUAL_SWEEPS = 20;
 
 export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "deleting";
-export type SyncKind = "first" | "rebuild" | "sweep";
+/** `rapid`: a turn over all tables, asking each for what was modified. */
+export type SyncKind = "first" | "rebuild" | "sweep" | "rapid";
 
 export interface BaseSettings {
   turbo: boolean;
@@ -22,6 +23,8 @@ export interface BaseSettings {
 export interface TableCount {
   name: string;
   source_name: string;
+  /** The source's id of the table, for links into it; absent in what older versions reported. */
+  source_id?: string | undefined;
   records: number;
 }
 
@@ -61,8 +64,13 @@ export interface Base {
   settings: BaseSettings;
   database: { id: string; name: string; schema: string; host: string; port: number };
   resyncRequestedAt: Date | null;
-  /** The last sync that completed. */
+  /** The last sync that completed; in rapid mode a turn, which knows nothing of deletes and computed fields. */
   sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
+  /**
+   * The last time that every record was read: rows are as of then in every respect. `besideMs`: how long a sweep
+   * beside rapid turns is expected to take.
+   */
+  sweep: { startedAt: Date; completedAt: Date; besideMs: number } | null;
   /** When the last sync ended, completed or not. */
   attemptedAt: Date | null;
   /** Why syncs fail, and since when; null when the last one completed. */
@@ -71,7 +79,7 @@ export interface Base {
   tables: TableCount[];
   issueCount: number;
   issues: BaseIssue[];
-  /** Durations of the last 20 sweeps that completed, the latest first. */
+  /** Durations of the last 20 sweeps that completed (in rapid mode: of turns), the latest first. */
   recentSweepMs: number[];
   /** Records whose proxied write the replica does not show yet. */
   repairs: number;
@@ -83,10 +91,7 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
   const rows = await db<BaseRow[]>`
     select b.*, d.name as database_name,
       coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
-      array(
-        select extract(epoch from r.completed_at - r.started_at)::float8 * 1000 from sync_runs as r
-        where r.base_id = b.id and r.kind = 'sweep' and r.completed_at is not null
-        order by r.id desc limit ${USUAL_SWEEPS}) as recent_sweep_ms,
+      case b.sync_kind when 'rapid' then b.recent_rapid_ms else b.recent_sweep_ms end as recent_sweep_ms,
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs
     from bases as b
       join databases as d on d.id = b.database_id
@@ -128,6 +133,14 @@ function toBase(row: BaseRow): Base {
             completedAt: row.sync_completed_at,
             durationMs: row.sync_duration_ms!,
           },
+    sweep:
+      row.sweep_completed_at === null
+        ? null
+        : {
+            startedAt: row.sweep_started_at!,
+            completedAt: row.sweep_completed_at,
+            besideMs: row.sweep_beside_ms!,
+          },
     attemptedAt: row.attempted_at,
     error:
       row.error_code === null
@@ -162,6 +175,9 @@ interface BaseRow {
   sync_started_at: Date | null;
   sync_completed_at: Date | null;
   sync_duration_ms: number | null;
+  sweep_started_at: Date | null;
+  sweep_completed_at: Date | null;
+  sweep_beside_ms: number | null;
   attempted_at: Date | null;
   error_code: ErrorCode | null;
   error_message: string | null;

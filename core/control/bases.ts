@@ -8,12 +8,14 @@ import { type Platform, platformById, type SourceBase } from "../source";
 import { type Base, type BaseSettings, selectBases } from "./base-row";
 import { databaseAdminUrl, getDatabase } from "./databases";
 import { cleanText, isUniqueViolation } from "./db";
-import { removeUnusedDatabase } from "./delete-base";
 import { type Destination, prepareDestination } from "./destinations";
+import { removeUnusedDatabase } from "./drop-database";
 import { isId, newId } from "./ids";
 
 /** A base that needs a person's attention is tried again this often, in case somebody mended the source. */
 const ATTENTION_RETRY = "3 minutes";
+/** One whose monthly cap is spent: each look costs a call, and nothing but a dearer plan or the first helps. */
+const CAP_RETRY = "1 hour";
 
 /** What the management of bases needs beside the plain context. */
 export interface ManagementContext extends Context {
@@ -93,13 +95,20 @@ export async function listBases(db: Db, accountId?: string): Promise<Base[]> {
   return selectBases(db, accountId === undefined ? db`true` : db`b.account_id = ${accountId}`);
 }
 
-/** Bases that a worker should sync: not paused, not going; one in need of attention every few minutes. */
+/**
+ * Bases that a worker should sync: not paused, not going; one in need of attention every few minutes, or, where the
+ * monthly cap is spent, every hour and when a month (UTC) begins.
+ */
 export async function activeBaseIds(db: Db): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select id from bases
     where state in ('starting', 'active')
       or (state = 'needs_attention'
-        and (attempted_at < now() - ${ATTENTION_RETRY}::interval or resync_requested_at > attempted_at))
+        and (attempted_at < now() - case error_code
+              when 'source_billing_limit' then ${CAP_RETRY}::interval else ${ATTENTION_RETRY}::interval end
+          or (error_code = 'source_billing_limit'
+            and attempted_at < date_trunc('month', now() at time zone 'UTC') at time zone 'UTC')
+          or resync_requested_at > attempted_at))
     order by id`;
   return rows.map((row) => row.id);
 }

@@ -102,7 +102,8 @@ export async function clusterAdminUrl(ctx: SecretContext, clusterId: string): Pr
   return ctx.secrets.open(row.sealed_admin_url, adminUrlContext(clusterId));
 }
 
-async function clusterByName(db: Db, name: string): Promise<Cluster> {
+/** @throws BasetideError `not_found` */
+export async function clusterByName(db: Db, name: string): Promise<Cluster> {
   const [cluster] = await db<Cluster[]>`${selectClusters(db)} where c.name = ${name}`;
   if (!cluster) throw new BasetideError("not_found", `There is no cluster "${name}"`);
   return cluster;

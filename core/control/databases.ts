@@ -3,8 +3,15 @@
  */
 import type { Context, Db } from "../context";
 import { BasetideError } from "../errors";
-import { databaseUrl, dropDatabase, installReplica, provisionDatabase, rotatePassword } from "../replica";
-import { clusterAdminUrl, pickCluster } from "./clusters";
+import {
+  databaseUrl,
+  dropDatabase,
+  installReplica,
+  provisionDatabase,
+  rotatePassword,
+  setWritable,
+} from "../replica";
+import { type Cluster, clusterAdminUrl, pickCluster } from "./clusters";
 import { newId } from "./ids";
 
 export interface Database {
@@ -18,6 +25,8 @@ export interface Database {
   /** Where customers connect to. */
   host: string;
   port: number;
+  /** May the customer's role make tables and views of its own beside ours? */
+  isWritable: boolean;
 }
 
 export interface Credentials {
@@ -36,21 +45,30 @@ type DatabaseContext = Pick<Context, "db" | "secrets" | "log">;
 /** @throws BasetideError `not_found`, also when it is another account's */
 export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
   const [database] = await db<Database[]>`
-    select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
-      coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port
-    from databases as d left join clusters as c on c.id = d.cluster_id
-    where d.id = ${id} ${accountId === undefined ? db`` : db`and d.account_id = ${accountId}`}`;
+    ${selectDatabases(db)} where d.id = ${id} ${accountId === undefined ? db`` : db`and d.account_id = ${accountId}`}`;
   if (!database) throw new BasetideError("not_found", `There is no database ${id}`);
   return database;
 }
 
-/** Makes a database and its read-only role on a cluster of ours, ready to be synced into `schema`. */
+/** The account's databases, in the order they were made. */
+export async function listDatabases(db: Db, accountId: string): Promise<Database[]> {
+  return db<Database[]>`${selectDatabases(db)} where d.account_id = ${accountId} order by d.created_at, d.id`;
+}
+
+/**
+ * Makes a database and its read-only role on a cluster of ours, ready to be synced into `schema`.
+ *
+ * @param chosen the cluster; one that has room, in the account's region, unless given
+ */
 export async function createHostedDatabase(
   ctx: DatabaseContext,
   accountId: string,
   schema: string,
+  chosen?: Cluster,
 ): Promise<Database> {
-  const cluster = await pickCluster(ctx.db);
+  const [account] = await ctx.db<{ region: string | null }[]>`
+    select region from accounts where id = ${accountId}`;
+  const cluster = chosen ?? (await pickCluster(ctx.db, account?.region ?? undefined));
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
   const made = await provisionDatabase(adminUrl);
   try {
@@ -67,6 +85,29 @@ export async function createHostedDatabase(
     );
     throw error;
   }
+}
+
+/**
+ * Lets the database's role make tables and views of its own in the schemas of its bases, or takes that right back:
+ * what it made stays. Our tables stay read-only to it. Connections that are open keep their defaults.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts
+ */
+export async function setDatabaseWritable(
+  ctx: DatabaseContext,
+  database: Database,
+  isWritable: boolean,
+): Promise<Database> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by the customer, who says who writes there");
+  }
+  const url = await databaseAdminUrl(ctx, database);
+  const schemas = await ctx.db<{ name: string }[]>`
+    select schema_name as name from bases where database_id = ${database.id}`;
+  for (const { name } of schemas) await setWritable(url, database.role, name, isWritable);
+  await ctx.db`update databases set is_writable = ${isWritable} where id = ${database.id}`;
+  ctx.log.info({ databaseId: database.id, isWritable }, "database writable or not");
+  return getDatabase(ctx.db, database.id);
 }
 
 /** A URL with the rights to write into that very database. @throws BasetideError `secret_unreadable` */
@@ -117,6 +158,14 @@ function passwordContext(databaseId: string): string {
 /** Where the sealed URL of a customer's own database is bound to. */
 export function urlContext(databaseId: string): string {
   return `databases.url:${databaseId}`;
+}
+
+function selectDatabases(db: Db) {
+  return db`
+    select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
+      coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
+      d.is_writable as "isWritable"
+    from databases as d left join clusters as c on c.id = d.cluster_id`;
 }
 
 function toCredentials(database: Database, password: string, query: string): Credentials {

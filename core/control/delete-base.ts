@@ -1,44 +1,65 @@
 /**
  * Taking a base away. It is marked `deleting` first, which ends its syncs; a crash after that is picked up by
  * the next start of a console.
+ *
+ * Nothing is left behind: neither database, role, jobs nor what the quota ledger has of a source base that nobody
+ * else has connected.
  */
-import type postgres from "postgres";
 import type { Context } from "../context";
-import { dropDatabase, removeReplica } from "../replica";
+import { forgetJobs, untilNotHeld } from "../queue/jobs-of-base";
+import { claimEpoch, openReplica, removeReplica } from "../replica";
 import type { Base } from "./base-row";
-import { clusterAdminUrl } from "./clusters";
 import { type Database, databaseAdminUrl, getDatabase } from "./databases";
+import { dropWhole, isUsedByOthers, removeStrays, withDatabaseLocked } from "./drop-database";
+import { endBrokenMoves, endMove } from "./end-move";
+import { forgetUnusedQuota } from "./quota-key";
 
 type DeleteContext = Pick<Context, "db" | "secrets" | "log">;
+
+/** How long the worker that has the base is given to notice. It can write nothing any more in any case. */
+const NOTICE_MS = 5000;
 
 /**
  * Deletes the base and its replica: the whole database when no other base lives there, else its schemas. What lies
  * in a database that the customer hosts stays there.
  */
 export async function deleteBase(ctx: DeleteContext, base: Base): Promise<void> {
-  await ctx.db`update bases set state = 'deleting' where id = ${base.id}`;
-  const database = await getDatabase(ctx.db, base.database.id);
+  const { id, schema } = base.database;
+  const [marked] = await ctx.db<{ move_database_id: string | null }[]>`
+    update bases set state = 'deleting' where id = ${base.id} returning move_database_id`;
+  const database = await getDatabase(ctx.db, id);
+  await fence(ctx, database, schema);
+  await untilNotHeld(ctx.db, base.id, NOTICE_MS);
+  if (marked?.move_database_id) await endMove(ctx, { id: base.id, schema }, marked.move_database_id);
   await withDatabaseLocked(ctx, database, async (tx) => {
-    const [other] =
-      await tx`select from bases where database_id = ${database.id} and id <> ${base.id} limit 1`;
-    if (database.clusterId !== null && other)
-      await removeReplica(await databaseAdminUrl(ctx, database), base.database.schema);
+    const isShared = await isUsedByOthers(tx, database.id, base.id);
+    if (database.clusterId !== null && isShared)
+      await removeReplica(await databaseAdminUrl(ctx, database), schema);
     await tx`delete from bases where id = ${base.id}`;
-    if (!other) await dropWhole(ctx, tx, database);
+    if (!isShared) await dropWhole(ctx, tx, database);
   });
+  await forgetJobs(ctx.db, base.id);
+  await forgetUnusedQuota(ctx.db, base);
   ctx.log.info({ baseId: base.id }, "base deleted");
 }
 
-/** Drops a database that was made for a base which then did not come to be. */
-export async function removeUnusedDatabase(ctx: DeleteContext, databaseId: string): Promise<void> {
-  const database = await getDatabase(ctx.db, databaseId);
-  await withDatabaseLocked(ctx, database, async (tx) => {
-    const [used] = await tx`select from bases where database_id = ${database.id} limit 1`;
-    if (!used) await dropWhole(ctx, tx, database);
-  });
+/** Ends the right to write of whoever syncs into the schema. Into what cannot be reached nobody does. */
+export async function fence(ctx: DeleteContext, database: Database, schema: string): Promise<void> {
+  const replica = openReplica({ url: await databaseAdminUrl(ctx, database), schema });
+  try {
+    await claimEpoch(replica);
+  } catch (error) {
+    ctx.log.debug({ error }, "replica not fenced");
+  } finally {
+    await replica.close();
+  }
 }
 
-/** Ends the deletions that a crash or a lost cluster interrupted. @returns bases deleted */
+/**
+ * Ends the deletions that a crash or a lost cluster interrupted, and drops what broken moves and creations left.
+ *
+ * @returns bases deleted
+ */
 export async function finishDeletions(ctx: DeleteContext, list: () => Promise<Base[]>): Promise<number> {
   let finished = 0;
   for (const base of await list()) {
@@ -50,27 +71,7 @@ export async function finishDeletions(ctx: DeleteContext, list: () => Promise<Ba
       ctx.log.warn({ baseId: base.id, error }, "deletion not finished");
     }
   }
+  await endBrokenMoves(ctx);
+  await removeStrays(ctx);
   return finished;
-}
-
-/**
- * Runs `work` while no base can be added to the database: the insert of one waits for this row's lock, and then
- * fails on its foreign key if the database is gone.
- */
-async function withDatabaseLocked(
-  ctx: DeleteContext,
-  database: Database,
-  work: (tx: postgres.TransactionSql) => Promise<void>,
-): Promise<void> {
-  await ctx.db.begin(async (tx) => {
-    const [locked] = await tx`select id from databases where id = ${database.id} for update`;
-    if (locked) await work(tx);
-  });
-}
-
-async function dropWhole(ctx: DeleteContext, tx: postgres.TransactionSql, database: Database): Promise<void> {
-  await tx`delete from databases where id = ${database.id}`;
-  // Last, so that only a failing commit is left to undo; dropping what is gone already is no error.
-  if (database.clusterId === null) return;
-  await dropDatabase(await clusterAdminUrl(ctx, database.clusterId), database.name, database.role);
 }

@@ -12,6 +12,14 @@ export const idPrefixes = {
   cluster: "clu",
   database: "dat",
   base: "bas",
+  request: "req",
+  user: "usr",
+  user_login: "usl",
+  session: "ses",
+  verification: "ver",
+  rate_limit: "rat",
+  invitation: "inv",
+  draft: "dra",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

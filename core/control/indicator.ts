@@ -1,8 +1,9 @@
 /**
  * The indicator of a base: green, yellow or red, and why, in words for a tooltip and a screen reader.
  *
- * Usual is the median of the last 20 sweeps. Yellow: slower than twice that, late, waiting or paused. Red: slower than
- * five times, five times as late, or failing.
+ * Usual is the median of the last 20 sweeps, in rapid mode of the last 20 turns. Yellow: slower than twice that, late,
+ * waiting or paused. Red: slower than five times, five times as late, or failing. In rapid mode the sweep beside the
+ * turns must not be late either: it alone sees deletes and computed fields.
  */
 import { nextStep } from "../errors";
 import type { Base } from "./base-row";
@@ -21,14 +22,21 @@ const NEVER_SLOW_MS = 2_000;
 /** Between two syncs the base may wait for a worker, or for the source's 30 s pause: that is not late yet. */
 const LATE_GRACE_MS = 60_000;
 
-type IndicatorFacts = Pick<Base, "state" | "sync" | "error" | "progress" | "recentSweepMs" | "createdAt">;
+type IndicatorFacts = Pick<
+  Base,
+  "state" | "sync" | "sweep" | "error" | "progress" | "recentSweepMs" | "createdAt"
+>;
 
 export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
   if (base.state === "deleting") return { color: "yellow", reason: "Being deleted" };
   if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused" };
   if (base.error) return failing(base.error, base.state, now);
   if (!base.sync) return first(base, now);
-  return late(base, now) ?? slow(base) ?? { color: "green", reason: inTime(base.sync.durationMs) };
+  return (
+    late(base, now) ??
+    slow(base) ??
+    lateSweep(base, now) ?? { color: "green", reason: inTime(base.sync.durationMs) }
+  );
 }
 
 /** The middle value; the mean of the two middle ones for an even number; null for none. */
@@ -66,10 +74,23 @@ function slow(base: IndicatorFacts): Indicator | null {
   const usualMs = median(base.recentSweepMs);
   const { kind, durationMs } = base.sync!;
   // A rebuild is longer than a sweep and says nothing about the base's health.
-  if (kind !== "sweep" || usualMs === null || base.recentSweepMs.length < MIN_SWEEPS) return null;
+  if ((kind !== "sweep" && kind !== "rapid") || usualMs === null || base.recentSweepMs.length < MIN_SWEEPS)
+    return null;
   if (durationMs <= NEVER_SLOW_MS || durationMs <= YELLOW_FACTOR * usualMs) return null;
   const color = durationMs > RED_FACTOR * usualMs ? "red" : "yellow";
   return { color, reason: `The last sync took ${inWords(durationMs)}; usual are ${inWords(usualMs)}` };
+}
+
+/** In rapid mode: are deletes and computed fields seen in time? */
+function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null {
+  if (sync!.kind !== "rapid" || !sweep) return null;
+  const ageMs = now.getTime() - sweep.completedAt.getTime();
+  if (ageMs <= YELLOW_FACTOR * sweep.besideMs + LATE_GRACE_MS) return null;
+  const color = ageMs > RED_FACTOR * (sweep.besideMs + LATE_GRACE_MS) ? "red" : "yellow";
+  return {
+    color,
+    reason: `Deletes and computed fields were last swept ${inWords(ageMs)} ago; usual are ${inWords(sweep.besideMs)}`,
+  };
 }
 
 function inTime(durationMs: number): string {

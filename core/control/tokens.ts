@@ -6,7 +6,7 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
 import type { Account } from "./accounts";
-import { newId } from "./ids";
+import { isId, newId } from "./ids";
 
 const TOKEN = /^bt_[A-Za-z0-9_-]{43}$/;
 
@@ -17,6 +17,29 @@ export async function createToken(db: Db, accountId: string, name: string): Prom
     insert into api_tokens (id, account_id, name, token_hash)
     values (${newId("api_token")}, ${accountId}, ${name}, ${hashToken(token)})`;
   return token;
+}
+
+export interface ApiToken {
+  id: string;
+  name: string;
+  createdAt: Date;
+  /** To the hour; null: never. */
+  lastUsedAt: Date | null;
+}
+
+/** The account's tokens, the newest first; never the tokens themselves. */
+export async function listTokens(db: Db, accountId: string): Promise<ApiToken[]> {
+  return db<ApiToken[]>`
+    select id, name, created_at as "createdAt", last_used_at as "lastUsedAt"
+    from api_tokens where account_id = ${accountId} order by created_at desc, id`;
+}
+
+/** The token opens nothing from now on. @throws BasetideError `not_found`, also when it is another account's */
+export async function revokeToken(db: Db, accountId: string, tokenId: string): Promise<void> {
+  const gone = isId("api_token", tokenId)
+    ? await db`delete from api_tokens where id = ${tokenId} and account_id = ${accountId} returning id`
+    : [];
+  if (gone.length === 0) throw new BasetideError("not_found", "There is no such token");
 }
 
 /**

@@ -26,14 +26,14 @@ const DEFAULT_IDLE_SECONDS = 60;
 
 /** @throws BasetideError `port_taken` */
 export function listen(
-  app: { fetch(request: Request): Response | Promise<Response> },
+  app: { fetch(request: Request, server: Bun.Server<undefined>): Response | Promise<Response> },
   options: ListenOptions,
 ): Listener {
   const { port, portVariable } = options;
   try {
     const server = Bun.serve({
       port,
-      fetch: (request) => app.fetch(request),
+      fetch: (request, server) => app.fetch(request, server),
       idleTimeout: options.idleTimeout ?? DEFAULT_IDLE_SECONDS,
       maxRequestBodySize: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
     });

@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { ValidationError } from "elysia";
 import { asControlError } from "../control/db";
-import { BasetideError, httpStatus } from "../errors";
+import { BasetideError, type ErrorCode, httpStatus } from "../errors";
 import type { Logger } from "../log";
 
 /** Wrong parts of a request that are named; the rest is found at the next try. */
@@ -13,6 +13,28 @@ const MAX_PARTS = 5;
 
 /** @param code Elysia's word for errors of its own */
 export function answerError(log: Logger, request: Request, error: unknown, code: string | number): Response {
+  const { requestId, status, ...told } = explainError(log, request, error, code);
+  return Response.json(
+    { error: { code: told.code, message: told.message, request_id: requestId } },
+    { status, headers: { "x-request-id": requestId } },
+  );
+}
+
+export interface ErrorForCaller {
+  code: ErrorCode;
+  status: number;
+  message: string;
+  /** By which the log knows it. */
+  requestId: string;
+}
+
+/** What the caller may know of an error; the log gets the rest. */
+export function explainError(
+  log: Logger,
+  request: Request,
+  error: unknown,
+  code: string | number,
+): ErrorForCaller {
   const requestId = randomUUID();
   const known = toBasetideError(error, code);
   const status = httpStatus[known.code];
@@ -23,10 +45,7 @@ export function answerError(log: Logger, request: Request, error: unknown, code:
     known.code === "internal"
       ? "A fault in Basetide itself; the log has it under this request's id"
       : known.message;
-  return Response.json(
-    { error: { code: known.code, message, request_id: requestId } },
-    { status, headers: { "x-request-id": requestId } },
-  );
+  return { code: known.code, status, message, requestId };
 }
 
 /** A failed validation holds the whole value, of an answer too: that may be a password. */

@@ -7,7 +7,7 @@
  */
 import { PgBoss } from "pg-boss";
 import type { Db } from "../context";
-import { activeBaseIds } from "../control";
+import { activeBaseIds, trimRuns } from "../control";
 import type { Logger } from "../log";
 
 const SYNC_QUEUE = "sync";
@@ -21,6 +21,11 @@ const EXPIRE_SECONDS = 12 * 3600;
 /** Jobs that are done are of no use to anybody. */
 const DELETE_AFTER_SECONDS = 300;
 const CONNECTIONS = 3;
+
+const HOUSEKEEPING_QUEUE = "housekeeping";
+/** At this minute of every hour: whichever worker is there clears away what is too old. */
+const HOUSEKEEPING_CRON = "17 * * * *";
+const HOUSEKEEPING_POLL_SECONDS = 30;
 
 /** A job in hand: the right to try for a lease of the base. */
 export interface SyncJob {
@@ -47,7 +52,7 @@ export interface Queue {
 /**
  * Opens the queue, creating what it needs in the control plane.
  *
- * @param options.isWorker workers also watch over each other's heartbeats
+ * @param options.isWorker workers also watch over each other's heartbeats, and keep house
  */
 export async function openQueue(
   ctx: { db: Db; log: Logger },
@@ -62,7 +67,7 @@ export async function openQueue(
     supervise: options.isWorker,
     superviseIntervalSeconds: MONITOR_SECONDS,
     monitorIntervalSeconds: MONITOR_SECONDS,
-    schedule: false,
+    schedule: options.isWorker,
   });
   boss.on("error", (error) => log.warn({ error }, "queue error"));
   await boss.start();
@@ -73,6 +78,7 @@ export async function openQueue(
     deleteAfterSeconds: DELETE_AFTER_SECONDS,
     retryLimit: 0,
   });
+  if (options.isWorker) await keepHouse(boss, ctx);
   const jobOf = (baseId: string) => ({ data: { baseId }, singletonKey: baseId });
   let unlisten: (() => Promise<void>) | undefined;
   return {
@@ -113,4 +119,17 @@ export async function openQueue(
       await boss.stop({ graceful: false });
     },
   };
+}
+
+/** Clears away old runs by a schedule that all workers share: each time one of them does it. */
+async function keepHouse(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Promise<void> {
+  await boss.createQueue(HOUSEKEEPING_QUEUE, {
+    policy: "singleton",
+    deleteAfterSeconds: DELETE_AFTER_SECONDS,
+  });
+  await boss.schedule(HOUSEKEEPING_QUEUE, HOUSEKEEPING_CRON);
+  await boss.work(HOUSEKEEPING_QUEUE, { pollingIntervalSeconds: HOUSEKEEPING_POLL_SECONDS }, async () => {
+    const runs = await trimRuns(db);
+    log.info({ runs }, "old runs cleared away");
+  });
 }

@@ -51,8 +51,14 @@ export interface Ledger {
    *   the signal's reason, and the place goes to whoever is next
    */
   takeClient(key: QuotaKey, options: { deadlineMs: number; signal: AbortSignal }): Promise<void>;
-  /** The source said 429: nobody gets a request of the key for `ms`. Never fails: the answer is what counts. */
+  /**
+   * The source said 429. `rate_limited`: nobody gets a request of the key for `ms`. `billing_limit`: the month's cap
+   * is spent for `ms`; that is noted, for people to see, and shuts nobody out: sync stops by itself, and clients are
+   * told by the source. Never fails: the answer is what counts.
+   */
   block(key: QuotaKey, ms: number, reason: BlockReason): Promise<void>;
+  /** The source answers again, before a spent cap was to end. Never fails. */
+  lift(key: QuotaKey): Promise<void>;
   /**
    * Requests granted this month, without those granted while the control plane was away.
    *
@@ -120,11 +126,25 @@ export function createLedger(
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
       metrics.blocked(reason);
       ctx.log.warn({ quotaKey: key, blockMs, reason }, "source asked for a pause");
-      windowOf(key).shutUntil(clock.now() + blockMs);
+      if (reason === "rate_limited") windowOf(key).shutUntil(clock.now() + blockMs);
       try {
-        await control.call((db) => db`select quota_block(${key}, ${blockMs}, ${reason})`);
+        await control.call((db) =>
+          reason === "rate_limited"
+            ? db`select quota_block(${key}, ${blockMs}, ${reason})`
+            : noteSpentCap(db, key, blockMs),
+        );
       } catch (error) {
         ctx.log.warn({ quotaKey: key, error }, "pause kept in this process only");
+      }
+    },
+
+    async lift(key) {
+      try {
+        await control.call(
+          (db) => db`delete from quota_blocks where key = ${key} and reason = 'billing_limit'`,
+        );
+      } catch (error) {
+        ctx.log.debug({ quotaKey: key, error }, "pause not lifted");
       }
     },
 
@@ -152,6 +172,14 @@ function withFallback(shared: Book, local: () => LocalWindow): Book {
     },
     isVoid: (place) => (isLocal.has(place) ? local().isVoid(place) : shared.isVoid(place).catch(() => false)),
   };
+}
+
+function noteSpentCap(db: Db, key: QuotaKey, ms: number) {
+  return db`
+    insert into quota_blocks (key, reason, blocked_at, blocked_until)
+    values (${key}, 'billing_limit', now(), now() + ${ms} * interval '1 ms')
+    on conflict (key) do update
+      set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until`;
 }
 
 async function readUsage(control: ControlPlane, key: QuotaKey): Promise<QuotaUsage> {

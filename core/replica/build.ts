@@ -2,9 +2,9 @@
  * Builds a table aside, in `<schema>_swap`, and puts it in the place of the live one when it is complete (I6).
  */
 
-import { catalogRow, LOCK_TIMEOUT } from "./change-shape";
+import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
-import { applyStatement, columnStorage, comments, createTable, swapStatements } from "./ddl";
+import { applyStatement, columnStorage, comments, createTable, renameColumns } from "./ddl";
 import { issueRows } from "./images";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
@@ -13,57 +13,92 @@ import type { CellIssue, Row, TableSpec } from "./spec";
 
 /** A table that is being built. */
 export interface Build {
-  spec: TableSpec;
+  /** What it is to be. */
+  readonly spec: TableSpec;
   /** Adds rows, or brings those that are there up to date. Each id once per call. */
   append(rows: Row[]): Promise<void>;
   /** Takes rows out again. */
   remove(ids: string[]): Promise<void>;
+  /** Throws the table away. */
+  discard(): Promise<void>;
+  /** Gives the table and its columns other names and comments; rows from now on are `spec`'s. */
+  rename(spec: TableSpec): Promise<void>;
   /**
    * Puts the table live, in one transaction, with exactly `issues`.
    *
    * @param live what it takes the place of, if anything
    * @param seen the last stamp of the journal that the rows take into account
    * @returns false, with nothing done, when the journal has gone past `seen`: catch up and come again
-   * @throws BasetideError `replica_busy` when queries hold the live table; try again
+   * @throws BasetideError `replica_busy` when queries hold the live table; try again. `shape_changed` when the live
+   *   table is not `live` any more
    */
   swapIn(live: CatalogTable | undefined, seen: number, issues: CellIssue[]): Promise<boolean>;
 }
 
-/** Starts building `spec`'s table, throwing away what an earlier attempt may have left. */
-export async function startBuild(replica: Replica, epoch: number, spec: TableSpec): Promise<Build> {
+/** Starts building `wanted`'s table, throwing away what an earlier attempt may have left. */
+export async function startBuild(replica: Replica, epoch: number, wanted: TableSpec): Promise<Build> {
   const { schema, swap, sql } = replica;
-  const name = spec.tableId;
+  const name = wanted.tableId;
   const table = `${swap}.${quoteIdent(name)}`;
-  const append = applyStatement(table, spec);
   const remove = `delete from ${table} where $1 is not null and id = any ($2)`;
-  const create = [
-    `drop table if exists ${table}`,
-    createTable(swap, name, spec),
-    ...columnStorage(swap, name, spec),
-    ...comments(swap, name, spec),
-  ];
-  await onReplica(
-    () =>
-      sql`select ${sql.unsafe(swap)}.change_shape(${epoch}, ${LOCK_TIMEOUT}, ${create}::text[], '[]', '{}')`,
-  );
+  let spec = wanted;
+  let append = applyStatement(table, spec);
+  const change = async (statements: string[]) => {
+    await onReplica(
+      () =>
+        sql`select ${sql.unsafe(swap)}.change_shape(${epoch}, ${LOCK_TIMEOUT}, '{}', '{}', ${statements}::text[], '[]', '{}')`,
+    );
+  };
   const run = async (statement: string, rows: Row[], gone: string[]) => {
     await onReplica(
       () =>
         sql`select ${sql.unsafe(swap)}.append_rows(${epoch}, ${statement}, ${JSON.stringify(rows)}::text::json, ${gone}::text[])`,
     );
   };
+  await change([
+    `drop table if exists ${table}`,
+    createTable(swap, name, spec),
+    ...columnStorage(swap, name, spec),
+    ...comments(swap, name, spec),
+  ]);
   return {
-    spec,
+    get spec() {
+      return spec;
+    },
     append: (rows) => run(append, rows, []),
     remove: (ids) => run(remove, [], ids),
+    discard: () => change([`drop table if exists ${table}`]),
+    async rename(renamed) {
+      await change([
+        ...renameColumns(swap, name, columnRenames(spec, renamed)),
+        ...recomments(swap, { ...renamed, name }, spec),
+      ]);
+      spec = renamed;
+      append = applyStatement(table, spec);
+    },
     swapIn: (live, seen, issues) =>
       onReplica(async () => {
-        const statements = swapStatements(replica, name, spec.name, live?.spec.name);
         const row = catalogRow(schema, spec, (live?.shape ?? 0) + 1);
         const [answer] = await sql<{ swapped: boolean }[]>`
-          select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${JSON.stringify(row)}::text::jsonb,
-            ${statements}::text[], ${JSON.stringify(issueRows(issues))}::text::json) as swapped`;
+          select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
+            ${JSON.stringify(row)}::text::jsonb, ${live ? alignColumns(schema, live.spec, spec) : []}::text[],
+            ${JSON.stringify(issueRows(issues))}::text::json) as swapped`;
         return answer!.swapped;
       }),
   };
+}
+
+/**
+ * Gives the columns of the live table that will be in the new one the names that they have there; what has such a
+ * name and will be gone makes room. Most were renamed long ago, when their fields were.
+ */
+function alignColumns(schema: string, live: TableSpec, spec: TableSpec): string[] {
+  const renames = columnRenames(live, spec);
+  const moving = new Set(renames.map(([from]) => from));
+  const wanted = new Set(renames.map(([, to]) => to));
+  const inTheWay = live.columns.filter(({ name }) => wanted.has(name) && !moving.has(name));
+  return renameColumns(schema, live.name, [
+    ...inTheWay.map(({ name }, index): [string, string] => [name, `_gone_${index}`]),
+    ...renames,
+  ]);
 }

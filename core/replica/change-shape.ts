@@ -1,13 +1,21 @@
 /** Carries out what a plan changes in place: renames, comments, dropped tables. No row is rewritten. */
-import { escapeLiteral } from "pg";
+import { isBasetideError } from "../errors";
 import { onReplica } from "./connection";
-import { applyStatement, columnComment, comments, renameColumns, renameTables } from "./ddl";
+import {
+  applyStatement,
+  columnComment,
+  comments,
+  renameColumns,
+  renameIssueFields,
+  renameTables,
+} from "./ddl";
 import { quoteIdent } from "./naming";
-import type { Catalog, CatalogTable, SchemaPlan } from "./plan";
+import type { Catalog, SchemaPlan } from "./plan";
 import type { Replica } from "./replica";
+import { type ShapeChange, shapeChanges } from "./shape-changes";
 import type { TableSpec } from "./spec";
 
-/** Longest wait for a table that queries hold; while we wait, new queries on it wait too. */
+/** Longest wait for tables that queries hold; while we wait, new queries on them wait too. */
 export const LOCK_TIMEOUT = "100ms";
 
 /** A row of `_tables`, as the SQL functions take it. */
@@ -20,35 +28,93 @@ export interface CatalogRow {
 }
 
 /**
- * Renames, comments on and drops tables as planned, in one transaction.
+ * Renames, comments on and drops tables as planned. Tables that take each other's names change in one transaction,
+ * all others in one each: a query that holds one keeps no other waiting.
  *
- * @throws BasetideError `replica_busy` when a query holds a table for longer than LOCK_TIMEOUT (nothing was
- *   changed; try again), `lease_lost`
+ * @param onChange told what has changed, after each transaction
+ * @throws BasetideError `replica_busy` when a query holds a table for longer than LOCK_TIMEOUT (all others have
+ *   changed; load the catalog and try again), `lease_lost`
  */
 export async function changeShape(
   replica: Replica,
   epoch: number,
   catalog: Catalog,
-  { inPlace, drop }: Pick<SchemaPlan, "inPlace" | "drop">,
+  plan: Pick<SchemaPlan, "inPlace" | "drop">,
+  onChange: (changes: ShapeChange[]) => void = () => {},
 ): Promise<void> {
-  if (inPlace.length === 0 && drop.length === 0) return;
-  const { schema, sql, swap } = replica;
-  const changes = inPlace.map((spec) => ({ spec, live: catalog.get(spec.tableId)! }));
-  const tableRenames = changes
-    .filter(({ spec, live }) => spec.name !== live.spec.name)
-    .map(({ spec, live }): [string, string] => [live.spec.name, spec.name]);
+  let busy: unknown;
+  for (const group of entangled(catalog, plan)) {
+    try {
+      await changeGroup(replica, epoch, catalog, group);
+    } catch (error) {
+      if (!isBasetideError(error, "replica_busy")) throw error;
+      busy = error;
+      continue;
+    }
+    onChange([
+      ...group.drop.flatMap((spec) => shapeChanges(spec, undefined)),
+      ...group.inPlace.flatMap((spec) => shapeChanges(catalog.get(spec.tableId)!.spec, spec)),
+    ]);
+  }
+  if (busy) throw busy;
+}
+
+type Group = Pick<SchemaPlan, "inPlace" | "drop">;
+
+/** The changes in groups that share no name. */
+function entangled(catalog: Catalog, { inPlace, drop }: Group): Group[] {
+  const changes = [
+    ...drop.map((spec) => ({ names: [spec.name], inPlace: [] as TableSpec[], drop: [spec] })),
+    ...inPlace.map((spec) => ({
+      names: [catalog.get(spec.tableId)!.spec.name, spec.name],
+      inPlace: [spec],
+      drop: [] as TableSpec[],
+    })),
+  ];
+  const groups: typeof changes = [];
+  for (const change of changes) {
+    const related = groups.filter((group) => group.names.some((name) => change.names.includes(name)));
+    for (const group of related) groups.splice(groups.indexOf(group), 1);
+    const all = [...related, change];
+    groups.push({
+      names: all.flatMap((one) => one.names),
+      inPlace: all.flatMap((one) => one.inPlace),
+      drop: all.flatMap((one) => one.drop),
+    });
+  }
+  return groups;
+}
+
+async function changeGroup(
+  { schema, sql, swap }: Replica,
+  epoch: number,
+  catalog: Catalog,
+  { inPlace, drop }: Group,
+): Promise<void> {
+  const changes = inPlace.map((spec) => {
+    const live = catalog.get(spec.tableId)!;
+    return { spec, live, columns: columnRenames(live.spec, spec) };
+  });
+  const renamed = changes.filter(({ spec, live }) => spec.name !== live.spec.name);
+  const tables = renameTables(
+    schema,
+    renamed.map(({ spec, live }) => [live.spec.name, spec.name]),
+  );
+  const notes = [
+    ...tables.notes,
+    ...changes.flatMap(({ spec, columns }) => renameIssueFields(schema, spec.name, columns)),
+  ];
+  const locked = changes.filter((one) => renamed.includes(one) || one.columns.length > 0);
   const statements = [
-    ...drop.flatMap((spec) => [
-      `drop table ${schema}.${quoteIdent(spec.name)}`,
-      `delete from ${schema}._sync_issues where table_name = ${escapeLiteral(spec.name)}`,
-    ]),
-    ...renameTables(schema, tableRenames),
-    ...changes.flatMap(({ spec, live }) => columnStatements(schema, spec, live)),
+    ...tables.ddl,
+    ...changes.flatMap(({ spec, columns }) => renameColumns(schema, spec.name, columns)),
+    ...changes.flatMap(({ spec, live }) => recomments(schema, spec, live.spec)),
   ];
   const rows = changes.map(({ spec, live }) => catalogRow(schema, spec, live.shape + 1));
   await onReplica(
     () => sql`select ${sql.unsafe(swap)}.change_shape(
-      ${epoch}, ${LOCK_TIMEOUT}, ${statements}::text[], ${JSON.stringify(rows)}::text::jsonb, ${drop.map((spec) => spec.tableId)}::text[])`,
+      ${epoch}, ${LOCK_TIMEOUT}, ${notes}::text[], ${locked.map(({ live }) => live.spec.name)}::text[],
+      ${statements}::text[], ${JSON.stringify(rows)}::text::jsonb, ${drop.map((spec) => spec.tableId)}::text[])`,
   );
 }
 
@@ -58,23 +124,25 @@ export function catalogRow(schema: string, spec: TableSpec, shape: number): Cata
   return { table_id: spec.tableId, name: spec.name, shape, spec, apply_sql: applyStatement(table, spec) };
 }
 
-function columnStatements(schema: string, spec: TableSpec, live: CatalogTable): string[] {
-  const table = `${schema}.${quoteIdent(spec.name)}`;
-  const before = new Map(live.spec.columns.map((column) => [column.fieldId, column]));
-  const renamed = spec.columns.filter((column) => before.get(column.fieldId)!.name !== column.name);
-  const recommented = spec.columns.filter((column) => {
-    const old = before.get(column.fieldId)!;
-    return old.sourceName !== column.sourceName || old.description !== column.description;
+/** [old name, new name] of the columns that both have under different names. */
+export function columnRenames(before: TableSpec, after: TableSpec): [string, string][] {
+  const names = new Map(before.columns.map((column) => [column.fieldId, column.name]));
+  return after.columns.flatMap(({ fieldId, name }): [string, string][] => {
+    const old = names.get(fieldId);
+    return old === undefined || old === name ? [] : [[old, name]];
   });
-  const isTableRecommented =
-    live.spec.sourceName !== spec.sourceName || live.spec.description !== spec.description;
+}
+
+/** The comments of `after`'s table that `before`'s has not. */
+export function recomments(schema: string, after: TableSpec, before: TableSpec): string[] {
+  const table = `${schema}.${quoteIdent(after.name)}`;
+  const old = new Map(before.columns.map((column) => [column.fieldId, column]));
+  const isOther = (a: Pick<TableSpec, "sourceName" | "description">, b: typeof a | undefined) =>
+    a.sourceName !== b?.sourceName || a.description !== b.description;
   return [
-    ...renameColumns(
-      schema,
-      spec.name,
-      renamed.map((column) => [before.get(column.fieldId)!.name, column.name]),
-    ),
-    ...(isTableRecommented ? comments(schema, spec.name, spec, []) : []),
-    ...recommented.map((column) => columnComment(table, column)),
+    ...(isOther(after, before) ? comments(schema, after.name, after, []) : []),
+    ...after.columns
+      .filter((column) => isOther(column, old.get(column.fieldId)))
+      .map((column) => columnComment(table, column)),
   ];
 }

@@ -14,6 +14,11 @@ const MAX_CONNECTIONS = 3;
 /** Seconds: a base that sweeps keeps its connection, one that is paused lets go of it. */
 const IDLE_TIMEOUT = 90;
 const CONNECT_TIMEOUT = 10;
+/**
+ * Of every connection with more rights than the customer's: in a writable database the customer can make functions,
+ * and one with a name and arguments that fit ours better than Postgres' own would run with those rights.
+ */
+export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
 /** A small pool on one replica database, as its owner. */
 export function connectReplica(url: string): ReplicaSql {
@@ -22,7 +27,7 @@ export function connectReplica(url: string): ReplicaSql {
     idle_timeout: IDLE_TIMEOUT,
     connect_timeout: CONNECT_TIMEOUT,
     onnotice: () => {},
-    connection: { application_name: "basetide" },
+    connection: { application_name: "basetide", search_path: SAFE_SEARCH_PATH },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
   });
 }
@@ -44,6 +49,10 @@ const codeBySqlState: Record<string, ErrorCode> = {
   BT002: "shape_changed",
   "55P03": "replica_busy",
   "40P01": "replica_busy",
+  // A name that was free when it was chosen: the customer of a writable database has taken it.
+  "42P07": "shape_changed",
+  // The database was dropped.
+  "3D000": "replica_unavailable",
 };
 /** SQLSTATE classes of a server that cannot serve just now: connection, resources, operator intervention. */
 const UNAVAILABLE_CLASSES = ["08", "53", "57", "58"];

@@ -1,6 +1,5 @@
 /** SQL text for replicated tables: definitions, comments, renames, and the statement that writes rows. */
 import { escapeLiteral } from "pg";
-import type { Schemas } from "./connection";
 import { quoteIdent } from "./naming";
 import { mayBeTooWide } from "./row-width";
 import type { ColumnSpec, TableSpec } from "./spec";
@@ -41,26 +40,48 @@ export function columnComment(table: string, column: ColumnSpec): string {
   return `comment on column ${table}.${quoteIdent(column.name)} is ${escapeLiteral(text)}`;
 }
 
+/** A change of names: what it does to a table, and the notes of issues that go along. */
+export interface Renaming {
+  ddl: string[];
+  notes: string[];
+}
+
 /**
  * Renames columns all at once: `A→B, B→A` works, because every name that changes goes through one that no source
- * field can have. The issues of the cells go along.
+ * field can have.
  *
  * @param renames [old name, new name]
  */
 export function renameColumns(schema: string, table: string, renames: [string, string][]): string[] {
-  return throughTransientNames(renames, (from, to) => [
-    `alter table ${schema}.${quoteIdent(table)} rename column ${quoteIdent(from)} to ${quoteIdent(to)}`,
-    `update ${schema}._sync_issues set field = ${escapeLiteral(to)}
+  return throughTransientNames(
+    renames,
+    (from, to) =>
+      `alter table ${schema}.${quoteIdent(table)} rename column ${quoteIdent(from)} to ${quoteIdent(to)}`,
+  );
+}
+
+/** The issues of renamed columns' cells go along. */
+export function renameIssueFields(schema: string, table: string, renames: [string, string][]): string[] {
+  return throughTransientNames(
+    renames,
+    (from, to) => `update ${schema}._sync_issues set field = ${escapeLiteral(to)}
      where table_name = ${escapeLiteral(table)} and field = ${escapeLiteral(from)}`,
-  ]);
+  );
 }
 
 /** Renames tables of `schema` all at once, as `renameColumns` does. */
-export function renameTables(schema: string, renames: [string, string][]): string[] {
-  return throughTransientNames(renames, (from, to) => [
-    `alter table ${schema}.${quoteIdent(from)} rename to ${quoteIdent(to)}`,
-    `update ${schema}._sync_issues set table_name = ${escapeLiteral(to)} where table_name = ${escapeLiteral(from)}`,
-  ]);
+export function renameTables(schema: string, renames: [string, string][]): Renaming {
+  return {
+    ddl: throughTransientNames(
+      renames,
+      (from, to) => `alter table ${schema}.${quoteIdent(from)} rename to ${quoteIdent(to)}`,
+    ),
+    notes: throughTransientNames(
+      renames,
+      (from, to) =>
+        `update ${schema}._sync_issues set table_name = ${escapeLiteral(to)} where table_name = ${escapeLiteral(from)}`,
+    ),
+  };
 }
 
 /**
@@ -94,29 +115,15 @@ export function applyStatement(table: string, spec: TableSpec): string {
     select (select coalesce(array_agg(id), '{}') from inserted), (select coalesce(array_agg(id), '{}') from updated)`;
 }
 
-/** Moves the table built in `swap` under `builtName` to where the live one, if any, is. */
-export function swapStatements(
-  { schema, swap }: Schemas,
-  builtName: string,
-  name: string,
-  oldName: string | undefined,
-): string[] {
-  return [
-    ...(oldName === undefined ? [] : [`drop table ${schema}.${quoteIdent(oldName)}`]),
-    `alter table ${swap}.${quoteIdent(builtName)} set schema ${schema}`,
-    `alter table ${schema}.${quoteIdent(builtName)} rename to ${quoteIdent(name)}`,
-  ];
-}
-
 function throughTransientNames(
   renames: [string, string][],
-  rename: (from: string, to: string) => string[],
+  rename: (from: string, to: string) => string,
 ): string[] {
   // Names made from the source's never start with an underscore, so these are free.
   const transient = (index: number) => `_renaming_${index}`;
   return [
-    ...renames.flatMap(([from], index) => rename(from, transient(index))),
-    ...renames.flatMap(([, to], index) => rename(transient(index), to)),
+    ...renames.map(([from], index) => rename(from, transient(index))),
+    ...renames.map(([, to], index) => rename(transient(index), to)),
   ];
 }
 

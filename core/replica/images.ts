@@ -99,6 +99,22 @@ export function journalSince(
   );
 }
 
+/** A record that somebody wrote through the proxy after a stamp. */
+export interface JournalledWrite {
+  tableId: string;
+  recordId: string;
+  stamp: number;
+}
+
+/** Records of all tables that were written after `stamp` other than by a sweep, or deleted by whomever. */
+export function writesSince({ sql, swap }: Replica, stamp: number): Promise<JournalledWrite[]> {
+  return onReplica(
+    () => sql<JournalledWrite[]>`
+      select table_id as "tableId", record_id as "recordId", stamp from ${sql.unsafe(swap)}._journal
+      where stamp > ${stamp} and (gone or image is not null)`,
+  );
+}
+
 /** Forgets entries up to `stamp`; images with an older ticket are refused from then on. */
 export async function trimJournal({ sql, swap }: Replica, stamp: number): Promise<void> {
   await onReplica(() => sql`select ${sql.unsafe(swap)}.trim_journal(${stamp})`);

@@ -6,16 +6,18 @@ export {
   applyImages,
   type Images,
   type JournalEntry,
+  type JournalledWrite,
   journalSince,
   noteImage,
   rowIds,
   trimJournal,
+  writesSince,
 } from "./images";
 export { ensureInstalled, installReplica } from "./install";
 export { type ReplicaIssue, readIssues } from "./issues";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
-export { quoteIdent } from "./naming";
-export { type Catalog, type CatalogTable, planSchema, type SchemaPlan } from "./plan";
+export { quoteIdent, snakeCase } from "./naming";
+export { type Catalog, type CatalogTable, hasSameColumns, planSchema, type SchemaPlan } from "./plan";
 export {
   databaseUrl,
   dropDatabase,
@@ -23,6 +25,7 @@ export {
   provisionDatabase,
   removeReplica,
   rotatePassword,
+  setWritable,
 } from "./provision";
 export {
   claimEpoch,
@@ -34,5 +37,7 @@ export {
   type ReplicaTarget,
   takeTicket,
 } from "./replica";
+export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type { CellIssue, ColumnSpec, ColumnType, Row, TableSpec, TypeSettings } from "./spec";
 export { typeMapMarkdown } from "./type-map";
+export { foreignNames, refreshViews } from "./views";

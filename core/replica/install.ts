@@ -2,11 +2,13 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import postgres from "postgres";
-import { onReplica, schemasOf } from "./connection";
+import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import type { Replica } from "./replica";
 
-const template = readFileSync(new URL("../../sql/replica/install.sql", import.meta.url), "utf8");
+const template = ["install.sql", "views.sql"]
+  .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))
+  .join("\n");
 
 /** Tells one version of the template from another. */
 const VERSION = createHash("sha256").update(template).digest("hex").slice(0, 16);
@@ -41,7 +43,8 @@ export async function installReplica(
     .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
     .replaceAll("{{schema}}", schema)
     .replaceAll("{{swap}}", swap);
-  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {} });
+  const connection = { search_path: SAFE_SEARCH_PATH };
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection });
   try {
     await onReplica(() =>
       sql.begin(async (tx) => {

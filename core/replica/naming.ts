@@ -70,10 +70,12 @@ export function assignNames(
   options: {
     remembered?: ReadonlyMap<string, { name: string; sourceName: string }> | undefined;
     kind: "table" | "column";
+    /** Names that others have and no entry can get. */
+    reserved?: readonly string[];
   },
 ): Map<string, string> {
   const reserved = options.kind === "table" ? RESERVED_TABLES : RESERVED_COLUMNS;
-  const taken = new Set(reserved);
+  const taken = new Set([...reserved, ...(options.reserved ?? []).map(folded)]);
   const given = new Map<string, string>();
   const give = (id: string, name: string) => {
     given.set(id, name);

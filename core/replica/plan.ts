@@ -28,9 +28,19 @@ export interface SchemaPlan {
   drop: TableSpec[];
 }
 
-export function planSchema(catalog: Catalog, source: SourceSchema, settings: TypeSettings): SchemaPlan {
+/** @param foreignNames names that a table cannot have, because something that is not ours has them */
+export function planSchema(
+  catalog: Catalog,
+  source: SourceSchema,
+  settings: TypeSettings,
+  foreignNames: readonly string[] = [],
+): SchemaPlan {
   const rememberedTables = new Map([...catalog].map(([id, { spec }]) => [id, spec]));
-  const tableNames = assignNames(source.tables, { remembered: rememberedTables, kind: "table" });
+  const tableNames = assignNames(source.tables, {
+    remembered: rememberedTables,
+    kind: "table",
+    reserved: foreignNames,
+  });
   const plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
   for (const table of source.tables) {
     const live = catalog.get(table.id)?.spec;
@@ -44,8 +54,8 @@ export function planSchema(catalog: Catalog, source: SourceSchema, settings: Typ
       if (!Bun.deepEquals(live, inOrder)) plan.inPlace.push(inOrder);
     } else {
       plan.rebuild.push(wanted);
-      const renamed = { ...live, name: wanted.name, sourceName: wanted.sourceName };
-      if (live.name !== wanted.name) plan.inPlace.push(renamed);
+      const renamed = renamedOnly(live, wanted);
+      if (!Bun.deepEquals(live, renamed)) plan.inPlace.push(renamed);
     }
   }
   const wantedIds = new Set(source.tables.map((table) => table.id));
@@ -84,7 +94,7 @@ function columnSpec(field: SourceField, name: string, settings: TypeSettings): C
 }
 
 /** Are they made of the same fields, whose cells become the same values? Order does not matter. */
-function hasSameColumns(live: TableSpec, wanted: TableSpec): boolean {
+export function hasSameColumns(live: TableSpec, wanted: TableSpec): boolean {
   if (live.columns.length !== wanted.columns.length) return false;
   const before = new Map(live.columns.map((column) => [column.fieldId, column]));
   return wanted.columns.every((column) => {
@@ -94,6 +104,28 @@ function hasSameColumns(live: TableSpec, wanted: TableSpec): boolean {
       readerOf(old.type, old.columnType) === readerOf(column.type, column.columnType)
     );
   });
+}
+
+/**
+ * `live` with the names and comments that `wanted` gives, until it is rebuilt. A column whose new name is still another
+ * one's keeps its old one until then.
+ */
+function renamedOnly(live: TableSpec, wanted: TableSpec): TableSpec {
+  const { columns: _, ...table } = wanted;
+  const named = new Map(wanted.columns.map((column) => [column.fieldId, column]));
+  let columns = live.columns.map((column): ColumnSpec => {
+    const { name, sourceName, description } = named.get(column.fieldId) ?? column;
+    const { description: _old, ...kept } = column;
+    return { ...kept, name, sourceName, ...(description ? { description } : {}) };
+  });
+  for (let isFree = false; !isFree; ) {
+    const holders = Map.groupBy(columns, (column) => column.name);
+    isFree = holders.size === columns.length;
+    columns = columns.map((column, index) =>
+      holders.get(column.name)!.length > 1 ? live.columns[index]! : column,
+    );
+  }
+  return { ...table, columns };
 }
 
 function columnById(spec: TableSpec, fieldId: string): ColumnSpec {

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import postgres, { type Sql } from "postgres";
-import { replicaError, schemasOf } from "./connection";
+import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 
 /** Limits of a customer's role: an analyst's mistake must not take the cluster with it. */
@@ -60,6 +60,28 @@ export async function rotatePassword(adminUrl: string, role: string): Promise<st
   const password = randomPassword();
   await withAdmin(adminUrl, (admin) => admin.unsafe(`alter role ${quoteIdent(role)} password '${password}'`));
   return password;
+}
+
+/**
+ * Lets a customer's role make tables and views of its own in `schema`, and temporary ones, or takes that right back.
+ * Our tables stay ours: it may read them and nothing else. What it made stays its own either way.
+ */
+export async function setWritable(
+  databaseUrl: string,
+  role: string,
+  schema: string,
+  isWritable: boolean,
+): Promise<void> {
+  const [name, place] = [quoteIdent(role), quoteIdent(schema)];
+  const database = quoteIdent(decodeURIComponent(new URL(databaseUrl).pathname.slice(1)));
+  const statements = isWritable
+    ? `grant create on schema ${place} to ${name};
+       grant temporary on database ${database} to ${name};
+       alter role ${name} in database ${database} set default_transaction_read_only = off;`
+    : `revoke create on schema ${place} from ${name};
+       revoke temporary on database ${database} from ${name};
+       alter role ${name} in database ${database} reset default_transaction_read_only;`;
+  await withAdmin(databaseUrl, (admin) => overRaces(() => admin.unsafe(statements)));
 }
 
 /** Drops a database and its role, ending whoever is connected. What is gone already is no error. */
@@ -126,7 +148,8 @@ async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
 }
 
 async function withAdmin<T>(url: string, work: (admin: Sql) => Promise<T>): Promise<T> {
-  const admin = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 });
+  const connection = { search_path: SAFE_SEARCH_PATH };
+  const admin = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10, connection });
   try {
     return await work(admin);
   } catch (error) {

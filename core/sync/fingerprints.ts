@@ -55,6 +55,15 @@ export class Fingerprints {
     return fingerprint !== UNKNOWN && slots[at + 2] === high && slots[at + 3] === low;
   }
 
+  /** Is the fingerprint the one that is known? Marks nothing. */
+  isKnown(id: string, fingerprint: bigint): boolean {
+    const [idHigh, idLow] = split(Bun.hash.wyhash(id));
+    const at = this.#find(idHigh, idLow);
+    const [high, low] = split(fingerprint);
+    const slots = this.#slots;
+    return fingerprint !== UNKNOWN && slots[at + 2] === high && slots[at + 3] === low;
+  }
+
   /** Remembers what a record looks like in the replica now. */
   learn(id: string, fingerprint: bigint): void {
     const at = this.#slotOf(id);

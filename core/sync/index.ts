@@ -1,10 +1,7 @@
-/** The sync engine: leases, sweeps, rebuilds. */
-export {
-  failedRun,
-  holdLease,
-  type LeaseSignals,
-  type Memories,
-  quotaKeyOf,
-  type SyncContext,
-} from "./lease";
+/** The sync engine: leases, sweeps, rebuilds, rapid mode; moving a base to another cluster. */
+export { quotaKeyOf } from "../control";
+export { failedRun, holdLease, type LeaseSignals, type Memories, type SyncContext } from "./lease";
 export { type SyncMetrics, syncMetrics } from "./metrics";
+export { type MoveContext, type MoveOptions, moveBase } from "./move-base";
+export { failurePauseMs } from "./pauses";
+export { SettingsWatch } from "./settings-watch";

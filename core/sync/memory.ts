@@ -1,8 +1,10 @@
 /** What a worker remembers of a base from one sync to the next. Losing it costs comparisons in SQL, nothing else. */
 import type { CatalogTable, RecordMapper } from "../replica";
 import { compileMapper } from "../replica";
+import { SourceClock } from "../source/clock";
 import type { SourceSchema } from "../source/types";
 import { Fingerprints } from "./fingerprints";
+import { MassChange } from "./mass-change";
 import { EMPTY_SPELL_MS, MassDeletion } from "./mass-deletion";
 
 export interface TableMemory {
@@ -11,21 +13,50 @@ export interface TableMemory {
   fingerprints: Fingerprints;
   /** Do the fingerprints know every row of the replica? Not before a whole sweep. */
   isComplete: boolean;
+  massChange: MassChange;
   /** The journal has been read up to this stamp. */
   journalStamp: number;
   massDeletion: MassDeletion;
 }
 
+/** A sweep that goes over the tables one by one, and may take many leases. */
+export interface SweepPass {
+  startedAt: Date;
+  /** Ids of the tables that it has yet to read, in order. */
+  remaining: string[];
+  seen: number;
+  inserted: number;
+  updated: number;
+  deleted: number;
+  requests: number;
+  waitMs: number;
+}
+
 export interface BaseMemory {
   /** The lease that these memories are of: they hold only if nobody else had the base in between. */
   epoch: number;
+  /** The database that they are of. */
+  databaseId: string | null;
   schema: SourceSchema | null;
   /** performance.now() of the last look at the source's schema. */
   schemaSeenAt: number;
+  /** When somebody requested a look that has not been made yet; and the latest request that a look was made for. */
+  lookRequestedAt: Date | null;
+  lookMadeFor: Date | null;
+  /** Ids of fields that records have and the source's schema, looked at afterwards, has not. */
+  unexplainedFields: Set<string>;
   /** By the source's table id. */
   tables: Map<string, TableMemory>;
   /** Points in time with the ticket of then; the journal is trimmed to an old one. */
   trimPoints: { at: number; ticket: number }[];
+  /** The source's clock, as its answers tell it. */
+  sourceClock: SourceClock;
+  /** Rapid mode, by table id: up to when (ms, the source's clock) the table's changes are in the replica. */
+  lookedUntil: Map<string, number>;
+  /** The sweep beside rapid turns that is under way. */
+  pass: SweepPass | null;
+  /** Syncs that failed in a row. */
+  failures: number;
   /** How long the source must go on saying that there is nothing before it is believed. */
   emptySpellMs: number;
 }
@@ -33,12 +64,26 @@ export interface BaseMemory {
 export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseMemory {
   return {
     epoch,
+    databaseId: null,
     schema: null,
     schemaSeenAt: Number.NEGATIVE_INFINITY,
+    lookRequestedAt: null,
+    lookMadeFor: null,
+    unexplainedFields: new Set(),
     tables: new Map(),
     trimPoints: [],
+    sourceClock: new SourceClock(),
+    lookedUntil: new Map(),
+    pass: null,
+    failures: 0,
     emptySpellMs,
   };
+}
+
+/** Somebody wants the schema looked at, as of then. Asking for the same once more asks for nothing. */
+export function requestLook(memory: BaseMemory, at: Date | null): void {
+  const latest = Math.max(memory.lookRequestedAt?.getTime() ?? 0, memory.lookMadeFor?.getTime() ?? 0);
+  if (at && at.getTime() > latest) memory.lookRequestedAt = at;
 }
 
 /**
@@ -53,6 +98,7 @@ export function tableMemory(memory: BaseMemory, live: CatalogTable): TableMemory
     map: compileMapper(live.spec),
     fingerprints: known?.fingerprints ?? new Fingerprints(),
     isComplete: known?.isComplete ?? false,
+    massChange: known?.massChange ?? new MassChange(),
     journalStamp: known?.journalStamp ?? 0,
     massDeletion: known?.massDeletion ?? new MassDeletion(memory.emptySpellMs),
   };

@@ -6,6 +6,7 @@ export class ProgressBoard {
   #progress: Progress;
   #rows: Map<string, Progress["tables"][number]>;
   #onChange: (progress: Progress) => void;
+  #known: TableCount[];
 
   /**
    * @param rebuild the tables that are built, by id; there is no progress to show of a sweep
@@ -17,18 +18,8 @@ export class ProgressBoard {
     known: TableCount[],
     onChange: (progress: Progress) => void,
   ) {
-    this.#rows = new Map(
-      [...rebuild].map(([id, spec]) => [
-        id,
-        {
-          name: spec.name,
-          source_name: spec.sourceName,
-          records_done: 0,
-          records_estimate: known.find((table) => table.name === spec.name)?.records ?? null,
-          done: false,
-        },
-      ]),
-    );
+    this.#known = known;
+    this.#rows = new Map([...rebuild].map(([id, spec]) => [id, this.#row(spec)]));
     this.#progress = {
       kind: report.kind,
       started_at: report.startedAt.toISOString(),
@@ -36,6 +27,23 @@ export class ProgressBoard {
     };
     this.#onChange = onChange;
     if (rebuild.size > 0) onChange(this.#progress);
+  }
+
+  /** The table is to be built, too, as it turned out meanwhile; or from its start again. */
+  begin(spec: TableSpec): void {
+    this.#rows.set(spec.tableId, this.#row(spec));
+    this.#progress.tables = [...this.#rows.values()];
+    this.#onChange(this.#progress);
+  }
+
+  #row(spec: TableSpec): Progress["tables"][number] {
+    return {
+      name: spec.name,
+      source_name: spec.sourceName,
+      records_done: 0,
+      records_estimate: this.#known.find((table) => table.name === spec.name)?.records ?? null,
+      done: false,
+    };
   }
 
   records(tableId: string, recordsDone: number): void {

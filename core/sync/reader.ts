@@ -2,11 +2,13 @@
  * How a sync asks the source: within the quota, holding a ticket, and over the source's passing failures.
  */
 
+import { nextMonth } from "../control";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../errors";
 import type { Logger } from "../log";
 import type { Ledger } from "../quota";
 import type { RecordPage, SourceConnection, SourceTable } from "../source/types";
 import { wait } from "../wait";
+import { jittered } from "./pauses";
 import type { TicketSource } from "./tickets";
 
 /** How often a request that failed in passing is tried again, and for how long it is waited in between. */
@@ -26,8 +28,8 @@ export interface Reader {
   sourceBaseId: string;
   ledger: Ledger;
   quotaKey: string;
-  /** Requests a second that a sync of this base may make. */
-  share: number;
+  /** Requests a second that a sync of this base may make, as things are now. */
+  share: () => number;
   tickets: TicketSource;
   log: Logger;
   /** Aborts, with `sync_stopped`, when no further request is to be made; the one in hand is finished. */
@@ -42,7 +44,8 @@ export interface Reader {
 /**
  * Makes one request to the source, when the quota has room for it.
  *
- * Passing failures are tried again with backoff; after a 429 the base is blocked for everyone.
+ * Passing failures are tried again with backoff; after a 429 the base is blocked for everyone, and a spent monthly
+ * cap is noted.
  *
  * @throws BasetideError what the source said last, or `sync_stopped`
  */
@@ -54,6 +57,7 @@ export async function ask<T>(reader: Reader, call: (signal: AbortSignal) => Prom
     } catch (caught) {
       const error = asBasetideError(caught);
       const step = nextStep[error.code];
+      if (error.code === "source_billing_limit") throw await capSpent(reader, error);
       if (step === "wait") {
         await reader.ledger.block(reader.quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited");
       } else if (step !== "retry" || attempt === MAX_ATTEMPTS) {
@@ -72,6 +76,13 @@ export interface TicketedPage {
   ticket: number;
 }
 
+export interface ListOptions {
+  /** A formula of the platform: only records that match. */
+  filter?: string;
+  /** Called just before the first page is asked for, each time that is tried. */
+  onAsk?: () => void;
+}
+
 /**
  * All pages of a table, in one run of the source's iterator. The next page is on its way while the caller works on
  * this one.
@@ -82,11 +93,12 @@ export interface TicketedPage {
 export async function* readTable(
   reader: Reader,
   table: SourceTable,
+  options: ListOptions = {},
 ): AsyncGenerator<TicketedPage, void, void> {
   const offsets = new Set<string>();
   const firstIds = new Set<string>();
   let repeats = 0;
-  let next: Promise<TicketedPage> | undefined = readPage(reader, table, undefined);
+  let next: Promise<TicketedPage> | undefined = readPage(reader, table, undefined, options);
   while (next) {
     const current: TicketedPage = await next;
     const { page } = current;
@@ -100,7 +112,7 @@ export async function* readTable(
         );
       }
       offsets.add(page.offset);
-      next = readPage(reader, table, page.offset);
+      next = readPage(reader, table, page.offset, options);
       // Whoever stops listening early must not leave an unhandled rejection behind.
       next.catch(() => {});
     }
@@ -116,17 +128,28 @@ async function readPage(
   reader: Reader,
   table: SourceTable,
   offset: string | undefined,
+  { filter, onAsk }: ListOptions,
 ): Promise<TicketedPage> {
   const ticket = await reader.tickets.current();
-  const page = await ask(reader, (signal) =>
-    reader.connection.listPage(reader.sourceBaseId, table, { offset }, signal),
-  );
+  const page = await ask(reader, (signal) => {
+    if (offset === undefined) onAsk?.();
+    return reader.connection.listPage(reader.sourceBaseId, table, { offset, filter }, signal);
+  });
   return { page, ticket };
+}
+
+/** Notes that the month's calls are spent. @returns the error, saying until when and what goes on meanwhile */
+async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideError> {
+  const now = new Date();
+  const until = nextMonth(now);
+  await reader.ledger.block(reader.quotaKey, until.getTime() - now.getTime(), "billing_limit");
+  const rest = `Syncing rests until ${until.toISOString().slice(0, 10)} (UTC), with a try every hour.`;
+  return new BasetideError(error.code, `${error.message} ${rest}`, { cause: error, details: error.details });
 }
 
 async function waitForQuota(reader: Reader): Promise<void> {
   const from = performance.now();
-  await reader.ledger.takeSync(reader.quotaKey, reader.share, reader.stop);
+  await reader.ledger.takeSync(reader.quotaKey, reader.share(), reader.stop);
   reader.counts.waitMs += performance.now() - from;
   reader.counts.requests++;
   if (reader.counts.requests === 1) reader.onFirstRequest();
@@ -134,8 +157,10 @@ async function waitForQuota(reader: Reader): Promise<void> {
 
 /** The longer of what the source asks for and our own backoff, with jitter so that bases do not come back at once. */
 function backoffMs(attempt: number, error: BasetideError): number {
-  const own = Math.min(MAX_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** (attempt - 1)) * (0.5 + Math.random());
-  return Math.max(own, Number(error.details.retryAfterMs ?? 0));
+  return Math.max(
+    jittered(attempt, FIRST_BACKOFF_MS, MAX_BACKOFF_MS),
+    Number(error.details.retryAfterMs ?? 0),
+  );
 }
 
 /**

@@ -1,7 +1,9 @@
 /**
  * Rebuilds one table aside and swaps it in: a table's first sync, or its first one after its shape has changed.
  *
- * I6. Readers see the old table, whole, until they see the new one, whole.
+ * I6. Readers see the old table, whole, until they see the new one, whole. A table that was read in several pages is
+ * put live only when a look at the schema after the last of them finds it as it was before the first: else a column
+ * could be filled by half. One page is of one moment.
  * I1, I2. Writes that were applied while the table was read are applied again to the new one, in stamp order per
  * record against the ticket of the page that had it; none can slip in between the last look and the swap.
  */
@@ -12,18 +14,25 @@ import {
   type CatalogTable,
   type CellIssue,
   compileMapper,
+  hasSameColumns,
   type JournalEntry,
   journalSince,
   mapRecords,
+  refreshViews,
   rowIds,
+  type ShapeChange,
+  shapeChanges,
   startBuild,
   type TableSpec,
 } from "../replica";
 import type { SourceTable } from "../source/types";
 import { wait } from "../wait";
+import { checkShape, confirmShape } from "./check-shape";
 import { Fingerprints } from "./fingerprints";
+import type { Shapes } from "./look";
+import { MassChange } from "./mass-change";
 import { MassDeletion } from "./mass-deletion";
-import { type BaseMemory, type TableMemory, tableMemory } from "./memory";
+import { type TableMemory, tableMemory } from "./memory";
 import { readTable, restarting } from "./reader";
 import { recordFingerprint } from "./record-fingerprint";
 import type { Sweep, TableOutcome } from "./sweep";
@@ -34,42 +43,41 @@ const BUSY_PAUSE_MS = 250;
 const MAX_BUSY_PAUSE_MS = 2000;
 
 /** Builds `spec`'s table from the source and puts it live; `memory` then knows it, fingerprints and all. */
-export function rebuildTable(
-  sweep: Sweep,
-  source: SourceTable,
-  spec: TableSpec,
-  memory: BaseMemory,
-  live: CatalogTable | undefined,
-): Promise<TableOutcome> {
-  return restarting(MAX_STARTS, () => rebuildOnce(sweep, source, spec, memory, live));
+export function rebuildTable(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<TableOutcome> {
+  return restarting(MAX_STARTS, () => rebuildOnce(sweep, source, spec));
 }
 
-async function rebuildOnce(
-  sweep: Sweep,
-  source: SourceTable,
-  spec: TableSpec,
-  memory: BaseMemory,
-  live: CatalogTable | undefined,
-): Promise<TableOutcome> {
-  const { replica, reader, epoch } = sweep;
+async function rebuildOnce(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<TableOutcome> {
+  const { replica, reader, epoch, memory, shapes } = sweep;
   const table: TableMemory = {
-    live: { spec, shape: (live?.shape ?? 0) + 1 },
+    live: { spec, shape: 0 },
     map: compileMapper(spec),
     fingerprints: new Fingerprints(),
     isComplete: true,
+    massChange: new MassChange(),
     journalStamp: await reader.tickets.current(),
     massDeletion: memory.tables.get(spec.tableId)?.massDeletion ?? new MassDeletion(memory.emptySpellMs),
   };
   const build = await startBuild(replica, epoch, spec);
-  const { tickets, issues } = await readInto(build, sweep, source, table);
-  const seen = table.fingerprints.size;
-  if (live && !(await isBelievable(sweep, live, table))) {
-    tableMemory(memory, live).massDeletion = table.massDeletion;
-    return { seen, inserted: 0, updated: 0, deleted: 0, isHeld: true };
+  let isLive = false;
+  try {
+    const { tickets, issues, pages } = await readInto(build, sweep, source, table);
+    if (pages > 1) await shapes.lookAgain();
+    confirmShape(shapes, spec);
+    const seen = table.fingerprints.size;
+    const { live } = shapes.table(spec.tableId);
+    if (live && !(await isBelievable(sweep, live, table))) {
+      tableMemory(memory, live).massDeletion = table.massDeletion;
+      return { seen, inserted: 0, updated: 0, deleted: 0, isHeld: true };
+    }
+    await swapIn(build, sweep, table, tickets, issues);
+    isLive = true;
+    memory.tables.set(spec.tableId, table);
+    return { seen, inserted: seen, updated: 0, deleted: 0, isHeld: false };
+  } finally {
+    // What cannot be thrown away now the next lease throws away.
+    if (!isLive) await build.discard().catch(() => {});
   }
-  await swapIn(build, sweep, table, live, tickets, issues);
-  memory.tables.set(spec.tableId, table);
-  return { seen, inserted: seen, updated: 0, deleted: 0, isHeld: false };
 }
 
 /** The ticket of each of the fingerprints' passes: a pass begins with every new ticket. */
@@ -79,7 +87,11 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
   const { fingerprints } = table;
   const tickets: TicketByPass = new Map();
   const issues = new Map<string, CellIssue[]>();
+  let pages = 0;
   for await (const { page, ticket } of readTable(sweep.reader, source)) {
+    pages++;
+    await sweep.shapes.tend();
+    confirmShape(sweep.shapes, build.spec);
     if (tickets.get(fingerprints.pass) !== ticket) {
       fingerprints.beginPass();
       tickets.set(fingerprints.pass, ticket);
@@ -87,6 +99,7 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     const found: CellIssue[] = [];
     const records = Array.from({ length: page.size }, (_, index) => page.record(index));
     const rows = mapRecords(table.map, records, found);
+    await checkShape(sweep, build.spec, records, found);
     if (rows.length > 0) await build.append(rows);
     for (let index = 0; index < page.size; index++) {
       fingerprints.see(page.id(index), 0n);
@@ -96,7 +109,7 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     for (const issue of found) addIssue(issues, issue);
     sweep.onProgress(fingerprints.size);
   }
-  return { tickets, issues };
+  return { tickets, issues, pages };
 }
 
 /** Does the new table have about the records that the live one has? See `MassDeletion`. */
@@ -110,28 +123,69 @@ async function isBelievable({ replica }: Sweep, live: CatalogTable, table: Table
   return table.massDeletion.confirms(missing, total, performance.now());
 }
 
-/** Catches up with the journal and swaps, until nothing came in between; waits for queries that hold the table. */
+/**
+ * Puts the build live, with all that was written meanwhile, under the names that its table and columns have by then;
+ * waits out queries that hold the live table.
+ */
 async function swapIn(
   build: Build,
-  { replica, reader }: Sweep,
+  { replica, reader, shapes, onShapeChange }: Sweep,
   table: TableMemory,
-  live: CatalogTable | undefined,
   tickets: TicketByPass,
   issues: Map<string, CellIssue[]>,
 ): Promise<void> {
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
+    await takeNames(build, shapes, table, issues);
     for (const entry of await journalSince(replica, build.spec.tableId, table.journalStamp)) {
       await replay(build, table, entry, tickets, issues);
       table.journalStamp = Math.max(table.journalStamp, entry.stamp);
     }
+    const { live } = shapes.table(build.spec.tableId);
     try {
-      if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat())) return;
+      if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat())) {
+        table.live = { spec: build.spec, shape: (live?.shape ?? 0) + 1 };
+        onShapeChange?.([...shapeChanges(live?.spec, build.spec), ...(live ? [rebuilt(build.spec)] : [])]);
+        await refreshViews(replica);
+        await shapes.reload();
+        return;
+      }
     } catch (error) {
-      if (!isBasetideError(error, "replica_busy")) throw error;
+      const isStale = isBasetideError(error, "shape_changed");
+      if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
       await wait(pauseMs * (0.5 + Math.random()), reader.stop);
       pauseMs = Math.min(pauseMs * 2, MAX_BUSY_PAUSE_MS);
+      // A table that gives its name up may be busy itself, and the name in somebody else's hands.
+      if (isStale) await shapes.reload();
+      else await shapes.tend();
     }
   }
+}
+
+/** The build takes the names that are wanted now: the source may have renamed things while it was read. */
+async function takeNames(
+  build: Build,
+  shapes: Shapes,
+  table: TableMemory,
+  issues: Map<string, CellIssue[]>,
+): Promise<void> {
+  const { live, rebuild } = shapes.table(build.spec.tableId);
+  const wanted = rebuild ?? live?.spec;
+  if (!wanted || Bun.deepEquals(build.spec, wanted) || !hasSameColumns(build.spec, wanted)) return;
+  const names = new Map(build.spec.columns.map((column) => [column.fieldId, column.name]));
+  const renamed = new Map(wanted.columns.map((column) => [names.get(column.fieldId)!, column.name]));
+  await build.rename(wanted);
+  table.map = compileMapper(wanted);
+  for (const [id, found] of issues) {
+    issues.set(
+      id,
+      found.map((issue) => ({ ...issue, column: renamed.get(issue.column) ?? issue.column })),
+    );
+  }
+}
+
+function rebuilt({ name, sourceName }: TableSpec): ShapeChange {
+  const table = { name, source_name: sourceName };
+  return { kind: "table_rebuilt", table: name, field: null, before: table, after: table };
 }
 
 /** Applies a journalled image to the build, unless the page that had the record was asked for after it. */

@@ -4,10 +4,23 @@
  * I1, I2. Every page carries a ticket, and so loses to whatever was applied to a record after it was asked for.
  * I3. A sweep that starts when the source is quiet leaves the table equal to the source.
  */
-import { applyImages, type CellIssue, journalSince, mapRecords, type Replica, rowIds } from "../replica";
-import type { RecordPage, SourceTable } from "../source/types";
-import type { TableMemory } from "./memory";
-import { type Reader, readTable, restarting } from "./reader";
+import { BasetideError, isBasetideError } from "../errors";
+import {
+  type Applied,
+  applyImages,
+  type CellIssue,
+  type JournalEntry,
+  journalSince,
+  mapRecords,
+  type Replica,
+  rowIds,
+  type ShapeChange,
+} from "../replica";
+import type { RecordPage, SourceRecord, SourceTable } from "../source/types";
+import { checkShape } from "./check-shape";
+import type { Shapes } from "./look";
+import { type BaseMemory, type TableMemory, tableMemory } from "./memory";
+import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
 import { recordFingerprint } from "./record-fingerprint";
 
 /** How often a sweep starts over within one sync when the source loses its place. */
@@ -29,6 +42,10 @@ export interface Sweep {
   replica: Replica;
   reader: Reader;
   epoch: number;
+  shapes: Shapes;
+  memory: BaseMemory;
+  /** Told of every change of shape that was carried out. */
+  onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
   /** Told after each page how many records have been read. */
   onProgress: (recordsDone: number) => void;
 }
@@ -38,33 +55,34 @@ export function sweepTable(sweep: Sweep, source: SourceTable, table: TableMemory
   return restarting(MAX_STARTS, () => sweepOnce(sweep, source, table));
 }
 
-async function sweepOnce(sweep: Sweep, source: SourceTable, table: TableMemory): Promise<TableOutcome> {
-  const { replica, reader, epoch } = sweep;
+async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory): Promise<TableOutcome> {
+  const { replica, reader } = sweep;
+  // A change in place makes another of it, with the same fingerprints.
+  let table = first;
   const { fingerprints } = table;
   const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, isHeld: false };
   // Before the journal is read: what is applied from now on is either in there or has a greater stamp.
   const firstTicket = await reader.tickets.current();
   await expectJournalled(replica, table);
   fingerprints.beginPass();
+  let isFirst = true;
   for await (const { page, ticket } of readTable(reader, source)) {
+    await sweep.shapes.tend();
+    table = liveTable(sweep, table);
     const changed = changedRecords(page, table);
-    if (changed.length > 0) {
-      const issues: CellIssue[] = [];
-      const records = changed.map((index) => page.record(index));
-      const rows = mapRecords(table.map, records, issues);
-      const applied = await applyImages(replica, table.live, { epoch, ticket, rows, gone: [], issues });
-      outcome.inserted += applied.inserted;
-      outcome.updated += applied.updated;
-      const lost = new Set(applied.lost);
-      for (const index of changed) {
-        const id = page.id(index);
-        if (lost.has(id)) fingerprints.expect(id);
-        else fingerprints.learn(id, recordFingerprint(page, index));
-      }
+    const isPart = !isFirst || page.offset !== undefined;
+    isFirst = false;
+    if (table.massChange.isNews(page, changed, isPart)) {
+      await sweep.shapes.lookAgain();
+      table = liveTable(sweep, table);
     }
+    const applied = await applyRecords(sweep, table, { page, ticket }, changed);
+    outcome.inserted += applied.inserted;
+    outcome.updated += applied.updated;
     sweep.onProgress(fingerprints.seen);
   }
   outcome.seen = fingerprints.seen;
+  table = liveTable(sweep, table);
   if (!table.isComplete || fingerprints.size > fingerprints.seen) {
     const deleted = await deleteUnseen(sweep, table, firstTicket);
     outcome.isHeld = deleted === "held";
@@ -77,12 +95,80 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, table: TableMemory):
   return outcome;
 }
 
+/** What writing records into a live table takes. */
+type Writing = Pick<Sweep, "replica" | "epoch" | "shapes" | "memory">;
+
+/**
+ * Writes these records of a page, and remembers what they look like; what lost is compared when it is next seen.
+ *
+ * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ */
+export async function applyRecords(
+  writing: Writing,
+  table: TableMemory,
+  { page, ticket }: TicketedPage,
+  indices: number[],
+): Promise<{ inserted: number; updated: number }> {
+  if (indices.length === 0) return { inserted: 0, updated: 0 };
+  const records = indices.map((index) => page.record(index));
+  const stampBefore = table.journalStamp;
+  const { inserted, updated, lost } = await writeRecords(writing, table, records, ticket);
+  const isLost = new Set(lost);
+  // Somebody read the journal meanwhile, which may have told of a later image than this one.
+  const isDoubtful = table.journalStamp !== stampBefore;
+  for (const index of indices) {
+    const id = page.id(index);
+    if (isDoubtful || isLost.has(id)) table.fingerprints.expect(id);
+    else table.fingerprints.learn(id, recordFingerprint(page, index));
+  }
+  return { inserted, updated };
+}
+
+/** Writes records into the table, under whatever names it has by then. */
+async function writeRecords(
+  writing: Writing,
+  known: TableMemory,
+  records: SourceRecord[],
+  ticket: number,
+): Promise<Applied> {
+  const { replica, epoch, shapes } = writing;
+  for (;;) {
+    const table = liveTable(writing, known);
+    const issues: CellIssue[] = [];
+    const rows = mapRecords(table.map, records, issues);
+    await checkShape(writing, table.live.spec, records, issues);
+    if (liveTable(writing, known) !== table) continue;
+    try {
+      return await applyImages(replica, table.live, { epoch, ticket, rows, gone: [], issues });
+    } catch (error) {
+      if (!isBasetideError(error, "shape_changed")) throw error;
+      await shapes.reload();
+      if (liveTable(writing, known) === table) throw error;
+    }
+  }
+}
+
+/** The table as it is live now. @throws BasetideError `source_schema_changed` when it is to go or to be rebuilt */
+export function liveTable(
+  { shapes, memory }: Pick<Writing, "shapes" | "memory">,
+  known: TableMemory,
+): TableMemory {
+  const { tableId } = known.live.spec;
+  const { source, live, rebuild } = shapes.table(tableId);
+  if (!source || !live || rebuild) {
+    throw new BasetideError("source_schema_changed", `The shape of table ${tableId} has changed.`);
+  }
+  return tableMemory(memory, live);
+}
+
 /** Records that others wrote since the last sweep are compared in SQL, and missed if the source lacks them. */
-async function expectJournalled(replica: Replica, table: TableMemory): Promise<void> {
-  for (const entry of await journalSince(replica, table.live.spec.tableId, table.journalStamp)) {
+export async function expectJournalled(replica: Replica, table: TableMemory): Promise<JournalEntry[]> {
+  const entries = await journalSince(replica, table.live.spec.tableId, table.journalStamp);
+  for (const entry of entries) {
     table.fingerprints.expect(entry.recordId);
     table.journalStamp = Math.max(table.journalStamp, entry.stamp);
   }
+  return entries;
 }
 
 /** Indices of the page's records that are not known to be in the replica as they are. */

@@ -5,15 +5,18 @@
  * I3. A sync counts as completed only when every table has been read from end to end and nothing is held back.
  */
 import type { Base, Progress, RunReport } from "../control";
-import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../errors";
+import { asBasetideError, BasetideError, type NextStep, nextStep } from "../errors";
 import { markSyncCompleted, markSyncStarted, type Replica, readIssues, type TableSpec } from "../replica";
 import type { SourceTable } from "../source/types";
-import { lookAtShape, type Shape } from "./look";
+import { type Look, Shapes, type TableShape } from "./look";
 import { type BaseMemory, tableMemory } from "./memory";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
 import { sweepTable, type TableOutcome } from "./sweep";
+
+/** How often a table that keeps changing its shape is begun anew within one sync. */
+const MAX_SHAPES = 5;
 
 export interface SyncInput {
   base: Base;
@@ -25,6 +28,10 @@ export interface SyncInput {
   schemaPollMs: number;
   /** Every live table is to be read into a new one, whatever is known of it. */
   isForced: boolean;
+  /** Told of every change of shape that was carried out. */
+  onShapeChange?: Look["onShapeChange"];
+  /** Told when a requested look at the schema has been made. */
+  onRequestedLook?: Look["onRequestedLook"];
   /** Called whenever the progress of a first sync or a rebuild has changed: often. */
   onProgress: (progress: Progress) => void;
 }
@@ -80,66 +87,95 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
   return report;
 }
 
-/** Passes over all tables until none is held. */
+/** Passes over the tables until each has been read, none is held, and none is to be rebuilt. */
 async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
   const { memory } = input;
-  const from = performance.now();
-  let forced = input.isForced;
+  const shapes = await Shapes.open({
+    ...input,
+    reader,
+    settings: input.base.settings,
+    signal: reader.stop,
+  });
+  const forced = new Set(input.isForced ? shapes.catalog.keys() : []);
+  const specs = shapes.tables.flatMap(({ id }) => specToBuild(shapes, id, forced) ?? []);
+  if (specs.length > 0) report.kind = buildKind(input);
+  const rebuild = new Map(specs.map((spec) => [spec.tableId, spec]));
+  const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress);
+  /** Records seen, by table id. */
+  const done = new Map<string, number>();
   for (;;) {
-    const shape = await lookAtShape({ ...input, reader, settings: input.base.settings, signal: reader.stop });
-    const rebuild = new Map(shape.rebuild.map((spec) => [spec.tableId, spec]));
-    if (forced) for (const [id, { spec }] of shape.catalog) if (!rebuild.has(id)) rebuild.set(id, spec);
-    if (rebuild.size > 0) report.kind = input.base.sync ? "rebuild" : "first";
-    const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress);
-    let outcomes: TableOutcome[];
-    try {
-      outcomes = await allTables(shape.schema.tables, reader, (table, shared) =>
-        syncTable(input, shared, shape, table, rebuild.get(table.id), board),
-      );
-    } catch (error) {
-      // The source says "forbidden" of a table that is gone, too: only a look of this sync can tell.
-      const isOldLook = memory.schemaSeenAt < from;
-      if (!isOldLook || !isBasetideError(error) || !mayMeanOldSchema(error)) throw error;
-      memory.schemaSeenAt = Number.NEGATIVE_INFINITY;
-      continue;
-    }
-    for (const outcome of outcomes) {
-      report.inserted += outcome.inserted;
-      report.updated += outcome.updated;
-      report.deleted += outcome.deleted;
-    }
-    report.seen = outcomes.reduce((sum, outcome) => sum + outcome.seen, 0);
-    report.tables = shape.schema.tables.map((table, index) => ({
-      name: memory.tables.get(table.id)?.live.spec.name ?? rebuild.get(table.id)?.name ?? table.name,
-      source_name: table.name,
-      records: outcomes[index]!.seen,
-    }));
-    forced = false;
-    if (!outcomes.some((outcome) => outcome.isHeld)) return;
-    reader.log.warn(
-      { tables: outcomes.filter((outcome) => outcome.isHeld).length },
-      "mass deletion to be confirmed",
+    const open = shapes.tables.filter(({ id }) => !done.has(id) || shapes.table(id).rebuild);
+    if (open.length === 0) break;
+    const outcomes = await allTables(open, reader, (table, shared) =>
+      syncTable(input, shared, shapes, table.id, forced, board, report),
     );
+    for (const [index, outcome] of outcomes.entries()) {
+      report.inserted += outcome?.inserted ?? 0;
+      report.updated += outcome?.updated ?? 0;
+      report.deleted += outcome?.deleted ?? 0;
+      if (outcome && !outcome.isHeld) done.set(open[index]!.id, outcome.seen);
+    }
+    const held = outcomes.filter((outcome) => outcome?.isHeld).length;
+    if (held > 0) reader.log.warn({ tables: held }, "mass deletion to be confirmed");
   }
+  report.tables = shapes.tables.map((table) => ({
+    name: memory.tables.get(table.id)?.live.spec.name ?? table.name,
+    source_name: table.name,
+    source_id: table.id,
+    records: done.get(table.id) ?? 0,
+  }));
+  report.seen = report.tables.reduce((sum, table) => sum + table.records, 0);
 }
 
+/** Brings one table up to date, whatever shape it takes meanwhile. @returns null when the source has it no more */
 async function syncTable(
   input: SyncInput,
   reader: Reader,
-  shape: Shape,
-  table: SourceTable,
-  spec: TableSpec | undefined,
+  shapes: Shapes,
+  tableId: string,
+  forced: Set<string>,
   board: ProgressBoard,
-): Promise<TableOutcome> {
-  const { replica, epoch, memory } = input;
-  const sweep = { replica, reader, epoch, onProgress: (records: number) => board.records(table.id, records) };
-  const live = shape.catalog.get(table.id);
-  const outcome =
-    spec || !live
-      ? await rebuildTable(sweep, table, spec!, memory, live)
-      : await sweepTable(sweep, table, tableMemory(memory, live));
-  board.done(table.id);
-  return outcome;
+  report: RunReport,
+): Promise<TableOutcome | null> {
+  const { replica, epoch, memory, onShapeChange } = input;
+  const onProgress = (records: number) => board.records(tableId, records);
+  const sweep = { replica, reader, epoch, shapes, memory, onShapeChange, onProgress };
+  for (let attempt = 1; ; attempt++) {
+    const shape = shapes.table(tableId);
+    if (!shape.source) return null;
+    const spec = specToBuild(shapes, tableId, forced);
+    try {
+      if (!spec) return await sweepTable(sweep, shape.source, tableMemory(memory, shape.live!));
+      report.kind = buildKind(input);
+      board.begin(spec);
+      const outcome = await rebuildTable(sweep, shape.source, spec);
+      if (!outcome.isHeld) {
+        forced.delete(tableId);
+        board.done(tableId);
+      }
+      return outcome;
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      const isLast = attempt === MAX_SHAPES;
+      if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(shapes, tableId, shape))) throw error;
+    }
+  }
+}
+
+/** What the table is to be built as, if it is. */
+function specToBuild(shapes: Shapes, tableId: string, forced: ReadonlySet<string>): TableSpec | undefined {
+  const { live, rebuild } = shapes.table(tableId);
+  return rebuild ?? (forced.has(tableId) ? live?.spec : undefined);
+}
+
+function buildKind({ base }: SyncInput): RunReport["kind"] {
+  return base.sync ? "rebuild" : "first";
+}
+
+/** Has the table another shape than the one that failed? If nobody knows of one, the source is asked. */
+export async function isOvertaken(shapes: Shapes, tableId: string, failed: TableShape): Promise<boolean> {
+  if (Bun.deepEquals(failed, shapes.table(tableId))) await shapes.lookAgain();
+  return !Bun.deepEquals(failed, shapes.table(tableId));
 }
 
 /**
@@ -151,8 +187,8 @@ async function syncTable(
 async function allTables(
   tables: SourceTable[],
   reader: Reader,
-  work: (table: SourceTable, reader: Reader) => Promise<TableOutcome>,
-): Promise<TableOutcome[]> {
+  work: (table: SourceTable, reader: Reader) => Promise<TableOutcome | null>,
+): Promise<(TableOutcome | null)[]> {
   const over = new AbortController();
   const shared = { ...reader, stop: AbortSignal.any([reader.stop, over.signal]) };
   const errors: BasetideError[] = [];
@@ -164,7 +200,7 @@ async function allTables(
         const error = asBasetideError(caught);
         reader.log.debug({ error, tableId: table.id }, "table not synced");
         errors.push(error);
-        if (gravity(error) >= gravityOf.needs_attention) over.abort(new BasetideError("sync_stopped"));
+        if (isWholeBases(error)) over.abort(new BasetideError("sync_stopped"));
       }
     }),
   );
@@ -174,11 +210,11 @@ async function allTables(
     .filter((error) => error.code !== "sync_stopped")
     .toSorted((a, b) => gravity(b) - gravity(a));
   if (gravest) throw gravest;
-  return outcomes as TableOutcome[];
+  return outcomes as (TableOutcome | null)[];
 }
 
 /** Could it be that the table or a field is not there any more? */
-function mayMeanOldSchema({ code }: BasetideError): boolean {
+export function mayMeanOldSchema({ code }: BasetideError): boolean {
   return code === "source_forbidden" || nextStep[code] === "look_at_schema";
 }
 
@@ -190,6 +226,11 @@ const gravityOf: Record<NextStep, number> = {
   needs_attention: 2,
   stop: 3,
 };
+
+/** Does the error end the sync of the whole base, and not only of one table? */
+export function isWholeBases(error: BasetideError): boolean {
+  return gravity(error) >= gravityOf.needs_attention;
+}
 
 function gravity(error: BasetideError): number {
   return gravityOf[nextStep[error.code]];

@@ -16,6 +16,11 @@ export class TicketSource {
     this.#take = take;
   }
 
+  /** The next ticket is one that is taken from now on: what was applied before must not win over it. */
+  renew(): void {
+    this.#takenAt = Number.NEGATIVE_INFINITY;
+  }
+
   /** A ticket that was taken before this call, and not long before. */
   current(): Promise<number> {
     if (!this.#ticket || performance.now() - this.#takenAt > MAX_AGE_MS) {

@@ -69,13 +69,20 @@ create table if not exists {{swap}}._journal (
 create index if not exists _journal_by_stamp on {{swap}}._journal (stamp);
 
 -- claim(): raises the epoch, which ends the right to write of whoever held the base before (I5). Waits for
--- that one's write in hand, which is a single statement and so cannot be held open by a frozen process.
+-- that one's write in hand, which is a single statement and so cannot be held open by a frozen process. Tables that
+-- were being built are of no use to anybody any more.
 create or replace function {{swap}}.claim() returns bigint language plpgsql as $claim$
 declare
   raised bigint;
+  built text;
 begin
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' epoch', 0));
   update {{swap}}._state set epoch = epoch + 1 returning epoch into raised;
+  for built in select c.relname from pg_class as c
+    where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
+  loop
+    execute format('drop table {{swap}}.%I', built);
+  end loop;
   return raised;
 end $claim$;
 
@@ -202,13 +209,32 @@ begin
   return found;
 end $note$;
 
--- change_shape(…): runs DDL and sets catalog rows, all or nothing, within p_timeout per lock.
---   p_tables  [{table_id, name, shape, spec, apply_sql}]      p_dropped  table ids
+-- lock_relations(names, deadline): keeps everybody out of these tables of ours.
+create or replace function {{swap}}.lock_relations(p_names text[], p_deadline timestamptz) returns void
+language plpgsql as $lock_relations$
+declare
+  name text;
+begin
+  for name in select distinct n from unnest(p_names) as n order by n loop
+    perform {{swap}}.wait_until(p_deadline);
+    execute format('lock table {{schema}}.%I in access exclusive mode', name);
+  end loop;
+end $lock_relations$;
+
+-- change_shape(…): runs DDL and sets catalog rows, all or nothing.
+--   p_timeout     what all locks together are waited for: readers wait for no longer behind us
+--   p_notes       statements that touch none of the locked tables: run before anybody waits for us
+--   p_locked      tables that p_statements lock, by name
+--   p_tables      [{table_id, name, shape, spec, apply_sql}]      p_dropped  table ids, dropped with their issues
 create or replace function {{swap}}.change_shape(
-  p_epoch bigint, p_timeout text, p_statements text[], p_tables jsonb, p_dropped text[]
+  p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
+  p_dropped text[]
 ) returns void language plpgsql as $change$
 declare
-  statement text;
+  v_deadline timestamptz;
+  v_dropped text[];
+  v_views jsonb[];
+  one text;
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
@@ -217,40 +243,90 @@ begin
     select value ->> 'table_id' as id from jsonb_array_elements(p_tables)
     union select unnest(p_dropped) order by id
   ) as touched;
-  foreach statement in array p_statements loop
-    execute statement;
+  v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
+  delete from {{schema}}._sync_issues where table_name = any (v_dropped);
+  foreach one in array p_notes loop
+    execute one;
+  end loop;
+
+  v_deadline := clock_timestamp() + p_timeout::interval;
+  v_views := {{swap}}.lock_views(
+    array(select format('{{schema}}.%I', name)::regclass::oid from unnest(v_dropped) as name), v_deadline);
+  perform {{swap}}.lock_relations(p_locked || v_dropped, v_deadline);
+  v_views := {{swap}}.drop_views(v_views);
+  foreach one in array v_dropped loop
+    perform {{swap}}.drop_table(one);
+  end loop;
+  foreach one in array p_statements loop
+    execute one;
   end loop;
   delete from {{swap}}._journal where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
+  perform {{swap}}.set_catalog(p_tables);
+  perform {{swap}}.make_views(v_views);
+  perform {{swap}}.adopt_orphans();
+end $change$;
+
+-- set_catalog(tables): these rows of the catalog become these.
+create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
   insert into {{swap}}._tables
   select * from jsonb_to_recordset(p_tables)
     as t (table_id text, name text, shape integer, spec jsonb, apply_sql text)
   on conflict (table_id) do update
-    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql;
-end $change$;
+    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql
+$catalog$;
 
 -- swap_in(…): puts a table that was built in {{swap}} in the place of the live one. False, with nothing done,
 -- when the journal has an image for this table that the caller has not seen (p_seen): read it and come again.
+-- BT002: the live table has another shape than p_shape (null: there is none).
+--   p_timeout   what all locks together are waited for
+--   p_built     the new table's name in {{swap}}      p_table  its row of the catalog
+--   p_renames   statements that give columns of the live table the names that they have in the new one: views follow
 create or replace function {{swap}}.swap_in(
-  p_epoch bigint, p_timeout text, p_seen bigint, p_table jsonb, p_statements text[], p_issues json
+  p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
+  p_issues json
 ) returns boolean language plpgsql as $swap$
 declare
-  v_table text := p_table ->> 'table_id';
-  v_old_name text;
+  v_name text := p_table ->> 'name';
+  v_live {{swap}}._tables;
+  v_deadline timestamptz;
+  v_views jsonb[] := '{}';
+  one text;
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
-  perform {{swap}}.lock_table(v_table);
-  if exists (select from {{swap}}._journal as j where j.table_id = v_table and j.stamp > p_seen) then
+  perform {{swap}}.lock_table(p_table ->> 'table_id');
+  if exists (
+    select from {{swap}}._journal as j where j.table_id = p_table ->> 'table_id' and j.stamp > p_seen
+  ) then
     return false;
   end if;
-  select t.name into v_old_name from {{swap}}._tables as t where t.table_id = v_table;
-  delete from {{schema}}._sync_issues where table_name = v_old_name;
-  perform {{swap}}.change_shape(p_epoch, p_timeout, p_statements, jsonb_build_array(p_table), '{}');
-  execute format('grant select on {{schema}}.%I to %I', p_table ->> 'name', (select reader from {{swap}}._state));
+  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
+  if v_live.shape is distinct from p_shape then
+    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
+  end if;
+  -- All that takes long comes before the locks.
+  delete from {{schema}}._sync_issues where table_name = v_live.name;
   insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
-  select p_table ->> 'name', i.record_id, i.field, i.value, i.reason
+  select v_name, i.record_id, i.field, i.value, i.reason
   from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
+  execute format('grant select on {{swap}}.%I to %I', p_built, (select reader from {{swap}}._state));
+
+  if v_live.name is not null then
+    v_deadline := clock_timestamp() + p_timeout::interval;
+    v_views := {{swap}}.lock_views(array[format('{{schema}}.%I', v_live.name)::regclass::oid], v_deadline);
+    perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
+    foreach one in array p_renames loop
+      execute one;
+    end loop;
+    v_views := {{swap}}.drop_views(v_views);
+    perform {{swap}}.drop_table(v_live.name);
+  end if;
+  execute format('alter table {{swap}}.%I set schema {{schema}}', p_built);
+  execute format('alter table {{schema}}.%I rename to %I', p_built, v_name);
+  perform {{swap}}.set_catalog(jsonb_build_array(p_table));
+  perform {{swap}}.make_views(v_views);
+  perform {{swap}}.adopt_orphans();
   return true;
 end $swap$;
 

@@ -4,9 +4,12 @@
  */
 const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
+  console: () => import("./console"),
   proxy: () => import("./proxy"),
   quota: () => import("./quota"),
   traffic: () => import("./traffic"),
+  rapid: () => import("./rapid"),
+  schema: () => import("./schema"),
   "sync-time": () => import("./sync-time"),
 };
 

@@ -79,7 +79,8 @@ async function syncTimes(fleet: SandboxFleet): Promise<boolean> {
   let isWithin = true;
   const cells = rows.flatMap(({ records, tables, rate, runs }) =>
     [runs.first, runs.sweep].map((run) => {
-      const quotaMs = (run.requests / rate) * 1000;
+      const requests = run.requests / run.syncs;
+      const quotaMs = (requests / rate) * 1000;
       const measured = ratio(run.duration_ms! / quotaMs, LIMIT);
       isWithin &&= measured.isWithin;
       return [
@@ -87,7 +88,7 @@ async function syncTimes(fleet: SandboxFleet): Promise<boolean> {
         records,
         tables,
         `${rate}/s`,
-        run.requests,
+        requests,
         `${Math.round(run.duration_ms!)} ms`,
         measured.text,
       ];
@@ -120,7 +121,9 @@ async function unchangedSweep(fleet: SandboxFleet, replicaServer: string): Promi
   await server`select pg_reload_conf()`;
   const walBytes = async () => Number((await server`select pg_current_wal_lsn() - '0/0' as bytes`)[0]!.bytes);
   const completed = async () =>
-    (await listRuns(fleet.ctx.db, base.id, 1000)).filter((run) => run.completed_at).length;
+    (await listRuns(fleet.ctx.db, base.id, 1000))
+      .filter((run) => run.completed_at)
+      .reduce((syncs, run) => syncs + run.syncs, 0);
 
   const from = { wal: await walBytes(), tuples: await written(), sweeps: await completed() };
   await until(async () => (await completed()) >= from.sweeps + WAL_SWEEPS, {

@@ -125,8 +125,8 @@ async function issuesByRecord(): Promise<Map<string, Issue>> {
 test("a base full of odd cells is synced, and well", async () => {
   expectWell(base);
   expect(base.tables).toEqual([
-    { name: "odd_cells", source_name: "Odd Cells", records: CASES.length },
-    { name: "ratios", source_name: "Ratios", records: 1 },
+    { name: "odd_cells", source_name: "Odd Cells", source_id: expect.any(String), records: CASES.length },
+    { name: "ratios", source_name: "Ratios", source_id: expect.any(String), records: 1 },
   ]);
 });
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createBase, getBase, recordRun } from "../../core/control";
+import { createBase, createRequest, deleteBase, getBase, getDatabase, recordRun } from "../../core/control";
 import { freshDatabase } from "../support/database";
 import { GOOD_KEY, type TestControl, testControl } from "./control-support";
 
@@ -111,6 +111,38 @@ test("clusters are added, listed and drained; one that cannot serve is refused w
   ]);
   expect((await operate(["cluster", "list"])).out).toContain("eu-central-1");
   expect((await operate(["cluster", "drain", "third"])).err).toContain('There is no cluster "third"');
+});
+
+test("requests are listed, approved and denied; a database is made writable and read-only again", async () => {
+  const { ctx } = control;
+  const owner = await control.addAccount("asks@example.com");
+  const base = await createBase(ctx, owner.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appTwo",
+  });
+  const { database } = base;
+  const writable = await createRequest(ctx.db, owner.id, { kind: "writable", databaseId: database.id });
+  const pony = await createRequest(ctx.db, owner.id, { kind: "other", message: "A pony" });
+  expect((await ask("request", "list")).map((row: { id: string }) => row.id).sort()).toEqual(
+    [writable.id, pony.id].sort(),
+  );
+  expect(await ask("request", "approve", writable.id, "--answer", "Enjoy")).toMatchObject({
+    account: "asks@example.com",
+    subject: database.id,
+    state: "approved",
+    answer: "Enjoy",
+  });
+  expect(await getDatabase(ctx.db, database.id)).toMatchObject({ isWritable: true });
+  expect(await ask("request", "deny", pony.id)).toMatchObject({ state: "denied" });
+  expect(await ask("request", "list")).toEqual([]);
+  expect(await ask("request", "list", "--all")).toHaveLength(2);
+  const again = await operate(["request", "deny", pony.id]);
+  expect([again.code, again.err]).toEqual([1, "error: The request was denied before\n"]);
+  expect(await ask("database", "set-writable", database.id, "off")).toMatchObject({ is_writable: false });
+  expect((await operate(["database", "set-writable", database.id, "maybe"])).err).toContain("on or off");
+  expect((await operate(["database", "set-writable", "dat_nope"])).err).toContain("There is no database");
+  await deleteBase(ctx, base);
 });
 
 test("bases are listed, shown, paused, resumed and synced; doctor says what is wrong with one", async () => {

@@ -96,7 +96,7 @@ test("I1: however asks and answers overlap, a row never goes back to an older im
           askers[index] = { ticket: 0, version: 0 };
         }
         const [row] = await replica.sql<{ version: number }[]>`
-          select version::int from versions where id = ${id}`;
+          select version::int from public.versions where id = ${id}`;
         expect(row?.version ?? 0).toBeGreaterThanOrEqual(shown);
         shown = row?.version ?? 0;
       }
@@ -163,7 +163,7 @@ test("an unchanged row is not written again", async () => {
   const records = [sourceRecord("rec1", { fld0: 1 }), sourceRecord("rec2", { fld0: 2 })];
   const table = (await build(test, { tables: [versioned] }, { tblV: records })).get("tblV")!;
   const rowVersions = () =>
-    replica.sql`select id, xmin::text from versions order by id`.then((rows) => [...rows]);
+    replica.sql`select id, xmin::text from public.versions order by id`.then((rows) => [...rows]);
   const before = await rowVersions();
   const ticket = await takeTicket(replica);
   expect(await apply(replica, table, { ticket, records, epoch })).toMatchObject({ inserted: 0, updated: 0 });
@@ -233,7 +233,7 @@ test("names that swap are swapped in place: no row is rewritten, comments and is
   const catalog = await build(test, before, {
     tbl1: [sourceRecord("rec1", { fld0: "not a number", fld1: "two" })],
   });
-  const [file] = await replica.sql`select relfilenode from pg_class where oid = 'alpha'::regclass`;
+  const [file] = await replica.sql`select relfilenode from pg_class where oid = 'public.alpha'::regclass`;
   const after: SourceSchema = {
     tables: [
       sourceTable("tbl1", "Beta", { Two: "number", One: "text" }),
@@ -245,15 +245,15 @@ test("names that swap are swapped in place: no row is rewritten, comments and is
   await changeShape(replica, epoch, catalog, plan);
   expect(await dumpTable(replica.sql, "beta")).toMatchObject([{ id: "rec1", two: null, one: "two" }]);
   expect(await dumpTable(replica.sql, "alpha")).toEqual([]);
-  expect(await replica.sql`select relfilenode from pg_class where oid = 'beta'::regclass`).toMatchObject([
-    file,
-  ]);
-  expect(await replica.sql`select table_name, field from _sync_issues`).toMatchObject([
+  expect(
+    await replica.sql`select relfilenode from pg_class where oid = 'public.beta'::regclass`,
+  ).toMatchObject([file]);
+  expect(await replica.sql`select table_name, field from public._sync_issues`).toMatchObject([
     { table_name: "beta", field: "two" },
   ]);
   const [comment] = await replica.sql`
-    select obj_description('beta'::regclass) as of_table, col_description('beta'::regclass, attnum) as of_column
-    from pg_attribute where attrelid = 'beta'::regclass and attname = 'one'`;
+    select obj_description('public.beta'::regclass) as of_table, col_description('public.beta'::regclass, attnum) as of_column
+    from pg_attribute where attrelid = 'public.beta'::regclass and attname = 'one'`;
   expect(comment).toMatchObject({ of_table: "Beta", of_column: "One" });
 });
 
@@ -264,8 +264,8 @@ test("a table that the source dropped goes, with its issues and its journal", as
   const plan = planSchema(catalog, { tables: [] }, SETTINGS);
   expect(plan.drop.map((spec) => spec.name)).toEqual(["versions"]);
   await changeShape(replica, epoch, catalog, plan);
-  expect(await replica.sql`select to_regclass('versions') as gone`).toMatchObject([{ gone: null }]);
-  expect(await replica.sql`select * from _sync_issues`).toHaveLength(0);
+  expect(await replica.sql`select to_regclass('public.versions') as gone`).toMatchObject([{ gone: null }]);
+  expect(await replica.sql`select * from public._sync_issues`).toHaveLength(0);
   expect((await loadCatalog(replica)).size).toBe(0);
 });
 
@@ -279,7 +279,8 @@ test("an issue stays until its cell is mended, and is told once", async () => {
       records: [sourceRecord("rec1", { fld0: value })],
       epoch,
     });
-  const issues = () => replica.sql`select table_name, record_id, field, value, seen_at from _sync_issues`;
+  const issues = () =>
+    replica.sql`select table_name, record_id, field, value, seen_at from public._sync_issues`;
   await write("many");
   const [first] = await issues();
   expect(first).toMatchObject({

@@ -15,6 +15,13 @@ export interface FakeTable {
   table: SourceTable;
   /** In the order that lists have them. */
   records: Map<string, SourceRecord>;
+  /** When a record's own cells were last changed (ms), for lists of what was modified since; absent: never. */
+  modifiedMs: Map<string, number>;
+}
+
+/** The filter of a fake source: records modified at this time (ms) or later. */
+export function modifiedSince(sinceMs: number): string {
+  return String(sinceMs);
 }
 
 export class FakeSource {
@@ -22,7 +29,7 @@ export class FakeSource {
   pageSize = 100;
   /** An iterator is a fixed list of ids; cells are read when their page is. */
   readonly #iterators: string[][] = [];
-  /** Calls that were made, newest last: `schema`, `list tbl1 0`. */
+  /** Calls that were made, newest last: `schema`, `list tbl1 0`, `look tbl1 0` (what was modified). */
   readonly calls: string[] = [];
   /** Awaited before each call is answered; throws to fail it. */
   before: (call: string) => void | Promise<void> = () => {};
@@ -30,7 +37,11 @@ export class FakeSource {
   onPage: (call: string, page: RecordPage) => RecordPage = (_, page) => page;
 
   add(table: SourceTable, records: SourceRecord[]): FakeTable {
-    const added = { table, records: new Map(records.map((record) => [record.id, record])) };
+    const added = {
+      table,
+      records: new Map(records.map((record) => [record.id, record])),
+      modifiedMs: new Map<string, number>(),
+    };
     this.tables.push(added);
     return added;
   }
@@ -52,12 +63,18 @@ export class FakeSource {
         await call("schema");
         return { tables: structuredClone(this.tables.map(({ table }) => table)) };
       },
-      listPage: async (_base, table, { offset }) => {
+      listPage: async (_base, table, { offset, filter }) => {
         const [iterator, from] = offset?.split("/").map(Number) ?? [this.#iterators.length, 0];
-        const what = `list ${table.id} ${from}`;
+        const what = `${filter === undefined ? "list" : "look"} ${table.id} ${from}`;
+        // Taken before anybody else can ask.
+        this.#iterators[iterator!] ??= [];
         await call(what);
-        const { records } = find(table.id);
-        this.#iterators[iterator!] ??= [...records.keys()];
+        const { records, modifiedMs } = find(table.id);
+        if (offset === undefined) {
+          const since = Number(filter ?? Number.NEGATIVE_INFINITY);
+          const isListed = (id: string) => (modifiedMs.get(id) ?? Number.NEGATIVE_INFINITY) >= since;
+          this.#iterators[iterator!] = [...records.keys()].filter(isListed);
+        }
         const ids = this.#iterators[iterator!]!;
         const next = from! + this.pageSize;
         const page = ids.slice(from, next).flatMap((id) => records.get(id) ?? []);
@@ -75,7 +92,8 @@ export class FakeSource {
   }
 
   platform(): Platform {
-    return { id: "fake", name: "Fake", keyHelpUrl: "https://example.org", connect: () => this.connection() };
+    const connect = () => this.connection();
+    return { id: "fake", name: "Fake", keyHelpUrl: "https://example.org", connect, modifiedSince };
   }
 }
 

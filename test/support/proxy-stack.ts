@@ -26,7 +26,7 @@ import {
 import { createLedger } from "../../core/quota";
 import { platforms } from "../../core/source";
 import { closeContext, createContext } from "../../core/start";
-import { holdLease, type Memories, syncMetrics } from "../../core/sync";
+import { holdLease, type Memories, SettingsWatch, syncMetrics } from "../../core/sync";
 import { type CuttableLine, cuttableLine } from "./cuttable-line";
 import { controlDatabase } from "./database";
 import { until } from "./poll";
@@ -93,6 +93,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     platforms: platforms(config),
     ledger: createLedger(ctx),
     syncMetrics: syncMetrics(ctx.metrics),
+    settingsWatch: new SettingsWatch(ctx),
   };
   const controlLine = releases.use(await cuttableLine(database.url));
   const proxyContext = () => context("proxy", { ...config, databaseUrl: controlLine.url });

@@ -12,6 +12,7 @@ function base(changes: Partial<Facts> = {}): Facts {
   return {
     state: "active",
     sync: synced(10_000),
+    sweep: null,
     error: null,
     recentSweepMs: Array(20).fill(10_000),
     progress: null,
@@ -55,6 +56,29 @@ test("a sync that does not come is yellow when late, red when very late", () => 
   expect(indicatorOf(base({ sync: synced(10_000, 7_500_000) }), now).reason).toBe(
     "No sync has completed for 2 h 5 min; usual are 10 s",
   );
+});
+
+describe("a base in rapid mode", () => {
+  const sweptAgo = (ageMs: number) => ({
+    sync: { ...synced(4000), kind: "rapid" as const },
+    recentSweepMs: Array(20).fill(4000),
+    sweep: { startedAt: ago(ageMs + 600_000), completedAt: ago(ageMs), besideMs: 600_000 },
+  });
+
+  test("is judged by its turns", () => {
+    expect(color(sweptAgo(1000))).toBe("green");
+    expect(color({ ...sweptAgo(1000), sync: { ...synced(9000), kind: "rapid" } })).toBe("yellow");
+    expect(color({ ...sweptAgo(1000), sync: { ...synced(21_000), kind: "rapid" } })).toBe("red");
+  });
+
+  test("is yellow when the sweep for deletes and computed fields is late, red when it is very late", () => {
+    expect(color(sweptAgo(1_260_000))).toBe("green");
+    expect(color(sweptAgo(1_260_001))).toBe("yellow");
+    expect(color(sweptAgo(3_300_001))).toBe("red");
+    expect(indicatorOf(base(sweptAgo(1_300_000)), now).reason).toBe(
+      "Deletes and computed fields were last swept 21 min 40 s ago; usual are 10 min 0 s",
+    );
+  });
 });
 
 test("a failing base is red with the reason, yellow while the source only asked for a pause", () => {

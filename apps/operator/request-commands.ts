@@ -1,0 +1,84 @@
+/** `request list|approve|deny`, `database set-writable`: what customers ask for, and the one thing that is done here. */
+import { type Command, InvalidArgumentError } from "commander";
+import {
+  approveRequest,
+  denyRequest,
+  getDatabase,
+  listRequests,
+  type OperatorRequest,
+  setDatabaseWritable,
+} from "../../core/control";
+import { withContext } from "./context";
+import { facts, print, table } from "./output";
+
+const decisions = {
+  approve: {
+    description: "do what is asked for, where a program can, and close the request",
+    decide: approveRequest,
+  },
+  deny: { description: "close the request", decide: denyRequest },
+};
+
+export function addRequestCommands(program: Command): void {
+  const request = program.command("request").description("what customers ask of the operator");
+  request
+    .command("list")
+    .option("--all", "closed ones too", false)
+    .option("--json", "print JSON", false)
+    .action(async (options: { all: boolean; json: boolean }) => {
+      const requests = await withContext(({ db }) => listRequests(db, options.all ? {} : { state: "open" }));
+      print(requests.map(toRow), options.json, (rows) => table(rows, "No requests"));
+    });
+  for (const [verb, { description, decide }] of Object.entries(decisions)) {
+    request
+      .command(verb)
+      .description(description)
+      .argument("<id>")
+      .option("--answer <text>", "what the customer is told")
+      .option("--json", "print JSON", false)
+      .action(async (id: string, options: { answer?: string; json: boolean }) => {
+        const decided = await withContext((ctx) => decide(ctx, id, { by: "cli", answer: options.answer }));
+        print(toRow(decided), options.json, facts);
+      });
+  }
+}
+
+export function addDatabaseCommands(program: Command): void {
+  program
+    .command("database")
+    .description("databases that hold replicas")
+    .command("set-writable")
+    .description("let a database's role make tables and views of its own, or take that right back")
+    .argument("<id>", "id of the database: dat_…")
+    .argument("[on|off]", "on unless given", parseSwitch, true)
+    .option("--json", "print JSON", false)
+    .action(async (id: string, isWritable: boolean, options: { json: boolean }) => {
+      const answer = await withContext(async (ctx) => {
+        const {
+          name,
+          role,
+          isWritable: is,
+        } = await setDatabaseWritable(ctx, await getDatabase(ctx.db, id), isWritable);
+        return { id, name, role, is_writable: is };
+      });
+      print(answer, options.json, facts);
+    });
+}
+
+function toRow(request: OperatorRequest) {
+  return {
+    id: request.id,
+    account: request.email,
+    kind: request.kind,
+    subject: request.region ?? request.databaseId,
+    state: request.state,
+    created_at: request.createdAt.toISOString(),
+    message: request.message,
+    answer: request.answer,
+  };
+}
+
+function parseSwitch(text: string): boolean {
+  if (text === "on" || text === "off") return text === "on";
+  throw new InvalidArgumentError("on or off");
+}

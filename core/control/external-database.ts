@@ -1,0 +1,233 @@
+/**
+ * A database that a customer hosts: is it one that a replica can live in? Looked at step by step, from its address to
+ * the rights there, so that whoever sets it up reads what is well and what exactly is missing.
+ */
+import postgres from "postgres";
+import type { Context } from "../context";
+import { asBasetideError, BasetideError, isBasetideError } from "../errors";
+import { quoteIdent } from "../replica";
+import { type AddressKind, checkHost } from "./address-guard";
+
+const CONNECT_TIMEOUT_SECONDS = 10;
+/** For all of it: a server that takes connections and then says nothing must not keep anybody waiting. */
+const TOTAL_TIMEOUT_MS = 20_000;
+const POSTGRES_PORT = 5432;
+
+export interface Place {
+  host: string;
+  port: number;
+  user: string;
+  database: string;
+  /** As the URL asks for it; absent where it does not. */
+  sslMode: string | undefined;
+}
+
+export interface Finding {
+  step: "address" | "connection" | "encryption" | "rights" | "schema";
+  state: "ok" | "warning" | "wrong";
+  message: string;
+  /** SQL to run there, or what to write into the URL. */
+  remedy?: string | undefined;
+}
+
+type InspectContext = Pick<Context, "config" | "db">;
+
+/**
+ * Looks at the database of `url`, and stops at the first thing that is wrong. Changes nothing there.
+ *
+ * @param schema a name that was checked
+ */
+export async function inspectExternal(ctx: InspectContext, url: string, schema: string): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  try {
+    const place = parsePlace(url);
+    const kind = await checkHost(place.host, ctx.config.privateDestinations);
+    findings.push({ step: "address", state: "ok", message: `${place.host}, port ${place.port}` });
+    await withConnection(url, async (sql) => {
+      const facts = await readFacts(sql, place, schema);
+      await refuseOurOwn(ctx, facts);
+      findings.push({
+        step: "connection",
+        state: "ok",
+        message: `PostgreSQL ${facts.version} takes ${place.user}`,
+      });
+      const encryption = judgeEncryption(place, kind, facts);
+      findings.push(encryption);
+      if (encryption.state !== "wrong") findings.push(...judgeRights(place, schema, facts));
+    });
+  } catch (error) {
+    const step = findings.length === 0 ? "address" : "connection";
+    findings.push({ step, state: "wrong", message: troubleOf(error, url) });
+  }
+  return findings;
+}
+
+/** @throws BasetideError `destination_invalid`, saying the first thing that is wrong and its remedy */
+export function requireUsable(findings: Finding[]): void {
+  const wrong = findings.find((finding) => finding.state === "wrong");
+  if (!wrong) return;
+  const remedy = wrong.remedy === undefined ? "" : `: ${wrong.remedy}`;
+  throw new BasetideError("destination_invalid", `${wrong.message}${remedy}`);
+}
+
+/** @throws BasetideError `destination_invalid` for what is no URL of a Postgres database */
+export function parsePlace(text: string): Place {
+  const url = URL.parse(text);
+  const database = url && decoded(url.pathname.slice(1));
+  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || !url.hostname || !url.username || !database) {
+    throw new BasetideError(
+      "destination_invalid",
+      "The destination's URL has the form postgres://user:password@host:port/database",
+    );
+  }
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, "").toLowerCase(),
+    port: Number(url.port) || POSTGRES_PORT,
+    user: decoded(url.username) ?? "",
+    database,
+    sslMode: url.searchParams.get("sslmode") ?? undefined,
+  };
+}
+
+function decoded(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function withConnection(url: string, work: (sql: postgres.Sql) => Promise<void>): Promise<void> {
+  const sql = postgres(url, {
+    max: 1,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    onnotice: () => {},
+    connection: { application_name: "basetide" },
+  });
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("it takes too long to answer")), TOTAL_TIMEOUT_MS);
+  try {
+    await Promise.race([work(sql), timeout]);
+  } finally {
+    clearTimeout(timer);
+    await sql.end({ timeout: 1 });
+  }
+}
+
+interface Facts {
+  database: string;
+  version: string;
+  is_super: boolean;
+  is_admin: boolean;
+  may_create: boolean;
+  has_schema: boolean;
+  may_use_schema: boolean;
+  has_tables: boolean;
+  is_encrypted: boolean;
+  server: string;
+}
+
+async function readFacts(sql: postgres.Sql, place: Place, schema: string): Promise<Facts> {
+  const [facts] = await sql<Facts[]>`
+    select current_database() as database, current_setting('server_version') as version,
+      rolsuper as is_super, rolsuper or rolcreaterole as is_admin,
+      has_database_privilege(current_database(), 'CREATE') as may_create,
+      n.oid is not null as has_schema,
+      coalesce(has_schema_privilege(n.oid, 'CREATE') and has_schema_privilege(n.oid, 'USAGE'), true)
+        as may_use_schema,
+      to_regnamespace(quote_ident(${schema}::text || '_swap')) is null
+        and exists(select from pg_class as c where c.relnamespace = n.oid and c.relkind in ('r', 'p', 'v', 'm'))
+        as has_tables,
+      coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as is_encrypted,
+      (select system_identifier::text from pg_control_system()) as server
+    from pg_roles left join pg_namespace as n on n.nspname = ${schema}
+    where rolname = current_user`;
+  if (!facts) throw new BasetideError("destination_invalid", `The role ${place.user} is not listed there`);
+  return facts;
+}
+
+/** A URL into one of our own servers must not open what is ours: the control plane, other customers' databases. */
+async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void> {
+  const [own] = await db<{ server: string; database: string; is_replica: boolean }[]>`
+    select (select system_identifier::text from pg_control_system()) as server, current_database() as database,
+      exists(select from databases where cluster_id is not null and name = ${facts.database}) as is_replica`;
+  if (own?.is_replica) {
+    throw new BasetideError(
+      "destination_invalid",
+      `The database ${facts.database} is hosted here: use the destination kind "existing"`,
+    );
+  }
+  if (own?.server === facts.server && (facts.is_admin || own.database === facts.database)) {
+    throw new BasetideError("destination_invalid", "That server belongs to the service itself");
+  }
+}
+
+/** Over the open internet the password and every row would be read along; who wants that says so in the URL. */
+function judgeEncryption(place: Place, kind: AddressKind, facts: Facts): Finding {
+  if (facts.is_encrypted) return { step: "encryption", state: "ok", message: "The connection is encrypted" };
+  const message = "The connection is not encrypted";
+  if (kind !== "public" || place.sslMode === "disable") {
+    return { step: "encryption", state: "warning", message };
+  }
+  return { step: "encryption", state: "wrong", message, remedy: "add ?sslmode=require to the URL" };
+}
+
+/** Both are said at once: whoever may grant the one may grant the other. */
+function judgeRights(place: Place, schema: string, facts: Facts): Finding[] {
+  return [judgeRole(place, facts), judgeSchema(place, schema, facts)];
+}
+
+function judgeRole(place: Place, facts: Facts): Finding {
+  if (!facts.may_create) {
+    return {
+      step: "rights",
+      state: "wrong",
+      message: `The role ${place.user} may not create schemas`,
+      remedy: `grant create on database ${quoteIdent(facts.database)} to ${quoteIdent(place.user)};`,
+    };
+  }
+  if (facts.is_super) {
+    const message = `${place.user} is a superuser; a role that may create schemas is enough`;
+    return { step: "rights", state: "warning", message };
+  }
+  return { step: "rights", state: "ok", message: `${place.user} may create schemas` };
+}
+
+function judgeSchema(place: Place, schema: string, facts: Facts): Finding {
+  if (!facts.may_use_schema) {
+    return {
+      step: "schema",
+      state: "wrong",
+      message: `The role ${place.user} may not create tables in the schema ${schema}`,
+      remedy: `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(place.user)};`,
+    };
+  }
+  if (facts.has_tables) {
+    const message = `The schema ${schema} has tables of yours: one with the name of a table of the base is in the way`;
+    return { step: "schema", state: "warning", message };
+  }
+  const message = facts.has_schema
+    ? `The schema ${schema} can be used`
+    : `The schema ${schema} will be created`;
+  return { step: "schema", state: "ok", message };
+}
+
+/** What went wrong, in words that say what to look at. */
+function troubleOf(error: unknown, url: string): string {
+  if (isBasetideError(error)) return error.message;
+  const { host, port, user, database } = parsePlace(url);
+  const code = String((error as { code?: unknown }).code ?? "");
+  const unreachable = `The database at ${host} cannot be reached:`;
+  const known: Record<string, string> = {
+    ECONNREFUSED: `${unreachable} nothing listens on port ${port}`,
+    CONNECT_TIMEOUT: `${unreachable} port ${port} does not answer; does a firewall keep us out?`,
+    CONNECTION_CLOSED: `${unreachable} the connection was closed at once; does it need ?sslmode=require?`,
+    ENOTFOUND: `${unreachable} nobody knows that name`,
+    "28P01": `The server refuses the password of ${user}`,
+    "28000": `The server refuses ${user} from our address (pg_hba.conf), or wants ?sslmode=require`,
+    "3D000": `There is no database ${database} on that server`,
+    "42501": `The role ${user} may not connect to ${database}: grant connect on database ${quoteIdent(database)} to ${quoteIdent(user)}`,
+    "53300": "The server has no free connection",
+  };
+  return known[code] ?? `The database at ${host} cannot be used: ${asBasetideError(error).message}`;
+}

@@ -1,0 +1,22 @@
+/** A source base as the quota ledger knows it: whoever's key is used, its quota is one. */
+import type { Db } from "../context";
+import type { Base } from "./base-row";
+
+export function quotaKeyOf(base: Pick<Base, "platform" | "sourceBaseId">): string {
+  return `${base.platform}:${base.sourceBaseId}`;
+}
+
+/** Drops what the ledger has of a source base that nobody has connected any more. */
+export async function forgetUnusedQuota(
+  db: Db,
+  base: Pick<Base, "platform" | "sourceBaseId">,
+): Promise<void> {
+  const key = quotaKeyOf(base);
+  await db.begin(async (tx) => {
+    const [used] = await tx`
+      select from bases where platform = ${base.platform} and source_base_id = ${base.sourceBaseId} limit 1`;
+    if (used) return;
+    await tx`select quota_forget(${key})`;
+    await tx`delete from quota_minutes where key = ${key}`;
+  });
+}

@@ -1,0 +1,52 @@
+/** What a running sync goes by and people may change at any moment, read for many bases at once. */
+import type { Db } from "../context";
+import type { BaseSettings, BaseState } from "./base-row";
+
+export interface SyncFacts {
+  id: string;
+  state: BaseState;
+  settings: BaseSettings;
+  resyncRequestedAt: Date | null;
+  schemaLookRequestedAt: Date | null;
+  /** Where the replica lives: a move changes it. */
+  databaseId: string;
+  /** Another one for another API key. */
+  keyVersion: string;
+}
+
+/** Bases that are gone are not among the answers. */
+export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
+  const rows = await db<FactsRow[]>`
+    select id, state, turbo, rapid, linked_records_as_text, lookups_as_text, is_paused, resync_requested_at,
+      schema_look_requested_at, database_id, md5(sealed_api_key) as key_version
+    from bases where id = any (${baseIds})`;
+  return rows.map((row) => ({
+    id: row.id,
+    state: row.state,
+    settings: {
+      turbo: row.turbo,
+      rapid: row.rapid,
+      linkedRecordsAsText: row.linked_records_as_text,
+      lookupsAsText: row.lookups_as_text,
+      paused: row.is_paused,
+    },
+    resyncRequestedAt: row.resync_requested_at,
+    schemaLookRequestedAt: row.schema_look_requested_at,
+    databaseId: row.database_id,
+    keyVersion: row.key_version,
+  }));
+}
+
+interface FactsRow {
+  id: string;
+  state: BaseState;
+  turbo: boolean;
+  rapid: boolean;
+  linked_records_as_text: boolean;
+  lookups_as_text: boolean;
+  is_paused: boolean;
+  resync_requested_at: Date | null;
+  schema_look_requested_at: Date | null;
+  database_id: string;
+  key_version: string;
+}

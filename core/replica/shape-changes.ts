@@ -1,0 +1,101 @@
+/** What changed between two shapes of a table, for the log that people read. */
+import type { ColumnSpec, TableSpec } from "./spec";
+
+export type ShapeChangeKind =
+  | "table_added"
+  | "table_dropped"
+  | "table_renamed"
+  | "table_rebuilt"
+  | "field_added"
+  | "field_dropped"
+  | "field_renamed"
+  | "field_retyped";
+
+/** A table or a field at one time: its name in the source, its name in SQL, and for a field its types. */
+export interface ShapeName {
+  source_name: string;
+  name: string;
+  source_type?: string;
+  type?: string;
+}
+
+export interface ShapeChange {
+  kind: ShapeChangeKind;
+  /** SQL name of the table after the change; of a dropped one, as it was. */
+  table: string;
+  /** SQL name of the column, likewise; null where the change is the table's. */
+  field: string | null;
+  before: ShapeName | null;
+  after: ShapeName | null;
+}
+
+/**
+ * The changes from `before` to `after`; undefined where there is no table. What people do not see (descriptions, the
+ * order of fields) is no change.
+ */
+export function shapeChanges(before: TableSpec | undefined, after: TableSpec | undefined): ShapeChange[] {
+  if (!after) return before ? [tableChange("table_dropped", before.name, before, undefined)] : [];
+  if (!before) return [tableChange("table_added", after.name, undefined, after)];
+  const old = new Map(before.columns.map((column) => [column.fieldId, column]));
+  const kept = new Set(after.columns.map((column) => column.fieldId));
+  return [
+    ...(isRenamed(before, after) ? [tableChange("table_renamed", after.name, before, after)] : []),
+    ...before.columns
+      .filter((column) => !kept.has(column.fieldId))
+      .map((column) => fieldChange("field_dropped", after, column, undefined)),
+    ...after.columns.flatMap((column) => fieldChanges(after, old.get(column.fieldId), column)),
+  ];
+}
+
+function fieldChanges(table: TableSpec, before: ColumnSpec | undefined, after: ColumnSpec): ShapeChange[] {
+  if (!before) return [fieldChange("field_added", table, undefined, after)];
+  const isRetyped = before.sourceType !== after.sourceType || before.columnType !== after.columnType;
+  return [
+    ...(isRenamed(before, after) ? [fieldChange("field_renamed", table, before, after)] : []),
+    ...(isRetyped ? [fieldChange("field_retyped", table, before, after)] : []),
+  ];
+}
+
+function isRenamed(
+  before: Pick<TableSpec, "name" | "sourceName">,
+  after: Pick<TableSpec, "name" | "sourceName">,
+): boolean {
+  return before.name !== after.name || before.sourceName !== after.sourceName;
+}
+
+function tableChange(
+  kind: ShapeChangeKind,
+  table: string,
+  before: TableSpec | undefined,
+  after: TableSpec | undefined,
+): ShapeChange {
+  const nameOf = (spec: TableSpec): ShapeName => ({ source_name: spec.sourceName, name: spec.name });
+  return {
+    kind,
+    table,
+    field: null,
+    before: before ? nameOf(before) : null,
+    after: after ? nameOf(after) : null,
+  };
+}
+
+function fieldChange(
+  kind: ShapeChangeKind,
+  table: TableSpec,
+  before: ColumnSpec | undefined,
+  after: ColumnSpec | undefined,
+): ShapeChange {
+  const nameOf = (column: ColumnSpec): ShapeName => ({
+    source_name: column.sourceName,
+    name: column.name,
+    source_type: column.sourceType,
+    type: column.columnType,
+  });
+  return {
+    kind,
+    table: table.name,
+    field: (after ?? before)!.name,
+    before: before ? nameOf(before) : null,
+    after: after ? nameOf(after) : null,
+  };
+}

@@ -1,0 +1,74 @@
+/**
+ * Notices records of another shape than the one they are mapped for: the source's schema may change at any moment,
+ * and its lists tell of it only by what is in them.
+ *
+ * I6. Such records are not written before a look at the schema has said what they mean.
+ */
+import { BasetideError } from "../errors";
+import { type CellIssue, hasSameColumns, type TableSpec } from "../replica";
+import type { FieldType, SourceRecord } from "../source/types";
+import type { Shapes } from "./look";
+import type { BaseMemory } from "./memory";
+
+/** Cells of these fit or not whatever the schema says: they are computed, or typed in freely. */
+const UNRULY: ReadonlySet<FieldType> = new Set([
+  "formula",
+  "rollup",
+  "lookup",
+  "barcode",
+  "ai_text",
+  "button",
+]);
+
+export interface Checked {
+  shapes: Shapes;
+  memory: BaseMemory;
+}
+
+/**
+ * Looks at the schema if `records` hold fields that `spec` does not know, or cells that its types cannot have (once
+ * in a look, as a cell may be odd for good).
+ *
+ * @param issues what mapping the records made
+ * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ */
+export async function checkShape(
+  { shapes, memory }: Checked,
+  spec: TableSpec,
+  records: Iterable<SourceRecord>,
+  issues: CellIssue[],
+): Promise<void> {
+  const unknown = unknownFields(spec, records, memory.unexplainedFields);
+  if (unknown.size === 0 && !(areOdd(spec, issues) && shapes.isFirstDoubt(spec.tableId))) return;
+  await shapes.lookAgain();
+  confirmShape(shapes, spec);
+  // Those that nobody can explain are waited for until the next look that is due anyway.
+  for (const id of unknown) memory.unexplainedFields.add(id);
+}
+
+/** @throws BasetideError `source_schema_changed` unless the table is still wanted with the columns of `spec` */
+export function confirmShape(shapes: Shapes, spec: TableSpec): void {
+  const { source, live, rebuild } = shapes.table(spec.tableId);
+  const wanted = rebuild ?? live?.spec;
+  if (source && wanted && hasSameColumns(spec, wanted)) return;
+  throw new BasetideError("source_schema_changed", `The shape of table ${spec.tableId} has changed.`);
+}
+
+function unknownFields(
+  spec: TableSpec,
+  records: Iterable<SourceRecord>,
+  unexplained: ReadonlySet<string>,
+): Set<string> {
+  const known = new Set(spec.columns.map((column) => column.fieldId));
+  const unknown = new Set<string>();
+  for (const { fields } of records) {
+    for (const id in fields) if (!known.has(id) && !unexplained.has(id)) unknown.add(id);
+  }
+  return unknown;
+}
+
+function areOdd(spec: TableSpec, issues: CellIssue[]): boolean {
+  if (issues.length === 0) return false;
+  const ruly = new Set(spec.columns.filter(({ type }) => !UNRULY.has(type)).map((column) => column.name));
+  return issues.some((issue) => ruly.has(issue.column));
+}

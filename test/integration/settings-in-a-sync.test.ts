@@ -1,0 +1,159 @@
+/** Settings that people change while a sync is running, and long before it would end. */
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import type { LogEntry } from "../../apps/sandbox/request-log";
+import { type Base, getBase, listRuns, requestResync, updateSettings } from "../../core/control";
+import { type Fleet, startFleet } from "../support/fleet";
+import { until } from "../support/poll";
+
+vi.setConfig({ testTimeout: 90_000, maxConcurrency: 8 });
+
+/** Pages of the one table: a sweep at 3 requests a second takes 20 s. */
+const PAGES = 60;
+/** Settings are looked at once a second; what is on its way then is finished. */
+const SOON_MS = 2500;
+
+let fleet: Fleet;
+
+beforeAll(async () => {
+  fleet = await startFleet({ sandbox: { settings: { rateLimitOff: true } } });
+});
+afterAll(() => fleet?.[Symbol.asyncDispose]());
+
+interface Sweeping {
+  base: Base;
+  /** Requests for lists of the table since `from` (performance.now()). */
+  lists(from: number): LogEntry[];
+}
+
+/** A base whose sweep (with 3 requests a second) has just begun. */
+async function sweeping(settings: Partial<Base["settings"]> = {}, apiKey?: string): Promise<Sweeping> {
+  const { control, key } = fleet.sandbox;
+  const sourceId = control.createBase({
+    name: "Settings",
+    tables: [
+      {
+        name: "Things",
+        fields: [
+          { name: "Name", type: "singleLineText" },
+          { name: "Next", type: "multipleRecordLinks", options: { linkedTableId: "Things" } },
+        ],
+        // Old ones: what was made just now, a first look reads again.
+        records: Array.from({ length: PAGES * 100 }, (_, index) => ({
+          createdTime: "2024-05-01T12:34:56.000Z",
+          fields: { Name: `Thing ${index}` },
+        })),
+      },
+    ],
+  });
+  const connected = await fleet.connect(sourceId, { turbo: true, ...settings });
+  await until(async () => (await getBase(fleet.ctx.db, connected.id)).sync !== null, {
+    what: "the first sync completes",
+    timeoutMs: 60_000,
+  });
+  let base = await updateSettings(fleet.ctx, connected, { turbo: false });
+  if (apiKey && apiKey !== key) base = await updateSettings(fleet.ctx, base, { apiKey });
+  const lists = (from: number) =>
+    control.log(sourceId).filter((entry) => entry.arrivalMs >= from && !entry.path.includes("/meta/"));
+  const from = performance.now() + SOON_MS;
+  await until(() => lists(from).length >= 3, { what: "a sweep is under way", timeoutMs: 30_000 });
+  return { base, lists };
+}
+
+/** First pages among them: a reading that begins anew. */
+const beginnings = (entries: LogEntry[]) => entries.filter((entry) => !entry.path.includes("offset="));
+
+test.concurrent("turbo is there for the next requests, and gone for those after it is switched off", async () => {
+  const { base, lists } = await sweeping();
+  const perSecond = async () => {
+    await until(() => performance.now() > changed + SOON_MS + 3000, {
+      what: "three seconds are over",
+      timeoutMs: 9000,
+    });
+    return lists(changed + SOON_MS).length / 3;
+  };
+  let changed = performance.now();
+  await updateSettings(fleet.ctx, base, { turbo: true });
+  expect(await perSecond()).toBeGreaterThan(4);
+  changed = performance.now();
+  await updateSettings(fleet.ctx, base, { turbo: false });
+  expect(await perSecond()).toBeLessThan(4);
+});
+
+test.concurrent("a pause ends the sync, and the base is let go", async () => {
+  const { base, lists } = await sweeping();
+  const paused = performance.now();
+  await updateSettings(fleet.ctx, base, { paused: true });
+  const jobs = async () => {
+    const rows = await fleet.ctx.db`
+      select from pgboss.job where singleton_key = ${base.id} and state in ('created', 'active')`;
+    return rows.length;
+  };
+  await until(async () => (await jobs()) === 0, { what: "the base is let go", timeoutMs: 5000 });
+  expect(lists(paused + SOON_MS)).toEqual([]);
+  expect(await getBase(fleet.ctx.db, base.id)).toMatchObject({ state: "paused", error: null });
+  await updateSettings(fleet.ctx, base, { paused: false });
+  const resumed = performance.now();
+  await until(() => lists(resumed).length > 0, { what: "the base is swept again", timeoutMs: 10_000 });
+});
+
+test.concurrent("other column types end the sweep, and the tables they concern are rebuilt", async () => {
+  const { base, lists } = await sweeping();
+  const changed = performance.now();
+  await updateSettings(fleet.ctx, base, { linkedRecordsAsText: true });
+  const reader = await fleet.reader(base);
+  await until(
+    async () => {
+      const [column] = await reader`
+        select data_type from information_schema.columns where table_name = 'things' and column_name = 'next'`;
+      return column!.data_type === "text";
+    },
+    { what: "links are text", timeoutMs: 60_000, intervalMs: 100 },
+  );
+  const [rebuild] = beginnings(lists(changed));
+  expect(rebuild!.arrivalMs - changed).toBeLessThan(SOON_MS);
+});
+
+test.concurrent("rapid mode begins at once", async () => {
+  const { base } = await sweeping();
+  const changed = performance.now();
+  await updateSettings(fleet.ctx, base, { rapid: true });
+  await until(async () => (await getBase(fleet.ctx.db, base.id)).sync?.kind === "rapid", {
+    what: "a turn completes",
+    timeoutMs: 10_000,
+  });
+  expect(performance.now() - changed).toBeLessThan(SOON_MS + 2000);
+});
+
+test.concurrent("a new key is used from the next request on, in the same sweep", async () => {
+  const { control } = fleet.sandbox;
+  const old = control.createKey();
+  const { base, lists } = await sweeping({}, old);
+  const changed = performance.now();
+  const fresh = control.createKey();
+  await updateSettings(fleet.ctx, base, { apiKey: fresh });
+  const tokenOf = (key: string) => key.split(".")[0];
+  await until(() => lists(changed).some((entry) => entry.tokenId === tokenOf(fresh)), {
+    what: "the new key is used",
+    timeoutMs: SOON_MS,
+  });
+  control.revokeKey(old);
+  const [begun] = beginnings(lists(changed));
+  expect(begun).toBeUndefined();
+  await until(() => lists(changed).length > 9, { what: "the sweep goes on", timeoutMs: 10_000 });
+  const runs = await listRuns(fleet.ctx.db, base.id, 10);
+  expect(runs.filter((run) => run.error_code)).toEqual([]);
+});
+
+test.concurrent("a sync that is asked for does not wait for the sweep that is running", async () => {
+  const { base, lists } = await sweeping();
+  const asked = performance.now();
+  await requestResync(fleet.ctx, base);
+  await until(() => beginnings(lists(asked)).length > 0, {
+    what: "the table is read anew",
+    timeoutMs: SOON_MS,
+  });
+  await until(async () => (await getBase(fleet.ctx.db, base.id)).progress?.kind === "rebuild", {
+    what: "the rebuild shows its progress",
+    timeoutMs: 5000,
+  });
+});

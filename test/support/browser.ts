@@ -1,0 +1,104 @@
+/**
+ * A real browser for tests: Chromium, where the machine has one (CHROMIUM names another place).
+ *
+ * A visitor notes every violation of the Content-Security-Policy and every error of a page; a test ends with
+ * `expectNoProblems`.
+ */
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import AxeBuilder from "@axe-core/playwright";
+import { type Browser, chromium, type Page } from "playwright-core";
+import { expect } from "vitest";
+import { repoRoot } from "./source-files";
+
+const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+const SCREENSHOTS = join(repoRoot, "test/browser/screenshots");
+/** Longest wait for something on a page, in ms; machines that run tests are busy. */
+const TIMEOUT_MS = 15_000;
+
+export const noBrowser = existsSync(executablePath)
+  ? undefined
+  : `no Chromium at ${executablePath}: set CHROMIUM to where it is`;
+
+export function openBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath, args: FLAGS });
+}
+
+export interface Visitor {
+  page: Page;
+  /** Checks the page for accessibility and takes its picture, `<name>.png`. */
+  inspect(name: string): Promise<void>;
+  expectNoProblems(): void;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export interface VisitorOptions {
+  baseUrl: string;
+  /** True unless given. */
+  hasScript?: boolean;
+  isPhone?: boolean;
+  isDark?: boolean;
+}
+
+/** Somebody with a browser of their own: no cookies, nothing in the cache. */
+export async function newVisitor(browser: Browser, options: VisitorOptions): Promise<Visitor> {
+  const { baseUrl, hasScript = true, isPhone = false, isDark = false } = options;
+  const context = await browser.newContext({
+    baseURL: baseUrl,
+    javaScriptEnabled: hasScript,
+    viewport: isPhone ? { width: 375, height: 740 } : { width: 1200, height: 800 },
+    hasTouch: isPhone,
+    colorScheme: isDark ? "dark" : "light",
+    reducedMotion: "reduce",
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  const page = await context.newPage();
+  page.setDefaultTimeout(TIMEOUT_MS);
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
+  page.on("console", (message) => {
+    // A form that is refused with a 4xx is not a fault of the page.
+    const isRefusal = /^Failed to load resource:.*status of 4\d\d/.test(message.text());
+    if (message.type() === "error" && !isRefusal) problems.push(`${page.url()}: ${message.text()}`);
+  });
+  return {
+    page,
+    async inspect(name) {
+      mkdirSync(SCREENSHOTS, { recursive: true });
+      await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
+      // axe waits for timers, which stand still where scripts are off.
+      if (hasScript) await expectAccessible(page, name);
+      await expectNoSideways(page, name);
+    },
+    expectNoProblems: () => expect(problems).toEqual([]),
+    [Symbol.asyncDispose]: () => context.close(),
+  };
+}
+
+/** axe's script comes by way of the debugger, which no policy binds. */
+async function expectAccessible(page: Page, name: string): Promise<void> {
+  const { violations } = await new AxeBuilder({ page }).setLegacyMode().analyze();
+  // It leaves empty style attributes behind, which htmx would copy, which the policy would complain about.
+  await page.evaluate(() => {
+    for (const touched of document.querySelectorAll("[style]")) touched.removeAttribute("style");
+  });
+  const found = violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html }) => html) }));
+  expect(found, `accessibility of ${name}`).toEqual([]);
+}
+
+/** Nothing makes the page itself scroll sideways. */
+async function expectNoSideways(page: Page, name: string): Promise<void> {
+  const overflow = await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+  expect(overflow, `${name} is wider than its window`).toBeLessThanOrEqual(0);
+}

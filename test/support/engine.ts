@@ -1,0 +1,117 @@
+/**
+ * A sync engine for tests: a source in memory, a real replica, a boundless quota. Gone when the test is over, or it is
+ * disposed of.
+ */
+import { onTestFinished } from "vitest";
+import type { Base, Progress, RunReport } from "../../core/control";
+import { createLogger } from "../../core/log";
+import { claimEpoch, type ShapeChange, takeTicket } from "../../core/replica";
+import { type BaseMemory, emptyMemory } from "../../core/sync/memory";
+import { type SyncInput, syncBase } from "../../core/sync/sync-base";
+import { TicketSource } from "../../core/sync/tickets";
+import { FakeSource } from "./fake-source";
+import { dumpTable, type TestReplica, testReplica } from "./replica";
+
+export interface SyncOptions {
+  isForced?: boolean;
+  settings?: Partial<Base["settings"]>;
+  /** 0 unless given: each sync looks at the schema when it starts. */
+  schemaPollMs?: number;
+}
+
+export interface Engine extends AsyncDisposable {
+  source: FakeSource;
+  replica: TestReplica;
+  memory: BaseMemory;
+  /** Pauses that the source asked for, ms. */
+  blocks: number[];
+  progress: Progress[];
+  /** Every change of shape that was carried out. */
+  changes: ShapeChange[];
+  /** Requests for a look that were answered. */
+  looks: Date[];
+  sync(options?: SyncOptions): Promise<RunReport>;
+  /** What a sync is given. */
+  input(options?: SyncOptions): SyncInput;
+  /** All rows of a table. */
+  rows(table?: string): Promise<unknown[]>;
+  /** As another worker would go on: with a new epoch, and nothing remembered. */
+  restart(): Promise<void>;
+}
+
+/**
+ * @param options.emptySpellMs how long the source must go on saying that there is nothing
+ * @param options.source another one's; a new one unless given
+ */
+export async function testEngine(
+  options: { emptySpellMs?: number; source?: FakeSource } = {},
+): Promise<Engine> {
+  const { emptySpellMs = 300, source = new FakeSource() } = options;
+  const replica = await testReplica();
+  let isGone = false;
+  const dispose = async () => {
+    if (!isGone) await replica[Symbol.asyncDispose]();
+    isGone = true;
+  };
+  onTestFinished(dispose);
+  const log = createLogger("silent", "test");
+  const stop = new AbortController().signal;
+  let { epoch } = replica;
+  const made: Engine = {
+    source,
+    replica,
+    memory: emptyMemory(epoch, emptySpellMs),
+    blocks: [],
+    progress: [],
+    changes: [],
+    looks: [],
+    sync: (options) => syncBase(made.input(options)),
+    input: ({ isForced = false, settings = {}, schemaPollMs = 0 } = {}) => ({
+      base: {
+        sync: null,
+        tables: [],
+        settings: {
+          turbo: false,
+          rapid: false,
+          paused: false,
+          linkedRecordsAsText: false,
+          lookupsAsText: false,
+          ...settings,
+        },
+      } as unknown as Base,
+      replica: replica.replica,
+      epoch,
+      memory: made.memory,
+      schemaPollMs,
+      isForced,
+      onProgress: (progress) => made.progress.push(structuredClone(progress)),
+      onShapeChange: (changes) => made.changes.push(...changes),
+      onRequestedLook: (requestedAt) => made.looks.push(requestedAt),
+      reader: {
+        connection: source.connection(),
+        sourceBaseId: "app1",
+        ledger: {
+          takeSync: async () => {},
+          takeClient: async () => {},
+          block: async (_key, ms) => void made.blocks.push(ms),
+          lift: async () => {},
+          usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
+          forget: async () => {},
+        },
+        quotaKey: "fake:app1",
+        share: () => 3,
+        tickets: new TicketSource(() => takeTicket(replica.replica)),
+        log,
+        stop,
+        kill: stop,
+      },
+    }),
+    rows: (table = "people") => dumpTable(replica.replica.sql, table),
+    async restart() {
+      epoch = await claimEpoch(replica.replica);
+      made.memory = emptyMemory(epoch, emptySpellMs);
+    },
+    [Symbol.asyncDispose]: dispose,
+  };
+  return made;
+}

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { clientAddress, noteAddress } from "../../core/http/client-address";
+
+function request(connection: string, forwarded?: string): Request {
+  const made = new Request("http://console/", forwarded ? { headers: { "x-forwarded-for": forwarded } } : {});
+  noteAddress(made, connection);
+  return made;
+}
+
+test("the connection's own address counts, however it is written; a header only where one is configured", () => {
+  expect(clientAddress(request("::ffff:192.0.2.1"), undefined)).toBe("192.0.2.1");
+  expect(clientAddress(request("::1"), undefined)).toBe("127.0.0.1");
+  expect(clientAddress(request("2001:db8::7"), undefined)).toBe("2001:db8::7");
+  expect(clientAddress(request("192.0.2.1", "198.51.100.1"), undefined)).toBe("192.0.2.1");
+  expect(clientAddress(new Request("http://console/"), undefined)).toBeNull();
+});
+
+test("of a proxy's header the last entry counts: the others are what the client wrote", () => {
+  const forwarded = (value: string) => clientAddress(request("10.0.0.1", value), "x-forwarded-for");
+  expect(forwarded("203.0.113.9")).toBe("203.0.113.9");
+  expect(forwarded("1.1.1.1, 8.8.8.8 , 203.0.113.9")).toBe("203.0.113.9");
+  expect(clientAddress(request("10.0.0.1"), "x-forwarded-for")).toBe("10.0.0.1");
+});
