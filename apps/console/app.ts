@@ -1,17 +1,27 @@
-/** The console: the management API, its description at `/openapi`, and the health routes. */
+/** The console: its pages, the management API with its description at `/openapi`, and the health routes. */
 import openapi from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../core/control";
 import { healthRoutes } from "../../core/http/health";
 import { answerError } from "../../core/http/on-error";
 import { version } from "../../package.json" with { type: "json" };
+import { assetRoutes } from "./assets";
+import { type Auth, createAuth } from "./auth/auth";
+import { answerPageError, isForPerson } from "./page-error";
 import { baseRoutes } from "./routes/bases";
 import { credentialRoutes } from "./routes/credentials";
+import { pageRoutes } from "./routes/pages";
+import { requestRoutes } from "./routes/requests";
+import { schemaChangeRoutes } from "./routes/schema-changes";
 import { sourceRoutes } from "./routes/sources";
 
-export function consoleApp(ctx: ManagementContext) {
+export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
   return new Elysia({ name: "console", normalize: false })
-    .onError({ as: "global" }, ({ code, error, request }) => answerError(ctx.log, request, error, code))
+    .onError({ as: "global" }, ({ code, error, request }) =>
+      isForPerson(request)
+        ? answerPageError(ctx.log, request, error, code)
+        : answerError(ctx.log, request, error, code),
+    )
     .use(apiDescription(ctx.config.consoleUrl))
     .use(
       healthRoutes({
@@ -23,7 +33,11 @@ export function consoleApp(ctx: ManagementContext) {
     )
     .use(sourceRoutes(ctx))
     .use(baseRoutes(ctx))
-    .use(credentialRoutes(ctx));
+    .use(schemaChangeRoutes(ctx))
+    .use(credentialRoutes(ctx))
+    .use(requestRoutes(ctx))
+    .use(assetRoutes())
+    .use(pageRoutes({ ...ctx, auth }));
 }
 
 /** The OpenAPI document itself and no page around it: the ready-made pages load their scripts from elsewhere. */

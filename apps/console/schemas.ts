@@ -12,7 +12,12 @@ const apiKey = t.String({
   description: "API key of the source",
 });
 const timestamp = t.String({ format: "date-time" });
-const syncKind = t.Union([t.Literal("first"), t.Literal("rebuild"), t.Literal("sweep")]);
+const syncKind = t.Union([
+  t.Literal("first"),
+  t.Literal("rebuild"),
+  t.Literal("sweep"),
+  t.Literal("rapid", { description: "A turn over all tables, asking each for what was modified" }),
+]);
 
 export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
 
@@ -97,7 +102,14 @@ export const base = t.Object({
     host: t.String(),
     port: t.Integer(),
   }),
-  tables: t.Array(t.Object({ name: t.String(), source_name: t.String(), records: t.Integer() })),
+  tables: t.Array(
+    t.Object({
+      name: t.String(),
+      source_name: t.String(),
+      source_id: t.Optional(t.String()),
+      records: t.Integer(),
+    }),
+  ),
   sync: t.Object(
     {
       kind: nullable(syncKind),
@@ -122,6 +134,26 @@ export const base = t.Object({
       ),
     },
     { description: "The last sync that completed, and how far a first sync or a rebuild is" },
+  ),
+  sweep: nullable(
+    t.Object(
+      { started_at: timestamp, completed_at: timestamp },
+      {
+        description:
+          "When every record was last read; in rapid mode, deletes and computed fields are as of then",
+      },
+    ),
+  ),
+  error: nullable(
+    t.Object(
+      {
+        code: t.String(),
+        message: t.String(),
+        since: timestamp,
+        until: nullable(timestamp),
+      },
+      { description: "Why syncs fail, since when, and until when where that is known" },
+    ),
   ),
   issues: t.Array(
     t.Object({
@@ -153,9 +185,15 @@ export const runs = t.Array(
   t.Object({
     id: t.String(),
     kind: syncKind,
+    syncs: t.Integer({
+      description:
+        "Syncs that were alike are one run: started_at is of the first, completed_at and seen of the last, " +
+        "duration_ms the mean, the other counts are sums",
+    }),
     started_at: timestamp,
     completed_at: nullable(timestamp),
     duration_ms: nullable(t.Number()),
+    longest_ms: nullable(t.Number()),
     seen: t.Integer(),
     inserted: t.Integer(),
     updated: t.Integer(),
@@ -163,6 +201,69 @@ export const runs = t.Array(
     requests: t.Integer(),
     wait_ms: t.Number(),
     error: nullable(t.Object({ code: t.String(), message: t.String() })),
+  }),
+);
+
+export const newRequest = t.Object(
+  {
+    kind: t.Union([
+      t.Literal("region"),
+      t.Literal("writable"),
+      t.Literal("shared_database"),
+      t.Literal("other"),
+    ]),
+    database_id: t.Optional(t.String({ maxLength: 100, description: "Of writable: which database" })),
+    region: t.Optional(t.String({ maxLength: 40, description: "Of region: its code" })),
+    message: t.Optional(t.String({ maxLength: 2000 })),
+  },
+  strict,
+);
+
+export const operatorRequest = t.Object({
+  id: t.String(),
+  kind: t.String(),
+  database_id: nullable(t.String()),
+  region: nullable(t.String()),
+  message: t.String(),
+  state: t.Union([t.Literal("open"), t.Literal("approved"), t.Literal("denied")]),
+  answer: t.String({ description: "What the operator said to it" }),
+  created_at: timestamp,
+  decided_at: nullable(timestamp),
+});
+
+export const operatorRequests = t.Array(operatorRequest);
+
+export const schemaChangesQuery = t.Object({
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "100 unless given" })),
+});
+
+const shapeName = t.Object({
+  source_name: t.String(),
+  name: t.String({ description: "In SQL" }),
+  source_type: t.Optional(t.String()),
+  type: t.Optional(t.String({ description: "Of the column" })),
+});
+
+export const schemaChanges = t.Array(
+  t.Object({
+    id: t.String(),
+    seen_at: timestamp,
+    kind: t.UnionEnum([
+      "table_added",
+      "table_dropped",
+      "table_renamed",
+      "table_rebuilt",
+      "field_added",
+      "field_dropped",
+      "field_renamed",
+      "field_retyped",
+    ]),
+    table: t.String({ description: "SQL name after the change; of a dropped one, before it" }),
+    field: nullable(
+      t.String({ description: "SQL name of the column; null where the change is the table's" }),
+    ),
+    before: nullable(shapeName),
+    after: nullable(shapeName),
   }),
 );
 

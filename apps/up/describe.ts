@@ -3,10 +3,11 @@ import type { Up } from "./up";
 
 export function describeUp(up: Up): string {
   const { config, sandbox, demo } = up;
+  const consoleUrl = `http://localhost:${up.consolePort}`;
   return [
     "",
     "Basetide is up.",
-    row("console", `http://localhost:${up.consolePort}`),
+    row("console", consoleUrl),
     row("proxy", `http://localhost:${up.proxyPort}/api.airtable.com/v0/…`),
     row("worker", `http://localhost:${up.workerPort}/metrics`),
     row(
@@ -22,19 +23,13 @@ export function describeUp(up: Up): string {
           ...demo.bases.flatMap((base) => [`${base.name}:`, `  ${base.psql}`]),
         ]
       : []),
-    ...(up.isEmpty && !demo ? ["", "There is no account yet. Make one:", `  ${accountCommand(up)}`] : []),
+    ...(up.isEmpty && !demo ? ["", `There is no account yet. Make one: ${consoleUrl}/signup`] : []),
     "",
   ].join("\n");
 }
 
 function row(name: string, value: string): string {
   return `  ${name.padEnd(10)}${value}`;
-}
-
-/** The operator's commands find the embedded server by the file that its URL is kept in. */
-function accountCommand(up: Up): string {
-  const url = up.databaseUrlFile ? `DATABASE_URL=$(cat ${up.databaseUrlFile}) ` : "";
-  return `${url}bun run operator account create --email you@example.org --password '…'`;
 }
 
 function withoutPassword(text: string): string {

@@ -106,6 +106,8 @@ test("a connected base starts syncing into a database of its own, whose credenti
       lag_ms: null,
       progress: null,
     },
+    sweep: null,
+    error: null,
     issues: [],
     issue_count: 0,
     repairs: 0,
@@ -371,11 +373,14 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "get /api/v1/bases/{id}",
     "get /api/v1/bases/{id}/credentials",
     "get /api/v1/bases/{id}/runs",
+    "get /api/v1/bases/{id}/schema-changes",
     "get /api/v1/platforms",
+    "get /api/v1/requests",
     "patch /api/v1/bases/{id}",
     "post /api/v1/bases",
     "post /api/v1/bases/{id}/credentials/rotate",
     "post /api/v1/bases/{id}/sync",
+    "post /api/v1/requests",
     "post /api/v1/source-bases",
   ]);
 });

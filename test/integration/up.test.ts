@@ -37,12 +37,12 @@ async function isUp(program: Program): Promise<string> {
   return program.output();
 }
 
-test("a first start serves the console and the worker, says how to make an account, and ends on SIGTERM", async () => {
+test("a first start serves console, proxy and worker, says how to make an account, and ends on SIGTERM", async () => {
   await using program = up();
   const output = await isUp(program);
   expect(output).toContain("There is no account yet");
-  expect(output).toContain("operator account create");
-  for (const name of ["console", "worker"]) {
+  expect(output).toMatch(/http:\/\/localhost:\d+\/signup/);
+  for (const name of ["console", "proxy", "worker"]) {
     const port = new RegExp(`${name} +http://localhost:(\\d+)`).exec(output)?.[1];
     expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status, name).toBe(200);
   }

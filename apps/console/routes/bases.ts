@@ -12,7 +12,7 @@ import {
   toBaseJson,
   updateSettings,
 } from "../../../core/control";
-import { bearerAuth } from "../auth";
+import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 
 const DEFAULT_RUNS = 50;

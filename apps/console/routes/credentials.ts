@@ -7,7 +7,7 @@ import {
   type ManagementContext,
   rotateCredentials,
 } from "../../../core/control";
-import { bearerAuth } from "../auth";
+import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 
 export function credentialRoutes(ctx: ManagementContext) {

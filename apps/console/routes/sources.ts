@@ -1,7 +1,7 @@
 /** What can be connected: the platforms, and the bases that a key opens. */
 import { Elysia } from "elysia";
 import { listSourceBases, type ManagementContext } from "../../../core/control";
-import { bearerAuth } from "../auth";
+import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 
 export function sourceRoutes(ctx: ManagementContext) {

@@ -1,0 +1,73 @@
+/**
+ * The files that pages load: read once at the start, named by a hash of what they hold, so that browsers keep them for
+ * ever and never keep an old one, and compressed once.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { Elysia } from "elysia";
+import { securityHeaders } from "../../views/render";
+
+const ROOT = new URL("../../", import.meta.url);
+
+const style = loadAsset("apps/console/assets/style.css", "text/css; charset=utf-8");
+const script = loadAsset("apps/console/assets/console.js", "text/javascript; charset=utf-8");
+const htmx = loadAsset("node_modules/htmx.org/dist/htmx.min.js", "text/javascript; charset=utf-8");
+
+/** Where a page finds them. */
+export const assetUrls = { style: style.path, script: script.path, htmx: htmx.path };
+
+const byPath = new Map([style, script, htmx].map((asset) => [asset.path, asset]));
+
+export function assetRoutes() {
+  return new Elysia({ name: "assets" }).get("/assets/:file", ({ request }) => answerAsset(request), {
+    detail: { hide: true },
+  });
+}
+
+type Encoding = "br" | "gzip" | "identity";
+
+interface Asset {
+  path: string;
+  type: string;
+  bodies: Record<Encoding, Uint8Array<ArrayBuffer>>;
+}
+
+function loadAsset(file: string, type: string): Asset {
+  const plain = new Uint8Array(readFileSync(new URL(file, ROOT)));
+  const [, name, extension] = /([\w.]+?)(\.\w+)$/.exec(file) ?? [];
+  const hash = createHash("sha256").update(plain).digest("hex").slice(0, 12);
+  const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
+  return {
+    path: `/assets/${name}.${hash}${extension}`,
+    type,
+    bodies: {
+      br: new Uint8Array(brotliCompressSync(plain, quality)),
+      gzip: new Uint8Array(gzipSync(plain, { level: 9 })),
+      identity: plain,
+    },
+  };
+}
+
+function answerAsset(request: Request): Response {
+  const asset = byPath.get(new URL(request.url).pathname);
+  if (!asset) return new Response("Not found", { status: 404, headers: securityHeaders });
+  const encoding = chooseEncoding(request.headers.get("accept-encoding") ?? "");
+  return new Response(asset.bodies[encoding], {
+    headers: {
+      ...securityHeaders,
+      "content-type": asset.type,
+      "cache-control": "public, max-age=31536000, immutable",
+      vary: "Accept-Encoding",
+      ...(encoding === "identity" ? {} : { "content-encoding": encoding }),
+    },
+  });
+}
+
+/** What is accepted and not refused by `q=0`; Brotli first. */
+function chooseEncoding(accepted: string): Encoding {
+  const offered = accepted.split(",").map((part) => part.trim().toLowerCase());
+  const takes = (name: string) =>
+    offered.some((part) => part.split(";")[0]?.trim() === name && !/;\s*q=0(\.0+)?$/.test(part));
+  return takes("br") ? "br" : takes("gzip") ? "gzip" : "identity";
+}

@@ -1,0 +1,65 @@
+/**
+ * An error as a page: what happened, what to do, and an id for the log. Who is not signed in is sent to do that, and
+ * comes back to where they were.
+ */
+import type { BasetideError } from "../../core/errors";
+import { type ErrorForCaller, explainError } from "../../core/http/on-error";
+import type { Logger } from "../../core/log";
+import { ErrorNote } from "../../views/components";
+import { ErrorView } from "../../views/error";
+import { isHtmx, renderFragment } from "../../views/render";
+import { answer, goTo } from "./pages";
+
+/** Does a person look at the answer? Programs ask for JSON, or say nothing. */
+export function isForPerson(request: Request): boolean {
+  if (new URL(request.url).pathname.startsWith("/api/")) return false;
+  return request.headers.get("accept")?.includes("text/html") === true || isHtmx(request);
+}
+
+/** @param code Elysia's word for errors of its own */
+export function answerPageError(
+  log: Logger,
+  request: Request,
+  error: unknown,
+  code: string | number,
+): Response {
+  const known = explainError(log, request, error, code);
+  if ((error as Partial<BasetideError>).code === "unauthorized") return goTo(request, signInPath(request));
+  // A part of the page that failed leaves the rest as it is; a part that polls tries again.
+  if (isHtmx(request)) {
+    return renderFragment(<PartError error={known} />, {
+      status: known.status,
+      headers: { "hx-retarget": "#trouble", "hx-reswap": "innerHTML" },
+    });
+  }
+  const title = titles[known.status] ?? "That did not work";
+  return answer(
+    request,
+    { title, width: "narrow", status: known.status, headers: { "x-request-id": known.requestId } },
+    <ErrorView
+      title={title}
+      message={known.message}
+      requestId={known.status >= 500 ? known.requestId : undefined}
+    />,
+  );
+}
+
+const titles: Record<number, string> = {
+  403: "Not allowed",
+  404: "There is nothing here",
+  500: "Something went wrong on our side",
+  503: "Not available just now",
+};
+
+function PartError({ error }: { error: ErrorForCaller }) {
+  return <ErrorNote title="That did not work">{error.message}</ErrorNote>;
+}
+
+/** Back to this very page after it; to the page that a part or a form belongs to, where it is not a page itself. */
+function signInPath(request: Request): string {
+  const current = request.headers.get("hx-current-url") ?? request.headers.get("referer");
+  const from = request.method === "GET" && !isHtmx(request) ? request.url : current;
+  const url = from === null ? null : URL.parse(from);
+  const next = url ? url.pathname + url.search : "/";
+  return next === "/" ? "/sign-in" : `/sign-in?${new URLSearchParams({ next })}`;
+}

@@ -1,0 +1,70 @@
+/** Pages about oneself: password, sessions, and which account one looks at. */
+import { Elysia } from "elysia";
+import {
+  listSessions,
+  revokeOtherSessions,
+  revokeSession,
+  switchAccount,
+  type Viewer,
+} from "../../../../core/control";
+import { SignInSettings, type SignInSettingsProps } from "../../../../views/account/sign-in";
+import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../pages";
+import { statusOf } from "./sign-up";
+
+const done: Record<string, string> = {
+  password: "Your password is changed, and you are signed out everywhere else.",
+  session: "That session is signed out.",
+  sessions: "You are signed out everywhere else.",
+};
+
+export function accountPages(ctx: ConsoleContext) {
+  const { auth, db } = ctx;
+  const show = async (
+    request: Request,
+    viewer: Viewer,
+    props: Partial<Pick<SignInSettingsProps, "errors" | "done">>,
+    status = 200,
+  ) =>
+    answer(
+      request,
+      { title: "Account", viewer, active: "account", status },
+      <SignInSettings
+        viewer={viewer}
+        sessions={await listSessions(db, viewer.userId)}
+        now={new Date()}
+        errors={props.errors ?? {}}
+        done={props.done}
+      />,
+    );
+  return new Elysia({ prefix: "/account", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("", ({ request, viewer, query }) => show(request, viewer, { done: done[query.done ?? ""] }))
+    .post("/password", async ({ request, viewer, body }) => {
+      const result = await auth.changePassword(request, {
+        current: formSecret(body, "current"),
+        password: formSecret(body, "password"),
+      });
+      if (result.ok) return goTo(request, "/account?done=password", result.cookies);
+      const field = ({ wrong_password: "current", bad_password: "password" } as const)[
+        result.reason as string
+      ];
+      return show(
+        request,
+        viewer,
+        { errors: { [field ?? "form"]: result.message } },
+        statusOf(result.reason),
+      );
+    })
+    .post("/sessions/revoke-others", async ({ request, viewer }) => {
+      await revokeOtherSessions(db, viewer.userId, viewer.sessionId);
+      return goTo(request, "/account?done=sessions");
+    })
+    .post("/sessions/:id/revoke", async ({ request, viewer, params }) => {
+      await revokeSession(db, viewer.userId, params.id);
+      return goTo(request, "/account?done=session");
+    })
+    .post("/switch", async ({ request, viewer, body }) => {
+      await switchAccount(db, viewer, formText(body, "account"));
+      return goTo(request, "/bases");
+    });
+}

@@ -1,0 +1,142 @@
+/** What can be done to a base: settings, key, pause, resync, connecting, deleting. */
+import { Elysia } from "elysia";
+import {
+  type Account,
+  type Base,
+  databaseCredentials,
+  deleteBase,
+  getBase,
+  getDatabase,
+  requestResync,
+  rotateCredentials,
+  updateSettings,
+} from "../../../../core/control";
+import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
+import { Connect } from "../../../../views/base/connect";
+import { DeletePage, nameToType } from "../../../../views/base/delete";
+import { BaseFrame, DialogContent } from "../../../../views/base/frame";
+import { allSettings, SettingForm, SettingsPage } from "../../../../views/base/settings";
+import { Card } from "../../../../views/components";
+import { isHtmx } from "../../../../views/render";
+import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../pages";
+import { noticeOf } from "./base-pages";
+
+export function baseActions(ctx: ConsoleContext) {
+  const { db } = ctx;
+  const find = (id: string, account: Account) => getBase(db, id, account.id);
+  const databaseOf = (base: Base) => getDatabase(db, base.database.id);
+
+  return new Elysia({ name: "base-actions", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/settings", async ({ request, viewer, account, params, query }) => {
+      const base = await find(params.id, account);
+      return answer(
+        request,
+        { title: `Settings · ${base.name}`, viewer, active: "bases" },
+        <BaseFrame base={base} place="settings" notice={noticeOf(query)}>
+          <SettingsPage base={base} />
+        </BaseFrame>,
+      );
+    })
+    .post("/bases/:id/settings/:name", async ({ request, viewer, account, params, body }) => {
+      const base = await find(params.id, account);
+      const setting = allSettings.find(({ name }) => name === params.name);
+      if (!setting) throw new BasetideError("not_found", "There is no such setting");
+      const changed = await updateSettings(ctx, base, { [setting.key]: formText(body, "value") === "on" });
+      if (!isHtmx(request)) return goTo(request, `/bases/${base.id}/settings?done=saved`);
+      const view = <SettingForm base={changed} setting={setting} />;
+      return answer(request, { title: "Settings", viewer }, view);
+    })
+    .post("/bases/:id/key", async ({ request, viewer, account, params, body }) => {
+      const base = await find(params.id, account);
+      try {
+        await updateSettings(ctx, base, { apiKey: checkKey(formText(body, "api_key")) });
+      } catch (error) {
+        if (!isBasetideError(error)) throw error;
+        return answer(
+          request,
+          { title: `Settings · ${base.name}`, viewer, active: "bases", status: httpStatus[error.code] },
+          <BaseFrame base={base} place="settings">
+            <SettingsPage base={base} keyError={error.message} />
+          </BaseFrame>,
+        );
+      }
+      return goTo(request, `/bases/${base.id}/settings?done=key`);
+    })
+    .post("/bases/:id/pause", async ({ request, account, params, body }) => {
+      const base = await find(params.id, account);
+      const paused = formText(body, "paused") === "on";
+      await updateSettings(ctx, base, { paused });
+      return goTo(request, `/bases/${base.id}?done=${paused ? "paused" : "resumed"}`);
+    })
+    .post("/bases/:id/sync", async ({ request, account, params }) => {
+      const base = await requestResync(ctx, await find(params.id, account));
+      return goTo(request, `/bases/${base.id}?done=synced`);
+    })
+    .get("/bases/:id/connect", async ({ request, viewer, account, params, query }) => {
+      const base = await find(params.id, account);
+      const database = await databaseOf(base);
+      const connect = (
+        <Connect
+          base={base}
+          credentials={await databaseCredentials(ctx, database)}
+          isHosted={database.clusterId !== null}
+          isWritable={database.isWritable}
+        />
+      );
+      const view = isHtmx(request) ? (
+        <DialogContent title="Connect">{connect}</DialogContent>
+      ) : (
+        <BaseFrame base={base} place="connect" notice={noticeOf(query)}>
+          <Card id="connect" title="Connect">
+            {connect}
+          </Card>
+        </BaseFrame>
+      );
+      return answer(request, { title: `Connect · ${base.name}`, viewer, active: "bases" }, view);
+    })
+    .post("/bases/:id/connect/rotate", async ({ request, account, params }) => {
+      const base = await find(params.id, account);
+      await rotateCredentials(ctx, await databaseOf(base));
+      return goTo(request, `/bases/${base.id}/connect?done=rotated`);
+    })
+    .get("/bases/:id/delete", async ({ request, viewer, account, params }) => {
+      const base = await find(params.id, account);
+      return answer(
+        request,
+        { title: `Delete ${base.name}`, viewer, active: "bases" },
+        <BaseFrame base={base} place="settings">
+          <DeletePage base={base} isHosted={(await databaseOf(base)).clusterId !== null} />
+        </BaseFrame>,
+      );
+    })
+    .post("/bases/:id/delete", async ({ request, viewer, account, params, body }) => {
+      const base = await find(params.id, account);
+      const typed = formSecret(body, "name").replace(/\s+/g, " ").trim();
+      if (typed === nameToType(base)) {
+        await deleteBase(ctx, base);
+        return goTo(request, "/bases");
+      }
+      return answer(
+        request,
+        { title: `Delete ${base.name}`, viewer, active: "bases", status: 422 },
+        <BaseFrame base={base} place="settings">
+          <DeletePage
+            base={base}
+            isHosted={(await databaseOf(base)).clusterId !== null}
+            typed={typed}
+            error="That is not the base's name"
+          />
+        </BaseFrame>,
+      );
+    });
+}
+
+/** As the management API wants it: what is no key is not sent to the source. */
+function checkKey(key: string): string {
+  if (/^[!-~]{1,1000}$/.test(key)) return key;
+  throw new BasetideError(
+    "invalid_request",
+    "An API key has no spaces and only plain letters, digits and signs",
+  );
+}

@@ -1,0 +1,117 @@
+/** The pages of one base: overview with what keeps it up to date, tables, issues, runs, proxy. */
+import { Elysia } from "elysia";
+import {
+  type Account,
+  getBase,
+  listBaseSummaries,
+  listRuns,
+  listSchemaChanges,
+  quotaUse,
+  replicaTables,
+} from "../../../../core/control";
+import { BasetideError } from "../../../../core/errors";
+import { BaseFrame, type BasePlace, DialogContent, type Notice, notices } from "../../../../views/base/frame";
+import { SHOWN_RUNS } from "../../../../views/base/history";
+import { IssuesPage } from "../../../../views/base/issues";
+import { BaseList, BaseRows } from "../../../../views/base/list";
+import { Overview, OverviewNews } from "../../../../views/base/overview";
+import { ProxyPage } from "../../../../views/base/proxy";
+import { RunsPage } from "../../../../views/base/runs";
+import { Columns } from "../../../../views/base/tables";
+import { Card } from "../../../../views/components";
+import { isHtmx } from "../../../../views/render";
+import { answer, type ConsoleContext, signedIn } from "../../pages";
+
+const SHOWN_CHANGES = 10;
+const LISTED_RUNS = 200;
+
+export function basePages(ctx: ConsoleContext) {
+  const { db } = ctx;
+
+  async function overviewOf(id: string, account: Account) {
+    const [base, runs, changes] = await Promise.all([
+      getBase(db, id, account.id),
+      listRuns(db, id, SHOWN_RUNS),
+      listSchemaChanges(db, id, SHOWN_CHANGES),
+    ]);
+    return { base, runs, changes, use: await quotaUse(db, base), now: new Date() };
+  }
+
+  return new Elysia({ name: "base-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases", async ({ request, viewer, account, query }) => {
+      const all = await listBaseSummaries(db, account.id);
+      const search = typeof query.q === "string" ? query.q.trim().slice(0, 200) : "";
+      const bases = search === "" ? all : all.filter((base) => matches(base, search.toLowerCase()));
+      const list = { bases, query: search, total: all.length, now: new Date() };
+      const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
+      return answer(request, { title: "Bases", viewer, active: "bases" }, view);
+    })
+    .get("/bases/:id", async ({ request, viewer, account, params, query }) => {
+      const facts = await overviewOf(params.id, account);
+      const view = (
+        <BaseFrame base={facts.base} place="overview" notice={noticeOf(query)}>
+          <Overview {...facts} />
+        </BaseFrame>
+      );
+      return answer(request, { title: facts.base.name, viewer, active: "bases" }, view);
+    })
+    .get("/bases/:id/live", async ({ request, viewer, account, params, query }) => {
+      const facts = await overviewOf(params.id, account);
+      const seen = typeof query.seen === "string" ? query.seen : "";
+      const view = <OverviewNews {...facts} seen={seen} />;
+      return answer(request, { title: facts.base.name, viewer, active: "bases" }, view);
+    })
+    .get("/bases/:id/tables/:table", async ({ request, viewer, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      const spec = (await replicaTables(ctx, base)).find(({ name }) => name === params.table);
+      if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this replica`);
+      const title = (
+        <>
+          Columns of <code>{spec.name}</code>
+        </>
+      );
+      const view = isHtmx(request) ? (
+        <DialogContent title={title}>
+          <Columns spec={spec} />
+        </DialogContent>
+      ) : (
+        <BaseFrame base={base} place="overview">
+          <Card id="columns" title={`Columns of ${spec.name}`}>
+            <Columns spec={spec} />
+          </Card>
+        </BaseFrame>
+      );
+      return answer(request, { title: spec.name, viewer, active: "bases" }, view);
+    })
+    .get("/bases/:id/:place", async ({ request, viewer, account, params }) => {
+      const [base, runs] = await Promise.all([
+        getBase(db, params.id, account.id),
+        params.place === "runs" ? listRuns(db, params.id, LISTED_RUNS) : [],
+      ]);
+      const page = (place: BasePlace, title: string, view: preact.VNode) =>
+        answer(
+          request,
+          { title: `${title} · ${base.name}`, viewer, active: "bases" },
+          <BaseFrame base={base} place={place}>
+            {view}
+          </BaseFrame>,
+        );
+      if (params.place === "runs") return page("runs", "Runs", <RunsPage runs={runs} now={new Date()} />);
+      if (params.place === "issues") return page("overview", "Issues", <IssuesPage base={base} />);
+      if (params.place !== "proxy") throw new BasetideError("not_found", "There is no such page");
+      return page("proxy", "Proxy", <ProxyPage base={base} proxyUrl={ctx.config.proxyUrl} />);
+    });
+}
+
+/** A notice by its word, if it is one of ours. */
+export function noticeOf(query: Record<string, unknown>): Notice | undefined {
+  const { done } = query;
+  return typeof done === "string" && Object.hasOwn(notices, done) ? (done as Notice) : undefined;
+}
+
+function matches(base: { name: string; sourceBaseId: string; database: string; id: string }, search: string) {
+  return [base.name, base.sourceBaseId, base.database, base.id].some((text) =>
+    text.toLowerCase().includes(search),
+  );
+}

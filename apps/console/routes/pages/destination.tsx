@@ -1,0 +1,143 @@
+/** The step that asks for the destination: a customer's own database is looked at before one goes on. */
+import { Elysia } from "elysia";
+import {
+  checkSchemaName,
+  type Destination,
+  type Draft,
+  type Finding,
+  getDraft,
+  listDatabases,
+  setDraftDestination,
+  type Viewer,
+} from "../../../../core/control";
+import { snakeCase } from "../../../../core/replica";
+import {
+  type DestinationForm,
+  DestinationFormView,
+  type DestinationKind,
+  type DestinationProps,
+  DestinationStep,
+} from "../../../../views/onboarding/destination";
+import { stepPath } from "../../../../views/onboarding/frame";
+import { isHtmx } from "../../../../views/render";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { elsewhere, stepPage, type Trouble, troubleOf } from "./onboarding";
+
+const DEFAULT_SCHEMA = "public";
+
+export function destinationPages(ctx: ConsoleContext) {
+  const { db } = ctx;
+
+  async function show(
+    request: Request,
+    viewer: Viewer,
+    draft: Draft,
+    shown: Partial<DestinationProps>,
+    status = 200,
+  ) {
+    const databases = await listDatabases(db, draft.accountId);
+    const props = { draft, databases, form: keptForm(draft), errors: {}, ...shown };
+    const view = isHtmx(request) ? <DestinationFormView {...props} /> : <DestinationStep {...props} />;
+    return answer(request, { ...stepPage("Destination", viewer), status }, view);
+  }
+
+  return new Elysia({ detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/:id/destination", async ({ request, viewer, account, params }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      return elsewhere(request, draft, "destination") ?? show(request, viewer, draft, {});
+    })
+    .post("/:id/destination", async ({ request, viewer, account, params, body }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      const form = readForm(body);
+      const isTest = formText(body, "test") !== "";
+      const next = stepPath(draft, "start");
+      if (form.kind === "external" && form.url === "" && draft.destination?.kind === "external" && !isTest) {
+        return goTo(request, next);
+      }
+      const schemaTrouble =
+        form.kind === "new" ? null : await troubleOf(async () => checkSchemaName(schemaOf(form)));
+      if (schemaTrouble) {
+        const field = form.kind === "existing" ? "schema" : "externalSchema";
+        return show(request, viewer, draft, { form, errors: { [field]: schemaTrouble.message } }, 422);
+      }
+      let findings: Finding[] = [];
+      const trouble = await troubleOf(async () => {
+        findings = await setDraftDestination(ctx, draft, toDestination(form));
+      });
+      if (trouble) {
+        const errors = beside(form.kind, trouble);
+        return show(
+          request,
+          viewer,
+          draft,
+          { form, errors, findings: findingsOf(form, findings) },
+          trouble.status,
+        );
+      }
+      const isUsable = findings.every((finding) => finding.state !== "wrong");
+      if (isUsable && !isTest) return goTo(request, next);
+      const errors = isUsable ? {} : { url: "This database cannot be used yet: see below what is missing." };
+      const shown = { form, errors, findings: findingsOf(form, findings) };
+      return show(request, viewer, draft, shown, isUsable ? 200 : 422);
+    });
+}
+
+/** Only a database that was looked at has any. */
+function findingsOf(form: DestinationForm, findings: Finding[]): Finding[] | undefined {
+  return form.kind === "external" && findings.length > 0 ? findings : undefined;
+}
+
+function beside(kind: DestinationKind, trouble: Trouble): DestinationProps["errors"] {
+  if (kind === "external") return { url: trouble.message };
+  if (kind === "existing")
+    return trouble.status === 404 ? { database: trouble.message } : { schema: trouble.message };
+  return { form: trouble.message };
+}
+
+function readForm(body: unknown): DestinationForm {
+  // A test is asked for by the button inside the customer's own database.
+  const kind = formText(body, "test") === "" ? formText(body, "kind") : "external";
+  return {
+    kind: kind === "existing" || kind === "external" ? kind : "new",
+    databaseId: formText(body, "database"),
+    schema: formText(body, "schema"),
+    url: formText(body, "url"),
+    externalSchema: formText(body, "external_schema") || DEFAULT_SCHEMA,
+  };
+}
+
+function keptForm({ destination, sourceBase }: Draft): DestinationForm {
+  const suggested = suggestSchema(sourceBase?.name ?? "");
+  return {
+    kind: destination?.kind ?? "new",
+    databaseId: destination?.kind === "existing" ? destination.database_id : "",
+    schema: destination?.kind === "existing" ? destination.schema : suggested,
+    url: "",
+    externalSchema: destination?.kind === "external" ? destination.schema : suggested,
+  };
+}
+
+/** After the base: a schema that is made for it needs no right on one that is there. */
+function suggestSchema(baseName: string): string {
+  const name = snakeCase(baseName)
+    .replace(/[^a-z0-9_]/g, "")
+    .replace(/^[^a-z]+/, "")
+    .slice(0, 40);
+  try {
+    return checkSchemaName(name);
+  } catch {
+    return "base";
+  }
+}
+
+function schemaOf(form: DestinationForm): string {
+  return form.kind === "existing" ? form.schema : form.externalSchema;
+}
+
+function toDestination(form: DestinationForm): Destination {
+  if (form.kind === "existing")
+    return { kind: "existing", database_id: form.databaseId, schema: form.schema };
+  if (form.kind === "external") return { kind: "external", url: form.url, schema: form.externalSchema };
+  return { kind: "new" };
+}

@@ -1,0 +1,28 @@
+/** All pages of the console. */
+import { Elysia } from "elysia";
+import type { ConsoleContext } from "../../pages";
+import { accountPages } from "./account";
+import { baseActions } from "./base-actions";
+import { basePages } from "./base-pages";
+import { invitationPage, memberPages } from "./members";
+import { onboardingPages } from "./onboarding";
+import { operatorPages } from "./operator-pages";
+import { requestPages } from "./request-pages";
+import { signInPages } from "./sign-in";
+import { signUpPages } from "./sign-up";
+import { tokenPages } from "./tokens";
+
+export function pageRoutes(ctx: ConsoleContext) {
+  return new Elysia({ name: "pages", detail: { hide: true } })
+    .use(signInPages(ctx))
+    .use(signUpPages(ctx))
+    .use(invitationPage(ctx))
+    .use(accountPages(ctx))
+    .use(memberPages(ctx))
+    .use(tokenPages(ctx))
+    .use(onboardingPages(ctx))
+    .use(basePages(ctx))
+    .use(baseActions(ctx))
+    .use(requestPages(ctx))
+    .use(operatorPages(ctx));
+}

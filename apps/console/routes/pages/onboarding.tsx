@@ -1,0 +1,149 @@
+/**
+ * Connecting a base, a page a step: platform, key, base, destination, start. What was said is kept in a draft, so every
+ * page survives a reload and the way back, and one that is asked for too early leads to the step that is missing.
+ */
+import { Elysia } from "elysia";
+import {
+  createDraft,
+  type Draft,
+  draftChoices,
+  finishDraft,
+  getDatabase,
+  getDraft,
+  latestDraft,
+  setDraftBase,
+  setDraftKey,
+  type Viewer,
+} from "../../../../core/control";
+import { type ErrorCode, httpStatus, isBasetideError } from "../../../../core/errors";
+import { platformById } from "../../../../core/source";
+import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
+import { nextStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
+import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
+import { PlatformStep } from "../../../../views/onboarding/platform";
+import { StartForm, StartStep } from "../../../../views/onboarding/start";
+import { isHtmx } from "../../../../views/render";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { destinationPages } from "./destination";
+
+export function onboardingPages(ctx: ConsoleContext) {
+  const { db } = ctx;
+  return new Elysia({ prefix: "/new", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("", async ({ request, viewer, account }) => {
+      const view = <PlatformStep platforms={ctx.platforms} latest={await latestDraft(db, account.id)} />;
+      return answer(request, stepPage("Connect a base", viewer), view);
+    })
+    .post("", async ({ request, account, body }) => {
+      const draft = await createDraft(ctx, account.id, formText(body, "platform"));
+      return goTo(request, stepPath(draft, "key"));
+    })
+    .get("/:id", async ({ request, account, params }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      return goTo(request, draft.baseId ? `/bases/${draft.baseId}` : stepPath(draft, nextStep(draft)));
+    })
+    .get("/:id/key", async ({ request, viewer, account, params }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      return elsewhere(request, draft, "key") ?? keyPage(ctx, request, viewer, draft);
+    })
+    .post("/:id/key", async ({ request, viewer, account, params, body }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      const key = formText(body, "key");
+      const keepsKey = key === "" && draft.hasKey;
+      const trouble = keepsKey ? null : await troubleOf(() => setDraftKey(ctx, draft, key));
+      return trouble ? keyPage(ctx, request, viewer, draft, trouble) : goTo(request, stepPath(draft, "base"));
+    })
+    .get("/:id/base", async ({ request, viewer, account, params, query }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      return elsewhere(request, draft, "base") ?? basePage(ctx, request, viewer, draft, formText(query, "q"));
+    })
+    .post("/:id/base", async ({ request, viewer, account, params, body }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      const trouble = await troubleOf(() => setDraftBase(ctx, draft, formText(body, "base")));
+      if (trouble) return basePage(ctx, request, viewer, draft, "", trouble);
+      return goTo(request, stepPath(draft, "destination"));
+    })
+    .get("/:id/start", async ({ request, viewer, account, params }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      return elsewhere(request, draft, "start") ?? startPage(ctx, request, viewer, draft);
+    })
+    .post("/:id/start", async ({ request, viewer, account, params }) => {
+      const draft = await getDraft(db, params.id, account.id);
+      let baseId = "";
+      const trouble = await troubleOf(async () => {
+        baseId = await finishDraft(ctx, draft);
+      });
+      return trouble ? startPage(ctx, request, viewer, draft, trouble) : goTo(request, `/bases/${baseId}`);
+    })
+    .use(destinationPages(ctx));
+}
+
+export function stepPage(title: string, viewer: Viewer) {
+  return { title, viewer, active: "bases", width: "narrow" } as const;
+}
+
+/** Where to go instead: to the base that came of the draft, or to the step that is missing. */
+export function elsewhere(request: Request, draft: Draft, step: Step): Response | null {
+  if (draft.baseId) return goTo(request, `/bases/${draft.baseId}`);
+  const order = steps.map(({ id }) => id);
+  const missing = nextStep(draft);
+  return order.indexOf(step) > order.indexOf(missing) ? goTo(request, stepPath(draft, missing)) : null;
+}
+
+export interface Trouble {
+  message: string;
+  status: number;
+}
+
+/** What people can mend, they are told where they are; the rest is an error like any other. */
+export async function troubleOf(work: () => Promise<unknown>): Promise<Trouble | null> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    if (!isBasetideError(error) || notForForms.has(error.code)) throw error;
+    return { message: error.message, status: httpStatus[error.code] };
+  }
+}
+
+const notForForms = new Set<ErrorCode>(["unauthorized", "forbidden", "internal", "control_unavailable"]);
+
+function keyPage(ctx: ConsoleContext, request: Request, viewer: Viewer, draft: Draft, trouble?: Trouble) {
+  const props = { draft, platform: platformById(ctx.platforms, draft.platform), error: trouble?.message };
+  const page = { ...stepPage("API key", viewer), status: trouble?.status };
+  return answer(request, page, isHtmx(request) ? <KeyForm {...props} /> : <KeyStep {...props} />);
+}
+
+async function basePage(
+  ctx: ConsoleContext,
+  request: Request,
+  viewer: Viewer,
+  draft: Draft,
+  query: string,
+  trouble?: Trouble,
+) {
+  const all = await draftChoices(ctx, draft);
+  const choices = all.filter((base) => base.name.toLowerCase().includes(query.toLowerCase()));
+  const props = { draft, choices, query, error: trouble?.message };
+  const page = { ...stepPage("Which base?", viewer), status: trouble?.status };
+  const view = isHtmx(request) ? <ChoiceForm {...props} /> : <BaseStep {...props} total={all.length} />;
+  return answer(request, page, view);
+}
+
+async function startPage(
+  ctx: ConsoleContext,
+  request: Request,
+  viewer: Viewer,
+  draft: Draft,
+  trouble?: Trouble,
+) {
+  const { destination } = draft;
+  const database =
+    destination?.kind === "existing"
+      ? await getDatabase(ctx.db, destination.database_id, draft.accountId)
+      : null;
+  const { name } = platformById(ctx.platforms, draft.platform);
+  const props = { draft, platform: name, database: database?.name, error: trouble?.message };
+  const page = { ...stepPage("Ready to sync", viewer), status: trouble?.status };
+  return answer(request, page, isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />);
+}

@@ -1,0 +1,142 @@
+/** The operator's desk. For accounts that are not an operator's there is no such page. */
+import { Elysia } from "elysia";
+import {
+  addCluster,
+  approveRequest,
+  clusterTroubles,
+  denyRequest,
+  drainCluster,
+  fleetState,
+  listAccounts,
+  listClusters,
+  listRequests,
+  listWorkers,
+} from "../../../../core/control";
+import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
+import { queueDepth } from "../../../../core/queue/depth";
+import { Accounts } from "../../../../views/operator/accounts";
+import { Clusters, type NewClusterForm } from "../../../../views/operator/clusters";
+import { Fleet } from "../../../../views/operator/fleet";
+import { DeskFrame } from "../../../../views/operator/frame";
+import { RequestDesk } from "../../../../views/operator/request-desk";
+import { isHtmx } from "../../../../views/render";
+import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../pages";
+
+const sent: Record<string, string> = {
+  approve: "Approved.",
+  deny: "Denied.",
+  added: "The cluster takes databases from now on.",
+  drained: "The cluster keeps its databases and gets no new ones.",
+};
+
+export function operatorPages(ctx: ConsoleContext) {
+  const { db } = ctx;
+  const page = (viewer: Parameters<typeof answer>[1]["viewer"]) =>
+    ({ title: "Operator's desk", viewer, active: "operator" }) as const;
+
+  return new Elysia({ name: "operator-pages", prefix: "/operator", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .onBeforeHandle(({ account }) => {
+      if (!account.isOperator) throw new BasetideError("not_found", "There is no such page");
+    })
+    .get("", async ({ request, viewer }) => {
+      const [workers, state, queue, open] = await Promise.all([
+        listWorkers(db),
+        fleetState(db),
+        queueDepth(db),
+        listRequests(db, { state: "open" }),
+      ]);
+      const fleet = <Fleet {...{ workers, state, queue }} openRequests={open.length} now={new Date()} />;
+      return answer(
+        request,
+        page(viewer),
+        isHtmx(request) ? fleet : <DeskFrame place="fleet">{fleet}</DeskFrame>,
+      );
+    })
+    .get("/requests", async ({ request, viewer, query }) => {
+      const requests = await listRequests(db);
+      return answer(
+        request,
+        page(viewer),
+        <DeskFrame place="requests" done={sent[String(query.done)]}>
+          <RequestDesk requests={requests} now={new Date()} />
+        </DeskFrame>,
+      );
+    })
+    .post("/requests/:id", async ({ request, viewer, params, body }) => {
+      const decision = formText(body, "decision");
+      const decide = { approve: approveRequest, deny: denyRequest }[decision];
+      if (!decide) throw new BasetideError("invalid_request", "Approve or deny");
+      try {
+        await decide(ctx, params.id, { by: viewer.email, answer: formText(body, "answer") });
+      } catch (error) {
+        if (!isBasetideError(error, "conflict")) throw error;
+        return answer(
+          request,
+          { ...page(viewer), status: httpStatus.conflict },
+          <DeskFrame place="requests" error={error.message}>
+            <RequestDesk requests={await listRequests(db)} now={new Date()} />
+          </DeskFrame>,
+        );
+      }
+      return goTo(request, `/operator/requests?done=${decision}`);
+    })
+    .get("/clusters", async ({ request, viewer, query }) =>
+      answer(
+        request,
+        page(viewer),
+        <DeskFrame place="clusters" done={sent[String(query.done)]}>
+          <Clusters clusters={await listClusters(db)} />
+        </DeskFrame>,
+      ),
+    )
+    .post("/clusters", async ({ request, viewer, body }) => {
+      const typed: NewClusterForm = {
+        name: formText(body, "name"),
+        region: formText(body, "region").toLowerCase(),
+        publicHost: formText(body, "public_host"),
+        publicPort: formText(body, "public_port"),
+      };
+      try {
+        await add(ctx, typed, formSecret(body, "url").trim());
+      } catch (error) {
+        if (!isBasetideError(error)) throw error;
+        return answer(
+          request,
+          { ...page(viewer), status: httpStatus[error.code] },
+          <DeskFrame place="clusters">
+            <Clusters clusters={await listClusters(db)} typed={typed} error={error.message} />
+          </DeskFrame>,
+        );
+      }
+      return goTo(request, "/operator/clusters?done=added");
+    })
+    .post("/clusters/drain", async ({ request, body }) => {
+      await drainCluster(db, formText(body, "name"));
+      return goTo(request, "/operator/clusters?done=drained");
+    })
+    .get("/accounts", async ({ request, viewer }) =>
+      answer(
+        request,
+        page(viewer),
+        <DeskFrame place="accounts">
+          <Accounts accounts={await listAccounts(db)} now={new Date()} />
+        </DeskFrame>,
+      ),
+    );
+}
+
+/** @throws BasetideError `invalid_request`, `conflict` with what is wrong with the server and what to do about it */
+async function add(ctx: ConsoleContext, form: NewClusterForm, adminUrl: string): Promise<void> {
+  const { name, region, publicHost, publicPort } = form;
+  if (name === "" || region === "")
+    throw new BasetideError("invalid_request", "A cluster has a name and a region");
+  const port = publicPort === "" ? undefined : Number(publicPort);
+  if (port !== undefined && !(Number.isInteger(port) && port >= 1 && port <= 65_535)) {
+    throw new BasetideError("invalid_request", "A port is 1 to 65535");
+  }
+  const [trouble] = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
+  if (trouble) throw new BasetideError("conflict", `${trouble.message}. ${trouble.remedy}.`);
+  const host = publicHost === "" ? undefined : publicHost;
+  await addCluster(ctx, { name, region, adminUrl, publicHost: host, publicPort: port });
+}

@@ -1,0 +1,57 @@
+/** The page where an account asks the operator for something. */
+import { Elysia } from "elysia";
+import {
+  type Account,
+  createRequest,
+  listDatabases,
+  listRequests,
+  requestKinds,
+} from "../../../../core/control";
+import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
+import { RequestsPage, type RequestsProps } from "../../../../views/requests";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+
+export function requestPages(ctx: ConsoleContext) {
+  const { db } = ctx;
+
+  async function propsFor(account: Account): Promise<RequestsProps> {
+    const [requests, databases] = await Promise.all([
+      listRequests(db, { accountId: account.id }),
+      listDatabases(db, account.id),
+    ]);
+    const possible = databases.filter(({ clusterId, isWritable }) => clusterId !== null && !isWritable);
+    return { requests, databases: possible, now: new Date() };
+  }
+
+  return new Elysia({ name: "request-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/requests", async ({ request, viewer, account, query }) =>
+      answer(
+        request,
+        { title: "Requests", viewer, active: "requests" },
+        <RequestsPage {...(await propsFor(account))} isSent={query.done === "sent"} />,
+      ),
+    )
+    .post("/requests", async ({ request, viewer, account, body }) => {
+      const typed = {
+        kind: formText(body, "kind"),
+        region: formText(body, "region"),
+        database: formText(body, "database"),
+        message: formText(body, "message"),
+      };
+      try {
+        const kind = requestKinds.find((known) => known === typed.kind);
+        if (!kind) throw new BasetideError("invalid_request", "Say what you ask for");
+        const { region, database: databaseId, message } = typed;
+        await createRequest(db, account.id, { kind, region, databaseId, message });
+      } catch (error) {
+        if (!isBasetideError(error)) throw error;
+        return answer(
+          request,
+          { title: "Requests", viewer, active: "requests", status: httpStatus[error.code] },
+          <RequestsPage {...(await propsFor(account))} typed={typed} error={error.message} />,
+        );
+      }
+      return goTo(request, "/requests?done=sent");
+    });
+}

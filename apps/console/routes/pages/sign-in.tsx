@@ -1,0 +1,80 @@
+/** Pages for signing in and out, and for a forgotten password. */
+import { Elysia } from "elysia";
+import { ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
+import { CheckMail } from "../../../../views/auth/sign-up";
+import type { AuthTrouble } from "../../auth/auth";
+import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../pages";
+import { byField, statusOf } from "./sign-up";
+
+/** What to say to who comes from somewhere, by `?done=`. */
+const done: Record<string, string> = {
+  password: "Your password is set. Sign in with it.",
+  "signed-out": "You are signed out.",
+};
+
+export function signInPages(ctx: ConsoleContext) {
+  const { auth } = ctx;
+  return new Elysia({ detail: { hide: true } })
+    .use(anyone(ctx))
+    .get("/", ({ request, viewer }) => goTo(request, viewer ? "/bases" : "/sign-in"))
+    .get("/sign-in", ({ request, viewer, query }) => {
+      const next = ownPath(query.next);
+      if (viewer) return goTo(request, next);
+      return signInPage(request, {
+        email: query.email ?? "",
+        next,
+        errors: {},
+        done: done[query.done ?? ""],
+      });
+    })
+    .post("/sign-in", async ({ request, body }) => {
+      const form = {
+        email: formText(body, "email"),
+        password: formSecret(body, "password"),
+        next: ownPath(formText(body, "next")),
+      };
+      const result = await auth.signIn(request, form);
+      if (result.ok) return goTo(request, form.next, result.cookies);
+      return signInPage(request, { ...form, errors: byField(result) }, result.reason);
+    })
+    .post("/sign-out", async ({ request }) => {
+      const result = await auth.signOut(request);
+      return goTo(request, "/sign-in?done=signed-out", result.ok ? result.cookies : undefined);
+    })
+    .get("/forgot-password", ({ request }) => forgotPage(request, { email: "", errors: {} }))
+    .post("/forgot-password", async ({ request, body }) => {
+      const email = formText(body, "email");
+      const result = await auth.requestReset(request, email);
+      if (!result.ok) return forgotPage(request, { email, errors: byField(result) }, result.reason);
+      return answer(
+        request,
+        { title: "Look into your mail", viewer: null, width: "narrow" },
+        <CheckMail email={email} isReset isMailConfigured={auth.deliversMail} />,
+      );
+    })
+    .get("/reset-password", ({ request, query }) =>
+      resetPage(request, { token: query.token ?? "", errors: {} }),
+    )
+    .post("/reset-password", async ({ request, body }) => {
+      const token = formText(body, "token");
+      const result = await auth.resetPassword(request, { token, password: formSecret(body, "password") });
+      if (result.ok) return goTo(request, "/sign-in?done=password");
+      return resetPage(request, { token, errors: byField(result) }, result.reason);
+    });
+}
+
+function signInPage(request: Request, props: Parameters<typeof SignIn>[0], trouble?: AuthTrouble) {
+  return answer(request, frame("Sign in", trouble), <SignIn {...props} />);
+}
+
+function forgotPage(request: Request, props: Parameters<typeof ForgotPassword>[0], trouble?: AuthTrouble) {
+  return answer(request, frame("A new password", trouble), <ForgotPassword {...props} />);
+}
+
+function resetPage(request: Request, props: Parameters<typeof ResetPassword>[0], trouble?: AuthTrouble) {
+  return answer(request, frame("Choose a new password", trouble), <ResetPassword {...props} />);
+}
+
+function frame(title: string, trouble: AuthTrouble | undefined) {
+  return { title, viewer: null, width: "narrow", status: statusOf(trouble) } as const;
+}

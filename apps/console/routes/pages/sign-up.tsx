@@ -1,0 +1,74 @@
+/** Pages for signing up and for confirming an address. */
+import { Elysia } from "elysia";
+import { ConfirmAddress } from "../../../../views/auth/sign-in";
+import { CheckMail, type Errors, SignUp } from "../../../../views/auth/sign-up";
+import type { AuthAnswer, AuthTrouble } from "../../auth/auth";
+import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../pages";
+
+/** Who signs up wants to connect a base. */
+const FIRST_PAGE = "/new";
+
+export function signUpPages(ctx: ConsoleContext) {
+  const { auth } = ctx;
+  return new Elysia({ detail: { hide: true } })
+    .use(anyone(ctx))
+    .get("/signup", ({ request, viewer, query }) => {
+      const next = ownPath(query.next);
+      if (viewer) return goTo(request, next);
+      return signUpPage(request, { email: query.email ?? "", next, errors: {} });
+    })
+    .post("/signup", async ({ request, body }) => {
+      const form = {
+        email: formText(body, "email"),
+        password: formSecret(body, "password"),
+        next: ownPath(formText(body, "next")),
+      };
+      const after = form.next === "/" ? FIRST_PAGE : form.next;
+      const result = await auth.signUp(request, { ...form, next: after });
+      if (!result.ok) return signUpPage(request, { ...form, errors: byField(result) }, result.reason);
+      if (result.hasSession) return goTo(request, after, result.cookies);
+      return checkMailPage(ctx, request, form.email);
+    })
+    .get("/verify-email", ({ request, viewer, query }) => {
+      const next = ownPath(query.next);
+      return confirmPage(request, { token: query.token ?? "", next, error: undefined }, viewer === null);
+    })
+    .post("/verify-email", async ({ request, viewer, body }) => {
+      const token = formText(body, "token");
+      const next = ownPath(formText(body, "next"));
+      const result = await auth.confirmAddress(request, token);
+      if (!result.ok) return confirmPage(request, { token, next, error: result.message }, viewer === null);
+      // A link that is used again signs nobody in; then the next page asks for it.
+      return goTo(request, next, result.cookies);
+    });
+}
+
+function signUpPage(request: Request, props: Parameters<typeof SignUp>[0], trouble?: AuthTrouble) {
+  const page = { title: "Sign up", viewer: null, width: "narrow", status: statusOf(trouble) } as const;
+  return answer(request, page, <SignUp {...props} />);
+}
+
+function confirmPage(request: Request, props: Parameters<typeof ConfirmAddress>[0], isSignedOut: boolean) {
+  const page = { title: "Confirm your address", width: "narrow", status: props.error ? 422 : 200 } as const;
+  return answer(request, { ...page, viewer: isSignedOut ? null : undefined }, <ConfirmAddress {...props} />);
+}
+
+function checkMailPage({ auth }: ConsoleContext, request: Request, email: string) {
+  return answer(
+    request,
+    { title: "Look into your mail", viewer: null, width: "narrow" },
+    <CheckMail email={email} isMailConfigured={auth.deliversMail} />,
+  );
+}
+
+/** The error of a call beside the field that it is about. */
+export function byField(failed: Extract<AuthAnswer, { ok: false }>): Errors<"email" | "password"> {
+  const { reason, message } = failed;
+  if (reason === "bad_address" || reason === "taken") return { email: message };
+  if (reason === "bad_password") return { password: message };
+  return { form: message };
+}
+
+export function statusOf(trouble: AuthTrouble | undefined): number {
+  return trouble === undefined ? 200 : trouble === "too_many" ? 429 : 422;
+}

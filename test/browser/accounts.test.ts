@@ -1,0 +1,196 @@
+/** Signing up by mail, account pages, invitations and a customer's own database, in a real browser. */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningConsole, startConsole } from "../../apps/console/start";
+import { createAccount } from "../../core/control";
+import { asAdmin } from "../support/admin";
+import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { type Fleet, startFleet } from "../support/fleet";
+import { type Mailbox, startMailbox } from "../support/mailbox";
+
+const PASSWORD = "correct horse";
+const TIMEOUT_MS = 120_000;
+
+let mailbox: Mailbox;
+let fleet: Fleet;
+let running: RunningConsole;
+let browser: Browser | undefined;
+let baseUrl: string;
+
+beforeAll(async () => {
+  if (noBrowser) return;
+  mailbox = startMailbox();
+  fleet = await startFleet({ workers: 0, env: { SMTP_URL: mailbox.url } });
+  fleet.sandbox.control.generate({ name: "Inventory", records: 10 });
+  running = await startConsole(fleet.ctx, { port: 0 });
+  baseUrl = `http://localhost:${running.port}`;
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await running?.stop();
+  await fleet?.[Symbol.asyncDispose]();
+  mailbox?.stop();
+});
+
+const visit = (options: Omit<VisitorOptions, "baseUrl"> = {}) =>
+  newVisitor(browser!, { baseUrl, ...options });
+
+/** Mails name the console by CONSOLE_URL; the test's has another port. */
+const pathOf = (link: string) => link.replace(/^https?:\/\/[^/]+/, "");
+
+async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
+  await page.goto("/sign-in");
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+async function newAccount(): Promise<string> {
+  const email = `${crypto.randomUUID().slice(0, 8)}@example.org`;
+  await createAccount(fleet.ctx.db, { email, password: PASSWORD });
+  return email;
+}
+
+test.for([
+  { name: "light", isPhone: false, isDark: false },
+  { name: "dark-phone", isPhone: true, isDark: true },
+])("signing up by mail and every account page: $name", { timeout: TIMEOUT_MS }, async (options, { skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  await using visitor = await visit(options);
+  const { page } = visitor;
+  const look = (name: string) => visitor.inspect(`account-${name}-${options.name}`);
+  const email = `${crypto.randomUUID().slice(0, 8)}@example.org`;
+
+  await page.goto("/signup");
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Create account" }).click();
+  await page.getByRole("heading", { name: "Look into your mail" }).waitFor();
+  await look("1-look-into-your-mail");
+  await page.goto(pathOf((await mailbox.next(email)).link));
+  await look("2-confirm");
+  await page.getByRole("button", { name: "Confirm and go on" }).click();
+  await page.getByRole("heading", { name: "What do you want to sync?" }).waitFor();
+
+  await page.goto("/account");
+  await look("3-sessions");
+  await page.getByLabel("Your password now").fill("wrong wrong");
+  await page.getByLabel("New password").fill("another horse");
+  await page.getByRole("button", { name: "Change the password" }).click();
+  await page.getByText("That is not your password").waitFor();
+  await look("4-password-wrong");
+  await page.goto("/account/tokens");
+  await page.getByLabel("Name").fill("<b>deploy</b>");
+  await page.getByRole("button", { name: "Make a token" }).click();
+  await page.getByText("Copy your token now").waitFor();
+  await page.getByRole("button", { name: "Copy Token" }).click();
+  await page.getByText("Copied").waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^bt_/);
+  await look("5-tokens");
+  await page.goto("/account/members");
+  await page.getByLabel("E-mail").fill("friend@example.org");
+  await page.getByRole("button", { name: "Send the invitation" }).click();
+  await page.getByText("The invitation is on its way").waitFor();
+  await page.getByText("Account:").locator("..").click();
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await look("6-members");
+  await page.keyboard.press("Escape");
+  await page.goto("/new/dra_nope/key");
+  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+  await look("7-error");
+  await page.goto("/account");
+  await page.getByText("Account:").locator("..").click();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("You are signed out.").waitFor();
+  await look("8-sign-in");
+  await page.getByRole("link", { name: "Forgot your password?" }).click();
+  await look("9-forgot");
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByRole("button", { name: "Send the link" }).click();
+  await page.getByText("is on its way there").waitFor();
+  await page.goto(pathOf((await mailbox.next(email)).link));
+  await look("10-reset");
+  await page.getByLabel("New password").fill("another horse");
+  await page.getByRole("button", { name: "Set the password" }).click();
+  await page.getByText("Your password is set").waitFor();
+  await signIn(page, email, "another horse");
+  await page.waitForURL("**/bases");
+  visitor.expectNoProblems();
+});
+
+test("an invited friend signs in, accepts, sees the account, and switches back to their own", {
+  timeout: TIMEOUT_MS,
+}, async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const [ownerEmail, friendEmail] = [await newAccount(), await newAccount()];
+  await using owner = await visit();
+  await signIn(owner.page, ownerEmail);
+  await owner.page.waitForURL("**/bases");
+  await owner.page.goto("/account/members");
+  await owner.page.getByLabel("E-mail").fill(friendEmail);
+  await owner.page.getByRole("button", { name: "Send the invitation" }).click();
+  await owner.page.getByText("on its way").waitFor();
+
+  await using friend = await visit();
+  const { page } = friend;
+  await page.goto(pathOf((await mailbox.next(friendEmail)).link));
+  await friend.inspect("invitation");
+  await page.getByRole("link", { name: "Sign in" }).last().click();
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("button", { name: "Accept" }).click();
+  await page.waitForURL("**/bases");
+  await page.goto("/account/members");
+  await page.getByText("invites and removes members").waitFor();
+  await page.getByText("Account:").locator("..").click();
+  await page.getByRole("button", { name: `Switch to ${friendEmail}` }).click();
+  await page.goto("/account/members");
+  await page.getByRole("heading", { name: "Invite somebody" }).waitFor();
+  friend.expectNoProblems();
+  owner.expectNoProblems();
+});
+
+test("a customer's own database is tested where its URL is typed in", { timeout: TIMEOUT_MS }, async ({
+  skip,
+}) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const name = `customer_${crypto.randomUUID().slice(0, 8)}`;
+  await asAdmin(async (admin) => {
+    await admin.unsafe(`create role ${name} login password 'secret'`);
+    await admin.unsafe(`create database ${name}`);
+    await admin.unsafe(`grant connect on database ${name} to ${name}`);
+  });
+  await using _ = {
+    [Symbol.asyncDispose]: () =>
+      asAdmin(async (admin) => {
+        await admin.unsafe(`drop database ${name} with (force)`);
+        await admin.unsafe(`drop role ${name}`);
+      }),
+  };
+  await using visitor = await visit();
+  const { page } = visitor;
+  await signIn(page, await newAccount());
+  await page.waitForURL("**/bases");
+  await page.goto("/new");
+  await page.getByRole("button", { name: "Airtable" }).click();
+  await page.getByLabel("API key").fill(fleet.sandbox.key);
+  await page.getByRole("button", { name: "Check the key" }).click();
+  await page.getByLabel("Inventory").check();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByLabel("Your own Postgres").check();
+  const url = new URL(fleet.ctx.config.databaseUrl!);
+  Object.assign(url, { username: name, password: "secret", pathname: `/${name}` });
+  await page.getByLabel("Connection URL").fill(url.href);
+  await page.getByRole("button", { name: "Test the connection" }).click();
+  await page.getByText(`grant create on database "${name}" to "${name}"`).waitFor();
+  await visitor.inspect("destination-grant");
+  await asAdmin((admin) => admin.unsafe(`grant create on database ${name} to ${name}`));
+  await page.getByRole("button", { name: "Test the connection" }).click();
+  await page.getByText("This database can be used").waitFor();
+  await visitor.inspect("destination-usable");
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("heading", { name: "Ready to sync" }).waitFor();
+  await visitor.inspect("destination-ready");
+  visitor.expectNoProblems();
+});

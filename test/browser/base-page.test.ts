@@ -1,0 +1,317 @@
+/** The pages of a base in a real browser: live figures, Connect, settings, the indicator, and nobody else's eyes. */
+
+import type { Browser, Cookie, Page } from "playwright-core";
+import postgres from "postgres";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningConsole, startConsole } from "../../apps/console/start";
+import { type Base, createAccount, getBase, indicatorOf } from "../../core/control";
+import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { type Fleet, startFleet } from "../support/fleet";
+import { until } from "../support/poll";
+
+const OWNER = { email: "fleet@example.org", password: "correct horse" };
+const STRANGER = { email: "stranger@example.org", password: "correct horse" };
+
+let fleet: Fleet;
+let running: RunningConsole;
+let browser: Browser | undefined;
+let baseUrl: string;
+
+beforeAll(async () => {
+  if (noBrowser) return;
+  fleet = await startFleet();
+  await createAccount(fleet.ctx.db, { ...STRANGER, isOperator: true });
+  running = await startConsole(fleet.ctx, { port: 0 });
+  baseUrl = `http://localhost:${running.port}`;
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await running?.stop();
+  await fleet?.[Symbol.asyncDispose]();
+});
+
+/** Who has signed in before: attempts are limited, and sessions go on. */
+const sessions = new Map<typeof OWNER, Cookie[]>();
+
+async function visit(who = OWNER, options: Omit<VisitorOptions, "baseUrl"> = {}) {
+  const visitor = await newVisitor(browser!, { baseUrl, ...options });
+  const context = visitor.page.context();
+  await context.addCookies(sessions.get(who) ?? []);
+  await visitor.page.goto(sessions.has(who) ? "/bases" : "/sign-in");
+  if (sessions.has(who)) return visitor;
+  await visitor.page.getByLabel("E-mail").fill(who.email);
+  await visitor.page.getByLabel("Password").fill(who.password);
+  await visitor.page.getByRole("button", { name: "Sign in" }).click();
+  await visitor.page.getByRole("heading", { level: 1, name: "Bases" }).waitFor();
+  sessions.set(who, await context.cookies());
+  return visitor;
+}
+
+/** A base of a small table, connected and synced. */
+async function syncedBase(name: string): Promise<Base> {
+  const sourceId = fleet.sandbox.control.createBase({
+    name,
+    tables: [
+      {
+        name: "Items <i>& more",
+        fields: [
+          { name: "Name", type: "singleLineText" },
+          { name: "Code", type: "barcode" },
+        ],
+        records: [{ fields: { Name: "bolt", Code: { text: "12a" } } }, { fields: { Name: "nut" } }],
+      },
+      {
+        name: "People",
+        fields: [{ name: "Name", type: "singleLineText" }],
+        records: [{ fields: { Name: "Ana" } }],
+      },
+    ],
+  });
+  return fleet.synced((await fleet.connect(sourceId)).id);
+}
+
+const figure = (page: Page, name: string) =>
+  page.locator("#now dl div", { hasText: name }).locator("dd").first();
+
+test("the overview keeps itself up to date without a reload, and rests while nobody sees it", async ({
+  skip,
+}) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const base = await syncedBase("Live & well");
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.getByRole("link", { name: "Live & well" }).click();
+  await page.getByRole("heading", { level: 1, name: "Live & well" }).waitFor();
+  expect(await figure(page, "Records").textContent()).toBe("3");
+  await page.getByText("As a table").click();
+  await page.evaluate(() => Object.assign(window, { isSamePage: true }));
+
+  fleet.sandbox.control.createRecords(base.sourceBaseId, "People", [{ fields: { Name: "Bo" } }]);
+  await until(async () => (await figure(page, "Records").textContent()) === "4", {
+    what: "the new record is counted",
+  });
+  await page
+    .locator("#tables")
+    .getByRole("row", { name: "People" })
+    .getByText("2", { exact: true })
+    .waitFor();
+  expect(await page.evaluate(() => "isSamePage" in window)).toBe(true);
+  // What was opened stays open.
+  expect(await page.locator("#history details").getAttribute("open")).not.toBeNull();
+
+  // One table's columns, in a dialog that the keyboard closes.
+  await page.getByRole("link", { name: "Columns of people" }).click();
+  await page.locator("#dialog").getByRole("row", { name: "created_time timestamp" }).waitFor();
+  await visitor.inspect("columns-dialog");
+  await page.keyboard.press("Escape");
+  expect(await page.locator("#dialog").isVisible()).toBe(false);
+
+  const asked: string[] = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.evaluate(() => {
+    Object.defineProperty(document, "hidden", { value: true, configurable: true });
+    document.querySelector("#live")!.dispatchEvent(new Event("every"));
+  });
+  expect(asked).toEqual([]);
+  const caughtUp = page.waitForRequest(/\/live\?seen=/);
+  await page.evaluate(() => {
+    Object.defineProperty(document, "hidden", { value: false, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
+  await caughtUp;
+  visitor.expectNoProblems();
+});
+
+test.for([
+  { name: "with JavaScript", hasScript: true },
+  { name: "without JavaScript", hasScript: false },
+])(
+  "Connect shows what opens the database, and hides the password until asked: $name",
+  async (options, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    const base = await syncedBase(`Connect ${options.name}`);
+    await using visitor = await visit(OWNER, options);
+    const { page } = visitor;
+    await page.goto(`/bases/${base.id}`);
+    await page.getByRole("link", { name: "Connect", exact: true }).click();
+    await page.getByText("Connection URL", { exact: true }).first().waitFor();
+    await visitor.inspect(`connect-${options.hasScript ? "dialog" : "page"}`);
+    expect(page.url().endsWith("/connect")).toBe(!options.hasScript);
+    const password = page.locator("#connect-password");
+    expect(await password.isVisible()).toBe(false);
+    await page.getByText("Show Password").click();
+    expect(await password.isVisible()).toBe(true);
+    const url = options.hasScript
+      ? await copied(page, "Connection URL")
+      : await page.locator("#connect-url").textContent();
+    const sql = postgres(url!, { max: 1, onnotice: () => {} });
+    try {
+      expect(await sql`select name from items_i_more order by name`).toMatchObject([
+        { name: "bolt" },
+        { name: "nut" },
+      ]);
+    } finally {
+      await sql.end();
+    }
+    if (options.hasScript) {
+      const parts = { psql: "psql command", host: "Host", port: "Port", database: "Database", user: "User" };
+      for (const [part, label] of Object.entries({ ...parts, password: "Password" })) {
+        expect(await copied(page, label)).toBe(await page.locator(`#connect-${part}`).textContent());
+      }
+      await page.keyboard.press("Escape");
+      expect(await page.locator("#dialog").isVisible()).toBe(false);
+    }
+    visitor.expectNoProblems();
+  },
+);
+
+/** What a click on the value's button puts on the clipboard. */
+async function copied(page: Page, label: string): Promise<string> {
+  const button = page.getByRole("button", { name: `Copy ${label}`, exact: true });
+  await button.click();
+  return page.evaluate(() => navigator.clipboard.readText());
+}
+
+test.for([
+  { name: "by mouse", hasScript: true, isKeyboard: false },
+  { name: "by keyboard", hasScript: true, isKeyboard: true },
+  { name: "without JavaScript", hasScript: false, isKeyboard: false },
+])("each setting is switched on and off again: $name", async ({ name, hasScript, isKeyboard }, { skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const base = await syncedBase(`Settings ${name}`);
+  await using visitor = await visit(OWNER, { hasScript });
+  const { page } = visitor;
+  await page.goto(`/bases/${base.id}/settings`);
+  const settings = {
+    Turbo: "turbo",
+    "Linked records as text": "linkedRecordsAsText",
+    "Lookups as text": "lookupsAsText",
+    "Rapid creates and updates": "rapid",
+  } as const;
+  for (const [label, key] of Object.entries(settings)) {
+    for (const isOn of [true, false]) {
+      const toggle = page.getByRole("switch", { name: label });
+      if (isKeyboard) {
+        await toggle.focus();
+        await page.keyboard.press("Space");
+      } else await toggle.setChecked(isOn);
+      if (!hasScript) await page.getByRole("button", { name: `Save ${label}` }).click();
+      await until(async () => (await getBase(fleet.ctx.db, base.id)).settings[key] === isOn, {
+        what: `${label} is ${isOn ? "on" : "off"}`,
+      });
+      expect(await page.getByRole("switch", { name: label }).isChecked()).toBe(isOn);
+    }
+  }
+  await page.reload();
+  expect(await page.getByRole("switch", { checked: true }).count()).toBe(0);
+  visitor.expectNoProblems();
+});
+
+test("the indicator goes yellow when the source slows, red when it fails, and green again, before one's eyes", async ({
+  skip,
+}) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const { control } = fleet.sandbox;
+  control.settings({ latency: { before: { minMs: 500, maxMs: 500 } } });
+  const base = await syncedBase("Indicated");
+  await until(async () => (await getBase(fleet.ctx.db, base.id)).recentSweepMs.length >= 4, {
+    what: "enough sweeps to know what is usual",
+    timeoutMs: 30_000,
+  });
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.goto(`/bases/${base.id}`);
+  const badge = page.locator("#now .badge.state");
+  const isNow = (color: string) => page.locator(`#now .badge.state.${color}`).waitFor({ timeout: 25_000 });
+  await isNow("green");
+
+  control.settings({ latency: { before: { minMs: 2200, maxMs: 2200 } } });
+  await isNow("yellow");
+  expect(await badge.getAttribute("title")).toMatch(/took [\d.]+ s; usual are/);
+  await visitor.inspect("indicator-yellow");
+
+  control.settings({ latency: still });
+  control.addFault({ kind: "status_503", base: base.sourceBaseId });
+  await isNow("red");
+  expect(await badge.getAttribute("title")).toMatch(/^Failing for/);
+  expect(await badge.textContent()).toContain("Failing for");
+  await visitor.inspect("indicator-red");
+
+  control.clearFaults();
+  await isNow("green");
+  const { color } = indicatorOf(await getBase(fleet.ctx.db, base.id), new Date());
+  expect(color).toBe("green");
+}, 90_000);
+
+const still = { before: { minMs: 0, maxMs: 0 } };
+
+test("what is one account's is not there for another's", async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const base = await syncedBase("Secret plans");
+  await using visitor = await visit(STRANGER);
+  const { page } = visitor;
+  expect(await page.content()).not.toContain("Secret plans");
+  for (const path of [
+    "",
+    "/live",
+    "/connect",
+    "/settings",
+    "/delete",
+    "/runs",
+    "/proxy",
+    "/issues",
+    "/tables/people",
+  ]) {
+    const answer = await page.goto(`/bases/${base.id}${path}`);
+    expect([path, answer?.status()]).toEqual([path, 404]);
+    expect(await page.content()).not.toMatch(/Secret plans|bt_[0-9a-f]{16}/);
+  }
+  const direct = await page.evaluate(async (id) => {
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    const answer = await fetch(`/bases/${id}/pause`, { method: "POST", headers, body: "paused=on" });
+    return answer.status;
+  }, base.id);
+  expect(direct).toBe(404);
+  expect((await getBase(fleet.ctx.db, base.id)).state).toBe("active");
+});
+
+test.for([
+  { name: "in the light", isPhone: false, isDark: false },
+  { name: "in the dark", isPhone: false, isDark: true },
+  { name: "on a phone", isPhone: true, isDark: false },
+])(
+  "every page of a base and the desk is accessible and fits: $name",
+  { timeout: 60_000 },
+  async ({ name, ...options }, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    const base = await syncedBase(`Pages ${name} <img src=x onerror=alert(1)>`);
+    const suffix = name.replaceAll(" ", "-");
+    const look = async (who: typeof OWNER, paths: Record<string, string>) => {
+      await using visitor = await visit(who, options);
+      for (const [title, path] of Object.entries(paths)) {
+        await visitor.page.goto(path);
+        await visitor.inspect(`${title}-${suffix}`);
+      }
+      visitor.expectNoProblems();
+    };
+    const path = `/bases/${base.id}`;
+    await look(OWNER, {
+      bases: "/bases",
+      overview: path,
+      columns: `${path}/tables/items_i_more`,
+      issues: `${path}/issues`,
+      proxy: `${path}/proxy`,
+      runs: `${path}/runs`,
+      settings: `${path}/settings`,
+      delete: `${path}/delete`,
+      requests: "/requests",
+    });
+    await look(STRANGER, {
+      fleet: "/operator",
+      desk: "/operator/requests",
+      clusters: "/operator/clusters",
+      accounts: "/operator/accounts",
+    });
+  },
+);

@@ -1,0 +1,125 @@
+/** The way from signing up to a base that syncs, in a real browser, with JavaScript and without. */
+
+import type { Browser } from "playwright-core";
+import postgres from "postgres";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningConsole, startConsole } from "../../apps/console/start";
+import { databaseCredentials, getBase, getDatabase } from "../../core/control";
+import { newVisitor, noBrowser, openBrowser, type Visitor } from "../support/browser";
+import { type Fleet, startFleet } from "../support/fleet";
+import { until } from "../support/poll";
+
+/** A whole way with its pictures, in ms. */
+const TIMEOUT_MS = 120_000;
+
+let fleet: Fleet;
+let running: RunningConsole;
+let browser: Browser | undefined;
+let baseUrl: string;
+
+beforeAll(async () => {
+  if (noBrowser) return;
+  fleet = await startFleet();
+  for (let index = 1; index <= 7; index++) {
+    fleet.sandbox.control.generate({
+      name: `Base <b>${index}</b> & more`,
+      tables: 2,
+      records: 30,
+      seed: index,
+    });
+  }
+  running = await startConsole(fleet.ctx, { port: 0 });
+  baseUrl = `http://localhost:${running.port}`;
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await running?.stop();
+  await fleet?.[Symbol.asyncDispose]();
+});
+
+test.for([
+  { name: "with JavaScript", hasScript: true, isPhone: false, isDark: false },
+  { name: "without JavaScript", hasScript: false, isPhone: false, isDark: true },
+  { name: "on a phone", hasScript: true, isPhone: true, isDark: false },
+])(
+  "a person signs up, connects a base and reads it with SQL: $name",
+  { timeout: TIMEOUT_MS },
+  async (options, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    await using visitor = await newVisitor(browser!, { baseUrl, ...options });
+    const { page } = visitor;
+    const look = (step: string) =>
+      visitor.inspect(`${step}-${options.name.replaceAll(" ", "-").toLowerCase()}`);
+
+    await page.goto("/signup");
+    await look("1-sign-up");
+    await page.getByLabel("E-mail").fill(`${crypto.randomUUID()}@example.org`);
+    await page.getByLabel("Password").fill("correct horse battery");
+    await page.getByRole("button", { name: "Create account" }).click();
+
+    await page.getByRole("heading", { name: "What do you want to sync?" }).waitFor();
+    await look("2-platform");
+    await page.getByRole("button", { name: "Airtable" }).click();
+
+    await page.getByRole("heading", { name: "Your Airtable API key" }).waitFor();
+    await look("3-key");
+    await page.getByLabel("API key").fill("patWrong.0000");
+    await page.getByRole("button", { name: "Check the key" }).click();
+    await page.getByText("The source does not accept this key").waitFor();
+    await look("3-key-wrong");
+    await expectDescribed(visitor, "API key", "does not accept");
+    await page.getByLabel("API key").fill(fleet.sandbox.key);
+    await page.getByRole("button", { name: "Check the key" }).click();
+
+    await page.getByRole("heading", { name: "Which base?" }).waitFor();
+    await page.reload();
+    await look("4-base");
+    await page.getByRole("searchbox").fill("base <b>3");
+    if (!options.hasScript) await page.getByRole("button", { name: "Search" }).click();
+    await until(async () => (await page.getByRole("radio").count()) === 1, { what: "one base is found" });
+    await page.getByLabel("Base <b>3</b> & more").check();
+    await page.getByRole("button", { name: "Continue" }).click();
+
+    await page.getByRole("heading", { name: "Where should the copy live?" }).waitFor();
+    await page.goBack();
+    await page.getByRole("heading", { name: "Which base?" }).waitFor();
+    await page.goForward();
+    await look("5-destination");
+    await page.getByRole("button", { name: "Continue" }).click();
+
+    await page.getByRole("heading", { name: "Ready to sync" }).waitFor();
+    await look("6-start");
+    await page.getByRole("button", { name: "Start syncing" }).click();
+
+    await page.waitForURL(/\/bases\/bas_/);
+    await page.getByRole("heading", { level: 1, name: "Base <b>3</b> & more" }).waitFor();
+    visitor.expectNoProblems();
+    await expectReadable(
+      page
+        .url()
+        .split("/")
+        .at(-1)!
+        .replace(/[?#].*/, ""),
+    );
+  },
+);
+
+/** The error is beside the field, and read out with it. */
+async function expectDescribed({ page }: Visitor, label: string, text: string): Promise<void> {
+  const ids = (await page.getByLabel(label).getAttribute("aria-describedby"))?.split(" ") ?? [];
+  const texts = await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).textContent()));
+  expect(texts.join(" ")).toContain(text);
+}
+
+async function expectReadable(baseId: string): Promise<void> {
+  const base = await getBase(fleet.ctx.db, baseId);
+  const credentials = await databaseCredentials(fleet.ctx, await getDatabase(fleet.ctx.db, base.database.id));
+  const sql = postgres(credentials.url, { max: 1, onnotice: () => {} });
+  try {
+    const count = () => sql`select count(*)::int as n from pg_stat_user_tables where n_live_tup >= 0`;
+    await until(async () => (await count())[0]!.n >= 2, { what: "the tables are there", timeoutMs: 20_000 });
+  } finally {
+    await sql.end();
+  }
+}

@@ -1,0 +1,36 @@
+/** The pages about oneself and one's account: the same head and tabs on all of them. */
+import type { ComponentChildren } from "preact";
+import type { Viewer } from "../../core/control";
+import { Note, PageHead } from "../components";
+
+const TABS = [
+  { path: "/account", text: "Sign-in" },
+  { path: "/account/members", text: "Members" },
+  { path: "/account/tokens", text: "API tokens" },
+] as const;
+
+export type AccountTab = (typeof TABS)[number]["path"];
+
+export function AccountFrame(props: {
+  viewer: Viewer;
+  tab: AccountTab;
+  /** What has just been done. */
+  done?: string | undefined;
+  children: ComponentChildren;
+}) {
+  const { viewer, tab, done } = props;
+  return (
+    <>
+      <PageHead title="Account" lead={<span class="wrap">{viewer.account.email}</span>} />
+      <nav class="tabs" aria-label="Account">
+        {TABS.map(({ path, text }) => (
+          <a key={path} href={path} aria-current={path === tab ? "page" : undefined}>
+            {text}
+          </a>
+        ))}
+      </nav>
+      {done ? <Note tone="good">{done}</Note> : null}
+      {props.children}
+    </>
+  );
+}

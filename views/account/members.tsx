@@ -1,0 +1,103 @@
+/** Who belongs to the account, who is invited. */
+import type { Invitation, Member, Viewer } from "../../core/control";
+import type { Errors } from "../auth/sign-up";
+import { Badge, Button, Card, CopyField, ErrorNote, Field, Note, Table } from "../components";
+import { AccountFrame } from "./frame";
+
+export interface MembersProps {
+  viewer: Viewer;
+  members: Member[];
+  invitations: Invitation[];
+  email: string;
+  errors: Errors<"email">;
+  done?: string | undefined;
+  /** The link that an invitation was just made with, where no mail takes it there. */
+  link?: string | undefined;
+}
+
+export function Members(props: MembersProps) {
+  const { viewer, members, invitations, email, errors, link } = props;
+  const isOwner = viewer.account.role === "owner";
+  return (
+    <AccountFrame viewer={viewer} tab="/account/members" done={props.done}>
+      {link ? (
+        <Note tone="warn" title="No mail server is set up: pass this link on yourself">
+          <CopyField id="invitation-link" label="Link of the invitation" value={link} />
+        </Note>
+      ) : null}
+      {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
+      <Card id="members" title="Members">
+        <Table
+          caption="Members"
+          head={[{ text: "E-mail" }, { text: "Role" }, { text: "Action", isHidden: true }]}
+        >
+          {members.map((member) => (
+            <tr key={member.userId}>
+              <th scope="row">
+                {member.email} {member.userId === viewer.userId ? <Badge>You</Badge> : null}
+              </th>
+              <td>{member.role === "owner" ? "Owner" : "Member"}</td>
+              <td class="number">
+                {member.role !== "owner" && (isOwner || member.userId === viewer.userId) ? (
+                  <form method="post" action={`/account/members/${member.userId}/remove`}>
+                    <Button kind="quiet" isSmall>
+                      {member.userId === viewer.userId ? "Leave" : "Remove"}
+                      <span class="visually-hidden"> {member.email}</span>
+                    </Button>
+                  </form>
+                ) : null}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      </Card>
+      {invitations.length > 0 ? <Invitations invitations={invitations} isOwner={isOwner} /> : null}
+      {isOwner ? (
+        <Card id="invite" title="Invite somebody">
+          <form method="post" action="/account/members" class="stack limited">
+            <Field
+              label="E-mail"
+              name="email"
+              type="email"
+              autocomplete="off"
+              value={email}
+              error={errors.email}
+              hint="They see the account's bases and credentials, connect bases and change settings. Only you manage members."
+              required
+            />
+            <Button>Send the invitation</Button>
+          </form>
+        </Card>
+      ) : (
+        <p class="muted">The owner, {viewer.account.email}, invites and removes members.</p>
+      )}
+    </AccountFrame>
+  );
+}
+
+function Invitations({ invitations, isOwner }: { invitations: Invitation[]; isOwner: boolean }) {
+  return (
+    <Card id="invitations" title="Invited">
+      <Table
+        caption="Open invitations"
+        head={[{ text: "E-mail" }, { text: "Until" }, { text: "Action", isHidden: true }]}
+      >
+        {invitations.map((invitation) => (
+          <tr key={invitation.id}>
+            <th scope="row">{invitation.email}</th>
+            <td class="nowrap">{invitation.expiresAt.toISOString().slice(0, 10)}</td>
+            <td class="number">
+              {isOwner ? (
+                <form method="post" action={`/account/invitations/${invitation.id}/withdraw`}>
+                  <Button kind="quiet" isSmall>
+                    Withdraw<span class="visually-hidden"> the invitation of {invitation.email}</span>
+                  </Button>
+                </form>
+              ) : null}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}

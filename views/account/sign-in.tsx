@@ -1,0 +1,118 @@
+/** One's password, and where one is signed in. */
+import type { Session, Viewer } from "../../core/control";
+import type { Errors } from "../auth/sign-up";
+import { Badge, Button, Card, ErrorNote, Field, Table } from "../components";
+import { ago, inUtc } from "../format";
+import { AccountFrame } from "./frame";
+
+export interface SignInSettingsProps {
+  viewer: Viewer;
+  sessions: Session[];
+  now: Date;
+  errors: Errors<"current" | "password">;
+  done?: string | undefined;
+}
+
+export function SignInSettings({ viewer, sessions, now, errors, done }: SignInSettingsProps) {
+  return (
+    <AccountFrame viewer={viewer} tab="/account" done={done}>
+      <Card id="sessions" title="Where you are signed in" actions={<EndOthers count={sessions.length - 1} />}>
+        <Table
+          caption="Your sessions"
+          head={[
+            { text: "Browser" },
+            { text: "Address" },
+            { text: "Signed in" },
+            { text: "Action", isHidden: true },
+          ]}
+        >
+          {sessions.map((session) => (
+            <tr key={session.id}>
+              <th scope="row">
+                {browserOf(session.userAgent)}{" "}
+                {session.id === viewer.sessionId ? <Badge tone="green">This one</Badge> : null}
+              </th>
+              <td>{addressOf(session.ipAddress)}</td>
+              <td>
+                <time dateTime={session.createdAt.toISOString()} title={inUtc(session.createdAt)}>
+                  {ago(session.createdAt, now)}
+                </time>
+              </td>
+              <td class="number">
+                {session.id === viewer.sessionId ? null : (
+                  <form method="post" action={`/account/sessions/${session.id}/revoke`}>
+                    <Button kind="quiet" isSmall>
+                      Sign out<span class="visually-hidden"> {browserOf(session.userAgent)}</span>
+                    </Button>
+                  </form>
+                )}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      </Card>
+      <Card id="change-password" title="Password">
+        <form method="post" action="/account/password" class="stack limited">
+          {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
+          <input type="hidden" name="username" value={viewer.email} autocomplete="username" />
+          <Field
+            label="Your password now"
+            name="current"
+            type="password"
+            autocomplete="current-password"
+            error={errors.current}
+            required
+          />
+          <Field
+            label="New password"
+            name="password"
+            type="password"
+            autocomplete="new-password"
+            hint="At least 8 characters. You are signed out everywhere else."
+            error={errors.password}
+            minLength={8}
+            required
+          />
+          <Button>Change the password</Button>
+        </form>
+      </Card>
+    </AccountFrame>
+  );
+}
+
+function EndOthers({ count }: { count: number }) {
+  if (count < 1) return null;
+  return (
+    <form method="post" action="/account/sessions/revoke-others">
+      <Button isSmall>Sign out everywhere else</Button>
+    </form>
+  );
+}
+
+/** Most specific first: nearly all of them call themselves Safari too. */
+const BROWSERS = [
+  ["Edg", "Edge"],
+  ["OPR", "Opera"],
+  ["Firefox", "Firefox"],
+  ["FxiOS", "Firefox"],
+  ["Chrome", "Chrome"],
+  ["CriOS", "Chrome"],
+  ["Safari", "Safari"],
+] as const;
+const SYSTEMS = ["Windows", "Android", "iPhone", "iPad", "Mac OS X", "Linux"];
+
+/** `Firefox on Linux`: enough to know one's own again. */
+function browserOf(userAgent: string | null): string {
+  if (!userAgent) return "Unknown browser";
+  const browser =
+    BROWSERS.find(([mark]) => userAgent.includes(`${mark}/`))?.[1] ?? userAgent.split(/[/ ]/)[0];
+  const system = SYSTEMS.find((mark) => userAgent.includes(mark))?.replace("Mac OS X", "macOS");
+  return system ? `${browser} on ${system}` : `${browser}`;
+}
+
+/** Of an IPv6 address only the network is kept: its last half changes by itself. */
+function addressOf(address: string | null): string {
+  if (!address) return "unknown";
+  const host = address.includes(":") ? URL.parse(`http://[${address}]`)?.hostname.slice(1, -1) : undefined;
+  return host ? `${host}/64` : address;
+}

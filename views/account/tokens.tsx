@@ -1,0 +1,86 @@
+/** The account's API tokens: a new one is shown this once. */
+import type { ApiToken, Viewer } from "../../core/control";
+import type { Errors } from "../auth/sign-up";
+import { Button, Card, CopyField, Empty, Field, Note, Table } from "../components";
+import { ago, inUtc } from "../format";
+import { AccountFrame } from "./frame";
+
+export interface TokensProps {
+  viewer: Viewer;
+  tokens: ApiToken[];
+  now: Date;
+  consoleUrl: string;
+  name: string;
+  errors: Errors<"name">;
+  /** Just made. */
+  token?: string | undefined;
+  done?: string | undefined;
+}
+
+export function Tokens(props: TokensProps) {
+  const { viewer, tokens, now, consoleUrl, name, errors, token } = props;
+  return (
+    <AccountFrame viewer={viewer} tab="/account/tokens" done={props.done}>
+      {token ? (
+        <Note tone="good" title="Copy your token now: it is not shown again">
+          <div class="stack">
+            <CopyField id="new-token" label="Token" value={token} />
+            <CopyField
+              id="new-token-curl"
+              label="Try it"
+              value={`curl -s ${consoleUrl}/api/v1/bases -H 'Authorization: Bearer ${token}'`}
+            />
+          </div>
+        </Note>
+      ) : null}
+      <Card id="tokens" title="API tokens">
+        <p class="muted">
+          A token may do all that this console does, by the <a href="/openapi">management API</a>.
+        </p>
+        {tokens.length === 0 ? (
+          <Empty title="No tokens yet" />
+        ) : (
+          <Table
+            caption="API tokens"
+            head={[
+              { text: "Name" },
+              { text: "Made" },
+              { text: "Last used" },
+              { text: "Action", isHidden: true },
+            ]}
+          >
+            {tokens.map((one) => (
+              <tr key={one.id}>
+                <th scope="row">{one.name}</th>
+                <td title={inUtc(one.createdAt)}>{ago(one.createdAt, now)}</td>
+                <td>{one.lastUsedAt ? ago(one.lastUsedAt, now) : "never"}</td>
+                <td class="number">
+                  <form method="post" action={`/account/tokens/${one.id}/revoke`}>
+                    <Button kind="quiet" isSmall>
+                      Revoke<span class="visually-hidden"> {one.name}</span>
+                    </Button>
+                  </form>
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Card>
+      <Card id="new" title="New token">
+        <form method="post" action="/account/tokens" class="stack limited">
+          <Field
+            label="Name"
+            name="name"
+            value={name}
+            error={errors.name}
+            hint="What it is for: “deploy script”, “Lina's laptop”."
+            maxLength={100}
+            autocomplete="off"
+            required
+          />
+          <Button>Make a token</Button>
+        </form>
+      </Card>
+    </AccountFrame>
+  );
+}

@@ -1,0 +1,45 @@
+/** An invitation, as whoever opens its link sees it. */
+import { Button, ButtonLink, ErrorNote } from "../components";
+import { AuthFrame } from "./frame";
+
+/** @param props.signedInAs the address of who looks; null when signed out */
+export function InvitationView(props: {
+  account: string;
+  email: string;
+  token: string;
+  signedInAs: string | null;
+}) {
+  const { account, email, token, signedInAs } = props;
+  const next = `/invitation?${new URLSearchParams({ token })}`;
+  const query = new URLSearchParams({ next, email });
+  return (
+    <AuthFrame title="You are invited">
+      <p class="wrap">
+        <strong>{account}</strong> invites <strong>{email}</strong> to their account: to see its bases,
+        connect new ones and change their settings.
+      </p>
+      {signedInAs === null ? (
+        <div class="actions">
+          <ButtonLink kind="primary" href={`/signup?${query}`}>
+            Sign up
+          </ButtonLink>
+          <ButtonLink href={`/sign-in?${query}`}>Sign in</ButtonLink>
+        </div>
+      ) : signedInAs === email ? (
+        <form method="post" action="/invitation">
+          <input type="hidden" name="token" value={token} />
+          <Button kind="primary">Accept</Button>
+        </form>
+      ) : (
+        <div class="stack">
+          <ErrorNote title={`You are signed in as ${signedInAs}`}>
+            Sign out, and open the link again as {email}.
+          </ErrorNote>
+          <form method="post" action="/sign-out">
+            <Button>Sign out</Button>
+          </form>
+        </div>
+      )}
+    </AuthFrame>
+  );
+}

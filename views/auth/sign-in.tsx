@@ -1,0 +1,134 @@
+/** Signing in, and the ways back in for who cannot. */
+import { Button, ErrorNote, Field, Note } from "../components";
+import { AuthFrame, withNext } from "./frame";
+import type { Errors } from "./sign-up";
+
+export function SignIn(props: {
+  email: string;
+  next: string;
+  errors: Errors<"email" | "password">;
+  /** What was done before one came here. */
+  done?: string | undefined;
+}) {
+  const { email, next, errors, done } = props;
+  return (
+    <AuthFrame
+      title="Sign in"
+      below={
+        <>
+          No account yet? <a href={withNext("/signup", next)}>Sign up</a>
+        </>
+      }
+    >
+      {done ? <Note tone="good">{done}</Note> : null}
+      <form method="post" action="/sign-in" class="stack">
+        <input type="hidden" name="next" value={next} />
+        {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
+        <Field
+          label="E-mail"
+          name="email"
+          type="email"
+          autocomplete="username"
+          value={email}
+          error={errors.email}
+          required
+          autofocus={email === ""}
+        />
+        <Field
+          label="Password"
+          name="password"
+          type="password"
+          autocomplete="current-password"
+          error={errors.password}
+          required
+          autofocus={email !== ""}
+        />
+        <div class="actions spread">
+          <Button kind="primary">Sign in</Button>
+          <a class="small" href="/forgot-password">
+            Forgot your password?
+          </a>
+        </div>
+      </form>
+    </AuthFrame>
+  );
+}
+
+export function ForgotPassword(props: { email: string; errors: Errors<"email"> }) {
+  const { email, errors } = props;
+  return (
+    <AuthFrame
+      title="A new password"
+      lead="Tell us your address, and we send you a link to choose a new one."
+      below={<a href="/sign-in">Back to signing in</a>}
+    >
+      <form method="post" action="/forgot-password" class="stack">
+        {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
+        <Field
+          label="E-mail"
+          name="email"
+          type="email"
+          autocomplete="username"
+          value={email}
+          error={errors.email}
+          required
+          autofocus
+        />
+        <Button kind="primary">Send the link</Button>
+      </form>
+    </AuthFrame>
+  );
+}
+
+/** @param props.token of the link that led here */
+export function ResetPassword(props: { token: string; errors: Errors<"password"> }) {
+  const { token, errors } = props;
+  return (
+    <AuthFrame
+      title="Choose a new password"
+      lead="You are signed out everywhere, and sign in with the new one."
+    >
+      <form method="post" action="/reset-password" class="stack">
+        <input type="hidden" name="token" value={token} />
+        {errors.form ? (
+          <ErrorNote>
+            {errors.form} <a href="/forgot-password">Ask for a new link</a>
+          </ErrorNote>
+        ) : null}
+        <Field
+          label="New password"
+          name="password"
+          type="password"
+          autocomplete="new-password"
+          hint="At least 8 characters."
+          error={errors.password}
+          minLength={8}
+          required
+          autofocus
+        />
+        <Button kind="primary">Set the password</Button>
+      </form>
+    </AuthFrame>
+  );
+}
+
+/** A click of a person's, because programs that look at mail open every link in it. */
+export function ConfirmAddress(props: { token: string; next: string; error: string | undefined }) {
+  const { token, next, error } = props;
+  return (
+    <AuthFrame title="Confirm your address">
+      <form method="post" action="/verify-email" class="stack">
+        <input type="hidden" name="token" value={token} />
+        <input type="hidden" name="next" value={next} />
+        {error ? (
+          <ErrorNote>
+            {error} <a href={withNext("/sign-in", next)}>Sign in</a> to get one.
+          </ErrorNote>
+        ) : (
+          <p>One click, and your account is ready.</p>
+        )}
+        <Button kind="primary">Confirm and go on</Button>
+      </form>
+    </AuthFrame>
+  );
+}

@@ -1,0 +1,80 @@
+/** Signing up: an address, a password. */
+import { Button, ErrorNote, Field, Note } from "../components";
+import { AuthFrame, withNext } from "./frame";
+
+/** What was wrong with a form, by field; `form` is about all of it. */
+export type Errors<Name extends string> = Partial<Record<Name | "form", string>>;
+
+export function SignUp(props: { email: string; next: string; errors: Errors<"email" | "password"> }) {
+  const { email, next, errors } = props;
+  return (
+    <AuthFrame
+      title="Create your account"
+      lead="Then connect a base: its tables are in Postgres a few seconds later."
+      below={
+        <>
+          You have an account? <a href={withNext("/sign-in", next)}>Sign in</a>
+        </>
+      }
+    >
+      <form method="post" action="/signup" class="stack">
+        <input type="hidden" name="next" value={next} />
+        {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
+        <Field
+          label="E-mail"
+          name="email"
+          type="email"
+          autocomplete="username"
+          value={email}
+          error={errors.email}
+          required
+          autofocus={email === ""}
+        />
+        <Field
+          label="Password"
+          name="password"
+          type="password"
+          autocomplete="new-password"
+          hint="At least 8 characters; a few words are better than one with digits in it."
+          error={errors.password}
+          minLength={8}
+          required
+        />
+        <Button kind="primary">Create account</Button>
+      </form>
+    </AuthFrame>
+  );
+}
+
+/** After a sign-up, a reset: the same whether the address has an account or not. */
+export function CheckMail(props: { email: string; isReset?: boolean; isMailConfigured: boolean }) {
+  const { email, isReset } = props;
+  return (
+    <AuthFrame
+      title="Look into your mail"
+      below={
+        <>
+          No mail? Look for it among spam, or <a href={isReset ? "/forgot-password" : "/signup"}>try again</a>
+          .
+        </>
+      }
+    >
+      <p class="wrap">
+        {isReset ? (
+          <>
+            If <strong>{email}</strong> has an account, a link to choose a new password is on its way there.
+          </>
+        ) : (
+          <>
+            We have sent a mail to <strong>{email}</strong>. Open the link in it to go on.
+          </>
+        )}
+      </p>
+      {props.isMailConfigured ? null : (
+        <Note tone="warn" title="No mail server is set up">
+          The mail is in the console's log instead: whoever runs the service can pass its link on.
+        </Note>
+      )}
+    </AuthFrame>
+  );
+}

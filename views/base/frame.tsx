@@ -1,0 +1,123 @@
+/** What the pages of one base have in common: its name, how it is, what can be done, and the way to its other pages. */
+import type { ComponentChildren } from "preact";
+import type { Base } from "../../core/control";
+import { Button, Note, PageHead } from "../components";
+
+export type BasePlace = "overview" | "proxy" | "runs" | "settings" | "connect";
+
+/** What a page says once after something was done, by the word in its address. */
+export const notices = {
+  connected: "Connected. The first sync begins.",
+  synced: "A sync was asked for; it begins in a moment.",
+  paused: "Syncing is paused. The database stays readable as it is.",
+  resumed: "Syncing goes on.",
+  rotated: "The password is a new one. The old one opens nothing any more.",
+  key: "The new API key opens the base and is used from now on.",
+  saved: "Saved.",
+} as const;
+
+export type Notice = keyof typeof notices;
+
+export function BaseFrame(props: {
+  base: Base;
+  place: BasePlace;
+  notice?: Notice | undefined;
+  children: ComponentChildren;
+}) {
+  const { base, place, notice, children } = props;
+  const path = `/bases/${base.id}`;
+  return (
+    <>
+      <PageHead
+        back={{ href: "/bases", text: "Bases" }}
+        title={<bdi>{base.name || base.sourceBaseId}</bdi>}
+        lead={
+          <>
+            <code>{base.sourceBaseId}</code> into <code>{base.database.name}</code>, schema{" "}
+            <code>{base.database.schema}</code>
+          </>
+        }
+        actions={<BaseActions base={base} path={path} />}
+      />
+      <nav class="tabs" aria-label="Base">
+        {places.map(([name, suffix, text]) => (
+          <a key={name} href={`${path}${suffix}`} aria-current={name === place ? "page" : undefined}>
+            {text}
+          </a>
+        ))}
+      </nav>
+      {notice ? <Note tone="good">{notices[notice]}</Note> : null}
+      {children}
+      <div id="dialog" class="dialog" role="dialog" aria-labelledby="dialog-title" popover="auto" />
+    </>
+  );
+}
+
+const places: [BasePlace, string, string][] = [
+  ["overview", "", "Overview"],
+  ["proxy", "/proxy", "Proxy"],
+  ["runs", "/runs", "Runs"],
+  ["settings", "/settings", "Settings"],
+];
+
+function BaseActions({ base, path }: { base: Base; path: string }) {
+  const isPaused = base.state === "paused";
+  return (
+    <>
+      <form method="post" action={`${path}/pause`}>
+        <input type="hidden" name="paused" value={isPaused ? "off" : "on"} />
+        <Button kind="quiet">{isPaused ? "Resume" : "Pause"}</Button>
+      </form>
+      {isPaused ? null : (
+        <form method="post" action={`${path}/sync`}>
+          <Button title="Reads every table anew, whatever is known of it">Resync</Button>
+        </form>
+      )}
+      <DialogLink href={`${path}/connect`} kind="primary">
+        Connect
+      </DialogLink>
+    </>
+  );
+}
+
+/** A page of its own, shown in the page's dialog where htmx runs. */
+export function DialogLink(props: {
+  href: string;
+  kind?: "primary" | "quiet";
+  isSmall?: boolean;
+  children: ComponentChildren;
+}) {
+  const look = props.kind ? `button ${props.kind}${props.isSmall ? " small" : ""}` : undefined;
+  return (
+    <a class={look} href={props.href} hx-get={props.href} hx-target="#dialog" hx-swap="innerHTML">
+      {props.children}
+    </a>
+  );
+}
+
+/** What a dialog holds: a heading and a way out. */
+export function DialogContent({
+  title,
+  children,
+}: {
+  title: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <>
+      <div class="dialog-head">
+        <h2 id="dialog-title">{title}</h2>
+        <button
+          type="button"
+          class="button quiet small"
+          popovertarget="dialog"
+          popovertargetaction="hide"
+          autofocus
+        >
+          Close
+        </button>
+      </div>
+      {children}
+    </>
+  );
+}

@@ -1,0 +1,103 @@
+/** The last syncs as a picture and as a table: how long each took, of what kind, and which failed. */
+import type { SyncRun } from "../../core/control";
+import { Card } from "../components";
+import { Ago } from "../components/ago";
+import { Bars } from "../components/bars";
+import { Table } from "../components/table";
+import { clock, counted, inDigits, inUtc, inWords } from "../format";
+
+/** Rows of the log in the picture: each is a sync, or the alike ones of up to an hour. */
+export const SHOWN_RUNS = 60;
+/** A picture of a few is not made of planks. */
+const MIN_SLOTS = 24;
+
+export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
+  const shown = runs.slice(0, SHOWN_RUNS);
+  const completed = shown.filter((run) => run.duration_ms !== null);
+  const completedSyncs = completed.reduce((sum, run) => sum + run.syncs, 0);
+  const totalMs = completed.reduce((sum, run) => sum + (run.duration_ms ?? 0) * run.syncs, 0);
+  const meanMs = completedSyncs === 0 ? undefined : totalMs / completedSyncs;
+  const longestMs = Math.max(0, ...completed.map((run) => run.longest_ms ?? 0));
+  const highestMs = Math.max(0, ...completed.map((run) => run.duration_ms ?? 0));
+  const failed = shown.filter((run) => run.error_code !== null).length;
+  const syncs = shown.reduce((sum, run) => sum + run.syncs, 0);
+  if (shown.length === 0) {
+    return (
+      <Card id="history-card" title="Sync time">
+        <p class="muted">The first sync has not ended yet.</p>
+      </Card>
+    );
+  }
+  const facts = [
+    counted(syncs, "sync"),
+    meanMs === undefined ? "" : `${inWords(meanMs)} on average`,
+    completed.length === 0 ? "" : `${inWords(longestMs)} at most`,
+    failed > 0 ? `${inDigits(failed)} failed` : "",
+  ].filter(Boolean);
+  return (
+    <Card id="history-card" title="Sync time">
+      <div class="chart">
+        <span class="chart-top small muted" aria-hidden="true">
+          {inWords(highestMs)}
+        </span>
+        <Bars
+          summary={`Sync time: the last ${facts.join(", ")}. The table below has each.`}
+          slots={Math.max(MIN_SLOTS, shown.length)}
+          top={highestMs || 1}
+          line={meanMs}
+          bars={shown.toReversed().map((run) => ({
+            key: run.id,
+            title: titleOf(run),
+            parts: [
+              run.error_code === null
+                ? { value: run.duration_ms ?? 0, class: run.kind === "sweep" ? "bar" : "bar other" }
+                : { value: highestMs || 1, class: "bar failed" },
+            ],
+          }))}
+        />
+        <p class="chart-foot small muted" aria-hidden="true">
+          <span>{clock(shown.at(-1)!.started_at)}</span>
+          <span>{clock(shown[0]!.started_at)} UTC</span>
+        </p>
+      </div>
+      <p class="small muted">The last {facts.join(", ")}.</p>
+      <details>
+        <summary>As a table</summary>
+        <RunTimes runs={shown} now={now} />
+      </details>
+    </Card>
+  );
+}
+
+function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {
+  return (
+    <Table
+      caption="The last syncs"
+      head={[
+        { text: "Started" },
+        { text: "Kind" },
+        { text: "Syncs", isNumber: true },
+        { text: "Took", isNumber: true },
+        { text: "Longest", isNumber: true },
+      ]}
+    >
+      {runs.map((run) => (
+        <tr key={run.id}>
+          <td>
+            <Ago at={run.started_at} now={now} />
+          </td>
+          <td>{run.error_code === null ? run.kind : `${run.kind}, failed`}</td>
+          <td class="number">{run.syncs}</td>
+          <td class="number">{run.duration_ms === null ? "–" : inWords(run.duration_ms)}</td>
+          <td class="number">{run.longest_ms === null ? "–" : inWords(run.longest_ms)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function titleOf(run: SyncRun): string {
+  const what = run.error_code === null ? inWords(run.duration_ms ?? 0) : `failed, ${run.error_code}`;
+  const times = run.syncs > 1 ? `${counted(run.syncs, "sync")} (${run.kind}), on average ` : `${run.kind}, `;
+  return `${inUtc(run.started_at)}: ${times}${what}`;
+}

@@ -1,0 +1,127 @@
+/** All bases of the account, in a line each. */
+import { type BaseSummary, indicatorOf } from "../../core/control";
+import { ButtonLink, Empty, PageHead } from "../components";
+import { Ago } from "../components/ago";
+import { Field } from "../components/field";
+import { Table } from "../components/table";
+import { counted, inDigits, inWords } from "../format";
+import { live } from "../live";
+import { StateBadge } from "./state";
+
+/** So many are seen at once: there is nothing to search for. */
+const FEW = 8;
+
+export interface BaseListProps {
+  bases: BaseSummary[];
+  /** What was searched for; `bases` are those that match. */
+  query: string;
+  /** How many there are in all. */
+  total: number;
+  now: Date;
+}
+
+export function BaseList(props: BaseListProps) {
+  const { total, query } = props;
+  const connect = (
+    <ButtonLink kind="primary" href="/new">
+      Connect a base
+    </ButtonLink>
+  );
+  return (
+    <>
+      <PageHead title="Bases" actions={total > 0 ? connect : undefined} />
+      {total === 0 ? (
+        <Empty title="No base is connected yet" action={connect}>
+          Connect one, and its tables are there to query in SQL a few seconds later.
+        </Empty>
+      ) : (
+        <>
+          {total > FEW || query !== "" ? <Search query={query} /> : null}
+          <BaseRows {...props} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Search({ query }: { query: string }) {
+  return (
+    <search>
+      <form method="get" action="/bases" class="search">
+        <Field
+          label="Find a base"
+          name="q"
+          type="search"
+          value={query}
+          autocomplete="off"
+          hx-get="/bases"
+          hx-trigger="input changed delay:200ms, search"
+          hx-target="#bases"
+          hx-swap="outerMorph"
+          hx-include="this"
+        />
+        <button type="submit" class="button needs-no-script">
+          Find
+        </button>
+      </form>
+    </search>
+  );
+}
+
+/** The part that keeps itself up to date. */
+export function BaseRows({ bases, query, total, now }: BaseListProps) {
+  const search = query === "" ? "" : `?q=${encodeURIComponent(query)}`;
+  return (
+    <div id="bases" class="card" {...live(`/bases${search}`, 5)}>
+      <p class="muted small" role="status">
+        {query === "" ? counted(total, "base") : `${inDigits(bases.length)} of ${counted(total, "base")}`}
+      </p>
+      {bases.length === 0 ? (
+        <p>No base has “{query}” in its name, id or database.</p>
+      ) : (
+        <Table
+          caption="Bases"
+          head={[
+            { text: "Name" },
+            { text: "State" },
+            { text: "Sync time", isNumber: true },
+            { text: "Completed" },
+            { text: "Tables", isNumber: true },
+            { text: "Records", isNumber: true },
+            { text: "Database" },
+          ]}
+        >
+          {bases.map((base) => (
+            <BaseRow key={base.id} base={base} now={now} />
+          ))}
+        </Table>
+      )}
+    </div>
+  );
+}
+
+function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
+  const indicator = indicatorOf(base, now);
+  return (
+    <tr id={base.id}>
+      <th scope="row" class="wrap">
+        <a href={`/bases/${base.id}`}>
+          <bdi>{base.name || base.sourceBaseId}</bdi>
+        </a>
+      </th>
+      <td>
+        <StateBadge indicator={indicator} state={base.state} />
+      </td>
+      <td class="number nowrap">{base.sync ? inWords(base.sync.durationMs) : "–"}</td>
+      <td class="nowrap">{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</td>
+      <td class="number">{inDigits(base.tables)}</td>
+      <td class="number">{inDigits(base.records)}</td>
+      <td>
+        <code>
+          {base.database}
+          {base.schema === "public" ? "" : `.${base.schema}`}
+        </code>
+      </td>
+    </tr>
+  );
+}

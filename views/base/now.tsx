@@ -1,0 +1,109 @@
+/** How a base is at this moment: in words, in figures, and how far its first sync or a rebuild is. */
+import { type Base, indicatorOf, median, type Progress, type SyncKind } from "../../core/control";
+import { Card } from "../components";
+import { Ago } from "../components/ago";
+import { counted, inDigits, inWords } from "../format";
+import { StateBadge } from "./state";
+
+const kinds: Record<SyncKind, string> = {
+  first: "the first one",
+  rebuild: "a rebuild",
+  sweep: "a sweep",
+  rapid: "a rapid turn",
+};
+
+export function Now({ base, now }: { base: Base; now: Date }) {
+  const indicator = indicatorOf(base, now);
+  const usualMs = median(base.recentSweepMs);
+  const records = base.tables.reduce((sum, table) => sum + table.records, 0);
+  return (
+    <Card id="now">
+      <p class="now-state">
+        <StateBadge indicator={indicator} state={base.state} isLive />
+        {/* When all is well the figures say it; the badge holds the reason on hover and for screen readers. */}
+        {indicator.color === "green" ? null : (
+          <span class="wrap" aria-hidden="true">
+            {indicator.reason}
+          </span>
+        )}
+      </p>
+      <dl class="figures">
+        <div>
+          <dt>Sync time</dt>
+          <dd>{base.sync ? inWords(base.sync.durationMs) : "–"}</dd>
+          <dd class="muted small">{usualMs === null ? "of the last sync" : `usually ${inWords(usualMs)}`}</dd>
+        </div>
+        <div>
+          <dt>Lag</dt>
+          <dd>{base.sync ? inWords(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
+          <dd class="muted small">{lagNote(base, now)}</dd>
+        </div>
+        <div>
+          <dt>Last sync</dt>
+          <dd>{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</dd>
+          <dd class="muted small">
+            {base.sync ? `${kinds[base.sync.kind]}, completed` : "none has completed"}
+          </dd>
+        </div>
+        <div>
+          <dt>Records</dt>
+          <dd>{inDigits(records)}</dd>
+          <dd class="muted small">in {counted(base.tables.length, "table")}</dd>
+        </div>
+      </dl>
+      {base.repairs > 0 ? (
+        <p>{counted(base.repairs, "record")} written through the proxy will be shown after a second look.</p>
+      ) : null}
+      {base.progress ? <ProgressBars progress={base.progress} /> : null}
+    </Card>
+  );
+}
+
+/** Rapid turns know nothing of deletes and computed fields: those are as of the last full sweep. */
+function lagNote({ sync, sweep }: Base, now: Date): string {
+  if (sync?.kind !== "rapid" || !sweep) return "how old a row can be";
+  return `deletes and computed fields: ${inWords(now.getTime() - sweep.startedAt.getTime())}`;
+}
+
+function ProgressBars({ progress }: { progress: Progress }) {
+  const { tables, kind } = progress;
+  const done = tables.filter((table) => table.done).length;
+  return (
+    <section aria-labelledby="progress-heading">
+      <h2 id="progress-heading">
+        {kind === "first" ? "First sync" : "Rebuild"}: {done} of {counted(tables.length, "table")}
+      </h2>
+      <ul class="progress-list">
+        {tables.map((table) => (
+          <li key={table.name}>
+            <ProgressBar table={table} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** Without an estimate the bar runs back and forth: something is being done, and nobody knows how much is left. */
+function ProgressBar({ table }: { table: Progress["tables"][number] }) {
+  const { records_done: done, records_estimate: estimate } = table;
+  const max = table.done ? Math.max(1, done) : Math.max(estimate ?? 0, done);
+  const isKnown = table.done || estimate !== null;
+  return (
+    <>
+      <bdi class="wrap">{table.source_name}</bdi>
+      <progress
+        aria-label={table.source_name}
+        max={isKnown ? max || 1 : undefined}
+        value={isKnown ? done || (table.done ? 1 : 0) : undefined}
+      />
+      <span class="number small muted">
+        {table.done
+          ? counted(done, "record")
+          : estimate === null
+            ? `${inDigits(done)} so far`
+            : `${inDigits(done)} of about ${inDigits(max)}`}
+      </span>
+    </>
+  );
+}

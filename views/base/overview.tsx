@@ -1,0 +1,95 @@
+/**
+ * The overview of a base: how it is now, how it was, and what it holds.
+ *
+ * One small part asks every two seconds and is morphed into the page, so that only what has changed is touched. It
+ * says what the page shows already; the larger parts come along when there is something new in them.
+ */
+import type { Base, QuotaUse, SchemaChange, SyncRun } from "../../core/control";
+import { live } from "../live";
+import { SchemaChanges } from "./changes";
+import { History } from "./history";
+import { Issues } from "./issues";
+import { Now } from "./now";
+import { Tables } from "./tables";
+import { Usage } from "./usage";
+
+export interface OverviewProps {
+  base: Base;
+  /** The newest first. */
+  runs: SyncRun[];
+  use: QuotaUse;
+  /** The newest first. */
+  changes: SchemaChange[];
+  now: Date;
+}
+
+const sections = {
+  history: ({ runs, now }: OverviewProps) => <History runs={runs} now={now} />,
+  usage: ({ use }: OverviewProps) => <Usage use={use} />,
+  tables: ({ base }: OverviewProps) => <Tables base={base} />,
+  issues: ({ base }: OverviewProps) => <Issues base={base} />,
+  changes: ({ changes, now }: OverviewProps) => <SchemaChanges changes={changes} now={now} />,
+};
+type Section = keyof typeof sections;
+const names = Object.keys(sections) as Section[];
+
+export function Overview(props: OverviewProps) {
+  return (
+    <>
+      <Live {...props} />
+      <div class="pair">
+        {names.slice(0, 2).map((name) => (
+          <Part key={name} name={name} {...props} />
+        ))}
+      </div>
+      {names.slice(2).map((name) => (
+        <Part key={name} name={name} {...props} />
+      ))}
+    </>
+  );
+}
+
+/** The answer to the page's question for news. @param seen what the page shows, as its own question tells */
+export function OverviewNews(props: OverviewProps & { seen: string }) {
+  const old = props.seen.split(".");
+  const now = versions(props);
+  const changed = names.filter((_, index) => now[index] !== old[index]);
+  return (
+    <>
+      <Live {...props} />
+      {changed.map((name) => (
+        <Part key={name} name={name} isNews {...props} />
+      ))}
+    </>
+  );
+}
+
+function Part({ name, isNews, ...props }: OverviewProps & { name: Section; isNews?: boolean }) {
+  return (
+    <div id={name} hx-target:inherited="#dialog" hx-swap-oob={isNews ? "innerMorph" : undefined}>
+      {sections[name](props)}
+    </div>
+  );
+}
+
+function Live(props: OverviewProps) {
+  const { base, now } = props;
+  return (
+    <div id="live" {...live(`/bases/${base.id}/live?seen=${versions(props).join(".")}`, 2)}>
+      <Now base={base} now={now} />
+    </div>
+  );
+}
+
+/** What each section shows, in a few letters. */
+function versions({ base, runs, use, changes }: OverviewProps): string[] {
+  const { issueCount, issues, tables } = base;
+  const shown: Record<Section, unknown> = {
+    history: runs[0],
+    usage: use,
+    tables,
+    issues: [issueCount, issues],
+    changes: changes[0]?.id,
+  };
+  return names.map((name) => Bun.hash(JSON.stringify(shown[name]) ?? "").toString(36));
+}

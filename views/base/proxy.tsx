@@ -1,0 +1,56 @@
+/** How to write to a base, and to read it as its own API does, through the proxy. */
+import type { Base } from "../../core/control";
+import { proxySnippets, type Snippet } from "../../core/snippets";
+import { Card, CopyField } from "../components";
+
+const names: Record<Snippet["id"], string> = {
+  curl: "curl",
+  "airtable.js": "airtable.js",
+  pyairtable: "pyairtable",
+  fetch: "fetch",
+};
+
+export function ProxyPage({ base, proxyUrl }: { base: Base; proxyUrl: string }) {
+  const { sourceBaseId, tables } = base;
+  const table = tables[0]?.source_name ?? "Table 1";
+  return (
+    <>
+      <Card id="proxy" title="Write through the proxy">
+        <p>
+          The proxy speaks the source's own API: only the base address changes, and the API key stays yours.
+          Once it has answered a create, update or delete, the next <code>SELECT</code> shows it.
+        </p>
+        <CopyField id="proxy-address" label="Base address" value={`${proxyUrl}/api.airtable.com`} />
+        <p class="muted">
+          When all of the base's requests go through the proxy, they come before the sync's and never meet a
+          429: then turn on Turbo in the settings.
+        </p>
+      </Card>
+      {proxySnippets({ proxyUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
+        <Program key={id} id={`program-${id.replace(/\W/g, "-")}`} name={names[id]} code={code} />
+      ))}
+    </>
+  );
+}
+
+function Program({ id, name, code }: { id: string; name: string; code: string }) {
+  return (
+    <Card
+      id={id}
+      title={name}
+      actions={
+        <button type="button" class="button quiet small needs-script" data-copy={`${id}-text`}>
+          Copy<span class="visually-hidden"> the {name} program</span>
+        </button>
+      }
+    >
+      {/* A long line scrolls, so the keyboard must get there. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region takes the focus */}
+      <section class="program" tabIndex={0} aria-label={`${name} program`}>
+        <pre>
+          <code id={`${id}-text`}>{code}</code>
+        </pre>
+      </section>
+    </Card>
+  );
+}

@@ -1,0 +1,30 @@
+/** The indicator of a base: a colour, a shape (from the stylesheet) and a word that say the same, and the reason. */
+import type { Indicator } from "../../core/control";
+
+const words = { green: "In sync", yellow: "Behind", red: "Failing" } as const;
+
+interface StateProps {
+  indicator: Indicator;
+  state: string;
+  /** Is a change of the word to be read out? For one of them on a page. */
+  isLive?: boolean;
+}
+
+/** With the reason on hover; for who has no mouse it is said too, but not shown. */
+export function StateBadge({ indicator, state, isLive }: StateProps) {
+  const word = stateWord({ indicator, state });
+  return (
+    <span class={`badge state ${indicator.color}`} title={indicator.reason}>
+      {isLive ? <span role="status">{word}</span> : word}
+      <span class="visually-hidden">: {indicator.reason}</span>
+    </span>
+  );
+}
+
+export function stateWord({ indicator, state }: StateProps): string {
+  if (state === "paused") return "Paused";
+  if (state === "deleting") return "Being deleted";
+  if (state === "starting" && indicator.color === "green") return "First sync";
+  if (state === "needs_attention") return "Needs attention";
+  return words[indicator.color];
+}

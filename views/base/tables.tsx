@@ -1,0 +1,88 @@
+/** The replicated tables with their counts, and one table's columns. */
+import type { Base } from "../../core/control";
+import type { TableSpec } from "../../core/replica";
+import { Card } from "../components";
+import { Table } from "../components/table";
+import { inDigits } from "../format";
+
+export function Tables({ base }: { base: Base }) {
+  return (
+    <Card id="tables-card" title="Tables">
+      {base.tables.length === 0 ? (
+        <p class="muted">Tables are listed once the first sync has completed.</p>
+      ) : (
+        <Table
+          caption="Tables of the replica"
+          head={[
+            { text: "In the source" },
+            { text: "In SQL" },
+            { text: "Records", isNumber: true },
+            { text: "Columns", isHidden: true },
+          ]}
+        >
+          {base.tables.map((table) => (
+            <TableRow key={table.name} baseId={base.id} table={table} />
+          ))}
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+function TableRow({ baseId, table }: { baseId: string; table: Base["tables"][number] }) {
+  const path = `/bases/${baseId}/tables/${encodeURIComponent(table.name)}`;
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        <bdi>{table.source_name}</bdi>
+      </th>
+      <td class="wrap">
+        <code>{table.name}</code>
+      </td>
+      <td class="number">{inDigits(table.records)}</td>
+      <td class="number">
+        <a href={path} hx-get={path}>
+          Columns<span class="visually-hidden"> of {table.name}</span>
+        </a>
+      </td>
+    </tr>
+  );
+}
+
+export function Columns({ spec }: { spec: TableSpec }) {
+  return (
+    <Table
+      caption={`${spec.name}: columns, their types and fields`}
+      head={[{ text: "Column" }, { text: "Type" }, { text: "Field in the source" }, { text: "Its type" }]}
+    >
+      <ColumnRow name="id" type="text" source="the record's id" sourceType="" />
+      <ColumnRow name="created_time" type="timestamp" source="when the record was created" sourceType="" />
+      {spec.columns.map((column) => (
+        <ColumnRow
+          key={column.fieldId}
+          name={column.name}
+          type={column.columnType}
+          source={column.sourceName}
+          sourceType={column.sourceType}
+        />
+      ))}
+    </Table>
+  );
+}
+
+function ColumnRow(props: { name: string; type: string; source: string; sourceType: string }) {
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        <code>{props.name}</code>
+      </th>
+      <td>
+        <code>{props.type}</code>
+      </td>
+      <td class="wrap">
+        <bdi>{props.source}</bdi>
+      </td>
+      <td class="wrap muted">{props.sourceType}</td>
+    </tr>
+  );
+}

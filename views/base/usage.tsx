@@ -1,0 +1,73 @@
+/** How much of the base's quota was used: the last minutes as a picture, the month in figures. */
+import type { MinuteUse, QuotaUse } from "../../core/control";
+import { Card } from "../components";
+import { Bars } from "../components/bars";
+import { clock, counted, inDigits } from "../format";
+
+/** What the source gives a base in a minute: 5 requests a second. */
+const QUOTA_PER_MINUTE = 300;
+
+const reasons: Record<string, string> = {
+  rate_limited: "The source has asked for a pause",
+  billing_limit: "The source's monthly cap on calls is reached",
+};
+
+export function Usage({ use }: { use: QuotaUse }) {
+  const { minutes, month, blocked } = use;
+  const recent = minutes.reduce((sum, minute) => sum + minute.sync + minute.client, 0);
+  const most = Math.max(...minutes.map((minute) => minute.sync + minute.client));
+  return (
+    <Card id="usage-card" title="Quota">
+      {blocked ? (
+        <p>
+          {reasons[blocked.reason] ?? "The source is not asked"}: nothing goes out until{" "}
+          {clock(blocked.until)} UTC.
+        </p>
+      ) : null}
+      <div class="chart">
+        <span class="chart-top small muted" aria-hidden="true">
+          {QUOTA_PER_MINUTE} a minute
+        </span>
+        <Bars
+          summary={`Calls to the source: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${QUOTA_PER_MINUTE} in one.`}
+          slots={minutes.length}
+          top={Math.max(QUOTA_PER_MINUTE, most)}
+          bars={minutes.map((minute) => ({
+            key: minute.minute.toISOString(),
+            title: titleOf(minute),
+            parts: [
+              { value: minute.sync, class: "bar" },
+              { value: minute.client, class: "bar client" },
+            ],
+          }))}
+        />
+        <p class="chart-foot small muted" aria-hidden="true">
+          <span>{minutes.length} min ago</span>
+          <span>now</span>
+        </p>
+      </div>
+      <dl class="figures three">
+        <div>
+          <dt>
+            <span class="key" aria-hidden="true" /> Sync, this month
+          </dt>
+          <dd>{inDigits(month.sync)}</dd>
+        </div>
+        <div>
+          <dt>
+            <span class="key client" aria-hidden="true" /> Clients, this month
+          </dt>
+          <dd>{inDigits(month.client)}</dd>
+        </div>
+        <div>
+          <dt>All, this month</dt>
+          <dd>{inDigits(month.sync + month.client)}</dd>
+        </div>
+      </dl>
+    </Card>
+  );
+}
+
+function titleOf({ minute, sync, client }: MinuteUse): string {
+  return `${clock(minute).slice(0, 5)} UTC: sync ${counted(sync, "call")}, clients ${counted(client, "call")}`;
+}

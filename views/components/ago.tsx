@@ -1,0 +1,11 @@
+/** A moment as people say it, with the exact time on hover and for programs. */
+import { ago, inUtc } from "../format";
+
+export function Ago({ at, now }: { at: Date; now: Date }) {
+  const iso = at.toISOString();
+  return (
+    <time dateTime={iso} title={inUtc(at, iso)}>
+      {ago(at, now)}
+    </time>
+  );
+}

@@ -1,0 +1,33 @@
+/** Buttons, and links that look like them. Attributes that are not named here (`hx-post`, …) are passed on. */
+import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
+
+type Kind = "primary" | "plain" | "danger" | "quiet";
+
+export interface ButtonProps extends Omit<ButtonHTMLAttributes, "size"> {
+  /** `plain` unless given. One primary button a page. */
+  kind?: Kind;
+  isSmall?: boolean;
+  children: ComponentChildren;
+}
+
+/** Submits its form unless `type` says otherwise. */
+export function Button({ kind = "plain", isSmall, type = "submit", children, ...rest }: ButtonProps) {
+  return (
+    <button {...rest} type={type} class={`button ${kind}${isSmall ? " small" : ""}`}>
+      {children}
+    </button>
+  );
+}
+
+export function ButtonLink(props: {
+  href: string;
+  kind?: Kind;
+  isSmall?: boolean;
+  children: ComponentChildren;
+}) {
+  return (
+    <a class={`button ${props.kind ?? "plain"}${props.isSmall ? " small" : ""}`} href={props.href}>
+      {props.children}
+    </a>
+  );
+}

@@ -1,0 +1,108 @@
+/**
+ * One question of a form: label, input, hint, and the error beside it, which is read out with the input.
+ * Attributes that are not named here (`autocomplete`, `hx-get`, …) are passed on to the input.
+ */
+import type { ComponentChildren, JSX } from "preact";
+
+interface Question {
+  label: string;
+  name: string;
+  /** The name unless given; must be the only one on the page. */
+  id?: string | undefined;
+  hint?: ComponentChildren;
+  error?: string | undefined;
+}
+
+interface Typing {
+  value?: string | undefined;
+  required?: boolean;
+  autocomplete?: string;
+  autofocus?: boolean;
+  placeholder?: string;
+  minLength?: number;
+  maxLength?: number;
+  spellcheck?: boolean;
+  disabled?: boolean;
+}
+
+export interface FieldProps extends Question, Typing {
+  /** `text` unless given. */
+  type?: "text" | "email" | "password" | "search" | "url" | "number";
+  inputMode?: "text" | "email" | "numeric" | "search" | "url";
+  pattern?: string;
+}
+
+export function Field({ label, name, id = name, hint, error, type = "text", ...rest }: FieldProps) {
+  // Preact ties an input's role to its type, and these types have none but their own.
+  const input = { ...rest, ...described(id, hint, error), id, name, type } as JSX.IntrinsicElements["input"];
+  return (
+    <Frame label={label} id={id} hint={hint} error={error}>
+      <input {...input} />
+    </Frame>
+  );
+}
+
+export function TextAreaField({
+  label,
+  name,
+  id = name,
+  hint,
+  error,
+  value,
+  ...rest
+}: Question & Typing & { rows?: number }) {
+  return (
+    <Frame label={label} id={id} hint={hint} error={error}>
+      <textarea {...rest} {...described(id, hint, error)} id={id} name={name}>
+        {value}
+      </textarea>
+    </Frame>
+  );
+}
+
+/** @param props.options value and text of each choice */
+export function SelectField(
+  props: Question & {
+    options: { value: string; text: string }[];
+    value?: string | undefined;
+    required?: boolean;
+  },
+) {
+  const { label, name, id = name, hint, error, options, value, required } = props;
+  return (
+    <Frame label={label} id={id} hint={hint} error={error}>
+      <select {...described(id, hint, error)} id={id} name={name} required={required}>
+        {options.map((option) => (
+          <option key={option.value} value={option.value} selected={option.value === value}>
+            {option.text}
+          </option>
+        ))}
+      </select>
+    </Frame>
+  );
+}
+
+function Frame(props: Omit<Question, "name"> & { id: string; children: ComponentChildren }) {
+  const { label, id, hint, error, children } = props;
+  return (
+    <div class={error ? "field wrong" : "field"}>
+      <label for={id}>{label}</label>
+      {children}
+      {error ? (
+        <p class="field-error" id={`${id}-error`} role="alert">
+          {error}
+        </p>
+      ) : null}
+      {hint ? (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      ) : null}
+    </div>
+  );
+}
+
+function described(id: string, hint: ComponentChildren, error: string | undefined) {
+  const ids = [error ? `${id}-error` : "", hint ? `${id}-hint` : ""].filter(Boolean).join(" ");
+  return { "aria-describedby": ids || undefined, "aria-invalid": error ? ("true" as const) : undefined };
+}

@@ -1,0 +1,11 @@
+/** What pages are made of. */
+export { Badge, type Tone } from "./badge";
+export { Button, ButtonLink } from "./button";
+export { Card } from "./card";
+export { CopyField } from "./copy-field";
+export { Dialog, DialogButton } from "./dialog";
+export { Field, SelectField, TextAreaField } from "./field";
+export { Empty, ErrorNote, Note } from "./notes";
+export { PageHead } from "./page-head";
+export { Table } from "./table";
+export { Toggle } from "./toggle";

@@ -1,0 +1,39 @@
+/**
+ * A setting that is on or off. It is a checkbox in a form: with htmx (`hx-post` and the like, passed on to the input)
+ * it is sent when it changes, without JavaScript by the form's button.
+ */
+import type { ComponentChildren, InputHTMLAttributes } from "preact";
+
+export interface ToggleProps extends Omit<InputHTMLAttributes, "type" | "label" | "name" | "id"> {
+  label: string;
+  name: string;
+  id?: string;
+  hint?: ComponentChildren;
+  checked: boolean;
+}
+
+export function Toggle({ label, name, id = name, hint, checked, ...rest }: ToggleProps) {
+  return (
+    <div class="toggle">
+      <input
+        {...rest}
+        type="checkbox"
+        role="switch"
+        id={id}
+        name={name}
+        value="on"
+        checked={checked}
+        aria-checked={checked}
+        aria-describedby={hint ? `${id}-hint` : undefined}
+      />
+      <div>
+        <label for={id}>{label}</label>
+        {hint ? (
+          <p class="hint" id={`${id}-hint`}>
+            {hint}
+          </p>
+        ) : null}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,20 @@
+/** The page for what went wrong. */
+import { ButtonLink, ErrorNote, PageHead } from "./components";
+
+/** @param props.requestId for faults of ours: what to tell whoever runs the service */
+export function ErrorView(props: { title: string; message: string; requestId: string | undefined }) {
+  return (
+    <>
+      <PageHead title={props.title} />
+      <ErrorNote>
+        <p>{props.message}</p>
+        {props.requestId ? (
+          <p class="small">
+            Request <code>{props.requestId}</code>
+          </p>
+        ) : null}
+      </ErrorNote>
+      <ButtonLink href="/">Go to your bases</ButtonLink>
+    </>
+  );
+}

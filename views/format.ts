@@ -1,0 +1,47 @@
+/** Numbers and times in words, the same everywhere. */
+
+const counts = new Intl.NumberFormat("en-US");
+
+/** `12,345`. */
+export function inDigits(count: number): string {
+  return count < 1000 ? String(count) : counts.format(count);
+}
+
+/** `12 records`, `1 record`. */
+export function counted(count: number, noun: string): string {
+  return `${inDigits(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/** `42 ms`, `0.42 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `4 d 2 h`. */
+export function inWords(ms: number): string {
+  // Cut off and not rounded: there is no `60 s`.
+  const seconds = Math.max(0, ms) / 1000;
+  if (seconds < 0.1) return `${Math.floor(seconds * 1000)} ms`;
+  if (seconds < 1) return `${(Math.floor(seconds * 100) / 100).toFixed(2)} s`;
+  if (seconds < 10) return `${(Math.floor(seconds * 10) / 10).toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** `now`, `12 s ago`, `3 min ago`, `5 h ago`, `4 d ago`. */
+export function ago(at: Date, now: Date): string {
+  const seconds = (now.getTime() - at.getTime()) / 1000;
+  if (seconds < 1.5) return "now";
+  if (seconds < 60) return `${Math.floor(seconds)} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 48 * 3600) return `${Math.floor(seconds / 3600)} h ago`;
+  return `${Math.floor(seconds / 86_400)} d ago`;
+}
+
+/** `2026-11-20 22:48:03 UTC`. */
+export function inUtc(at: Date, iso = at.toISOString()): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+}
+
+/** `22:48:03`, UTC. */
+export function clock(at: Date): string {
+  return at.toISOString().slice(11, 19);
+}

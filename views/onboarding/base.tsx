@@ -1,0 +1,126 @@
+/** The third step: which of the key's bases. */
+import type { Choice, Draft } from "../../core/control";
+import { Badge, Empty, ErrorNote } from "../components";
+import { counted } from "../format";
+import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
+
+/** Bases that are shown; of more, one searches. */
+const MAX_SHOWN = 100;
+
+export interface ChoicesProps {
+  draft: Draft;
+  /** Those that `query` keeps. */
+  choices: Choice[];
+  query: string;
+  error?: string | undefined;
+}
+
+export function BaseStep(props: ChoicesProps & { total: number }) {
+  const { draft, total, query } = props;
+  return (
+    <StepFrame
+      draft={draft}
+      step="base"
+      title="Which base?"
+      lead={`Your key opens ${counted(total, "base")}. All tables of a base are synced.`}
+    >
+      <div class="card stack">
+        {total > 5 ? <Search draft={draft} query={query} /> : null}
+        <ChoiceForm {...props} />
+      </div>
+      <p class="muted small">
+        A base is missing? Give the token access to it, then{" "}
+        <a href={stepPath(draft, "key")}>check the key again</a>.
+      </p>
+    </StepFrame>
+  );
+}
+
+function Search({ draft, query }: { draft: Draft; query: string }) {
+  const path = stepPath(draft, "base");
+  return (
+    <search>
+      <form method="get" action={path} class="find">
+        <label for="q" class="visually-hidden">
+          Search by name
+        </label>
+        <input
+          id="q"
+          name="q"
+          type="search"
+          value={query}
+          placeholder="Search by name"
+          autocomplete="off"
+          hx-get={path}
+          hx-trigger="input changed delay:150ms, search"
+          hx-target="#choices"
+          hx-swap="outerHTML"
+        />
+        <button type="submit" class="button needs-no-script">
+          Search
+        </button>
+      </form>
+    </search>
+  );
+}
+
+export function ChoiceForm({ draft, choices, query, error }: ChoicesProps) {
+  return (
+    <form {...enhanced(stepPath(draft, "base"))} id="choices" class="stack">
+      {error ? <ErrorNote>{error}</ErrorNote> : null}
+      {choices.length === 0 ? (
+        <Empty title={`No base has “${query}” in its name`} />
+      ) : (
+        <fieldset class="choices">
+          <legend class="visually-hidden">Bases</legend>
+          {choices.slice(0, MAX_SHOWN).map((choice) => (
+            <ChoiceRow key={choice.id} choice={choice} isChosen={choice.id === draft.sourceBase?.id} />
+          ))}
+        </fieldset>
+      )}
+      {choices.length > MAX_SHOWN ? (
+        <p class="muted small">
+          {counted(choices.length - MAX_SHOWN, "more base")}: search for yours by its name.
+        </p>
+      ) : null}
+      {choices.length > 0 ? <GoOn text="Continue" busy="Reading a record…" /> : null}
+    </form>
+  );
+}
+
+function ChoiceRow({ choice, isChosen }: { choice: Choice; isChosen: boolean }) {
+  return (
+    <div class="choice">
+      <input
+        type="radio"
+        name="base"
+        id={choice.id}
+        value={choice.id}
+        checked={isChosen}
+        disabled={choice.connectedAs !== null}
+        required
+      />
+      <label for={choice.id}>
+        <span class="choice-name">{choice.name}</span>
+        <span class="muted small wrap">
+          {choice.id} · {permissions[choice.permission] ?? choice.permission}
+        </span>
+      </label>
+      {choice.connectedAs ? (
+        <a class="choice-end" href={`/bases/${choice.connectedAs}`}>
+          <Badge>Connected</Badge>
+          <span class="visually-hidden"> {choice.name}</span>
+        </a>
+      ) : null}
+    </div>
+  );
+}
+
+/** What the key may do, in words. */
+const permissions: Record<string, string> = {
+  none: "no access",
+  read: "may read",
+  comment: "may comment",
+  edit: "may edit",
+  create: "may edit and create",
+};

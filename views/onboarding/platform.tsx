@@ -1,0 +1,36 @@
+/** The first step: what is to be synced. */
+import type { Draft } from "../../core/control";
+import { Note } from "../components";
+import { nextStep, StepFrame, stepPath } from "./frame";
+
+export function PlatformStep(props: {
+  platforms: { id: string; name: string }[];
+  /** One that was left unfinished. */
+  latest: Draft | null;
+}) {
+  const { platforms, latest } = props;
+  return (
+    <StepFrame draft={null} step="platform" title="What do you want to sync?">
+      {latest ? (
+        <Note title="You have begun to connect a base">
+          <a href={stepPath(latest, nextStep(latest))}>
+            Go on{latest.sourceBase ? ` with ${latest.sourceBase.name}` : ""}
+          </a>
+        </Note>
+      ) : null}
+      <form method="post" action="/new" class="card tight">
+        {platforms.map(({ id, name }) => (
+          <button key={id} type="submit" name="platform" value={id} class="choice-button">
+            <span class="choice-name">{name}</span>
+            <span class="muted small">{about[id] ?? "All tables of a base, kept up to date."}</span>
+          </button>
+        ))}
+      </form>
+    </StepFrame>
+  );
+}
+
+/** What is needed for it. */
+const about: Record<string, string> = {
+  airtable: "Every table of a base, kept up to date. You need a personal access token.",
+};

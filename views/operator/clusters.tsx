@@ -1,0 +1,99 @@
+/** The Postgres servers that hold replicas: which there are, another one, no more for one. */
+import type { Cluster } from "../../core/control";
+import { Badge, Button, Card, ErrorNote } from "../components";
+import { Field } from "../components/field";
+import { Table } from "../components/table";
+import { inDigits } from "../format";
+
+export interface NewClusterForm {
+  name: string;
+  region: string;
+  publicHost: string;
+  publicPort: string;
+}
+
+export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; error?: string | undefined }) {
+  const { clusters, typed, error } = props;
+  return (
+    <>
+      <Card id="clusters" title="Clusters">
+        <Table
+          caption="Clusters, and the databases on each"
+          head={[
+            { text: "Name" },
+            { text: "Region" },
+            { text: "Shown to customers as" },
+            { text: "Databases", isNumber: true },
+            { text: "State" },
+            { text: "Drain", isHidden: true },
+          ]}
+        >
+          {clusters.map((cluster) => (
+            <tr key={cluster.id}>
+              <th scope="row">{cluster.name}</th>
+              <td>{cluster.region}</td>
+              <td class="wrap">
+                <code>
+                  {cluster.publicHost}:{cluster.publicPort}
+                </code>
+              </td>
+              <td class="number">{inDigits(cluster.databases)}</td>
+              <td>
+                <Badge tone={cluster.state === "active" ? "green" : "neutral"}>{cluster.state}</Badge>
+              </td>
+              <td class="number">
+                {cluster.state === "active" ? (
+                  <form method="post" action="/operator/clusters/drain">
+                    <input type="hidden" name="name" value={cluster.name} />
+                    <Button isSmall title="It keeps its databases and gets no new ones">
+                      Drain<span class="visually-hidden"> {cluster.name}</span>
+                    </Button>
+                  </form>
+                ) : null}
+              </td>
+            </tr>
+          ))}
+        </Table>
+      </Card>
+      <Card id="add" title="Add a cluster">
+        <form method="post" action="/operator/clusters" class="stack narrow">
+          {error ? <ErrorNote>{error}</ErrorNote> : null}
+          <Field label="Name" name="name" required maxLength={60} value={typed?.name} autocomplete="off" />
+          <Field
+            label="Region"
+            name="region"
+            required
+            maxLength={40}
+            value={typed?.region}
+            autocomplete="off"
+            placeholder="eu-central-1"
+          />
+          <Field
+            label="Admin URL"
+            name="url"
+            type="password"
+            required
+            autocomplete="off"
+            hint="postgres://user:password@host:port/database. The role may create databases and roles. It is checked now."
+          />
+          <Field
+            label="Public host"
+            name="public_host"
+            value={typed?.publicHost}
+            autocomplete="off"
+            hint="Shown to customers; the host of the URL unless given."
+          />
+          <Field
+            label="Public port"
+            name="public_port"
+            inputMode="numeric"
+            value={typed?.publicPort}
+            autocomplete="off"
+            hint="The port of the URL unless given."
+          />
+          <Button kind="primary">Add</Button>
+        </form>
+      </Card>
+    </>
+  );
+}

@@ -1,0 +1,98 @@
+/** The fleet at a glance: workers, what they hold, what waits, and what is furthest behind. */
+import type { FleetState, Worker } from "../../core/control";
+import { Badge, Card } from "../components";
+import { Ago } from "../components/ago";
+import { Table } from "../components/table";
+import { counted, inDigits, inWords } from "../format";
+import { live } from "../live";
+
+export interface FleetProps {
+  workers: Worker[];
+  state: FleetState;
+  /** Jobs that wait, and jobs in hand. */
+  queue: { waiting: number; active: number };
+  openRequests: number;
+  now: Date;
+}
+
+export function Fleet({ workers, state, queue, openRequests, now }: FleetProps) {
+  const alive = workers.filter((worker) => worker.isAlive);
+  const held = alive.reduce((sum, worker) => sum + worker.bases, 0);
+  const capacity = alive.reduce((sum, worker) => sum + worker.capacity, 0);
+  return (
+    <div id="fleet" class="stack" {...live("/operator", 3)}>
+      <Card id="fleet-now">
+        <dl class="figures">
+          <div>
+            <dt>Workers alive</dt>
+            <dd>{inDigits(alive.length)}</dd>
+            <dd class="muted small">
+              {inDigits(held)} of {counted(capacity, "place")} taken
+            </dd>
+          </div>
+          <div>
+            <dt>Queue</dt>
+            <dd>{inDigits(queue.waiting)}</dd>
+            <dd class="muted small">waiting; {inDigits(queue.active)} in hand</dd>
+          </div>
+          <div>
+            <dt>Oldest lag</dt>
+            <dd>{state.oldestLagMs === null ? "–" : inWords(state.oldestLagMs)}</dd>
+            <dd class="muted small wrap">{state.oldestBaseId ?? "no base syncs"}</dd>
+          </div>
+          <div>
+            <dt>Bases</dt>
+            <dd>{inDigits(state.bases.syncing)}</dd>
+            <dd class="muted small">
+              syncing; {inDigits(state.bases.starting)} starting, {inDigits(state.bases.needsAttention)} in
+              need of attention, {inDigits(state.bases.paused)} paused
+            </dd>
+          </div>
+        </dl>
+        {openRequests > 0 ? (
+          <p>
+            <a href="/operator/requests">{counted(openRequests, "request")}</a> to decide.
+          </p>
+        ) : null}
+      </Card>
+      <Card id="workers" title="Workers">
+        {workers.length === 0 ? (
+          <p class="muted">No worker has reported itself.</p>
+        ) : (
+          <Table
+            caption="Workers and what they hold"
+            head={[
+              { text: "State" },
+              { text: "Host" },
+              { text: "Process", isNumber: true },
+              { text: "Bases", isNumber: true },
+              { text: "Places", isNumber: true },
+              { text: "Heard of" },
+              { text: "Started" },
+            ]}
+          >
+            {workers.map((worker) => (
+              <tr key={worker.id}>
+                <td>
+                  <Badge tone={worker.isAlive ? "green" : "red"}>{worker.isAlive ? "alive" : "silent"}</Badge>
+                </td>
+                <th scope="row" class="wrap">
+                  {worker.host}
+                </th>
+                <td class="number">{worker.pid}</td>
+                <td class="number">{inDigits(worker.bases)}</td>
+                <td class="number">{inDigits(worker.capacity)}</td>
+                <td class="nowrap">
+                  <Ago at={worker.seenAt} now={now} />
+                </td>
+                <td class="nowrap">
+                  <Ago at={worker.startedAt} now={now} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </Card>
+    </div>
+  );
+}

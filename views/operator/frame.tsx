@@ -1,0 +1,35 @@
+/** The operator's desk: what its pages have in common. */
+import type { ComponentChildren } from "preact";
+import { ErrorNote, Note, PageHead } from "../components";
+
+export type DeskPlace = "fleet" | "requests" | "clusters" | "accounts";
+
+const places: [DeskPlace, string, string][] = [
+  ["fleet", "/operator", "Fleet"],
+  ["requests", "/operator/requests", "Requests"],
+  ["clusters", "/operator/clusters", "Clusters"],
+  ["accounts", "/operator/accounts", "Accounts"],
+];
+
+export function DeskFrame(props: {
+  place: DeskPlace;
+  done?: string | undefined;
+  error?: string | undefined;
+  children: ComponentChildren;
+}) {
+  return (
+    <>
+      <PageHead title="Operator's desk" />
+      <nav class="tabs" aria-label="Operator's desk">
+        {places.map(([place, href, text]) => (
+          <a key={place} href={href} aria-current={place === props.place ? "page" : undefined}>
+            {text}
+          </a>
+        ))}
+      </nav>
+      {props.done ? <Note tone="good">{props.done}</Note> : null}
+      {props.error ? <ErrorNote>{props.error}</ErrorNote> : null}
+      {props.children}
+    </>
+  );
+}

@@ -1,0 +1,65 @@
+/** Requests of customers, to be approved or denied with a word to them. */
+import type { OperatorRequest } from "../../core/control";
+import { Button, Card } from "../components";
+import { Ago } from "../components/ago";
+import { Field } from "../components/field";
+import { RequestState, RequestSubject } from "../requests";
+
+const effects: Record<OperatorRequest["kind"], string> = {
+  region: "Approving sends the account's new databases to this region.",
+  writable: "Approving lets the database's role make tables and views of its own; ours stay read-only.",
+  shared_database: "Nothing happens by itself: place the bases, then approve and say where.",
+  other: "Nothing happens by itself: do it, then approve and say what.",
+};
+
+export function RequestDesk({ requests, now }: { requests: OperatorRequest[]; now: Date }) {
+  const open = requests.filter((request) => request.state === "open");
+  const closed = requests.filter((request) => request.state !== "open");
+  return (
+    <>
+      {open.length === 0 ? <Card id="none">No request is open.</Card> : null}
+      {open.map((request) => (
+        <Card key={request.id} id={request.id}>
+          <RequestSubject request={request} />
+          <p class="muted small">
+            <bdi>{request.email}</bdi>, <Ago at={request.createdAt} now={now} />. {effects[request.kind]}
+          </p>
+          <form method="post" action={`/operator/requests/${request.id}`} class="stack narrow">
+            <Field
+              label="Answer to the customer"
+              name="answer"
+              id={`answer-${request.id}`}
+              maxLength={2000}
+            />
+            <div class="actions">
+              <Button name="decision" value="approve" kind="primary">
+                Approve
+              </Button>
+              <Button name="decision" value="deny" kind="danger">
+                Deny
+              </Button>
+            </div>
+          </form>
+        </Card>
+      ))}
+      {closed.length > 0 ? (
+        <Card id="closed" title="Decided">
+          <ul class="log">
+            {closed.map((request) => (
+              <li key={request.id}>
+                <RequestState request={request} />
+                <div>
+                  <RequestSubject request={request} />
+                  {request.answer ? <p class="wrap muted">{request.answer}</p> : null}
+                  <p class="muted small">
+                    <bdi>{request.email}</bdi>, <Ago at={request.decidedAt ?? request.createdAt} now={now} />
+                  </p>
+                </div>
+              </li>
+            ))}
+          </ul>
+        </Card>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,65 @@
+/**
+ * From a view to a response: markup as a string, with the headers that every page carries.
+ *
+ * Preact escapes whatever is not markup of ours; nothing here or in a view may go around that.
+ */
+import type { VNode } from "preact";
+import { renderToString } from "preact-render-to-string";
+
+/** No inline script or style, nothing from elsewhere, in nobody's frame. */
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "base-uri 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+/** For every answer of the console, pages and assets alike. */
+export const securityHeaders: Record<string, string> = {
+  "content-security-policy": CONTENT_SECURITY_POLICY,
+  "x-content-type-options": "nosniff",
+  // Not `no-referrer`: with that, browsers send `Origin: null` with a form, and the origin check would refuse it.
+  "referrer-policy": "same-origin",
+  "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+};
+
+export interface RenderOptions {
+  /** 200 unless given. */
+  status?: number | undefined;
+  headers?: Record<string, string> | undefined;
+}
+
+/** A whole page: `node` is the `<html>` element. */
+export function renderPage(node: VNode, options: RenderOptions = {}): Response {
+  return respond(`<!doctype html>${renderToString(node)}`, options);
+}
+
+/** One fragment, for htmx to put in its place. */
+export function renderFragment(node: VNode, options: RenderOptions = {}): Response {
+  return respond(renderToString(node), options);
+}
+
+/** Does htmx ask for a part of the page? A browser, and an htmx request for the whole body, gets the page. */
+export function isHtmx(request: Request): boolean {
+  return request.headers.get("hx-request") === "true" && request.headers.get("hx-request-type") !== "full";
+}
+
+function respond(text: string, { status = 200, headers = {} }: RenderOptions): Response {
+  return new Response(text, {
+    status,
+    headers: {
+      "content-type": "text/html; charset=utf-8",
+      // Pages show what belongs to one account: no cache keeps them, the browser's own neither.
+      "cache-control": "no-store",
+      vary: "HX-Request, HX-Request-Type, Cookie",
+      ...securityHeaders,
+      ...headers,
+    },
+  });
+}

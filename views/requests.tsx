@@ -1,0 +1,122 @@
+/** What the account asks of the operator: a form, and what became of what was asked before. */
+import type { OperatorRequest, RequestKind } from "../core/control";
+import {
+  Badge,
+  Button,
+  Card,
+  ErrorNote,
+  Note,
+  PageHead,
+  SelectField,
+  TextAreaField,
+  type Tone,
+} from "./components";
+import { Ago } from "./components/ago";
+import { Field } from "./components/field";
+
+export interface RequestsProps {
+  requests: OperatorRequest[];
+  /** Databases that could be made writable. */
+  databases: { id: string; name: string }[];
+  /** What was typed, when it could not be sent. */
+  typed?: { kind: string; region: string; database: string; message: string };
+  error?: string | undefined;
+  isSent?: boolean;
+  now: Date;
+}
+
+export const kindNames: Record<RequestKind, string> = {
+  region: "Another region",
+  writable: "A writable database",
+  shared_database: "Several bases in one database",
+  other: "Something else",
+};
+
+export function RequestsPage(props: RequestsProps) {
+  const { requests, databases, typed, error, isSent, now } = props;
+  return (
+    <>
+      <PageHead
+        title="Requests"
+        lead="What the operator of this service does for you: another region, a writable database, several bases in one database."
+      />
+      {isSent ? <Note tone="good">Sent. The answer will be here.</Note> : null}
+      <Card id="ask" title="Ask for something">
+        <form method="post" action="/requests" class="stack narrow">
+          {error ? <ErrorNote>{error}</ErrorNote> : null}
+          <SelectField
+            label="What"
+            name="kind"
+            value={typed?.kind}
+            options={Object.entries(kindNames).map(([value, text]) => ({ value, text }))}
+          />
+          <Field
+            label="Region"
+            name="region"
+            value={typed?.region}
+            autocomplete="off"
+            placeholder="eu-central-1"
+            hint="For another region: where your new databases are to be."
+          />
+          <SelectField
+            label="Database"
+            name="database"
+            value={typed?.database}
+            options={[
+              { value: "", text: databases.length === 0 ? "None that could be" : "None" },
+              ...databases.map(({ id, name }) => ({ value: id, text: name })),
+            ]}
+            hint="For a writable database: you may then make tables and views of your own there. Ours stay read-only."
+          />
+          <TextAreaField
+            label="Message"
+            name="message"
+            value={typed?.message ?? ""}
+            maxLength={2000}
+            hint="Several bases in one database: say which bases, and the name of the schema for each."
+          />
+          <Button kind="primary">Send</Button>
+        </form>
+      </Card>
+      <Card id="asked" title="Asked so far">
+        {requests.length === 0 ? <p class="muted">Nothing yet.</p> : null}
+        <ul class="log">
+          {requests.map((request) => (
+            <li key={request.id}>
+              <RequestState request={request} />
+              <div>
+                <RequestSubject request={request} />
+                {request.answer ? (
+                  <p class="wrap">
+                    <strong>The operator:</strong> {request.answer}
+                  </p>
+                ) : null}
+                <p class="muted small">
+                  <Ago at={request.decidedAt ?? request.createdAt} now={now} />
+                </p>
+              </div>
+            </li>
+          ))}
+        </ul>
+      </Card>
+    </>
+  );
+}
+
+const tones: Record<OperatorRequest["state"], Tone> = { open: "neutral", approved: "green", denied: "red" };
+
+export function RequestState({ request }: { request: OperatorRequest }) {
+  return <Badge tone={tones[request.state]}>{request.state}</Badge>;
+}
+
+export function RequestSubject({ request }: { request: OperatorRequest }) {
+  const subject = request.region ?? request.database;
+  return (
+    <>
+      <p>
+        <strong>{kindNames[request.kind]}</strong> {subject ? <code>{subject}</code> : null}
+      </p>
+      {request.message ? <p class="wrap pre-line">{request.message}</p> : null}
+    </>
+  );
+}
