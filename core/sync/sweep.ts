@@ -83,13 +83,16 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
   }
   outcome.seen = fingerprints.seen;
   table = liveTable(sweep, table);
+  let kept: string[] = [];
   if (!table.isComplete || fingerprints.size > fingerprints.seen) {
-    const deleted = await deleteUnseen(sweep, table, firstTicket);
-    outcome.isHeld = deleted === "held";
-    outcome.deleted = deleted === "held" ? 0 : deleted;
+    const deletion = await deleteUnseen(sweep, table, firstTicket);
+    outcome.isHeld = deletion === "held";
+    if (deletion !== "held") ({ deleted: outcome.deleted, kept } = deletion);
   }
   if (!outcome.isHeld) {
     fingerprints.forgetUnseen();
+    // Their notes in the journal have been read already: forgotten now, they would never be missed.
+    for (const id of kept) fingerprints.expect(id);
     table.isComplete = true;
   }
   return outcome;
@@ -180,12 +183,12 @@ function changedRecords(page: RecordPage, { fingerprints }: TableMemory): number
   return changed;
 }
 
-/** Deletes the rows that this pass did not see; those written after `firstTicket` are not its to judge. */
+/** Deletes the rows that this pass did not see; those written after `firstTicket` are not its to judge, and kept. */
 async function deleteUnseen(
   { replica, epoch }: Sweep,
   table: TableMemory,
   firstTicket: number,
-): Promise<number | "held"> {
+): Promise<{ deleted: number; kept: string[] } | "held"> {
   const unseen: string[] = [];
   let total = 0;
   for await (const ids of rowIds(replica, table.live)) {
@@ -194,6 +197,7 @@ async function deleteUnseen(
   }
   if (!table.massDeletion.confirms(unseen.length, total, performance.now())) return "held";
   let deleted = 0;
+  const kept: string[] = [];
   for (let from = 0; from < unseen.length; from += DELETE_BATCH) {
     const gone = unseen.slice(from, from + DELETE_BATCH);
     const applied = await applyImages(replica, table.live, {
@@ -204,6 +208,7 @@ async function deleteUnseen(
       issues: [],
     });
     deleted += applied.deleted;
+    kept.push(...applied.lost);
   }
-  return deleted;
+  return { deleted, kept };
 }

@@ -23,8 +23,8 @@ const LIMITS = { 3: { p50: 2200, p99: 4500 }, 5: { p50: 1400, p99: 3000 } };
 const SMALL_RECORDS = RECORDS / 10;
 const SWEPT_LIMIT_MS = (11 * 60_000) / 10;
 const MEASURED_MS = 60_000;
-/** Time between two edits, on average, ms. */
-const EDIT_EVERY_MS = 250;
+/** Time between two edits, on average, ms; tables take turns, so that every moment of a look's turn is met as often. */
+const EDIT_EVERY_MS = 130;
 const POLL_MS = 10;
 const TIMEOUT_MS = 180_000;
 
@@ -117,7 +117,7 @@ async function subject(fleet: Fleet<SandboxProcess>, sourceId: string, turbo: bo
         select attname as name, split_part(col_description(attrelid, attnum), e'\n', 1) as field
         from pg_attribute where attrelid = ${sqlName}::regclass and atttypid = 'text'::regtype and attname <> 'id'
         order by attnum limit 1`;
-      const rows = await reader<{ id: string }[]>`select id from ${reader(sqlName)} limit 500`;
+      const rows = await reader<{ id: string }[]>`select id from ${reader(sqlName)} limit 1000`;
       return { id: id!, sqlName, column: column!.name, field: column!.field, ids: rows.map((row) => row.id) };
     }),
   );
@@ -130,7 +130,7 @@ async function editing({ base, source, reader, tables }: Subject): Promise<numbe
   const took: number[] = [];
   let isOver = false;
   const edit = async (turn: number) => {
-    const { id: tableId, sqlName, column, field, ids } = pick(tables);
+    const { id: tableId, sqlName, column, field, ids } = tables[turn % tables.length]!;
     const path = `bases/${base.sourceBaseId}/tables/${tableId}/records`;
     const value = `edit ${turn}`;
     // None twice: an edit that another one covers is never seen.
@@ -153,7 +153,7 @@ async function editing({ base, source, reader, tables }: Subject): Promise<numbe
   const until = performance.now() + MEASURED_MS;
   for (let turn = 0; performance.now() < until; turn++) {
     await edit(turn);
-    await Bun.sleep(Math.random() * 2 * EDIT_EVERY_MS);
+    await Bun.sleep((0.5 + Math.random()) * EDIT_EVERY_MS);
   }
   isOver = true;
   await watching;
@@ -227,8 +227,4 @@ async function turnMs(fleet: Fleet<SandboxProcess>, { base }: Subject): Promise<
   const runs = (await listRuns(fleet.ctx.db, base.id, 5)).filter((run) => run.kind === "rapid");
   const syncs = runs.reduce((sum, run) => sum + run.syncs, 0);
   return runs.reduce((sum, run) => sum + (run.duration_ms ?? 0) * run.syncs, 0) / syncs;
-}
-
-function pick<T>(from: T[]): T {
-  return from[Math.floor(Math.random() * from.length)]!;
 }

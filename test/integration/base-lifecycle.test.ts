@@ -324,8 +324,14 @@ test("a look at the schema that the proxy requests happens in the middle of a sw
       (await ctx.db`select from bases where id = ${id} and schema_look_requested_at is null`).length === 1,
     { what: "the request is settled" },
   );
-  const changes =
-    await ctx.db`select kind from schema_changes where base_id = ${id} and kind = 'table_renamed'`;
-  expect(changes).toHaveLength(1);
+  // SQL shows the rename a moment before the log does.
+  await until(
+    async () =>
+      (await ctx.db`select kind from schema_changes where base_id = ${id} and kind = 'table_renamed'`)
+        .length === 1,
+    {
+      what: "the change is on record",
+    },
+  );
   await deleteBase(ctx, base);
 });

@@ -2,6 +2,10 @@ import { expect, test } from "vitest";
 import { BasetideError } from "../../core/errors";
 import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../core/replica";
 import type { SourceRecord } from "../../core/source/types";
+import { Shapes } from "../../core/sync/look";
+import { tableMemory } from "../../core/sync/memory";
+import { sweepTable } from "../../core/sync/sweep";
+import { TicketSource } from "../../core/sync/tickets";
 import { testEngine } from "../support/engine";
 import { pageOf } from "../support/fake-source";
 import { sourceRecord, sourceTable } from "../support/source-records";
@@ -64,6 +68,36 @@ test("a change back to what the worker remembers is written over a proxied write
   });
   // The source has taken both back again before any sweep saw them.
   await sync();
+  expect(await rows()).toEqual(expected(records.values()));
+});
+
+test("I2: a row that a sweep may not judge, as it was written after its first ticket, is judged by the next", async () => {
+  const { source, sync, rows, replica, input, memory } = await engine();
+  const { records } = source.add(people, persons(3));
+  await sync();
+  const { reader, ...of } = input({ schemaPollMs: 60_000 });
+  const sweep = async (tickets: TicketSource) => {
+    const asking = { ...reader, tickets, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
+    const settings = of.base.settings;
+    const shapes = await Shapes.open({ ...of, reader: asking, settings, signal: reader.stop });
+    const { source: table, live } = shapes.table("tblP");
+    const sweeping = { ...of, reader: asking, shapes, onProgress: () => {} };
+    return sweepTable(sweeping, table!, tableMemory(memory, live!));
+  };
+  const early = await takeTicket(replica.replica);
+  const table = (await loadCatalog(replica.replica)).get("tblP")!;
+  await applyImages(replica.replica, table, {
+    epoch: null,
+    ticket: await takeTicket(replica.replica),
+    rows: mapRecords(compileMapper(table.spec), [person(77)], []),
+    gone: [],
+    issues: [],
+    records: [person(77)],
+  });
+  // The source has deleted it again by now.
+  expect(await sweep(new TicketSource(async () => early))).toMatchObject({ deleted: 0 });
+  expect(await rows()).toHaveLength(4);
+  expect(await sweep(new TicketSource(() => takeTicket(replica.replica)))).toMatchObject({ deleted: 1 });
   expect(await rows()).toEqual(expected(records.values()));
 });
 
