@@ -9,6 +9,8 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // Many tests share two cores with Postgres and Chromium: what only a stalled machine fails gets a second try.
+    retry: process.env.CI ? 1 : 0,
     reporters: ["default", "./test/support/totals-reporter.ts"],
   },
 });
