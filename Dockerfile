@@ -1,8 +1,10 @@
-# One image for every role: docker run basetide apps/worker/main.ts
+# One image for every role: docker run basetide worker | proxy | console | operator …
+# It needs no write access to its file system and no root: docker run --read-only --tmpfs /tmp basetide worker
 FROM oven/bun:1.4.5-slim AS dependencies
 WORKDIR /app
 COPY package.json bun.lock bunfig.toml ./
-RUN bun install --frozen-lockfile --production --ignore-scripts
+# The embedded Postgres is for `bun run up` only, and what peers name is for tests.
+RUN bun install --frozen-lockfile --production --omit=optional --omit=peer --ignore-scripts
 
 FROM oven/bun:1.4.5-slim
 WORKDIR /app
@@ -14,5 +16,7 @@ COPY core core
 COPY sql sql
 COPY views views
 USER bun
-ENTRYPOINT ["bun"]
-CMD ["apps/worker/main.ts"]
+EXPOSE 3000 4000 4200
+HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["bun", "apps/main.ts", "healthy"]
+ENTRYPOINT ["bun", "apps/main.ts"]
+CMD ["worker"]
