@@ -11,6 +11,11 @@ import type { QuotaClock } from "./clock";
 
 /** After a failed call none is tried for so long, ms. `quota_take` counts on processes being back in 1 s. */
 const RETRY_AFTER_MS = 500;
+/**
+ * After the control plane was away: how long a key stays shut from the moment that a process is back, ms. Others are
+ * back within a second or so, and what they gave out by themselves is past then. `quota_open` has the same.
+ */
+const REUNION_MS = 2100;
 /** How long the least time of an answer is remembered, ms; a clock drifts by less than 2 ms meanwhile. */
 const OFFSET_MEMORY_MS = 10_000;
 
@@ -23,8 +28,18 @@ interface TakeRow {
   next_at: number;
 }
 
+export interface SharedBook extends Book {
+  /**
+   * Shuts the key until those who were on their own are back, unless it is shut anyway.
+   *
+   * @param hasGranted this process was one of them: what it gave out counts from now on
+   */
+  reunite(hasGranted: boolean): Promise<void>;
+}
+
 export interface ControlPlane {
-  book(key: string, kind: CallKind, share: number): Book;
+  /** @param user of the source whose places over all keys are counted, too */
+  book(key: string, kind: CallKind, share: number, user?: string | null): SharedBook;
   /**
    * Runs one statement against the control plane.
    *
@@ -68,14 +83,23 @@ export function controlPlane(
     }
   }
 
-  function book(key: string, kind: CallKind, share: number): Book {
+  function book(key: string, kind: CallKind, share: number, user: string | null = null): SharedBook {
     return {
+      async reunite(hasGranted) {
+        await call(
+          (to) => to`
+          with lock as (select pg_advisory_xact_lock(hashtextextended(${`quota:${key}`}, 0))),
+          now as (select extract(epoch from clock_timestamp())::float8 * 1000 as ms from lock)
+          update quota_windows as w set blocked_until = greatest(w.blocked_until, now.ms + ${REUNION_MS})
+          from now where w.key = ${key} and (${hasGranted} or w.blocked_until < now.ms)`,
+        );
+      },
       async take(withinMs, back) {
         if (!offset.isKnown) await learnOffset();
         const [row] = await call(
           (to) => to<TakeRow[]>`
           select asked_at, to_json(slots) as slots, next_at
-          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)})`,
+          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user})`,
         );
         const { asked_at, slots, next_at } = row!;
         const add = offset.learn(asked_at);

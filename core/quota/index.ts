@@ -1,4 +1,6 @@
 /** The quota ledger: no request goes to a source before it is booked here. */
 export type { BlockReason, CallKind, QuotaKey } from "./book";
+export { CallCounter } from "./call-counter";
 export type { QuotaClock } from "./clock";
 export { createLedger, type Ledger, type LedgerOptions, type QuotaUsage } from "./ledger";
+export { trimWindows } from "./trim-windows";

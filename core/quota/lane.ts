@@ -29,9 +29,14 @@ const RECHECK_AFTER_MS = 50;
 const RECHECK_LEAD_MS = 5;
 /**
  * A place used later than this after its time counts as missed, ms; what is left of the window's 25 ms is the
- * network's. Sync gets another at once; a client may lose its turn by it.
+ * network's. A client may lose its turn by it.
  */
-const LATE_MS: Record<CallKind, number> = { client: 15, sync: 5 };
+const LATE_MS = 15;
+/**
+ * Sync gets another at once, so it is held to less, and to more with each that it misses: where answers are slow, asking
+ * ten times for each call would make them slower still.
+ */
+const SYNC_LATE_MS = 5;
 /** Places missed in a row before a call goes out all the same: a process this slow must still get on. */
 const MOST_MISSED = 10;
 
@@ -160,7 +165,7 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
       }
       await until(place.at);
       if (waiter.isDone) return;
-      if (clock.now() - place.at > LATE_MS[kind] && waiter.missed < MOST_MISSED) {
+      if (clock.now() - place.at > lateMs(kind, waiter.missed) && waiter.missed < MOST_MISSED) {
         waiter.missed++;
         onMissed();
         unused.push(place.slot);
@@ -204,6 +209,10 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
       return line.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
     },
   };
+}
+
+function lateMs(kind: CallKind, missed: number): number {
+  return kind === "client" ? LATE_MS : Math.min(LATE_MS, SYNC_LATE_MS * (1 + missed));
 }
 
 function timedOut(): BasetideError {

@@ -10,7 +10,7 @@ import { isBasetideError } from "../errors";
 import type { Logger } from "../log";
 import { type BlockReason, type Book, type CallKind, type QuotaKey, WINDOW_MS } from "./book";
 import { processClock, type QuotaClock } from "./clock";
-import { type ControlPlane, controlPlane } from "./control-plane";
+import { type ControlPlane, controlPlane, type SharedBook } from "./control-plane";
 import { createLane, type Lane } from "./lane";
 import { type LocalWindow, localWindow } from "./local-window";
 import { quotaMetrics } from "./metrics";
@@ -40,9 +40,10 @@ export interface Ledger {
    * Resolves when a sync request may be sent, which must then happen at once.
    *
    * @param share requests per second that sync may use: 3 or 5
+   * @param user of the source, where the limit of 50 a second that it sets each user may matter
    * @throws BasetideError `control_unavailable`; the signal's reason
    */
-  takeSync(key: QuotaKey, share: number, signal: AbortSignal): Promise<void>;
+  takeSync(key: QuotaKey, share: number, signal: AbortSignal, user?: string | null): Promise<void>;
   /**
    * Resolves when a client's request may be sent, which must then happen at once. Goes on without the control
    * plane, at a lower rate.
@@ -91,19 +92,19 @@ export function createLedger(
     } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "quota ledger back");
   });
 
-  async function take(key: QuotaKey, kind: CallKind, share: number, deadlineAt: number, signal: AbortSignal) {
+  async function take(kind: CallKind, lane: Lane, deadlineAt: number, signal: AbortSignal) {
     const askedAt = clock.now();
-    await laneOf(key, kind, share).wait(deadlineAt, signal);
+    await lane.wait(deadlineAt, signal);
     metrics.granted(kind, clock.now() - askedAt);
   }
 
-  function laneOf(key: QuotaKey, kind: CallKind, share: number): Lane {
-    const name = `${kind} ${share} ${key}`;
+  function laneOf(key: QuotaKey, kind: CallKind, share: number, user: string | null): Lane {
+    const name = `${kind} ${share} ${key} ${user ?? ""}`;
     const known = lanes.get(name);
     if (known) return known;
     if (lanes.size >= KEYS_KEPT) dropIdle(lanes, (lane) => lane.isIdle);
-    const shared = control.book(key, kind, share);
-    const book = kind === "sync" ? shared : withFallback(shared, () => windowOf(key));
+    const shared = control.book(key, kind, share, user);
+    const book = withFallback(shared, kind === "sync" ? undefined : () => windowOf(key));
     const lane = createLane(kind, book, clock, () => metrics.missed(kind));
     lanes.set(name, lane);
     return lane;
@@ -119,8 +120,10 @@ export function createLedger(
   }
 
   return {
-    takeSync: (key, share, signal) => take(key, "sync", share, Infinity, signal),
-    takeClient: (key, { deadlineMs, signal }) => take(key, "client", 5, clock.now() + deadlineMs, signal),
+    takeSync: (key, share, signal, user = null) =>
+      take("sync", laneOf(key, "sync", share, user), Infinity, signal),
+    takeClient: (key, { deadlineMs, signal }) =>
+      take("client", laneOf(key, "client", 5, null), clock.now() + deadlineMs, signal),
 
     async block(key, ms, reason) {
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
@@ -156,21 +159,38 @@ export function createLedger(
   };
 }
 
-/** `shared`, and the local window for each question that the control plane does not answer. */
-function withFallback(shared: Book, local: () => LocalWindow): Book {
+/**
+ * `shared`, and the local window, where there is one, for each question that the control plane does not answer.
+ *
+ * I4. The first question that it answers again shuts the key for a moment: others may still be on their own.
+ */
+function withFallback(shared: SharedBook, local: (() => LocalWindow) | undefined): Book {
   const isLocal = new WeakSet<object>();
+  let wasAway = false;
+  let hasGranted = false;
   return {
     async take(withinMs, back) {
       try {
+        if (wasAway) await shared.reunite(hasGranted);
+        wasAway = hasGranted = false;
         return await shared.take(withinMs, back);
       } catch (error) {
         if (!isBasetideError(error, "control_unavailable")) throw error;
+        wasAway = true;
+        if (!local) throw error;
         const booking = await local().take(withinMs, back);
-        for (const place of booking.places) if (place) isLocal.add(place);
+        for (const place of booking.places) {
+          if (!place) continue;
+          isLocal.add(place);
+          hasGranted = true;
+        }
         return booking;
       }
     },
-    isVoid: (place) => (isLocal.has(place) ? local().isVoid(place) : shared.isVoid(place).catch(() => false)),
+    isVoid(place) {
+      if (!local) return shared.isVoid(place);
+      return isLocal.has(place) ? local().isVoid(place) : shared.isVoid(place).catch(() => false);
+    },
   };
 }
 

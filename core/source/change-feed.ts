@@ -100,7 +100,7 @@ export interface Dependents {
 }
 
 /**
- * Every call but `dependents` is one request of the base's quota and may throw a BasetideError `source_…`: `source_forbidden` where
+ * Every call but `dependents` and `changesByItself` is one request of the base's quota and may throw a BasetideError `source_…`: `source_forbidden` where
  * the key lacks the scope or the role, `source_not_found` where the hook is gone.
  */
 export interface ChangeFeed {
@@ -125,6 +125,13 @@ export interface ChangeFeed {
   enableNotifications(baseId: string, hookId: string, enable: boolean, signal: AbortSignal): Promise<void>;
   /** Known without a call; to be kept as long as the schema stands. */
   dependents(schema: SourceSchema): Dependents;
+  /**
+   * Are there cells that change without anybody changing a record (they look at the time, or are URLs that end)? No
+   * feed tells of those. Known without a call.
+   *
+   * @param options.hasLastingUrls the source's URLs are not kept anywhere
+   */
+  changesByItself(schema: SourceSchema, options?: { hasLastingUrls: boolean }): boolean;
   /** The changes from `cursor` (1 or more) on; also puts off the hook's end as a refresh does. */
   listPayloads(baseId: string, hookId: string, cursor: number, signal: AbortSignal): Promise<ChangeBatch>;
 }

@@ -4,6 +4,7 @@ import { BasetideError } from "../errors";
 import { createAirtable } from "./airtable";
 import type { Platform } from "./types";
 
+export { isSigned, PING_MAC_HEADER } from "./airtable/ping-signature";
 export type {
   ChangeBatch,
   ChangedCells,

@@ -56,6 +56,8 @@ export interface SourceField {
   description?: string | undefined;
   /** Declared type of what a computed field yields (formula, rollup, lookup, created and modified time). */
   result?: FieldType | undefined;
+  /** Of links: the id of the table that they lead to. */
+  linkedTableId?: string | undefined;
   /** The platform's options as they came; what is read from them is for the adapter to say. */
   options?: Record<string, unknown> | undefined;
 }
@@ -173,8 +175,11 @@ export interface Platform {
   name: string;
   /** Where people find their API key. */
   keyHelpUrl: string;
-  /** What a key must be allowed, in the platform's words: to see the tables, and to read their records. */
-  keyScopes?: { schema: string; records: string };
+  /**
+   * What a key must be allowed, in the platform's words: to see the tables, and to read their records; `changes`, if
+   * it is to read what changes from a feed.
+   */
+  keyScopes?: { schema: string; records: string; changes?: string };
   /**
    * @param clock is told the date of every answer, where the platform gives one
    */

@@ -1,4 +1,5 @@
 /** Brings into one replica the records that were written to another one of the same base: by reading them again. */
+import type { AttachmentSigner } from "../attachments/link";
 import { BasetideError, isBasetideError } from "../errors";
 import {
   applyImages,
@@ -20,6 +21,8 @@ const COLLECT_MS = 2000;
 const BATCH = 100;
 /** An image loses to whatever else was written since it was asked for: then it is asked for again. */
 const MAX_TRIES = 10;
+
+export type LoadSigner = () => Promise<AttachmentSigner | undefined>;
 
 export interface WrittenElsewhere extends AsyncDisposable {
   /** Record ids by table id: all that were written since this began, or since it was last asked. */
@@ -58,17 +61,22 @@ export async function writtenElsewhere(replica: Replica): Promise<WrittenElsewhe
   };
 }
 
-/** Reads these records anew and writes what they are now. A table that the replica has not is left to its syncs. */
+/**
+ * Reads these records anew and writes what they are now. A table that the replica has not is left to its syncs.
+ *
+ * @param loadSigner the base's, as it is then: asked after the catalog, so that its key is no older than the table's
+ */
 export async function copyWrites(
   replica: Replica,
   reader: Omit<Reader, "counts" | "onFirstRequest">,
   written: Map<string, Set<string>>,
+  loadSigner: LoadSigner,
 ): Promise<void> {
   const counted: Reader = { ...reader, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
   for (const [tableId, ids] of written) {
     const all = [...ids];
     for (let from = 0; from < all.length; from += BATCH) {
-      await copyRecords(replica, counted, tableId, all.slice(from, from + BATCH));
+      await copyRecords(replica, counted, tableId, all.slice(from, from + BATCH), loadSigner);
     }
   }
 }
@@ -78,6 +86,7 @@ async function copyRecords(
   reader: Reader,
   tableId: string,
   written: string[],
+  loadSigner: LoadSigner,
 ): Promise<void> {
   let ids = written;
   for (let tries = 0; ids.length > 0; tries++) {
@@ -93,7 +102,7 @@ async function copyRecords(
     if (!table) return;
     const found = new Set(records.map((record) => record.id));
     const issues: CellIssue[] = [];
-    const rows = mapRecords(compileMapper(table.spec), records, issues);
+    const rows = mapRecords(compileMapper(table.spec, await loadSigner()), records, issues);
     const gone = ids.filter((id) => !found.has(id));
     // Of no lease: whoever syncs the replica by now goes on.
     const applied = await applyImages(replica, table, { epoch: null, ticket, rows, gone, issues, records });
@@ -101,8 +110,8 @@ async function copyRecords(
   }
 }
 
-/** Those of the records that are there. */
-async function readRecords(reader: Reader, tableId: string, ids: string[]): Promise<SourceRecord[]> {
+/** Those of the records that are there, as they are now; at most 100. */
+export async function readRecords(reader: Reader, tableId: string, ids: string[]): Promise<SourceRecord[]> {
   const { connection, sourceBaseId } = reader;
   const table = { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
   const found = new Map<string, SourceRecord>();

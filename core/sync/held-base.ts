@@ -2,8 +2,8 @@
  * A base while a lease holds it: what its syncs go by, kept in line with what people change meanwhile.
  *
  * Turbo and a new API key are there for the next request. A pause ends the sync, a deletion even the request in hand.
- * What only another sync can do (rapid mode, other column types, "sync now") interrupts the one that is running; but
- * rapid mode and "sync now" leave a first sync or a rebuild alone, since those would have to begin all over.
+ * What only another sync can do (rapid or live mode, other column types, "sync now") interrupts the one that is
+ * running; but those modes and "sync now" leave a first sync or a rebuild alone, which would have to begin all over.
  */
 import type { Context } from "../context";
 import { type Base, openApiKey, type SyncFacts } from "../control";
@@ -39,6 +39,10 @@ export interface HeldSync extends Disposable {
 export class HeldBase implements Disposable {
   /** Requests by whatever key the base has at that moment. */
   readonly connection: SourceConnection;
+  /** Told when there is another key. */
+  onNewKey: () => void = () => {};
+  /** Told once a second of the settings as they are. */
+  onSettings: (settings: SyncFacts["settings"]) => void = () => {};
   #held: Held;
   #stop: LinkedAbort;
   #kill: LinkedAbort;
@@ -133,6 +137,7 @@ export class HeldBase implements Disposable {
       return;
     }
     this.#isTurbo = facts.settings.turbo;
+    this.onSettings(facts.settings);
     const { memory } = this.#held;
     requestLook(memory, facts.schemaLookRequestedAt);
     void this.#followKey(facts.keyVersion);
@@ -145,14 +150,17 @@ export class HeldBase implements Disposable {
     }
   }
 
-  #isInterrupting({ settings, resyncRequestedAt }: SyncFacts): boolean {
+  #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {
     const { handle, isForced } = this.#sync!;
     const was = this.#goesBy.settings;
     if (settings.linkedRecordsAsText !== was.linkedRecordsAsText) return true;
     if (settings.lookupsAsText !== was.lookupsAsText) return true;
+    if (settings.ownAttachmentUrls !== was.ownAttachmentUrls) return true;
+    if (settings.ownAttachmentUrls && attachmentKeyVersion !== this.#goesBy.attachmentKeyVersion) return true;
     if (handle.isBuilding) return false;
     return (
       settings.rapid !== was.rapid ||
+      settings.live !== was.live ||
       (!isForced && isLater(resyncRequestedAt, this.#goesBy.resyncRequestedAt))
     );
   }
@@ -169,6 +177,7 @@ export class HeldBase implements Disposable {
       this.#apiKey = apiKey;
       this.#connected = platform.connect(apiKey, memory.sourceClock);
       this.#changed.resolve();
+      this.onNewKey();
       if (!isFirst) ctx.log.info({ baseId: base.id }, "API key replaced");
     } catch (error) {
       this.#keyVersion = undefined;
@@ -184,6 +193,9 @@ function isLater(one: Date | null, other: Date | null): boolean {
 /** A connection that is another one as soon as `current` is. */
 function following(current: () => SourceConnection): SourceConnection {
   return {
+    get changeFeed() {
+      return current().changeFeed;
+    },
     whoami: (signal) => current().whoami(signal),
     listBases: (signal) => current().listBases(signal),
     getSchema: (...call) => current().getSchema(...call),

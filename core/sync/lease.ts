@@ -11,8 +11,11 @@
 
 import type { Context } from "../context";
 import {
+  attachmentSigner,
   type Base,
   getBase,
+  letRest,
+  noteSourceUser,
   openApiKey,
   quotaKeyOf,
   type RunReport,
@@ -24,16 +27,24 @@ import {
 } from "../control";
 import { asBasetideError, isBasetideError, nextStep } from "../errors";
 import type { Logger } from "../log";
-import type { Ledger } from "../quota";
+import type { CallCounter, Ledger } from "../quota";
 import { claimEpoch, ensureInstalled, openReplica, type Replica, takeTicket } from "../replica";
 import { platformById } from "../source";
 import type { Platform } from "../source/types";
+import { span } from "../trace";
+import { attachmentUrlsOf } from "./attachment-urls";
+import { type BudgetWatch, type HeldBudget, withinBudget } from "./budget-watch";
+import { type Cadence, cadenceOf, sweepCallsOf } from "./cadence";
+import { endSync } from "./end-sync";
 import { HeldBase, type HeldSync } from "./held-base";
+import type { PingWatch } from "./live/pings";
+import { feedOf, goLive } from "./live-lease";
 import { type BaseMemory, emptyMemory } from "./memory";
 import type { SyncMetrics } from "./metrics";
-import { failurePauseMs } from "./pauses";
+import { failurePauseMs, isOutage } from "./pauses";
 import { progressSaver } from "./progress-saver";
 import { rapidBase } from "./rapid";
+import { ReplicaExtras } from "./replica-extras";
 import type { SettingsWatch } from "./settings-watch";
 import { newReport, type SyncInput, syncBase } from "./sync-base";
 import { TicketSource } from "./tickets";
@@ -42,12 +53,23 @@ import { trimOldJournal } from "./trim-journal";
 const LEASE_MS = 60_000;
 /** A small base is not swept more often than this. */
 const MIN_SYNC_INTERVAL_MS = 1000;
+/** A base whose next sweep is further off is given back, so that it takes no room in the worker meanwhile. */
+const LONGEST_REST_MS = 20_000;
+/** In rapid mode a lease waits for the first turn to end: for as long as so many usually take. */
+const TURNS_WAITED = 2;
+/** What people have asked for is known after this. */
+const NOTICE_MS = 1500;
+/** How often a base whose budget is spent looks whether it still is. */
+const SPENT_REST_MS = 3600_000;
 
 export interface SyncContext extends Context {
   ledger: Ledger;
   platforms: Platform[];
   syncMetrics: SyncMetrics;
   settingsWatch: SettingsWatch;
+  pings: PingWatch;
+  budgetWatch: BudgetWatch;
+  callCounter: CallCounter;
 }
 
 /** What a worker keeps between leases, by base id. */
@@ -81,11 +103,18 @@ export async function holdLease(
     const epoch = await claimEpoch(replica);
     const memory = recall(memories, base, epoch);
     const platform = platformById(ctx.platforms, base.platform);
+    using budget = await ctx.budgetWatch.hold(baseId);
     using held = await HeldBase.open({ ctx, base, platform, memory, watch: ctx.settingsWatch, ...signals });
-    const lease = { ctx: { ...ctx, log }, baseId, platform, replica, epoch, memory, held };
-    return await syncUntil(lease, performance.now() + LEASE_MS, base, signals.stop);
+    const lease = { ctx: { ...ctx, log }, baseId, platform, replica, epoch, memory, held, budget };
+    await followExtras(lease, base);
+    if (base.sourceUserId === null) void learnUser(lease);
+    const isWanted = await syncUntil(lease, performance.now() + LEASE_MS, base, signals.stop);
+    // In rapid mode a turn may have been broken off.
+    await endSync(replica, epoch);
+    return isWanted;
   } catch (error) {
-    memories.delete(baseId);
+    // What is known of the replica is still so when a database was away, unless somebody else had the base meanwhile.
+    if (!isOutage(error)) memories.delete(baseId);
     if (await hasLeft(ctx, base)) return false;
     if (!isBasetideError(error, "lease_lost")) throw error;
     log.warn("lease lost to another worker");
@@ -93,6 +122,15 @@ export async function holdLease(
   } finally {
     await replica.close();
   }
+}
+
+/** From here on the replica has, besides its rows, what the base's settings say, also where they change meanwhile. */
+async function followExtras({ ctx, replica, epoch, held }: Lease, base: Base): Promise<void> {
+  const extras = new ReplicaExtras(replica, epoch, ctx.log);
+  await extras.follow(base.settings);
+  held.onSettings = (settings) => {
+    extras.follow(settings).catch((error: unknown) => ctx.log.debug({ error }, "settings not followed yet"));
+  };
 }
 
 interface Lease {
@@ -103,10 +141,12 @@ interface Lease {
   epoch: number;
   memory: BaseMemory;
   held: HeldBase;
+  budget: HeldBudget;
 }
 
 async function syncUntil(lease: Lease, until: number, first: Base, stop: AbortSignal): Promise<boolean> {
   const { ctx, baseId, memory, held } = lease;
+  const noticedAt = performance.now() + NOTICE_MS;
   for (let base = first; ; base = await getBase(ctx.db, baseId)) {
     if (stop.aborted) return true;
     if (!isToBeSynced(base)) return false;
@@ -115,13 +155,20 @@ async function syncUntil(lease: Lease, until: number, first: Base, stop: AbortSi
     const startedAt = performance.now();
     const apiKey = held.apiKey;
     try {
-      const report = await syncAs(lease, base, until);
+      const report = await span("sync", { "basetide.base_id": baseId }, () => syncAs(lease, base, until));
+      if (report && "restMs" in report) {
+        if (report.restMs > LONGEST_REST_MS && performance.now() > noticedAt)
+          return await giveBack(lease, report.restMs);
+        await held.rest(Math.min(report.restMs, NOTICE_MS));
+        continue;
+      }
       if (report) {
         // What a key that has been replaced meanwhile may not do is no news, and would stop the base.
         if (needsAttention(report) && (await openApiKey(ctx, base)) !== apiKey) continue;
         await keepRun(lease, base, report);
         if (needsAttention(report)) return false;
-        if (report.error) await held.rest(failurePauseMs(++memory.failures));
+        if (report.error?.code === "budget_spent") return await giveBack(lease, SPENT_REST_MS);
+        if (report.error) await held.rest(failurePauseMs(++memory.failures, report.error));
       }
       if (!report?.error)
         await held.rest(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - startedAt)));
@@ -133,13 +180,19 @@ async function syncUntil(lease: Lease, until: number, first: Base, stop: AbortSi
 }
 
 /**
- * Syncs once, or in rapid mode until the lease is over.
+ * Syncs once, or in rapid or live mode until the lease is over.
  *
- * @returns the report; null where rapid mode has told of its syncs itself
+ * @returns the report; null where those modes have told of their syncs themselves; how long the budget lets the base rest,
+ *   where a sweep is not due yet
  */
-async function syncAs(lease: Lease, base: Base, until: number): Promise<RunReport | null> {
+async function syncAs(
+  lease: Lease,
+  base: Base,
+  until: number,
+): Promise<RunReport | { restMs: number } | null> {
   const { ctx, replica, platform, memory, held } = lease;
   const isForced = base.resyncRequestedAt !== null;
+  await followAttachmentKey(ctx, base, memory);
   const progress = progressSaver(ctx, base.id);
   using sync = held.begin(base, isForced);
   const input = inputOf(lease, base, sync, (latest) => {
@@ -148,47 +201,125 @@ async function syncAs(lease: Lease, base: Base, until: number): Promise<RunRepor
   });
   try {
     if (base.settings.rapid && base.sync && !isForced && platform.modifiedSince) {
+      const cadence = () => cadenceFor(lease, base, "rapid");
+      let turns = 0;
       const isDone = await rapidBase({
         ...input,
         // What it rebuilds beside is one table: another sync begins that anew.
         onProgress: progress.note,
+        cadence,
         modifiedSince: platform.modifiedSince,
-        isOver: () => performance.now() >= until,
-        onRun: (report) => keepRun(lease, base, report),
+        // A turn that the budget slows down may take longer than a lease, and begins anew with each.
+        isOver: () => performance.now() >= (turns > 0 ? until : until + TURNS_WAITED * cadence().turnMs),
+        onRun: (report) => {
+          if (!report.isBeside) turns++;
+          return keepRun(lease, base, report);
+        },
         onRead: (at) => trimOldJournal(replica, memory, at),
       });
       if (isDone) return null;
     }
+    // Before a first sync: that finds what changed before the feed began.
+    const feed = await feedOf(lease, base, input.reader);
+    // What another key may not do shows when the feed is read.
+    held.onNewKey = () => feed?.poke();
+    if (feed && base.sync && !isForced) {
+      await goLive(lease, feed, {
+        ...input,
+        onProgress: progress.note,
+        isOver: () => performance.now() >= until,
+        onRun: (report) => keepRun(lease, base, report),
+        onRead: (at) => trimOldJournal(replica, memory, at),
+      });
+      return null;
+    }
+    const restMs = isForced || feed ? 0 : restOf(lease, base);
+    if (restMs > 0) return { restMs };
     const startedAt = performance.now();
     const report = await syncBase({ ...input, isForced });
     if (report.completedAt) {
-      // The next look of rapid mode goes back to this sync.
+      // The next look of rapid mode goes back to this sync, and the next pass comes after it.
       memory.lookedUntil.clear();
       memory.pass = null;
+      memory.passBegunAt = startedAt;
+      await feed?.closeGap(report.startedAt);
       await trimOldJournal(replica, memory, startedAt);
     }
     return report;
   } catch (caught) {
     const error = asBasetideError(caught);
     if (nextStep[error.code] === "stop") throw error;
-    return { ...newReport(), kind: "rapid", error };
+    return { ...newReport(), kind: base.settings.rapid ? "rapid" : "live", error };
   } finally {
     await progress.end();
   }
 }
 
+/** Whatever the setting is: tables that are not rebuilt yet may have URLs of ours. */
+async function followAttachmentKey(ctx: SyncContext, base: Base, memory: BaseMemory): Promise<void> {
+  if (base.attachmentKeyVersion === (memory.attachmentSigner?.keyVersion ?? 0)) return;
+  memory.attachmentSigner = await attachmentSigner(ctx, base.id);
+}
+
+/** Asks whose the key is, which costs the base none of its quota; another lease tries again. */
+async function learnUser({ ctx, baseId, held }: Lease): Promise<void> {
+  const { apiKey } = held;
+  try {
+    const { id } = await held.connection.whoami(held.kill);
+    if (held.apiKey === apiKey) await noteSourceUser(ctx.db, baseId, id);
+  } catch (error) {
+    ctx.log.debug({ error }, "user of the key not known");
+  }
+}
+
+/** How often a base without a feed asks for what, as its budget is now. */
+function cadenceFor({ budget }: Lease, base: Base, mode: "rapid" | "sweep"): Cadence {
+  return cadenceOf({
+    mode,
+    ratePerSecond: budget.ratePerSecond,
+    hasPings: false,
+    isActive: true,
+    sweepCalls: sweepCallsOf(base.tables),
+    tables: base.tables.length,
+    changesByItself: true,
+  });
+}
+
+function modeOf({ settings }: Base): "rapid" | "sweep" {
+  return settings.rapid ? "rapid" : "sweep";
+}
+
+/** Until the budget lets the next sweep begin, ms. A first sync, one that failed, or a look asked for, waits for none. */
+function restOf(lease: Lease, base: Base): number {
+  if (!base.sweep || base.error || lease.budget.spentUntil || lease.memory.lookRequestedAt) return 0;
+  const { sweepEveryMs } = cadenceFor(lease, base, "sweep");
+  // Without a cap the pace is kept by the loop.
+  if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;
+  return Math.max(0, base.sweep.startedAt.getTime() + sweepEveryMs - Date.now());
+}
+
+/** Ends the lease; the base is taken up again when it has rested. */
+async function giveBack({ ctx, baseId, budget }: Lease, restMs: number): Promise<false> {
+  const until = Math.min(Date.now() + restMs, budget.spentUntil?.getTime() ?? Infinity);
+  await letRest(ctx.db, baseId, new Date(until));
+  return false;
+}
+
 function inputOf(
-  { ctx, replica, epoch, memory, held }: Lease,
+  lease: Lease,
   base: Base,
   sync: HeldSync,
   onProgress: SyncInput["onProgress"],
 ): Omit<SyncInput, "isForced"> {
+  const { ctx, replica, epoch, memory, held, budget } = lease;
+  const quotaKey = quotaKeyOf(base);
   return {
     base,
     replica,
     epoch,
     memory,
-    schemaPollMs: ctx.config.schemaPollMs,
+    attachmentUrls: attachmentUrlsOf(ctx.config, base),
+    schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(lease, base, modeOf(base)).schemaMs),
     onProgress,
     onShapeChange: (changes) => {
       recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
@@ -203,8 +334,9 @@ function inputOf(
     reader: {
       connection: held.connection,
       sourceBaseId: base.sourceBaseId,
-      ledger: ctx.ledger,
-      quotaKey: quotaKeyOf(base),
+      ledger: withinBudget(ctx.ledger, budget),
+      quotaKey,
+      onRequest: (kind) => ctx.callCounter.count(quotaKey, kind),
       share: held.share,
       tickets: new TicketSource(() => takeTicket(replica)),
       log: ctx.log,
@@ -253,10 +385,11 @@ function isToBeSynced(base: Base): boolean {
   return base.state !== "paused" && base.state !== "deleting";
 }
 
-/** First syncs, rebuilds and failures are news; sweeps and turns go on for ever. */
+/** First syncs, rebuilds and failures are news; sweeps, turns and rounds go on for ever. */
 function logRun(log: Logger, { error, tables: _, issues: __, ...facts }: RunReport): void {
   if (error) log.warn({ ...facts, code: error.code, error }, "sync failed");
-  else if (facts.kind === "sweep" || facts.kind === "rapid") log.debug(facts, "sync completed");
+  else if (facts.kind === "sweep" || facts.kind === "rapid" || facts.kind === "live")
+    log.debug(facts, "sync completed");
   else log.info(facts, "sync completed");
 }
 

@@ -12,7 +12,7 @@ import type { Base } from "../control";
 import type { SourceTable } from "../source/types";
 import type { TableMemory } from "./memory";
 import { readTable, restarting } from "./reader";
-import { recordFingerprint } from "./record-fingerprint";
+import { fingerprintIn } from "./record-fingerprint";
 import { applyRecords, expectJournalled, type Sweep } from "./sweep";
 
 /**
@@ -66,7 +66,7 @@ async function lookOnce(looking: Looking, source: SourceTable, table: TableMemor
     const changed = new Map<string, number>();
     for (let index = 0; index < page.size; index++) {
       const id = page.id(index);
-      if (!fingerprints.isKnown(id, recordFingerprint(page, index))) changed.set(id, index);
+      if (!fingerprints.isKnown(id, fingerprintIn(table, page, index))) changed.set(id, index);
     }
     const applied = await applyRecords(looking, table, ticketed, [...changed.values()]);
     for (const id of changed.keys()) fingerprints.see(id, 0n);

@@ -150,10 +150,11 @@ export class Shapes {
     const { memory, reader, onRequestedLook } = this.#look;
     const requestedAt = memory.lookRequestedAt;
     let askedAt = 0;
-    memory.schema = await ask(reader, (signal) => {
+    const getSchema = (signal: AbortSignal) => {
       askedAt = performance.now();
       return reader.connection.getSchema(reader.sourceBaseId, signal);
-    });
+    };
+    memory.schema = await ask(reader, getSchema, "schema");
     memory.schemaSeenAt = askedAt;
     if (!requestedAt) return;
     memory.lookMadeFor = requestedAt;
@@ -176,7 +177,9 @@ export class Shapes {
         await changeShape(replica, epoch, this.#catalog, this.#plan, (changes) => onShapeChange?.(changes));
         for (const { tableId } of this.#plan.drop) memory.tables.delete(tableId);
       } catch (error) {
-        if (!isBasetideError(error, "replica_busy")) throw error;
+        // A table was swapped in since the catalog was read, or a name was taken: planned anew, it may well go.
+        const isStale = isBasetideError(error, "shape_changed");
+        if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
         this.#retryAt = performance.now() + BUSY_PAUSE_MS * (0.5 + Math.random());
         if (attempt >= tries) {
           this.#catalog = await loadCatalog(replica);

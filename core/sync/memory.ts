@@ -1,15 +1,19 @@
 /** What a worker remembers of a base from one sync to the next. Losing it costs comparisons in SQL, nothing else. */
-import type { CatalogTable, RecordMapper } from "../replica";
+import type { AttachmentSigner } from "../attachments/link";
+import type { CatalogTable, RecordMapper, TableSpec } from "../replica";
 import { compileMapper } from "../replica";
 import { SourceClock } from "../source/clock";
 import type { SourceSchema } from "../source/types";
 import { Fingerprints } from "./fingerprints";
+import type { LiveMemory } from "./live/live-memory";
 import { MassChange } from "./mass-change";
 import { EMPTY_SPELL_MS, MassDeletion } from "./mass-deletion";
 
 export interface TableMemory {
   live: CatalogTable;
   map: RecordMapper;
+  /** The URLs of its attachments are ours, which do not end: nothing has to be refreshed. */
+  hasLastingUrls: boolean;
   fingerprints: Fingerprints;
   /** Do the fingerprints know every row of the replica? Not before a whole sweep. */
   isComplete: boolean;
@@ -47,14 +51,22 @@ export interface BaseMemory {
   unexplainedFields: Set<string>;
   /** By the source's table id. */
   tables: Map<string, TableMemory>;
+  /** What signs attachment URLs of ours; undefined: the base has no key for them. */
+  attachmentSigner: AttachmentSigner | undefined;
   /** Points in time with the ticket of then; the journal is trimmed to an old one. */
   trimPoints: { at: number; ticket: number }[];
   /** The source's clock, as its answers tell it. */
   sourceClock: SourceClock;
   /** Rapid mode, by table id: up to when (ms, the source's clock) the table's changes are in the replica. */
   lookedUntil: Map<string, number>;
-  /** The sweep beside rapid turns that is under way. */
+  /** Rapid mode, by table id: when the table was last asked for its changes (performance.now()). */
+  lookBegunAt: Map<string, number>;
+  /** The sweep beside rapid turns or live rounds that is under way. */
   pass: SweepPass | null;
+  /** When the last one began (performance.now()). */
+  passBegunAt: number | null;
+  /** Live mode: what the feed told of and is still to be done. */
+  live: LiveMemory | null;
   /** Syncs that failed in a row. */
   failures: number;
   /** How long the source must go on saying that there is nothing before it is believed. */
@@ -71,10 +83,14 @@ export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseM
     lookMadeFor: null,
     unexplainedFields: new Set(),
     tables: new Map(),
+    attachmentSigner: undefined,
     trimPoints: [],
     sourceClock: new SourceClock(),
     lookedUntil: new Map(),
+    lookBegunAt: new Map(),
     pass: null,
+    passBegunAt: null,
+    live: null,
     failures: 0,
     emptySpellMs,
   };
@@ -86,6 +102,17 @@ export function requestLook(memory: BaseMemory, at: Date | null): void {
   if (at && at.getTime() > latest) memory.lookRequestedAt = at;
 }
 
+/** How records become rows of a table of this shape. */
+export function mappingOf(
+  { attachmentSigner }: Pick<BaseMemory, "attachmentSigner">,
+  spec: TableSpec,
+): Pick<TableMemory, "map" | "hasLastingUrls"> {
+  return {
+    map: compileMapper(spec, attachmentSigner),
+    hasLastingUrls: spec.columns.some(({ attachmentUrls }) => attachmentUrls !== undefined),
+  };
+}
+
 /**
  * The memory of a table as it is live now. Its fingerprints outlive a change in place: that renames columns, but a
  * record still means the same row. A rebuild makes a memory of its own.
@@ -95,7 +122,7 @@ export function tableMemory(memory: BaseMemory, live: CatalogTable): TableMemory
   if (known?.live.shape === live.shape) return known;
   const table: TableMemory = {
     live,
-    map: compileMapper(live.spec),
+    ...mappingOf(memory, live.spec),
     fingerprints: known?.fingerprints ?? new Fingerprints(),
     isComplete: known?.isComplete ?? false,
     massChange: known?.massChange ?? new MassChange(),

@@ -10,6 +10,7 @@
 import type { Context } from "../context";
 import {
   asMover,
+  attachmentSigner,
   type Base,
   clusterByName,
   createHostedDatabase,
@@ -18,6 +19,8 @@ import {
   fence,
   getBase,
   getDatabase,
+  noteChange,
+  noteGapOfAny,
   openApiKey,
   type Progress,
   quotaKeyOf,
@@ -30,7 +33,8 @@ import { claimEpoch, openReplica, type Replica, takeTicket } from "../replica";
 import { platformById } from "../source";
 import type { Platform } from "../source/types";
 import { wait } from "../wait";
-import { copyWrites, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
+import { attachmentUrlsOf } from "./attachment-urls";
+import { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
 import { emptyMemory } from "./memory";
 import type { Reader } from "./reader";
 import { syncBase } from "./sync-base";
@@ -93,11 +97,13 @@ async function moveLocked(
     const written = releases.use(await writtenElsewhere(source));
     const reader = await readerFor(ctx, base, target, options.signal);
     await firstSync(ctx, base, target, reader, options);
-    await copyWrites(target, reader, await written.take());
+    const loadSigner = () => attachmentSigner(ctx, baseId);
+    await copyWrites(target, reader, await written.take(), loadSigner);
     await pointAt(ctx, base, from, to);
     isMoved = true;
     await fence(ctx, from, base.database.schema);
-    await copyLateWrites(target, reader, written, options.graceMs ?? 2 * ctx.config.upstreamTimeoutMs);
+    const graceMs = options.graceMs ?? 2 * ctx.config.upstreamTimeoutMs;
+    await copyLateWrites(target, reader, written, loadSigner, graceMs);
   } finally {
     await releases.disposeAsync();
     await endMove(ctx, inSchema(base), isMoved ? from.id : to.id).catch((error: unknown) => {
@@ -178,11 +184,14 @@ async function firstSync(
   { onProgress = () => {} }: MoveOptions,
 ): Promise<void> {
   const epoch = await claimEpoch(target);
+  const memory = emptyMemory(epoch);
+  memory.attachmentSigner = await attachmentSigner(ctx, base.id);
   const report = await syncBase({
     base: { ...base, sync: null, tables: [] },
     replica: target,
     epoch,
-    memory: emptyMemory(epoch),
+    memory,
+    attachmentUrls: attachmentUrlsOf(ctx.config, base),
     reader,
     schemaPollMs: ctx.config.schemaPollMs,
     isForced: false,
@@ -193,11 +202,18 @@ async function firstSync(
 
 /** From here on the base lives in `to`. @throws BasetideError `conflict` when it is being deleted */
 async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Database): Promise<void> {
-  const [moved] = await ctx.db`
-    update bases set database_id = ${to.id}, move_database_id = ${from.id}
-    where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
-    returning id`;
-  if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");
+  await ctx.db.begin(async (tx) => {
+    const [moved] = await tx`
+      update bases set database_id = ${to.id}, move_database_id = ${from.id}
+      where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
+      returning id`;
+    if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");
+    // What the feed told meanwhile is in the old replica only.
+    await noteGapOfAny(tx, base.id, new Date());
+    const { accountId, id } = base;
+    const details = { name: base.name, from: from.host, to: to.host };
+    await noteChange(tx, ctx.actor, { accountId, action: "base.moved", subject: id, details });
+  });
 }
 
 /** Writes that clients sent before the base was pointed at its new database, and that are shown in the old one. */
@@ -205,11 +221,12 @@ async function copyLateWrites(
   target: Replica,
   reader: Omit<Reader, "counts" | "onFirstRequest">,
   written: WrittenElsewhere,
+  loadSigner: LoadSigner,
   graceMs: number,
 ): Promise<void> {
   const until = performance.now() + graceMs;
   do {
     await wait(Math.min(COPY_PAUSE_MS, graceMs), reader.stop);
-    await copyWrites(target, reader, await written.take());
+    await copyWrites(target, reader, await written.take(), loadSigner);
   } while (performance.now() < until);
 }

@@ -7,21 +7,22 @@
  * minutes and more: the lease ends between two of its tables, and where it stands is remembered from lease to lease.
  * A table that is to be rebuilt is not looked at until it is; the others are, with half of the requests.
  */
-import type { Base, Progress, RunReport } from "../control";
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
-import { markSyncCompleted, markSyncStarted, type Replica } from "../replica";
+import { markSyncCompleted, markSyncStarted } from "../replica";
 import { wait } from "../wait";
-import { linkedAbort } from "./linked-abort";
-import { type Look, Shapes } from "./look";
+import type { Cadence } from "./cadence";
+import { Fate } from "./fate";
+import { Shapes } from "./look";
 import { lookForChanges } from "./look-for-changes";
-import { type BaseMemory, tableMemory } from "./memory";
+import { tableMemory } from "./memory";
+import { keepSweeping } from "./pass";
 import { failurePauseMs } from "./pauses";
 import { QuotaSplit } from "./quota-split";
-import { keepRebuilding, keepSweeping } from "./rapid-beside";
 import type { Reader } from "./reader";
-import type { Sweep } from "./sweep";
-import { isOvertaken, isWholeBases, mayMeanOldSchema } from "./sync-base";
+import { keepRebuilding, type RebuildWatch } from "./rebuild-beside";
+import { isOvertaken, isWholeBases, mayMeanOldSchema, typeSettingsOf } from "./sync-base";
 import { tableCounts, tellIssues } from "./tell";
+import { laneReader, readSince, type Together, type TogetherInput } from "./together";
 import { Turns } from "./turns";
 
 /**
@@ -34,39 +35,16 @@ const MIN_LOOK_INTERVAL_MS = 1000;
 /** How often it is looked whether the schema is to be looked at, or a table is there to be worked on. */
 const TICK_MS = 250;
 
-export interface RapidInput {
-  base: Base;
-  replica: Replica;
-  epoch: number;
-  memory: BaseMemory;
-  reader: Omit<Reader, "counts" | "onFirstRequest">;
+export interface RapidInput extends TogetherInput {
   schemaPollMs: number;
+  /** How often tables are looked at, and swept, as the budget is now. */
+  cadence: () => Pick<Cadence, "turnMs" | "sweepEveryMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
-  /** Has the lease lasted for long enough? */
-  isOver: () => boolean;
-  /** Keeps the report of a turn, or of a sweep beside. */
-  onRun: (report: RunReport) => Promise<void>;
-  /** All tables' journals have been read, and every ticket in use been taken, after `at` (performance.now()). */
-  onRead: (at: number) => Promise<void>;
-  onProgress: (progress: Progress) => void;
-  onShapeChange?: Look["onShapeChange"];
-  onRequestedLook?: Look["onRequestedLook"];
 }
 
-/** What goes on at the same time, and shares a fate: the first to fail ends all. */
-export interface Rapid {
-  input: RapidInput;
-  shapes: Shapes;
+interface Rapid extends Together<RapidInput> {
   turns: Turns;
-  split: QuotaSplit;
-  stop: AbortSignal;
-  /** For what reads whole tables beside the looks. */
-  beside: Sweep;
-  /** When each of the readings that are under way beside began (performance.now()). */
-  reading: Set<number>;
-  /** Ends everything: the lease is over, or something has failed that is the whole base's. */
-  end(failure?: unknown): void;
 }
 
 /**
@@ -76,46 +54,53 @@ export interface Rapid {
  * @throws BasetideError what ends the sync of the whole base: `sync_stopped`, `lease_lost`, what needs attention
  */
 export async function rapidBase(input: RapidInput): Promise<boolean> {
-  using abort = linkedAbort(input.reader.stop);
-  let failure: BasetideError | undefined;
-  const end = (caught?: unknown) => {
-    const error = caught === undefined ? undefined : asBasetideError(caught);
-    // What is stopped because of another's failure says nothing; a lost lease is always told.
-    if (!abort.signal.aborted || error?.code === "lease_lost") failure = error;
-    abort.abort();
-  };
-  const split = new QuotaSplit(input.reader.ledger, SWEEP_EVERY, abort.signal);
-  const reader = readerOf(input, split, "looks", abort.signal);
-  const beside = readerOf(input, split, "beside", abort.signal);
-  const { settings } = input.base;
+  using fate = new Fate(input.reader.stop);
+  const { stop } = fate;
+  const split = new QuotaSplit(input.reader.ledger, () => ({ every: SWEEP_EVERY, gapMs: 0 }), stop);
+  const reader = laneReader(input, split, "front", stop, "records");
+  const besideReader = laneReader(input, split, "beside", stop);
+  const settings = typeSettingsOf(input);
   // Its looks at the schema delay the sweep, and not the looks at tables.
-  const shapes = await Shapes.open({ ...input, reader: beside, settings, signal: abort.signal });
+  const shapes = await Shapes.open({ ...input, reader: besideReader, settings, signal: stop });
   if (input.memory.sourceClock.now() === undefined) return false;
   const rapid: Rapid = {
     input,
     shapes,
     turns: new Turns(),
     split,
-    stop: abort.signal,
-    beside: { ...input, shapes, reader: beside, onProgress: () => {} },
+    fate,
+    stop,
+    beside: { ...input, shapes, reader: besideReader, onProgress: () => {} },
     reading: new Set(),
-    end,
+    sweeping: new Map(),
   };
-  const together = [
+  await fate.share([
     keepTurning(rapid, reader),
     keepLooking(rapid, reader),
-    keepRebuilding(rapid),
-    keepSweeping(rapid),
-  ];
-  await Promise.all(together.map((work) => work.catch(end)));
-  if (failure) throw failure;
-  if (input.reader.stop.aborted) throw new BasetideError("sync_stopped");
+    keepRebuilding(rapid, rebuildWatch(rapid)),
+    keepSweeping(rapid, {
+      everyMs: () => input.cadence().sweepEveryMs,
+      lastMs: input.base.sweep?.startedAt.getTime(),
+    }),
+  ]);
   return true;
 }
 
-function readerOf(input: RapidInput, split: QuotaSplit, lane: "looks" | "beside", stop: AbortSignal): Reader {
-  const counts = { requests: 0, waitMs: 0 };
-  return { ...input.reader, ledger: split.lane(lane), stop, counts, onFirstRequest: () => {} };
+/** A rebuild counts as a look at its table, which makes the turn a rebuild. */
+function rebuildWatch({ input, turns }: Rapid): RebuildWatch {
+  const { lookedUntil, sourceClock } = input.memory;
+  return {
+    onBegin(tableId) {
+      const askedAt = performance.now();
+      // What is read from now on is newer than this.
+      const from = sourceClock.now();
+      return (outcome) => {
+        if (from !== undefined) lookedUntil.set(tableId, from);
+        turns.looked(tableId, { ...outcome, askedAt }, "rebuild");
+      };
+    },
+    onFailure: (tableId, error) => turns.failed(tableId, error),
+  };
 }
 
 /** Counts the turns, and says of each what it did. */
@@ -141,7 +126,7 @@ async function keepTurning(rapid: Rapid, looks: Reader): Promise<void> {
       if (report.kind === "rebuild") report.tables = tableCounts(shapes.tables, input.memory, input.base);
     }
     await input.onRun(report);
-    if (!report.error) await input.onRead(Math.min(begunAt, ...rapid.reading));
+    if (!report.error) await input.onRead(readSince(rapid, begunAt));
     await wait(Math.max(0, MIN_LOOK_INTERVAL_MS - (performance.now() - begunAt)), stop);
   }
 }
@@ -154,7 +139,7 @@ async function keepLooking(rapid: Rapid, reader: Reader): Promise<void> {
     for (let failures = 0; ; ) {
       for (const { id } of shapes.tables) {
         if (tables.has(id)) continue;
-        const looking = keepLookingAt(rapid, reader, id).catch(rapid.end);
+        const looking = keepLookingAt(rapid, reader, id).catch((error) => rapid.fate.end(error));
         tables.set(
           id,
           looking.finally(() => tables.delete(id)),
@@ -186,16 +171,17 @@ async function keepLookingAt(rapid: Rapid, reader: Reader, tableId: string): Pro
     const shape = shapes.table(tableId);
     const { source, live, rebuild } = shape;
     if (!source) return turns.leave(tableId);
-    if (!live || rebuild) {
-      await wait(TICK_MS, stop);
+    const begunAt = memory.lookBegunAt.get(tableId) ?? -Infinity;
+    const dueInMs = begunAt + input.cadence().turnMs - performance.now();
+    if (!live || rebuild || dueInMs > 0) {
+      await wait(dueInMs > 0 ? Math.min(TICK_MS, dueInMs) : TICK_MS, stop);
       continue;
     }
-    const startedAt = performance.now();
     try {
+      memory.lookBegunAt.set(tableId, performance.now());
       const found = await lookForChanges(looking, source, tableMemory(memory, live));
       failures = 0;
       turns.looked(tableId, found);
-      await wait(Math.max(0, MIN_LOOK_INTERVAL_MS - (performance.now() - startedAt)), stop);
     } catch (caught) {
       const error = asBasetideError(caught);
       // The source says "forbidden" of a table that is gone, too: only a look at the schema can tell.

@@ -7,6 +7,7 @@ import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../er
 import type { Logger } from "../log";
 import type { Ledger } from "../quota";
 import type { RecordPage, SourceConnection, SourceTable } from "../source/types";
+import { span } from "../trace";
 import { wait } from "../wait";
 import { jittered } from "./pauses";
 import type { TicketSource } from "./tickets";
@@ -22,6 +23,9 @@ const RATE_LIMIT_PAUSE_MS = 30_000;
 const MAX_PAGES = 50_000;
 /** Pages that may begin with a record that an earlier page began with. */
 const MAX_REPEATED_PAGES = 10;
+
+/** What a request is for, as calls are counted. */
+export type AskKind = "payloads" | "records" | "sweep" | "schema" | "freshness" | "hooks";
 
 export interface Reader {
   connection: SourceConnection;
@@ -39,6 +43,10 @@ export interface Reader {
   counts: { requests: number; waitMs: number };
   /** Called once, when the first request may go out. */
   onFirstRequest: () => void;
+  /** What its requests are for, unless they say so themselves; "sweep" where absent. */
+  kind?: AskKind;
+  /** Told of every request that goes out, tries included. */
+  onRequest?: ((kind: AskKind) => void) | undefined;
 }
 
 /**
@@ -49,11 +57,16 @@ export interface Reader {
  *
  * @throws BasetideError what the source said last, or `sync_stopped`
  */
-export async function ask<T>(reader: Reader, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+export async function ask<T>(
+  reader: Reader,
+  call: (signal: AbortSignal) => Promise<T>,
+  kind: AskKind = reader.kind ?? "sweep",
+): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     await waitForQuota(reader);
+    reader.onRequest?.(kind);
     try {
-      return await call(reader.kill);
+      return await span("source", { "basetide.kind": kind }, () => call(reader.kill));
     } catch (caught) {
       const error = asBasetideError(caught);
       const step = nextStep[error.code];

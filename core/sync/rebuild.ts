@@ -5,7 +5,8 @@
  * put live only when a look at the schema after the last of them finds it as it was before the first: else a column
  * could be filled by half. One page is of one moment.
  * I1, I2. Writes that were applied while the table was read are applied again to the new one, in stamp order per
- * record against the ticket of the page that had it; none can slip in between the last look and the swap.
+ * record against the ticket of the page that had it; none can slip in between the last look and the swap. A write that
+ * the source was asked for before the rebuild began may know nothing of a new field: its record is read anew.
  */
 
 import { isBasetideError } from "../errors";
@@ -13,7 +14,6 @@ import {
   type Build,
   type CatalogTable,
   type CellIssue,
-  compileMapper,
   hasSameColumns,
   type JournalEntry,
   journalSince,
@@ -25,22 +25,24 @@ import {
   startBuild,
   type TableSpec,
 } from "../replica";
-import type { SourceTable } from "../source/types";
+import type { SourceRecord, SourceTable } from "../source/types";
 import { wait } from "../wait";
 import { checkShape, confirmShape } from "./check-shape";
+import { readRecords } from "./copy-writes";
 import { Fingerprints } from "./fingerprints";
-import type { Shapes } from "./look";
 import { MassChange } from "./mass-change";
 import { MassDeletion } from "./mass-deletion";
-import { type TableMemory, tableMemory } from "./memory";
-import { readTable, restarting } from "./reader";
-import { recordFingerprint } from "./record-fingerprint";
+import { mappingOf, type TableMemory, tableMemory } from "./memory";
+import { type Reader, readTable, restarting } from "./reader";
+import { fingerprintIn } from "./record-fingerprint";
 import type { Sweep, TableOutcome } from "./sweep";
 
 const MAX_STARTS = 5;
 /** Pause before another try for a table that queries hold: long enough to let the queue behind us run. */
 const BUSY_PAUSE_MS = 250;
 const MAX_BUSY_PAUSE_MS = 2000;
+/** Most ids that the source takes at once. */
+const READ_BATCH = 100;
 
 /** Builds `spec`'s table from the source and puts it live; `memory` then knows it, fingerprints and all. */
 export function rebuildTable(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<TableOutcome> {
@@ -49,15 +51,17 @@ export function rebuildTable(sweep: Sweep, source: SourceTable, spec: TableSpec)
 
 async function rebuildOnce(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<TableOutcome> {
   const { replica, reader, epoch, memory, shapes } = sweep;
+  reader.tickets.renew();
   const table: TableMemory = {
     live: { spec, shape: 0 },
-    map: compileMapper(spec),
+    ...mappingOf(memory, spec),
     fingerprints: new Fingerprints(),
     isComplete: true,
     massChange: new MassChange(),
     journalStamp: await reader.tickets.current(),
     massDeletion: memory.tables.get(spec.tableId)?.massDeletion ?? new MassDeletion(memory.emptySpellMs),
   };
+  const beganAt = table.journalStamp;
   const build = await startBuild(replica, epoch, spec);
   let isLive = false;
   try {
@@ -68,12 +72,12 @@ async function rebuildOnce(sweep: Sweep, source: SourceTable, spec: TableSpec): 
     const { live } = shapes.table(spec.tableId);
     if (live && !(await isBelievable(sweep, live, table))) {
       tableMemory(memory, live).massDeletion = table.massDeletion;
-      return { seen, inserted: 0, updated: 0, deleted: 0, isHeld: true };
+      return { seen, inserted: 0, updated: 0, deleted: 0, isHeld: true, lost: [] };
     }
-    await swapIn(build, sweep, table, tickets, issues);
+    await swapIn(build, sweep, table, beganAt, tickets, issues);
     isLive = true;
     memory.tables.set(spec.tableId, table);
-    return { seen, inserted: seen, updated: 0, deleted: 0, isHeld: false };
+    return { seen, inserted: seen, updated: 0, deleted: 0, isHeld: false, lost: [] };
   } finally {
     // What cannot be thrown away now the next lease throws away.
     if (!isLive) await build.discard().catch(() => {});
@@ -103,7 +107,7 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     if (rows.length > 0) await build.append(rows);
     for (let index = 0; index < page.size; index++) {
       fingerprints.see(page.id(index), 0n);
-      fingerprints.learn(page.id(index), recordFingerprint(page, index));
+      fingerprints.learn(page.id(index), fingerprintIn(table, page, index));
       issues.delete(page.id(index));
     }
     for (const issue of found) addIssue(issues, issue);
@@ -129,14 +133,17 @@ async function isBelievable({ replica }: Sweep, live: CatalogTable, table: Table
  */
 async function swapIn(
   build: Build,
-  { replica, reader, shapes, onShapeChange }: Sweep,
+  sweep: Sweep,
   table: TableMemory,
+  beganAt: number,
   tickets: TicketByPass,
   issues: Map<string, CellIssue[]>,
 ): Promise<void> {
+  const { replica, reader, shapes, onShapeChange } = sweep;
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
-    await takeNames(build, shapes, table, issues);
-    for (const entry of await journalSince(replica, build.spec.tableId, table.journalStamp)) {
+    await takeNames(build, sweep, table, issues);
+    const entries = await journalSince(replica, build.spec.tableId, table.journalStamp);
+    for (const entry of await upToDate(reader, build.spec.tableId, entries, beganAt)) {
       await replay(build, table, entry, tickets, issues);
       table.journalStamp = Math.max(table.journalStamp, entry.stamp);
     }
@@ -144,6 +151,8 @@ async function swapIn(
     try {
       if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat())) {
         table.live = { spec: build.spec, shape: (live?.shape ?? 0) + 1 };
+        // What was asked for before the swap loses to it.
+        reader.tickets.renew();
         onShapeChange?.([...shapeChanges(live?.spec, build.spec), ...(live ? [rebuilt(build.spec)] : [])]);
         await refreshViews(replica);
         await shapes.reload();
@@ -164,7 +173,7 @@ async function swapIn(
 /** The build takes the names that are wanted now: the source may have renamed things while it was read. */
 async function takeNames(
   build: Build,
-  shapes: Shapes,
+  { shapes, memory }: Pick<Sweep, "shapes" | "memory">,
   table: TableMemory,
   issues: Map<string, CellIssue[]>,
 ): Promise<void> {
@@ -174,7 +183,7 @@ async function takeNames(
   const names = new Map(build.spec.columns.map((column) => [column.fieldId, column.name]));
   const renamed = new Map(wanted.columns.map((column) => [names.get(column.fieldId)!, column.name]));
   await build.rename(wanted);
-  table.map = compileMapper(wanted);
+  Object.assign(table, mappingOf(memory, wanted));
   for (const [id, found] of issues) {
     issues.set(
       id,
@@ -186,6 +195,27 @@ async function takeNames(
 function rebuilt({ name, sourceName }: TableSpec): ShapeChange {
   const table = { name, source_name: sourceName };
   return { kind: "table_rebuilt", table: name, field: null, before: table, after: table };
+}
+
+/** The entries, with the records read anew whose image was asked for before the rebuild began (I6). */
+async function upToDate(
+  reader: Reader,
+  tableId: string,
+  entries: JournalEntry[],
+  beganAt: number,
+): Promise<JournalEntry[]> {
+  const isOld = (entry: JournalEntry) => entry.record !== null && entry.asked < beganAt;
+  const ids = entries.filter(isOld).map((entry) => entry.recordId);
+  const records = new Map<string, SourceRecord>();
+  for (let from = 0; from < ids.length; from += READ_BATCH) {
+    const read = await readRecords(reader, tableId, ids.slice(from, from + READ_BATCH));
+    for (const record of read) records.set(record.id, record);
+  }
+  return entries.map((entry) => {
+    if (!isOld(entry)) return entry;
+    const record = records.get(entry.recordId) ?? null;
+    return { ...entry, record, isGone: record === null };
+  });
 }
 
 /** Applies a journalled image to the build, unless the page that had the record was asked for after it. */

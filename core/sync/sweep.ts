@@ -9,6 +9,7 @@ import {
   type Applied,
   applyImages,
   type CellIssue,
+  type Images,
   type JournalEntry,
   journalSince,
   mapRecords,
@@ -21,7 +22,7 @@ import { checkShape } from "./check-shape";
 import type { Shapes } from "./look";
 import { type BaseMemory, type TableMemory, tableMemory } from "./memory";
 import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
-import { recordFingerprint } from "./record-fingerprint";
+import { fingerprintIn, isUrlRefresh } from "./record-fingerprint";
 
 /** How often a sweep starts over within one sync when the source loses its place. */
 const MAX_STARTS = 5;
@@ -36,6 +37,8 @@ export interface TableOutcome {
   deleted: number;
   /** The read missed too much to be believed at once: the table is to be read again before the sync is complete. */
   isHeld: boolean;
+  /** Records that it could not bring up to date or judge, as somebody else wrote them meanwhile. */
+  lost: string[];
 }
 
 export interface Sweep {
@@ -48,6 +51,8 @@ export interface Sweep {
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
   /** Told after each page how many records have been read. */
   onProgress: (recordsDone: number) => void;
+  /** Told which rows were not as they are now, but for those with nothing but other URLs of attachments. */
+  onChanges?: ((tableId: string, recordIds: string[]) => void) | undefined;
 }
 
 /** Sweeps `source` into its live table. */
@@ -60,7 +65,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
   // A change in place makes another of it, with the same fingerprints.
   let table = first;
   const { fingerprints } = table;
-  const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, isHeld: false };
+  const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, isHeld: false, lost: [] };
   // Before the journal is read: what is applied from now on is either in there or has a greater stamp.
   const firstTicket = await reader.tickets.current();
   await expectJournalled(replica, table);
@@ -69,7 +74,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
   for await (const { page, ticket } of readTable(reader, source)) {
     await sweep.shapes.tend();
     table = liveTable(sweep, table);
-    const changed = changedRecords(page, table);
+    const { changed, refreshed } = changedRecords(page, table);
     const isPart = !isFirst || page.offset !== undefined;
     isFirst = false;
     if (table.massChange.isNews(page, changed, isPart)) {
@@ -79,6 +84,20 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
     const applied = await applyRecords(sweep, table, { page, ticket }, changed);
     outcome.inserted += applied.inserted;
     outcome.updated += applied.updated;
+    outcome.lost.push(...applied.lost);
+    if (sweep.onChanges && applied.inserted + applied.updated > 0) {
+      const ids = await writtenIds(
+        replica,
+        table,
+        ticket,
+        changed.map((index) => page.id(index)),
+        applied,
+      );
+      sweep.onChanges(
+        source.id,
+        ids.filter((id) => !refreshed.has(id)),
+      );
+    }
     sweep.onProgress(fingerprints.seen);
   }
   outcome.seen = fingerprints.seen;
@@ -89,6 +108,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
     outcome.isHeld = deletion === "held";
     if (deletion !== "held") ({ deleted: outcome.deleted, kept } = deletion);
   }
+  outcome.lost.push(...kept);
   if (!outcome.isHeld) {
     fingerprints.forgetUnseen();
     // Their notes in the journal have been read already: forgotten now, they would never be missed.
@@ -104,6 +124,7 @@ type Writing = Pick<Sweep, "replica" | "epoch" | "shapes" | "memory">;
 /**
  * Writes these records of a page, and remembers what they look like; what lost is compared when it is next seen.
  *
+ * @param isNoted whether the journal is told of all of them, and not only of those that changed
  * @throws BasetideError `source_schema_changed` when the table is of another shape by now
  */
 export async function applyRecords(
@@ -111,41 +132,74 @@ export async function applyRecords(
   table: TableMemory,
   { page, ticket }: TicketedPage,
   indices: number[],
-): Promise<{ inserted: number; updated: number }> {
-  if (indices.length === 0) return { inserted: 0, updated: 0 };
+  isNoted = false,
+): Promise<Pick<Applied, "inserted" | "updated" | "lost">> {
+  if (indices.length === 0) return { inserted: 0, updated: 0, lost: [] };
   const records = indices.map((index) => page.record(index));
   const stampBefore = table.journalStamp;
-  const { inserted, updated, lost } = await writeRecords(writing, table, records, ticket);
+  const { inserted, updated, lost } = await writeRecords(writing, table, records, ticket, isNoted);
   const isLost = new Set(lost);
   // Somebody read the journal meanwhile, which may have told of a later image than this one.
   const isDoubtful = table.journalStamp !== stampBefore;
   for (const index of indices) {
     const id = page.id(index);
     if (isDoubtful || isLost.has(id)) table.fingerprints.expect(id);
-    else table.fingerprints.learn(id, recordFingerprint(page, index));
+    else table.fingerprints.learn(id, fingerprintIn(table, page, index));
   }
-  return { inserted, updated };
+  return { inserted, updated, lost };
 }
 
 /** Writes records into the table, under whatever names it has by then. */
-async function writeRecords(
+function writeRecords(
   writing: Writing,
   known: TableMemory,
   records: SourceRecord[],
   ticket: number,
+  isNoted: boolean,
 ): Promise<Applied> {
-  const { replica, epoch, shapes } = writing;
-  for (;;) {
-    const table = liveTable(writing, known);
+  return onLiveTable(writing, known, async (table) => {
     const issues: CellIssue[] = [];
     const rows = mapRecords(table.map, records, issues);
     await checkShape(writing, table.live.spec, records, issues);
+    const images: Images = { epoch: writing.epoch, ticket, rows, gone: [], issues };
+    return isNoted ? { ...images, records } : images;
+  });
+}
+
+/**
+ * Removes records that the source says are gone; the journal is told, be there rows or not.
+ *
+ * @returns how many rows there were, and what lost
+ * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ */
+export async function removeRecords(
+  writing: Writing,
+  table: TableMemory,
+  gone: string[],
+  ticket: number,
+): Promise<Pick<Applied, "deleted" | "lost">> {
+  const { epoch } = writing;
+  const images: Images = { epoch, ticket, rows: [], gone, issues: [], records: [] };
+  const { deleted, lost } = await onLiveTable(writing, table, async () => images);
+  for (const id of gone) table.fingerprints.expect(id);
+  return { deleted, lost };
+}
+
+/** Applies images that are made for the table as it is live at that moment. */
+async function onLiveTable(
+  writing: Writing,
+  known: TableMemory,
+  imagesFor: (table: TableMemory) => Promise<Images>,
+): Promise<Applied> {
+  for (;;) {
+    const table = liveTable(writing, known);
+    const images = await imagesFor(table);
     if (liveTable(writing, known) !== table) continue;
     try {
-      return await applyImages(replica, table.live, { epoch, ticket, rows, gone: [], issues });
+      return await applyImages(writing.replica, table.live, images);
     } catch (error) {
       if (!isBasetideError(error, "shape_changed")) throw error;
-      await shapes.reload();
+      await writing.shapes.reload();
       if (liveTable(writing, known) === table) throw error;
     }
   }
@@ -174,18 +228,39 @@ export async function expectJournalled(replica: Replica, table: TableMemory): Pr
   return entries;
 }
 
-/** Indices of the page's records that are not known to be in the replica as they are. */
-function changedRecords(page: RecordPage, { fingerprints }: TableMemory): number[] {
+/** Indices of the page's records that are not known to be in the replica as they are, and ids of those with new URLs. */
+function changedRecords(page: RecordPage, table: TableMemory) {
+  const { fingerprints } = table;
   const changed: number[] = [];
+  const refreshed = new Set<string>();
   for (let index = 0; index < page.size; index++) {
-    if (!fingerprints.see(page.id(index), recordFingerprint(page, index))) changed.push(index);
+    const id = page.id(index);
+    const known = fingerprints.get(id);
+    if (fingerprints.see(id, fingerprintIn(table, page, index))) continue;
+    changed.push(index);
+    if (isUrlRefresh(table, page, index, known)) refreshed.add(id);
   }
-  return changed;
+  return { changed, refreshed };
+}
+
+/** Those of the records whose rows were written: where not all were, the journal tells. */
+async function writtenIds(
+  replica: Replica,
+  { live }: TableMemory,
+  ticket: number,
+  ids: string[],
+  { inserted, updated, lost }: Pick<Applied, "inserted" | "updated" | "lost">,
+): Promise<string[]> {
+  const kept = ids.filter((id) => !lost.includes(id));
+  if (inserted + updated === kept.length) return kept;
+  const entries = await journalSince(replica, live.spec.tableId, ticket);
+  const written = new Set(entries.filter(({ record }) => !record).map(({ recordId }) => recordId));
+  return kept.filter((id) => written.has(id));
 }
 
 /** Deletes the rows that this pass did not see; those written after `firstTicket` are not its to judge, and kept. */
 async function deleteUnseen(
-  { replica, epoch }: Sweep,
+  { replica, epoch, onChanges }: Sweep,
   table: TableMemory,
   firstTicket: number,
 ): Promise<{ deleted: number; kept: string[] } | "held"> {
@@ -209,6 +284,13 @@ async function deleteUnseen(
     });
     deleted += applied.deleted;
     kept.push(...applied.lost);
+    if (applied.deleted > 0) {
+      const lost = new Set(applied.lost);
+      onChanges?.(
+        table.live.spec.tableId,
+        gone.filter((id) => !lost.has(id)),
+      );
+    }
   }
   return { deleted, kept };
 }

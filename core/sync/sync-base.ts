@@ -6,8 +6,16 @@
  */
 import type { Base, Progress, RunReport } from "../control";
 import { asBasetideError, BasetideError, type NextStep, nextStep } from "../errors";
-import { markSyncCompleted, markSyncStarted, type Replica, readIssues, type TableSpec } from "../replica";
+import {
+  type AttachmentUrls,
+  markSyncCompleted,
+  markSyncStarted,
+  type Replica,
+  readIssues,
+  type TableSpec,
+} from "../replica";
 import type { SourceTable } from "../source/types";
+import { endSync } from "./end-sync";
 import { type Look, Shapes, type TableShape } from "./look";
 import { type BaseMemory, tableMemory } from "./memory";
 import { ProgressBoard } from "./progress";
@@ -23,6 +31,8 @@ export interface SyncInput {
   replica: Replica;
   epoch: number;
   memory: BaseMemory;
+  /** How attachments are reached by URLs of ours; absent: by the source's. `memory` has what signs them. */
+  attachmentUrls?: AttachmentUrls | undefined;
   /** Everything of a Reader but what this sync makes itself. */
   reader: Omit<Reader, "counts" | "onFirstRequest">;
   schemaPollMs: number;
@@ -78,6 +88,8 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
     report.issues = issues.latest;
   } catch (caught) {
     const error = asBasetideError(caught);
+    if (!report.completedAt && started && error.code !== "replica_unavailable")
+      await endSync(replica, epoch, started);
     if (nextStep[error.code] === "stop") throw error;
     if (nextStep[error.code] === "look_at_schema") input.memory.schemaSeenAt = Number.NEGATIVE_INFINITY;
     report.error = error;
@@ -87,13 +99,18 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
   return report;
 }
 
+/** What of the base's settings, and of its attachment URLs, shapes its columns. */
+export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" | "attachmentUrls">) {
+  return { ...base.settings, attachmentUrls };
+}
+
 /** Passes over the tables until each has been read, none is held, and none is to be rebuilt. */
 async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
   const { memory } = input;
   const shapes = await Shapes.open({
     ...input,
     reader,
-    settings: input.base.settings,
+    settings: typeSettingsOf(input),
     signal: reader.stop,
   });
   const forced = new Set(input.isForced ? shapes.catalog.keys() : []);
@@ -229,7 +246,7 @@ const gravityOf: Record<NextStep, number> = {
 
 /** Does the error end the sync of the whole base, and not only of one table? */
 export function isWholeBases(error: BasetideError): boolean {
-  return gravity(error) >= gravityOf.needs_attention;
+  return error.code === "budget_spent" || gravity(error) >= gravityOf.needs_attention;
 }
 
 function gravity(error: BasetideError): number {

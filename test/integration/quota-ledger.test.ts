@@ -3,7 +3,8 @@ import postgres from "postgres";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createLogger } from "../../core/log";
-import { createLedger, type Ledger, type LedgerOptions } from "../../core/quota";
+import { createLedger, type Ledger, type LedgerOptions, trimWindows } from "../../core/quota";
+import { cuttableLine } from "../support/cuttable-line";
 import { controlDatabase, type TestDatabase } from "../support/database";
 import { until } from "../support/poll";
 import { mostWithin } from "../support/quota-simulation";
@@ -56,6 +57,24 @@ async function metric(
   return matching.reduce((sum, { value }) => sum + value, 0);
 }
 
+test("the window of a key that nobody used for a day goes, and what it counted stays", async () => {
+  await using ledger = newLedger();
+  const [old, recent] = [newKey(), newKey()];
+  for (const key of [old, recent]) await ledger.takeClient(key, client());
+  const windows = () => database.sql`select key from quota_windows where key in (${old}, ${recent})`;
+  expect(await trimWindows(database.sql)).toBe(0);
+  const dayAgo = 25 * 3600_000;
+  await database.sql`
+    update quota_windows set slots = array(select s - ${dayAgo} from unnest(slots) as s),
+      client_at = client_at - ${dayAgo}, counted_from = counted_from - ${dayAgo}
+    where key = ${old}`;
+  expect(await trimWindows(database.sql)).toBe(1);
+  expect([...(await windows())]).toEqual([{ key: recent }]);
+  expect((await ledger.usage(old)).client).toBe(1);
+  await ledger.takeClient(old, client());
+  expect(await windows()).toHaveLength(2);
+});
+
 test("I4: syncs and clients of three processes never send six requests in a second", async () => {
   await using first = newLedger();
   await using second = newLedger();
@@ -78,6 +97,28 @@ test("I4: syncs and clients of three processes never send six requests in a seco
   expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
   // 5 at once, 5 after one window, the rest after two.
   expect(performance.now() - started).toBeLessThan(2900);
+});
+
+test("syncs of twelve bases with keys of one user send no more than 50 requests in a second between them", async () => {
+  await using one = newLedger();
+  await using other = newLedger();
+  const user = newKey();
+  const sent: number[] = [];
+  const stop = new AbortController();
+  async function sync(ledger: Ledger): Promise<void> {
+    const key = newKey();
+    while (!stop.signal.aborted) {
+      await ledger.takeSync(key, 5, stop.signal, user).then(
+        () => sent.push(performance.now()),
+        () => {},
+      );
+    }
+  }
+  const all = Array.from({ length: 12 }, (_, index) => sync(index % 2 === 0 ? one : other));
+  await until(() => sent.length >= 150, { what: "a hundred and fifty requests are sent" });
+  stop.abort();
+  await Promise.all(all);
+  expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(50);
 });
 
 test("calls are counted by month and kind, places given back are not", async () => {
@@ -149,6 +190,24 @@ test("while the control plane is away clients go on at a lower rate, sync says s
   await ledger.block(key, 30_000, "rate_limited");
   await expect(ledger.takeClient(key, client(5000))).rejects.toMatchObject({ code: "quota_timeout" });
   await expect(ledger.usage(key)).rejects.toMatchObject({ code: "control_unavailable" });
+});
+
+test("I4: who was on its own shuts the key for everybody when it is back, until its last calls are past", async () => {
+  await using line = await cuttableLine(database.url);
+  await using cutOff = newLedger({ url: line.url });
+  await using other = newLedger();
+  const key = newKey();
+  await cutOff.takeClient(key, client());
+  line.cut();
+  await Promise.all([1, 2].map(() => cutOff.takeClient(key, client())));
+  line.mend();
+  const isBack = async () => {
+    await cutOff.takeClient(key, client(100)).catch(() => {});
+    return (await metric(cutOff, "basetide_quota_fallback")) === 0;
+  };
+  await until(isBack, { what: "it is back" });
+  await expect(other.takeClient(key, client(1000))).rejects.toMatchObject({ code: "quota_timeout" });
+  await other.takeClient(key, client());
 });
 
 test("a control plane that hangs counts as away, and is back when it answers", async () => {

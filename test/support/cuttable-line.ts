@@ -1,5 +1,5 @@
 /** A line to a Postgres server that a test can cut: who holds it then is cut off, and nobody new gets through. */
-import net from "node:net";
+import { faultLine } from "./fault-line";
 
 export interface CuttableLine extends AsyncDisposable {
   /** The same database, over this line. */
@@ -9,42 +9,12 @@ export interface CuttableLine extends AsyncDisposable {
 }
 
 export async function cuttableLine(databaseUrl: string): Promise<CuttableLine> {
-  const target = new URL(databaseUrl);
-  const sockets = new Set<net.Socket>();
-  let isCut = false;
-  const server = net.createServer((near) => {
-    if (isCut) return near.destroy();
-    const far = net.connect(Number(target.port || 5432), target.hostname);
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      sockets.add(socket);
-      socket.on("error", () => {});
-      socket.on("close", () => {
-        sockets.delete(socket);
-        other.destroy();
-      });
-      socket.pipe(other);
-    }
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const url = new URL(databaseUrl);
-  url.hostname = "127.0.0.1";
-  url.port = String((server.address() as net.AddressInfo).port);
-  const cut = () => {
-    isCut = true;
-    for (const socket of sockets) socket.destroy();
-  };
+  const { hostname, port } = new URL(databaseUrl);
+  const line = await faultLine({ host: hostname, port: Number(port || 5432) }, { isPostgres: false });
   return {
-    url: url.href,
-    cut,
-    mend() {
-      isCut = false;
-    },
-    async [Symbol.asyncDispose]() {
-      cut();
-      await new Promise((resolve) => server.close(resolve));
-    },
+    url: line.over(databaseUrl),
+    cut: line.cut,
+    mend: line.mend,
+    [Symbol.asyncDispose]: () => line[Symbol.asyncDispose](),
   };
 }

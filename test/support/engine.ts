@@ -73,6 +73,7 @@ export async function testEngine(
         settings: {
           turbo: false,
           rapid: false,
+          live: false,
           paused: false,
           linkedRecordsAsText: false,
           lookupsAsText: false,

@@ -3,6 +3,8 @@
  * puts in front of a call.
  */
 import { BasetideError } from "../../core/errors";
+import { dependentsOf } from "../../core/source/airtable/dependents";
+import type { ChangeFeed } from "../../core/source/change-feed";
 import type {
   Platform,
   RecordPage,
@@ -36,6 +38,18 @@ export class FakeSource {
   /** May change an answered page. */
   onPage: (call: string, page: RecordPage) => RecordPage = (_, page) => page;
 
+  /** Tells what hangs on what; where changes come from a test says itself. */
+  readonly changeFeed: ChangeFeed = {
+    dependents: dependentsOf,
+    changesByItself: () => false,
+    createWebhook: notThere,
+    listWebhooks: notThere,
+    deleteWebhook: notThere,
+    refreshWebhook: notThere,
+    enableNotifications: notThere,
+    listPayloads: notThere,
+  };
+
   add(table: SourceTable, records: SourceRecord[]): FakeTable {
     const added = {
       table,
@@ -57,6 +71,7 @@ export class FakeSource {
       return found;
     };
     return {
+      changeFeed: this.changeFeed,
       whoami: async () => ({ id: "usr1" }),
       listBases: async () => [{ id: "app1", name: "Fake", permission: "create" }],
       getSchema: async () => {
@@ -82,7 +97,8 @@ export class FakeSource {
       },
       listByIds: async (_base, table, ids) => {
         await call(`ids ${table.id}`);
-        return pageOf(ids.flatMap((id) => find(table.id).records.get(id) ?? []));
+        const page = pageOf(ids.flatMap((id) => find(table.id).records.get(id) ?? []));
+        return this.onPage(`ids ${table.id}`, page);
       },
       getRecord: async (_base, tableId, id) => {
         await call(`get ${tableId} ${id}`);
@@ -95,6 +111,10 @@ export class FakeSource {
     const connect = () => this.connection();
     return { id: "fake", name: "Fake", keyHelpUrl: "https://example.org", connect, modifiedSince };
   }
+}
+
+async function notThere(): Promise<never> {
+  throw new BasetideError("source_not_found");
 }
 
 /** A page of these records. */

@@ -49,7 +49,7 @@ export interface Fleet<Source extends FleetSource = SandboxHandle> {
   sandbox: Source;
   workers: RunningWorker[];
   addWorker(): Promise<RunningWorker>;
-  /** Connects a base of the sandbox. */
+  /** Connects a base of the sandbox, without live mode unless the settings say so. */
   connect(sourceBaseId: string, settings?: Partial<BaseSettings>): Promise<Base>;
   /** The base, when a sync that started after this call has completed. */
   synced(baseId: string, timeoutMs?: number): Promise<Base>;
@@ -108,7 +108,12 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     workers,
     addWorker,
     connect: (sourceBaseId, settings) =>
-      createBase(ctx, account.id, { platform: "airtable", apiKey: sandbox.key, sourceBaseId, settings }),
+      createBase(ctx, account.id, {
+        platform: "airtable",
+        apiKey: sandbox.key,
+        sourceBaseId,
+        settings: { live: false, ...settings },
+      }),
     async synced(baseId, timeoutMs = 60_000) {
       const from = new Date();
       return until(

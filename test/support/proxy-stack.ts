@@ -23,10 +23,17 @@ import {
   type ManagementContext,
   replicaTarget,
 } from "../../core/control";
-import { createLedger } from "../../core/quota";
+import { CallCounter, createLedger } from "../../core/quota";
 import { platforms } from "../../core/source";
 import { closeContext, createContext } from "../../core/start";
-import { holdLease, type Memories, SettingsWatch, syncMetrics } from "../../core/sync";
+import {
+  BudgetWatch,
+  holdLease,
+  type Memories,
+  PingWatch,
+  SettingsWatch,
+  syncMetrics,
+} from "../../core/sync";
 import { type CuttableLine, cuttableLine } from "./cuttable-line";
 import { controlDatabase } from "./database";
 import { until } from "./poll";
@@ -53,7 +60,7 @@ export interface ProxyStack extends AsyncDisposable {
   managed: ManagementContext;
   /** The proxies' way to the control plane. */
   controlLine: CuttableLine;
-  /** Connects a base of the sandbox, for an account of its own. */
+  /** Connects a base of the sandbox, without live mode, for an account of its own. */
   connect(sourceBaseId: string): Promise<Replicated>;
   /** Makes a base count as connected, whose replica nobody has made; for requests that have no need of it. */
   connectUnchecked(sourceBaseId: string): Promise<void>;
@@ -94,6 +101,9 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     ledger: createLedger(ctx),
     syncMetrics: syncMetrics(ctx.metrics),
     settingsWatch: new SettingsWatch(ctx),
+    budgetWatch: new BudgetWatch(ctx),
+    pings: new PingWatch(ctx),
+    callCounter: new CallCounter(ctx),
   };
   const controlLine = releases.use(await cuttableLine(database.url));
   const proxyContext = () => context("proxy", { ...config, databaseUrl: controlLine.url });
@@ -110,7 +120,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
       platform: "airtable",
       apiKey: sandbox.key,
       sourceBaseId,
-      settings: { turbo: true },
+      settings: { turbo: true, live: false },
     });
     const { url } = await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id));
     const reader = releases.use(readerOf(url));

@@ -6,6 +6,7 @@ import type { SettingsPatch } from "../../apps/sandbox/settings";
 export interface SandboxProcess extends AsyncDisposable {
   url: string;
   key: string;
+  pid: number;
   /** @returns the base's id */
   generate(options: GenerateOptions): Promise<string>;
   settings(patch: SettingsPatch): Promise<void>;
@@ -40,6 +41,7 @@ export async function startSandboxProcess(): Promise<SandboxProcess> {
   return {
     url,
     key,
+    pid: server.pid,
     generate: async (options) => ((await call("POST", "generate", options)) as { baseId: string }).baseId,
     settings: async (patch) => void (await call("POST", "settings", patch)),
     logSummary: async () => (await call("GET", "log/summary")) as LogSummary,

@@ -99,6 +99,8 @@ export class World {
   readonly settings: Settings = { linkedRecordsAsText: false, lookupsAsText: false };
   /** The next sync is another worker's. */
   isRestarted = false;
+  /** Names of fields that were deleted. */
+  readonly deleted = new Set<string>();
   #ids = 0;
 
   constructor(readonly source: FakeSource) {
@@ -193,6 +195,7 @@ export class World {
   }
 
   #deleteField({ table, records }: FakeTable, field: SourceField): void {
+    this.deleted.add(field.name);
     table.fields.splice(table.fields.indexOf(field), 1);
     for (const record of records.values()) delete record.fields[field.id];
   }

@@ -81,6 +81,12 @@ describe("payloads", () => {
     expect([changes.tables.size, changes.tablesDestroyed]).toEqual([0, [T]]);
   });
 
+  test("a table that changes after it was destroyed is there again", () => {
+    const { changes } = batch(created("recA"), { destroyedTableIds: [T] }, changed("recB", "fld1"));
+    expect(changes).toMatchObject({ tablesDestroyed: [], tablesCreated: [T] });
+    expect(changes.tables.get(T)).toMatchObject({ created: [], changed: new Map([["recB", ["fld1"]]]) });
+  });
+
   test("tell of an error by its code, with what else is there", () => {
     const { error, changes } = batch(
       changed("recA", "f"),

@@ -71,7 +71,13 @@ describe("a schema", () => {
     ["tables", {}],
     ["tables", { tables: null }],
     ["tables.0.id", { tables: [{ name: "T", fields: [] }] }],
+    ["tables.0.id", { tables: [{ id: "_state", name: "T", fields: [] }] }],
     ["tables.0.fields.0.type", tables(field({ type: 7 }))],
+    ["tables.0.fields", tables(field({ type: "url" }), field({ type: "url" }))],
+    [
+      "tables",
+      { tables: [...tables(field({ type: "url" })).tables, ...tables(field({ type: "url" })).tables] },
+    ],
     ["the answer", []],
   ])("that is wrong at %s is a bad answer that says so", (where, answer) => {
     expect(() => readSchema(answer)).toThrowError(
@@ -127,7 +133,9 @@ describe.skipIf(dataFolder === undefined)(dataFolder === undefined ? noDataReaso
     const samples = files.flatMap((name) =>
       Object.values((read("field-schemas", name) as { fields: Record<string, object> }).fields),
     );
-    const fields = readSchema(tables(...samples)).tables[0]!.fields;
+    // Samples share their ids; the fields of a table do not.
+    const distinct = samples.map((sample, index) => ({ ...sample, id: `fld${index}` }));
+    const fields = readSchema(tables(...distinct)).tables[0]!.fields;
     expect(fields.length).toBeGreaterThan(30);
     expect(new Set(fields.filter(({ type }) => type === "unknown").map((one) => one.sourceType))).toEqual(
       new Set(["manualSort", "somethingUnrecognizable"]),

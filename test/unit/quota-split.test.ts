@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { QuotaSplit } from "../../core/sync/quota-split";
+import { until } from "../support/poll";
 
 /** A ledger that gives a place whenever the test says so. */
-function split(besideEvery: number) {
+function split(every: number, gapMs = 0, holdMs = 0) {
   const asked: { share: number; give: () => void; refuse: (error: unknown) => void }[] = [];
   const stop = new AbortController();
   const ledger = {
@@ -14,9 +15,9 @@ function split(besideEvery: number) {
     usage: async () => ({ month: "2026-11", sync: 0, client: 0 }),
     forget: async () => {},
   };
-  const made = new QuotaSplit(ledger, besideEvery, stop.signal);
+  const made = new QuotaSplit(ledger, () => ({ every, gapMs, holdMs }), stop.signal);
   const given: string[] = [];
-  const take = (lane: "looks" | "beside", name = lane as string, signal = stop.signal, share = 3) =>
+  const take = (lane: "front" | "beside", name = lane as string, signal = stop.signal, share = 3) =>
     made
       .lane(lane)
       .takeSync("key", share, signal)
@@ -33,9 +34,9 @@ function split(besideEvery: number) {
   };
 }
 
-test("while both wait, one place in six goes beside, and the looks have theirs in the order they came", async () => {
+test("while both wait, one place in six goes beside, and those in front have theirs in the order they came", async () => {
   const { given, take, give } = split(6);
-  for (let look = 0; look < 20; look++) void take("looks", `look ${look}`);
+  for (let look = 0; look < 20; look++) void take("front", `look ${look}`);
   for (let page = 0; page < 4; page++) void take("beside");
   for (let place = 0; place < 18; place++) await give();
   const beside = given.flatMap((name, index) => (name === "beside" ? index : []));
@@ -47,7 +48,7 @@ test("while both wait, one place in six goes beside, and the looks have theirs i
 test("a part that is no whole number is kept to in the long run", async () => {
   const { given, take, give } = split(5.8);
   for (let place = 0; place < 580; place++) {
-    void take("looks");
+    void take("front");
     void take("beside");
   }
   for (let place = 0; place < 580; place++) await give();
@@ -59,19 +60,19 @@ test("no place is left unused while either waits", async () => {
   for (let page = 0; page < 3; page++) void take("beside");
   for (let place = 0; place < 3; place++) await give();
   expect(given).toEqual(["beside", "beside", "beside"]);
-  void take("looks");
+  void take("front");
   await give();
   expect(given).toHaveLength(4);
 });
 
-test("the share is what was asked for last, and the part that goes beside can change", async () => {
+test("the share is what was asked for last, and half goes beside while somebody hurries", async () => {
   const { asked, given, made, take, give } = split(6);
-  for (let look = 0; look < 3; look++) void take("looks");
+  for (let look = 0; look < 3; look++) void take("front");
   expect(asked[0]!.share).toBe(3);
-  void take("looks", "looks", undefined, 5);
+  void take("front", "front", undefined, 5);
   await give();
   expect(asked[0]!.share).toBe(5);
-  made.besideEvery = 2;
+  made.hurry("a rebuild", true);
   void take("beside");
   await give();
   expect(given.at(-1)).toBe("beside");
@@ -80,8 +81,8 @@ test("the share is what was asked for last, and the part that goes beside can ch
 test("who is called off leaves the line, and what the ledger refuses is refused to all who wait", async () => {
   const { asked, given, take, give } = split(6);
   const gone = new AbortController();
-  const first = take("looks", "gone", gone.signal);
-  const second = take("looks", "stays");
+  const first = take("front", "gone", gone.signal);
+  const second = take("front", "stays");
   gone.abort(new Error("called off"));
   await expect(first).rejects.toThrow("called off");
   await give();
@@ -90,4 +91,53 @@ test("who is called off leaves the line, and what the ledger refuses is refused 
   const third = take("beside");
   asked.shift()!.refuse(new Error("ledger away"));
   await expect(third).rejects.toThrow("ledger away");
+});
+
+test("what is beside keeps its pace, lets all others pass, and need not wait when somebody hurries", async () => {
+  const { asked, given, made, take, give } = split(6, 60_000);
+  for (let page = 0; page < 3; page++) void take("beside");
+  await give();
+  expect(given).toEqual(["beside"]);
+  expect(asked).toHaveLength(0);
+  for (let call = 0; call < 10; call++) void take("front");
+  for (let place = 0; place < 10; place++) await give();
+  expect(given.slice(1)).toEqual(Array(10).fill("front"));
+  expect(asked).toHaveLength(0);
+  made.hurry("a gap", true);
+  // Those who wait look at it within a second.
+  await until(() => asked.length > 0, { what: "a place is asked for" });
+  await give();
+  await give();
+  expect(given.slice(11)).toEqual(["beside", "beside"]);
+});
+
+test("what is beside gets a place as soon as its pace allows", async () => {
+  const { asked, given, take, give } = split(6, 50);
+  for (let page = 0; page < 3; page++) void take("beside");
+  const from = performance.now();
+  for (let page = 0; page < 3; page++) {
+    await until(() => asked.length > 0, { what: "a place is asked for", intervalMs: 1 });
+    await give();
+  }
+  expect(given).toHaveLength(3);
+  expect(performance.now() - from).toBeGreaterThanOrEqual(98);
+});
+
+test("what is left over is held back for a while after a place in front, but for the part that goes beside anyway", async () => {
+  const { asked, given, take, give } = split(3, 0, 200);
+  void take("front");
+  await give();
+  const from = performance.now();
+  void take("beside");
+  expect(asked).toHaveLength(0);
+  await until(() => asked.length > 0, { what: "a place is asked for", intervalMs: 1 });
+  expect(performance.now() - from).toBeGreaterThanOrEqual(190);
+  await give();
+  expect(given).toEqual(["front", "beside"]);
+  for (let call = 0; call < 2; call++) {
+    void take("front");
+    await give();
+  }
+  void take("beside");
+  expect(asked).toHaveLength(1);
 });

@@ -4,24 +4,12 @@
  * The source signs the URLs of an attachment and of its thumbnails anew for each answer, for about two hours. Its
  * id, size, name and type are what tells a changed attachment from an unchanged one.
  */
-import type { FieldType, SourceRecord, SourceTable } from "../types";
+import { isAttachment, mayHoldAttachments } from "../attachments";
+import type { SourceRecord, SourceTable } from "../types";
 
-/** Fields whose cells are computed from other fields' cells, attachments among them. */
-const COMPUTED: ReadonlySet<FieldType> = new Set(["formula", "lookup", "rollup"]);
-/** Declared results that are surely no attachment are all but these; a lookup of a lookup says nothing. */
-const MAY_BE_ATTACHMENT: ReadonlySet<FieldType> = new Set(["attachment", "unknown", ...COMPUTED]);
-
-/**
- * May cells of the table hold attachments? Decided by the schema: it has an attachment field, a field of unknown
- * type, or a lookup, rollup or formula whose declared result is one of these, computed again, or not declared.
- */
-export function mayHoldAttachments(table: SourceTable): boolean {
-  return table.fields.some(
-    ({ type, result }) =>
-      type === "attachment" ||
-      type === "unknown" ||
-      (COMPUTED.has(type) && (result === undefined || MAY_BE_ATTACHMENT.has(result))),
-  );
+/** May cells of the table hold attachments? Decided by the schema. */
+export function tableMayHoldAttachments(table: SourceTable): boolean {
+  return table.fields.some(mayHoldAttachments);
 }
 
 /** Does any cell hold an attachment, at whatever depth? */
@@ -53,15 +41,4 @@ function thumbnailsWithoutUrls(thumbnails: unknown): unknown {
     if (typeof picture !== "object" || picture === null) return [size, picture];
     return [size, Object.entries(picture).filter(([key]) => key !== "url")];
   });
-}
-
-/** An attachment as the source gives it: `{id: "att…", url, …}`. */
-function isAttachment(value: object): boolean {
-  return (
-    "id" in value &&
-    typeof value.id === "string" &&
-    value.id.startsWith("att") &&
-    "url" in value &&
-    typeof value.url === "string"
-  );
 }

@@ -8,6 +8,7 @@ import { BasetideError, isBasetideError } from "../../errors";
 import type { RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
 import { parseAnswer } from "./answers";
 import type { Request } from "./client";
+import { isAirtableId } from "./ids";
 import { asRecord, readPage } from "./page";
 import { readBases, readIdentity, readSchema } from "./schema";
 import { createChangeFeed } from "./webhooks";
@@ -122,7 +123,7 @@ function idsFormula(ids: readonly string[]): string {
   if (ids.length === 0 || ids.length > PAGE_SIZE) {
     throw new RangeError(`listByIds takes 1 to ${PAGE_SIZE} ids, not ${ids.length}`);
   }
-  const stranger = ids.find((id) => !/^rec[0-9A-Za-z]+$/.test(id));
+  const stranger = ids.find((id) => !isAirtableId("rec", id));
   if (stranger !== undefined) {
     throw new BasetideError("invalid_request", `${JSON.stringify(stranger)} is not a record id (rec…)`);
   }

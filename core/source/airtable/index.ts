@@ -18,7 +18,7 @@ export function createAirtable(options: { upstreams: Record<string, string>; tim
     id: "airtable",
     name: "Airtable",
     keyHelpUrl: "https://airtable.com/create/tokens",
-    keyScopes: { schema: "schema.bases:read", records: "data.records:read" },
+    keyScopes: { schema: "schema.bases:read", records: "data.records:read", changes: "webhook:manage" },
     connect: (apiKey, clock) =>
       createConnection(createClient({ address, apiKey, timeoutMs: options.timeoutMs, clock })),
     modifiedSince,

@@ -6,7 +6,8 @@
  */
 import { BasetideError } from "../../errors";
 import type { RecordPage, SourceRecord, SourceTable } from "../types";
-import { holdsAttachment, mayHoldAttachments, withoutSignedUrls } from "./attachments";
+import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
+import { isAirtableId } from "./ids";
 import { splitPage } from "./split";
 
 /** Every attachment's JSON has it; text that begins so has it too, which costs a parse and nothing else. */
@@ -19,7 +20,7 @@ const ATTACHMENT_ID_OPENS = Buffer.from('"att');
  *   one record
  */
 export function readPage(bytes: Buffer, table: SourceTable): RecordPage {
-  const mayHold = mayHoldAttachments(table);
+  const mayHold = tableMayHoldAttachments(table);
   const split = splitPage(bytes);
   if (split === null) return parsedPage(bytes, mayHold);
   const { starts, ends, ids, offset } = split;
@@ -30,11 +31,12 @@ export function readPage(bytes: Buffer, table: SourceTable): RecordPage {
 function parsedPage(bytes: Buffer, mayHold: boolean): RecordPage {
   const answer = parse(new TextDecoder().decode(bytes), "a list of records");
   if (!isObject(answer) || !Array.isArray(answer.records)) throw bad("a list answer has no records");
-  const { records, offset = null } = answer;
+  const { records: items, offset = null } = answer;
   if (offset !== null && typeof offset !== "string") throw bad("the offset of a list is no text");
-  const ids = records.map((record) => asRecord(record).id);
-  const slice = (index: number) => Buffer.from(JSON.stringify(records[index]));
-  return new Page(ids, offset || undefined, mayHold, slice);
+  const records = items.map(asRecord);
+  const ids = records.map((record) => record.id);
+  const slice = (index: number) => Buffer.from(shallow(() => JSON.stringify(items[index])));
+  return new Page(ids, offset || undefined, mayHold, slice, records);
 }
 
 class Page implements RecordPage {
@@ -44,14 +46,21 @@ class Page implements RecordPage {
   readonly #mayHold: boolean;
   /** JSON of a record, in UTF-8. */
   readonly #slice: (index: number) => Buffer;
-  readonly #parsed: (SourceRecord | undefined)[] = [];
+  readonly #parsed: (SourceRecord | undefined)[];
 
-  constructor(ids: string[], offset: string | undefined, mayHold: boolean, slice: (index: number) => Buffer) {
+  constructor(
+    ids: string[],
+    offset: string | undefined,
+    mayHold: boolean,
+    slice: (index: number) => Buffer,
+    parsed: (SourceRecord | undefined)[] = [],
+  ) {
     this.size = ids.length;
     this.offset = offset;
     this.#ids = ids;
     this.#mayHold = mayHold;
     this.#slice = slice;
+    this.#parsed = parsed;
   }
 
   id(index: number): string {
@@ -62,7 +71,9 @@ class Page implements RecordPage {
 
   fingerprint(index: number): bigint {
     return Bun.hash.wyhash(
-      this.hasAttachments(index) ? JSON.stringify(withoutSignedUrls(this.record(index))) : this.#slice(index),
+      this.hasAttachments(index)
+        ? shallow(() => JSON.stringify(withoutSignedUrls(this.record(index))))
+        : this.#slice(index),
     );
   }
 
@@ -78,7 +89,7 @@ class Page implements RecordPage {
 
   hasAttachments(index: number): boolean {
     if (!this.#mayHold || !this.#slice(index).includes(ATTACHMENT_ID_OPENS)) return false;
-    return holdsAttachment(this.record(index).fields);
+    return shallow(() => holdsAttachment(this.record(index).fields));
   }
 }
 
@@ -88,13 +99,23 @@ class Page implements RecordPage {
  * @throws BasetideError `source_bad_answer` if it lacks an id, a creation time or its fields
  */
 export function asRecord(value: unknown): SourceRecord {
-  if (!isObject(value) || typeof value.id !== "string" || value.id === "") throw bad("a record has no id");
+  if (!isObject(value) || typeof value.id !== "string") throw bad("a record has no id");
   const { id, createdTime, fields } = value;
+  if (!isAirtableId("rec", id)) throw bad(`${JSON.stringify(id.slice(0, 100))} is no record's id (rec…)`);
   if (typeof createdTime !== "string" || Number.isNaN(Date.parse(createdTime))) {
     throw bad(`record ${id} has no creation time`);
   }
   if (!isObject(fields)) throw bad(`record ${id} has no fields`);
   return { id, createdTime, fields };
+}
+
+/** Gives what `walk` makes of a value, unless that nests deeper than there is stack to walk it. */
+function shallow<T>(walk: () => T): T {
+  try {
+    return walk();
+  } catch (error) {
+    throw error instanceof RangeError ? bad("a record nests too deeply") : error;
+  }
 }
 
 function parse(text: string, what: string): unknown {

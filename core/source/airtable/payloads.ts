@@ -7,6 +7,7 @@
  */
 import { z } from "zod";
 import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
+import { type IdKind, isAirtableId } from "./ids";
 import { check } from "./schema";
 
 /** Stands for a payload that is not of its form. */
@@ -14,26 +15,29 @@ export const UNREADABLE = "UNREADABLE_PAYLOAD";
 /** For an error payload without a code. */
 const UNNAMED = "UNKNOWN_ERROR";
 
-const anything = z.record(z.string(), z.unknown()).optional();
-const ids = z.array(z.string()).optional();
-const cells = z.object({ cellValuesByFieldId: anything }).optional();
+const idOf = (kind: IdKind) => z.string().refine((text) => isAirtableId(kind, text));
+const [tableId, recordId] = [idOf("tbl"), idOf("rec")];
+const ids = (id: z.ZodType<string>) => z.array(id).optional();
+const byId = <Shape extends z.ZodType>(id: z.ZodType<string, string>, shape: Shape) =>
+  z.record(id, shape).optional();
+const fields = byId(z.string(), z.unknown());
+const records = byId(recordId, z.unknown());
+const cells = z.object({ cellValuesByFieldId: fields }).optional();
 
 // `changedViewsById` is not read: only a hook that is tied to a view gets it, and leaving a view is no deletion.
 const wireTable = z.object({
   changedMetadata: z.unknown().optional(),
-  createdFieldsById: anything,
-  changedFieldsById: anything,
-  destroyedFieldIds: ids,
-  createdRecordsById: anything,
-  changedRecordsById: z.record(z.string(), z.object({ current: cells, previous: cells })).optional(),
-  destroyedRecordIds: ids,
+  createdFieldsById: fields,
+  changedFieldsById: fields,
+  destroyedFieldIds: ids(z.string()),
+  createdRecordsById: records,
+  changedRecordsById: byId(recordId, z.object({ current: cells, previous: cells })),
+  destroyedRecordIds: ids(recordId),
 });
 const wirePayload = z.object({
-  changedTablesById: z.record(z.string(), wireTable).optional(),
-  createdTablesById: z
-    .record(z.string(), z.object({ fieldsById: anything, recordsById: anything }))
-    .optional(),
-  destroyedTableIds: ids,
+  changedTablesById: byId(tableId, wireTable),
+  createdTablesById: byId(tableId, z.object({ fieldsById: fields, recordsById: records })),
+  destroyedTableIds: ids(tableId),
   error: z.boolean().optional(),
   code: z.string().optional(),
 });
@@ -99,7 +103,11 @@ function collect(into: Collected, payload: z.infer<typeof wirePayload>): void {
     into.created.add(id);
     collectTable(into, id, { createdFieldsById: fieldsById, createdRecordsById: recordsById });
   }
-  for (const [id, table] of entries(payload.changedTablesById)) collectTable(into, id, table);
+  for (const [id, table] of entries(payload.changedTablesById)) {
+    // What changes after its end has been restored.
+    if (into.destroyed.delete(id)) into.created.add(id);
+    collectTable(into, id, table);
+  }
   for (const id of payload.destroyedTableIds ?? []) {
     into.tables.delete(id);
     into.created.delete(id);

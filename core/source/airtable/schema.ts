@@ -6,6 +6,7 @@
 import { z } from "zod";
 import { BasetideError } from "../../errors";
 import type { FieldType, SourceBase, SourceField, SourceIdentity, SourceSchema, SourceTable } from "../types";
+import { type IdKind, isAirtableId } from "./ids";
 
 /** Airtable's word for a type → ours. What is not here is `unknown`, `manualSort` among them. */
 export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
@@ -46,25 +47,34 @@ export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
   ["url", "url"],
 ]);
 
+/** Postgres has no table with more than 1,600 columns; the source allows 500 fields. */
+const MAX_FIELDS = 1500;
+
 const name = z.string();
 const id = z.string().min(1);
+const idOf = (kind: IdKind) => id.refine((text) => isAirtableId(kind, text), `not an id (${kind}…)`);
+/** A list whose ids are all different. */
+const distinct = <Shape extends z.ZodType<{ id: string }>>(shape: Shape) =>
+  z
+    .array(shape)
+    .refine((all) => new Set(all.map((one) => one.id)).size === all.length, "an id is there twice");
 const description = z.string().nullish();
 
 const wireField = z.object({
-  id,
+  id: idOf("fld"),
   name,
   type: z.string(),
   description,
   options: z.record(z.string(), z.unknown()).nullish(),
 });
 const wireTable = z.object({
-  id,
+  id: idOf("tbl"),
   name,
   description,
   primaryFieldId: z.string().nullish(),
-  fields: z.array(wireField),
+  fields: distinct(wireField).max(MAX_FIELDS),
 });
-const wireSchema = z.object({ tables: z.array(wireTable) });
+const wireSchema = z.object({ tables: distinct(wireTable) });
 const wireBases = z.object({
   bases: z.array(z.object({ id, name, permissionLevel: z.string().nullish() })),
   offset: z.string().nullish(),
@@ -118,8 +128,13 @@ function readField(field: z.infer<typeof wireField>): SourceField {
     sourceType: field.type,
     description: field.description || undefined,
     result: resultType(options?.result),
+    ...linkedTable(options?.linkedTableId),
     options,
   };
+}
+
+function linkedTable(id: unknown): Pick<SourceField, "linkedTableId"> {
+  return typeof id === "string" && isAirtableId("tbl", id) ? { linkedTableId: id } : {};
 }
 
 /** Our type for a declared result (`{type, options?}`); absent or null where a formula is not valid. */

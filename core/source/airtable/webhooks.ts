@@ -9,6 +9,7 @@ import type { Request } from "./client";
 import { dependentsOf } from "./dependents";
 import { readBatch } from "./payloads";
 import { check } from "./schema";
+import { changesByItself } from "./self-changing";
 
 /** Payloads in one answer; the most that the call gives (its reference, "List webhook payloads"). */
 const MAX_PAYLOADS = 50;
@@ -35,6 +36,7 @@ const wireHooks = z.object({ webhooks: z.array(wireHook) });
 export function createChangeFeed(request: Request): ChangeFeed {
   return {
     dependents: dependentsOf,
+    changesByItself,
 
     async createWebhook(baseId, { notificationUrl }, signal) {
       const body = { notificationUrl, specification: SPECIFICATION };

@@ -1,0 +1,119 @@
+/** What goes on beside live rounds: the reconciling sweep and what it says of them, rebuilds, and upkeep. */
+import type { RunReport } from "../../control";
+import { asBasetideError } from "../../errors";
+import { journalledTables, markSyncCompleted, markSyncStarted } from "../../replica";
+import { wait } from "../../wait";
+import { tableMemory } from "../memory";
+import type { PassWatch } from "../pass";
+import type { RebuildWatch } from "../rebuild-beside";
+import { expectJournalled } from "../sweep";
+import { isWholeBases, newReport } from "../sync-base";
+import { tableCounts, tellIssues } from "../tell";
+import { readSince } from "../together";
+import type { Live } from "./live";
+
+const TRIM_INTERVAL_MS = 30_000;
+/** While it is not time yet, what the pace is by then is looked at this often. */
+const TICK_MS = 1000;
+
+/** A pass that begins after changes went missing from the feed finds them: one is begun at once. */
+export function passWatch(live: Live): PassWatch {
+  const { input, memory, feed, rounds } = live;
+  const { replica, epoch } = input;
+  rounds.onMark = () => {
+    memory.isPassMarked = false;
+  };
+  return {
+    everyMs: () => live.cadence().sweepEveryMs,
+    lastMs: input.base.sweep?.startedAt.getTime(),
+    isWanted() {
+      const { gapSince } = feed;
+      const isNew = gapSince !== null && gapSince.getTime() !== memory.gapSeen?.getTime();
+      if (isNew) memory.gapSeen = gapSince;
+      return isNew;
+    },
+    async onBegin() {
+      memory.isPassMarked = !rounds.isActive;
+      if (memory.isPassMarked) await markSyncStarted(replica, epoch);
+    },
+    async onEnd({ startedAt }) {
+      if (memory.isPassMarked) await markSyncCompleted(replica, epoch);
+      memory.isPassMarked = false;
+      if (feed.gapSince) await feed.closeGap(startedAt);
+      // One that is open still wants another pass.
+      memory.gapSeen = null;
+      live.followGap();
+    },
+  };
+}
+
+/** A sweep found these rows to be other than the source's records, of which the feed may yet tell. */
+export function sweepsChanges({ feed, misses, pending }: Live, tableId: string, recordIds: string[]): void {
+  // What happened before the gap is known to be missing.
+  if (feed.gapSince) return;
+  misses.found(
+    tableId,
+    recordIds.filter((id) => !pending.has(tableId, id)),
+    performance.now(),
+  );
+}
+
+/** A rebuild is a sync of its own. */
+export function rebuildWatch({ input, shapes, rounds, wake, stop }: Live): RebuildWatch {
+  return {
+    onBegin(tableId) {
+      const startedAt = new Date();
+      return async ({ seen, inserted }) => {
+        const report: RunReport = {
+          ...newReport(),
+          kind: "rebuild",
+          startedAt,
+          completedAt: new Date(),
+          seen,
+          inserted,
+          tables: tableCounts(shapes.tables, input.memory, input.base),
+        };
+        await tellIssues(input.replica, report);
+        await input.onRun(report);
+        input.reader.log.info({ tableId, seen }, "table rebuilt");
+        wake.ring();
+      };
+    },
+    onFailure(_tableId, error) {
+      if (!stop.aborted) void rounds.failed(error).catch(() => {});
+    },
+  };
+}
+
+/** The journal is read before it is forgotten: sweeps compare what others wrote. */
+export async function keepJournalShort(live: Live): Promise<void> {
+  const { input, shapes, stop } = live;
+  const { replica, memory } = input;
+  for (;;) {
+    await wait(TRIM_INTERVAL_MS, stop);
+    const now = performance.now();
+    for (const tableId of await journalledTables(replica)) {
+      const { live: table } = shapes.table(tableId);
+      if (table) await expectJournalled(replica, tableMemory(memory, table));
+    }
+    await input.onRead(readSince(live, now));
+  }
+}
+
+/** Compares what SQL shows with the source, now and then. */
+export async function keepComparing(live: Live): Promise<void> {
+  const { input, memory, stop } = live;
+  if (!input.compare) return;
+  for (;;) {
+    await wait(TICK_MS, stop);
+    if (performance.now() - memory.comparedAt < live.cadence().freshnessMs) continue;
+    memory.comparedAt = performance.now();
+    try {
+      await input.compare(live);
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      if (isWholeBases(error)) throw error;
+      input.reader.log.debug({ error }, "not compared with the source");
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * Live mode: the source tells which records, fields and tables have changed; those are read again, with what hangs on
+ * them. Beside it a sweep goes over the tables one by one, slowly: it finds what live mode misses, and counts it.
+ *
+ * A sync, for `_sync_meta` and the run history, is a round over what the feed told, or a pass of the sweep beside: that
+ * one says so in `_sync_meta` where no round has spoken since it began.
+ * I3. The feed's cursor moves only past what is durable in the replica; see `Pending`.
+ */
+import type { Cadence, CadenceFacts } from "../cadence";
+import { Fate } from "../fate";
+import type { MassChange } from "../mass-change";
+import { endIfOver, keepSweeping } from "../pass";
+import { keepRebuilding } from "../rebuild-beside";
+import type { Sweep } from "../sweep";
+import type { Together, TogetherInput } from "../together";
+import { keepComparing, keepJournalShort, passWatch, rebuildWatch } from "./beside";
+import type { Dependants } from "./dependants";
+import type { Feed } from "./feed-types";
+import { keepLooking } from "./follow-schema";
+import type { LiveMemory } from "./live-memory";
+import type { Misses } from "./misses";
+import { openLive } from "./open-live";
+import type { Pending } from "./pending";
+import type { Bell } from "./pings";
+import { keepReading } from "./read-feed";
+import type { Rounds } from "./rounds";
+import { keepWorking } from "./work";
+
+export interface LiveInput extends TogetherInput {
+  feed: Feed;
+  /** How often what is done, by what the base is like at that moment. */
+  cadence: (facts: Omit<CadenceFacts, "ratePerSecond">) => Cadence;
+  /** Told of records that only a sweep found changed. */
+  onMissed: (count: number) => void;
+  /** When a record that is named and not there is looked for again, ms; as `reread.ts` has it unless given. */
+  absentMs?: readonly number[] | undefined;
+  /** Compares SQL with the source, once: whether the feed tells everything. */
+  compare?: ((live: Live) => Promise<void>) | undefined;
+}
+
+export interface Live extends Together<LiveInput> {
+  feed: Feed;
+  memory: LiveMemory;
+  pending: Pending;
+  misses: Misses;
+  rounds: Rounds;
+  dependants: Dependants;
+  /** For what people wait for. */
+  front: Sweep;
+  /** Is any table being worked on? */
+  isWorking: boolean;
+  /** Rung when there is something to work on. */
+  wake: Bell;
+  /** Rung when the schema is to be looked at. */
+  schemaBell: Bell;
+  massChanges: Map<string, MassChange>;
+  /** Requests in front that have been counted among what reads of the feed cost. */
+  callsCounted: number;
+  /** When the feed is to be read next, if nobody rings. */
+  dueAt: Date;
+  cadence(): Cadence;
+  /** Something was settled: rounds may be over, the cursor may move. */
+  settled(): void;
+  /** The cursor is as durable as what it stands for. */
+  saved(): Promise<void>;
+  /** The sweep beside hurries while changes are missing from the feed. */
+  followGap(): void;
+  /** Tells people how the feed is read, and how much waits. */
+  note(): Promise<void>;
+  countMissed(count: number): Promise<void>;
+}
+
+/**
+ * Reads the feed, and sweeps beside it, until the lease is over.
+ *
+ * @throws BasetideError what ends the sync of the whole base: `sync_stopped`, `lease_lost`, what needs attention
+ */
+export async function liveBase(input: LiveInput): Promise<void> {
+  using fate = new Fate(input.reader.stop);
+  const live = await openLive(input, fate);
+  const { stop, rounds } = live;
+  await fate.share([
+    keepReading(live),
+    keepWorking(live),
+    rounds.keepCompleting(stop, async () => {
+      await live.note();
+      endIfOver(live);
+    }),
+    keepLooking(live),
+    keepRebuilding(live, rebuildWatch(live)),
+    keepSweeping(live, passWatch(live)),
+    keepJournalShort(live),
+    keepComparing(live),
+  ]);
+  await live.saved();
+}

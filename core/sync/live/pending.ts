@@ -1,0 +1,371 @@
+/**
+ * What the feed has told of and is not in the replica yet: records to be read again, by table.
+ *
+ * L1. The durable cursor never passes what is not settled: whoever reads on from it is told again of all that waits.
+ * L2. A record that is named while it is being read again is read once more, since the answer may be older.
+ */
+
+/** Ids that one request reads. */
+export const BATCH = 100;
+
+export interface Named {
+  /** Cursor of the batch that named it first since it was last settled. */
+  cursor: number;
+  /**
+   * `direct`: created or changed; `dependent`: hangs on one that was; `destroyed`: the feed says that it is gone.
+   */
+  why: "direct" | "dependent" | "destroyed";
+  /** Fields whose cells changed; null: all. Of direct ones only. */
+  fields: Set<string> | null;
+  /** Created, and not known before: nobody had a link to it. */
+  isNew?: boolean;
+  /** Destroyed, as of the end of the feed: a ticket of before that. It need not be read again, unless it loses. */
+  ticket?: number | undefined;
+}
+
+interface Entry extends Named {
+  /** When it was last named, in the order of namings. */
+  mark: number;
+  /** How often it has been read and not been there. */
+  absences: number;
+}
+
+/** Entries that somebody works on. They are to be settled or given back, each. */
+export interface Batch {
+  tableId: string;
+  entries: Map<string, Entry>;
+}
+
+interface Waiting {
+  direct: Map<string, Entry>;
+  dependent: Map<string, Entry>;
+  /** To be looked at later: no round waits for them. */
+  parked: Map<string, { entry: Entry; untilMs: number }>;
+  inHand: Set<Batch>;
+  /** The whole table is to be swept, for one who names no records. */
+  whole: Held | null;
+  /** The table may have another shape than is known. */
+  doubt: Held | null;
+}
+
+interface Held {
+  cursor: number;
+  mark: number;
+}
+
+export class Pending {
+  #tables = new Map<string, Waiting>();
+  /** How many entries hold each cursor, and those among them that no round waits for. */
+  #held = new Counts();
+  #parked = new Counts();
+  #mark = 0;
+  #readCursor = 0;
+
+  /** Where the feed is to be read next. */
+  get readCursor(): number {
+    return this.#readCursor;
+  }
+
+  /** Everything before it is settled. */
+  get durableCursor(): number {
+    return Math.min(this.#readCursor, this.#held.least());
+  }
+
+  /** The same but for parked entries. */
+  get roundCursor(): number {
+    return Math.min(this.#readCursor, this.#held.least(this.#parked));
+  }
+
+  /** Entries that are not settled. */
+  get size(): number {
+    return this.#held.total;
+  }
+
+  /** What is named from now on has a greater one. */
+  get mark(): number {
+    return this.#mark;
+  }
+
+  /** A batch was read from `from` on: not where the last one ended where a reader begins again with the durable one. */
+  beginBatch(from: number): void {
+    this.#readCursor = from;
+  }
+
+  /** All that the batch named has been named. */
+  endBatch(cursor: number): void {
+    this.#readCursor = cursor;
+  }
+
+  /** Names a record. What waits for it already waits no longer for that, nor for less. */
+  name(tableId: string, recordId: string, named: Named): void {
+    const waiting = this.#waiting(tableId);
+    const known = this.#remove(waiting, recordId);
+    const entry: Entry = { ...named, mark: ++this.#mark, absences: 0 };
+    this.#put(waiting, recordId, known ? merged(known, entry) : entry);
+  }
+
+  /** The table is to be swept. */
+  nameTable(tableId: string, cursor: number): void {
+    const waiting = this.#waiting(tableId);
+    waiting.whole = this.#hold(waiting.whole, cursor);
+  }
+
+  /** The table's shape is to be looked at before it is worked on. */
+  doubt(tableId: string, cursor: number): void {
+    const waiting = this.#waiting(tableId);
+    waiting.doubt = this.#hold(waiting.doubt, cursor);
+  }
+
+  /** Tables whose shape is to be looked at. */
+  doubted(): string[] {
+    return [...this.#tables].flatMap(([id, { doubt }]) => (doubt ? [id] : []));
+  }
+
+  isDoubted(tableId: string): boolean {
+    return Boolean(this.#tables.get(tableId)?.doubt);
+  }
+
+  /** The schema was asked for after `mark`, and what follows from it has been named. */
+  settleDoubts(mark: number): void {
+    for (const waiting of this.#tables.values()) {
+      if (!waiting.doubt || waiting.doubt.mark > mark) continue;
+      this.#held.remove(waiting.doubt.cursor);
+      waiting.doubt = null;
+    }
+  }
+
+  #hold(known: Held | null, cursor: number): Held {
+    const mark = ++this.#mark;
+    if (known) return { cursor: known.cursor, mark };
+    this.#held.add(cursor);
+    return { cursor, mark };
+  }
+
+  /** Tables with something that can be worked on now, those with direct entries first. */
+  tables(): string[] {
+    const open = [...this.#tables].filter(([, { direct, dependent, whole }]) => {
+      return direct.size + dependent.size > 0 || whole;
+    });
+    const isDirect = ([, { direct }]: (typeof open)[number]) => Number(direct.size > 0);
+    return open.toSorted((a, b) => isDirect(b) - isDirect(a)).map(([id]) => id);
+  }
+
+  /** How much waits of a table, without what is parked or in hand. */
+  counts(tableId: string): { records: number; isWhole: boolean } {
+    const waiting = this.#tables.get(tableId);
+    if (!waiting) return { records: 0, isWhole: false };
+    return { records: waiting.direct.size + waiting.dependent.size, isWhole: waiting.whole !== null };
+  }
+
+  /** Created, changed and destroyed records that wait, without what is parked or in hand. */
+  direct(tableId: string): [string, Named][] {
+    return [...(this.#tables.get(tableId)?.direct ?? [])];
+  }
+
+  /** Does anything wait for this record, or is somebody working on it? */
+  has(tableId: string, recordId: string): boolean {
+    const waiting = this.#tables.get(tableId);
+    if (!waiting) return false;
+    const { direct, dependent, parked, inHand } = waiting;
+    if (direct.has(recordId) || dependent.has(recordId) || parked.has(recordId)) return true;
+    return [...inHand].some(({ entries }) => entries.has(recordId));
+  }
+
+  /** The destroyed ones that need not be read again, all of them; undefined if there are none. */
+  takeDestroyed(tableId: string): Batch | undefined {
+    return this.#take(tableId, Number.POSITIVE_INFINITY, ["direct"], (entry) => entry.ticket !== undefined);
+  }
+
+  /** Up to BATCH records of a table to be read again, direct ones first; undefined if there are none. */
+  take(tableId: string): Batch | undefined {
+    return this.#take(tableId, BATCH, ["direct", "dependent"], (entry) => entry.ticket === undefined);
+  }
+
+  #take(
+    tableId: string,
+    atMost: number,
+    lines: ("direct" | "dependent")[],
+    isWanted: (entry: Entry) => boolean,
+  ): Batch | undefined {
+    const waiting = this.#waiting(tableId);
+    const entries = new Map<string, Entry>();
+    for (const line of lines.map((name) => waiting[name])) {
+      for (const [id, entry] of line) {
+        if (entries.size >= atMost) break;
+        if (!isWanted(entry)) continue;
+        line.delete(id);
+        entries.set(id, entry);
+      }
+    }
+    if (entries.size === 0) return undefined;
+    const batch = { tableId, entries };
+    waiting.inHand.add(batch);
+    return batch;
+  }
+
+  /** These records of the batch are as the feed told, and durable. */
+  settle(batch: Batch, recordIds: Iterable<string>): void {
+    for (const id of recordIds) {
+      const entry = batch.entries.get(id);
+      if (!entry) continue;
+      batch.entries.delete(id);
+      this.#held.remove(entry.cursor);
+    }
+    this.#letGo(batch);
+  }
+
+  /** These are to be read, once more. */
+  giveBack(batch: Batch, recordIds: Iterable<string> = [...batch.entries.keys()]): void {
+    for (const id of recordIds) {
+      const entry = batch.entries.get(id);
+      if (!entry) continue;
+      batch.entries.delete(id);
+      this.#return(this.#waiting(batch.tableId), id, { ...entry, ticket: undefined });
+    }
+    this.#letGo(batch);
+  }
+
+  /** This one was not there: it is to be read once more at `untilMs`. */
+  park(batch: Batch, recordId: string, untilMs: number): void {
+    const entry = batch.entries.get(recordId);
+    if (!entry) return;
+    batch.entries.delete(recordId);
+    const waiting = this.#waiting(batch.tableId);
+    entry.absences++;
+    if (waiting.direct.has(recordId) || waiting.dependent.has(recordId)) {
+      this.#return(waiting, recordId, entry);
+    } else {
+      waiting.parked.set(recordId, { entry, untilMs });
+      this.#parked.add(entry.cursor);
+    }
+    this.#letGo(batch);
+  }
+
+  /** Parked entries whose time has come wait again. @returns how long until the next one's comes, ms */
+  unpark(nowMs: number): number {
+    let nextMs = Number.POSITIVE_INFINITY;
+    for (const waiting of this.#tables.values()) {
+      for (const [id, { entry, untilMs }] of waiting.parked) {
+        if (untilMs > nowMs) nextMs = Math.min(nextMs, untilMs - nowMs);
+        else {
+          waiting.parked.delete(id);
+          this.#parked.remove(entry.cursor);
+          lineOf(waiting, entry).set(id, entry);
+        }
+      }
+    }
+    return nextMs;
+  }
+
+  /** The table has been read whole, from after `mark` on: what was named until then is settled, but for `except`. */
+  settleTable(tableId: string, mark: number, except: ReadonlySet<string>): void {
+    const waiting = this.#tables.get(tableId);
+    if (!waiting) return;
+    for (const line of [waiting.direct, waiting.dependent]) {
+      for (const [id, entry] of line) {
+        if (entry.mark > mark || except.has(id)) continue;
+        line.delete(id);
+        this.#held.remove(entry.cursor);
+      }
+    }
+    for (const [id, { entry }] of waiting.parked) {
+      if (entry.mark > mark || except.has(id)) continue;
+      waiting.parked.delete(id);
+      this.#parked.remove(entry.cursor);
+      this.#held.remove(entry.cursor);
+    }
+    if (waiting.whole && waiting.whole.mark <= mark) {
+      this.#held.remove(waiting.whole.cursor);
+      waiting.whole = null;
+    }
+  }
+
+  /** The source has the table no more: what waits of it is settled. */
+  forgetTable(tableId: string): void {
+    this.settleTable(tableId, this.#mark, new Set());
+  }
+
+  #waiting(tableId: string): Waiting {
+    let waiting = this.#tables.get(tableId);
+    if (!waiting) {
+      const lines = { direct: new Map(), dependent: new Map(), parked: new Map() };
+      waiting = { ...lines, inHand: new Set(), whole: null, doubt: null };
+      this.#tables.set(tableId, waiting);
+    }
+    return waiting;
+  }
+
+  #put(waiting: Waiting, recordId: string, entry: Entry): void {
+    lineOf(waiting, entry).set(recordId, entry);
+    this.#held.add(entry.cursor);
+  }
+
+  /** Takes out what waits of a record; what is in hand stays. */
+  #remove({ direct, dependent, parked }: Waiting, recordId: string): Entry | undefined {
+    const put = parked.get(recordId);
+    const entry = direct.get(recordId) ?? dependent.get(recordId) ?? put?.entry;
+    if (!entry) return undefined;
+    if (put) this.#parked.remove(entry.cursor);
+    this.#held.remove(entry.cursor);
+    direct.delete(recordId);
+    dependent.delete(recordId);
+    parked.delete(recordId);
+    return entry;
+  }
+
+  /** Puts back what was in hand, to what has been named meanwhile. */
+  #return(waiting: Waiting, recordId: string, entry: Entry): void {
+    const later = this.#remove(waiting, recordId);
+    this.#held.remove(entry.cursor);
+    this.#put(waiting, recordId, later ? merged(entry, later) : entry);
+  }
+
+  #letGo(batch: Batch): void {
+    if (batch.entries.size === 0) this.#waiting(batch.tableId).inHand.delete(batch);
+  }
+}
+
+function lineOf(waiting: Waiting, { why }: Entry): Map<string, Entry> {
+  return why === "dependent" ? waiting.dependent : waiting.direct;
+}
+
+/** What is to be done where both are told of a record, one after the other. */
+function merged(earlier: Entry, later: Entry): Entry {
+  const cursor = Math.min(earlier.cursor, later.cursor);
+  // What hangs on a change does not undo a change of its own, or a destruction.
+  if (later.why === "dependent") return { ...earlier, cursor, mark: later.mark };
+  if (later.why === "destroyed" || earlier.why === "dependent") return { ...later, cursor };
+  const fields = earlier.why === "direct" ? union(earlier.fields, later.fields) : null;
+  return { ...later, cursor, fields, isNew: earlier.isNew === true };
+}
+
+function union(a: Set<string> | null, b: Set<string> | null): Set<string> | null {
+  return a && b ? a.union(b) : null;
+}
+
+/** How many entries there are of each cursor: few cursors, many entries. */
+class Counts {
+  #counts = new Map<number, number>();
+  total = 0;
+
+  add(cursor: number): void {
+    this.#counts.set(cursor, (this.#counts.get(cursor) ?? 0) + 1);
+    this.total++;
+  }
+
+  remove(cursor: number): void {
+    const left = this.#counts.get(cursor)! - 1;
+    if (left > 0) this.#counts.set(cursor, left);
+    else this.#counts.delete(cursor);
+    this.total--;
+  }
+
+  /** The least cursor that has more here than in `without`. */
+  least(without?: Counts): number {
+    let least = Number.POSITIVE_INFINITY;
+    for (const [cursor, count] of this.#counts) {
+      if (count > (without ? (without.#counts.get(cursor) ?? 0) : 0)) least = Math.min(least, cursor);
+    }
+    return least;
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Rounds of live mode: what `_sync_meta` and the run history call a sync there.
+ *
+ * A round begins when the feed tells of something, and is over when all that the feed held at that moment is in the
+ * replica, dependants included. A read of the feed that finds nothing is no round and touches nothing.
+ */
+import type { RunReport } from "../../control";
+import type { BasetideError } from "../../errors";
+import { markSyncCompleted, markSyncStarted, type Replica } from "../../replica";
+import { newReport } from "../sync-base";
+import { tellIssues } from "../tell";
+import type { Pending } from "./pending";
+import { Bell } from "./pings";
+
+const LONGEST_WAIT_MS = 60_000;
+
+interface Round {
+  report: RunReport;
+  /** When the feed was asked (performance.now()). */
+  askedAt: number;
+  /** Over when everything before this cursor is in the replica; undefined until the feed's end was reached. */
+  goal: number | undefined;
+  before: { requests: number; waitMs: number };
+  isMarked: boolean;
+}
+
+interface Setting {
+  replica: Replica;
+  epoch: number;
+  pending: Pick<Pending, "readCursor" | "roundCursor">;
+  /** What is counted as the rounds' own. */
+  counts: { requests: number; waitMs: number };
+  onRun: (report: RunReport) => Promise<void>;
+}
+
+export class Rounds {
+  readonly #setting: Setting;
+  readonly #bell = new Bell();
+  #round: Round | undefined;
+  /** What was told after the round's goal was set. */
+  #next: Round | undefined;
+  #marking: Promise<void> = Promise.resolve();
+  /** A failure is on record that only a completed sync ends. */
+  #isFailing: boolean;
+  /** Told when a round has been marked in `_sync_meta`. */
+  onMark: () => void = () => {};
+
+  constructor(setting: Setting, isFailing: boolean) {
+    this.#setting = setting;
+    this.#isFailing = isFailing;
+  }
+
+  get isActive(): boolean {
+    return this.#round !== undefined;
+  }
+
+  /**
+   * The feed was read, and what it told is pending now.
+   *
+   * @param isNews whether it told of anything
+   * @param isEnd whether there was nothing more
+   */
+  read(asked: { at: number; date: Date }, isNews: boolean, isEnd: boolean): void {
+    if (isNews) {
+      if (!this.#round) this.#begin(this.#made(asked));
+      else if (this.#round.goal !== undefined) this.#next ??= this.#made(asked);
+    } else if (isEnd && !this.#round && this.#isFailing) {
+      this.#begin(this.#made(asked), false);
+    }
+    const latest = this.#next ?? this.#round;
+    if (isEnd && latest && (latest.goal === undefined || isNews)) {
+      if (latest === this.#next || latest.goal === undefined) latest.goal = this.#setting.pending.readCursor;
+    }
+    this.#bell.ring();
+  }
+
+  /** Something that was told of is in the replica, or has been given up. */
+  tally({ seen = 0, inserted = 0, updated = 0, deleted = 0 }: Partial<Changes>): void {
+    const report = this.#round?.report;
+    if (report) {
+      report.seen += seen;
+      report.inserted += inserted;
+      report.updated += updated;
+      report.deleted += deleted;
+    }
+    this.#bell.ring();
+  }
+
+  /** Puts a failure on record; the round goes on. */
+  async failed(error: BasetideError): Promise<void> {
+    this.#isFailing = true;
+    const startedAt = this.#round?.report.startedAt ?? new Date();
+    await this.#setting.onRun({ ...newReport(), kind: "live", startedAt, error });
+  }
+
+  /** `_sync_meta` says that a sync is under way. Before anything of it is written. */
+  async started(): Promise<void> {
+    await this.#marking;
+  }
+
+  /** Completes rounds as they are over, for ever. */
+  async keepCompleting(stop: AbortSignal, onCompleted: () => Promise<void>): Promise<void> {
+    for (;;) {
+      while (this.#isOver()) {
+        await this.#complete();
+        await onCompleted();
+      }
+      await this.#bell.wait(LONGEST_WAIT_MS, stop);
+    }
+  }
+
+  #made({ at, date }: { at: number; date: Date }): Round {
+    const report: RunReport = { ...newReport(), kind: "live", startedAt: date };
+    return { report, askedAt: at, goal: undefined, before: { ...this.#setting.counts }, isMarked: false };
+  }
+
+  #begin(round: Round, isMarked = true): void {
+    this.#round = round;
+    round.isMarked = isMarked;
+    if (!isMarked) return;
+    const { replica, epoch } = this.#setting;
+    // It must not promise what the feed was not asked for: it started when the feed was asked.
+    this.#marking = markSyncStarted(replica, epoch, performance.now() - round.askedAt);
+    this.#marking.catch(() => {});
+    this.onMark();
+  }
+
+  #isOver(): boolean {
+    const goal = this.#round?.goal;
+    return goal !== undefined && this.#setting.pending.roundCursor >= goal;
+  }
+
+  async #complete(): Promise<void> {
+    const { report, before, isMarked } = this.#round!;
+    const { replica, epoch, counts, onRun } = this.#setting;
+    report.requests = counts.requests - before.requests;
+    report.waitMs = Math.round(counts.waitMs - before.waitMs);
+    await this.#marking;
+    if (isMarked) await markSyncCompleted(replica, epoch);
+    report.completedAt = new Date();
+    if (report.inserted + report.updated > 0) await tellIssues(replica, report);
+    await onRun(report);
+    this.#isFailing = false;
+    this.#round = undefined;
+    const next = this.#next;
+    this.#next = undefined;
+    if (next) this.#begin(next);
+  }
+}
+
+interface Changes {
+  seen: number;
+  inserted: number;
+  updated: number;
+  deleted: number;
+}

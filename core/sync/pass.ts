@@ -1,0 +1,180 @@
+/**
+ * Beside rapid turns and live rounds, all tables are swept one by one, pass after pass.
+ *
+ * One table at a time, so that each is read once per pass. A pass may take longer than a lease, which then ends between
+ * two tables; where the pass stands is remembered from lease to lease.
+ */
+import type { RunReport } from "../control";
+import { asBasetideError, isBasetideError } from "../errors";
+import { wait } from "../wait";
+import { linkedAbort } from "./linked-abort";
+import { type SweepPass, tableMemory } from "./memory";
+import { failurePauseMs } from "./pauses";
+import { type Sweep, sweepTable, type TableOutcome } from "./sweep";
+import { isWholeBases, mayMeanOldSchema, newReport } from "./sync-base";
+import { tableCounts, tellIssues } from "./tell";
+import { type Together, whileReading } from "./together";
+
+const TICK_MS = 250;
+
+export interface PassWatch {
+  /** How long after the beginning of a pass the next one is due, ms. */
+  everyMs: () => number;
+  /** When the last pass began, if none is known here (ms since 1970). */
+  lastMs?: number | undefined;
+  /** Is a pass to begin now, over all tables, whether it is due or one is under way? Asked often, true once. */
+  isWanted?: () => boolean;
+  onBegin?: (pass: SweepPass) => Promise<void> | void;
+  onEnd?: (pass: SweepPass) => Promise<void> | void;
+}
+
+/** Passes over all tables, for ever; ends everything between two tables when the lease is over. */
+export async function keepSweeping(together: Together, watch: PassWatch): Promise<void> {
+  const { memory } = together.input;
+  for (let failures = 0; ; ) {
+    if (watch.isWanted?.() || (!memory.pass && isDue(together, watch))) await beginPass(together, watch);
+    const { pass } = memory;
+    if (pass && pass.remaining.length === 0) {
+      await tellPass(together, pass);
+      memory.pass = null;
+      await watch.onEnd?.(pass);
+    } else if (pass) {
+      failures = (await sweepNext(together, pass)) ? 0 : failures + 1;
+      if (failures > 0) await wait(failurePauseMs(failures), together.stop);
+    } else await wait(Math.min(TICK_MS, Math.max(1, dueInMs(together, watch))), together.stop);
+    endIfOver(together);
+    together.stop.throwIfAborted();
+  }
+}
+
+/** Ends everything if the lease is over and no table is being read whole. */
+export function endIfOver({ input, reading, fate }: Together): void {
+  if (reading.size === 0 && input.isOver()) fate.end();
+}
+
+async function beginPass({ input, shapes }: Together, watch: PassWatch): Promise<void> {
+  const { memory } = input;
+  const counts = { seen: 0, inserted: 0, updated: 0, deleted: 0, requests: 0, waitMs: 0 };
+  const before = memory.pass;
+  memory.pass = {
+    ...(before ? { ...before, seen: 0 } : counts),
+    startedAt: new Date(),
+    remaining: shapes.tables.map(({ id }) => id),
+  };
+  memory.passBegunAt = performance.now();
+  await watch.onBegin?.(memory.pass);
+}
+
+function isDue(together: Together, watch: PassWatch): boolean {
+  return dueInMs(together, watch) <= 0;
+}
+
+function dueInMs({ input }: Together, { everyMs, lastMs }: PassWatch): number {
+  const { passBegunAt } = input.memory;
+  const agoMs = passBegunAt === null ? Date.now() - (lastMs ?? 0) : performance.now() - passBegunAt;
+  return everyMs() - agoMs;
+}
+
+/** Sweeps the next table of the pass, or puts it off. @returns false when it failed */
+async function sweepNext(together: Together, pass: SweepPass): Promise<boolean> {
+  const { input, shapes, stop } = together;
+  const tableId = pass.remaining[0]!;
+  const { source, live, rebuild } = shapes.table(tableId);
+  pass.remaining.shift();
+  if (!source) return true;
+  pass.remaining.push(tableId);
+  try {
+    if (live && !rebuild) await sweepOfPass(together, pass, tableId);
+    else await wait(TICK_MS, stop);
+    return true;
+  } catch (caught) {
+    const error = asBasetideError(caught);
+    if (isBasetideError(error, "source_schema_changed")) return true;
+    if (mayMeanOldSchema(error)) await shapes.lookAgain();
+    else if (isWholeBases(error)) throw error;
+    input.reader.log.warn({ error, tableId }, "table not swept");
+    await input.onRun({ ...newReport(), isBeside: true, startedAt: pass.startedAt, error });
+    return false;
+  }
+}
+
+/** One table of the pass. It stays among those that remain while its read is held back as not to be believed. */
+async function sweepOfPass(together: Together, pass: SweepPass, tableId: string): Promise<void> {
+  const { beside, input } = together;
+  const before = { ...beside.reader.counts };
+  const outcome = await sweepInTurn(together, beside, tableId);
+  if (!outcome) return;
+  pass.requests += beside.reader.counts.requests - before.requests;
+  pass.waitMs += beside.reader.counts.waitMs - before.waitMs;
+  pass.inserted += outcome.inserted;
+  pass.updated += outcome.updated;
+  pass.deleted += outcome.deleted;
+  if (outcome.isHeld) return void input.reader.log.warn({ tableId }, "mass deletion to be confirmed");
+  pass.seen += outcome.seen;
+  pass.remaining = pass.remaining.filter((id) => id !== tableId);
+}
+
+/**
+ * Sweeps a live table, which two can never do at once: they would take each other's unseen records for gone. One for
+ * the pass gives way to one that is not (`isUrgent`), and that then counts for the pass.
+ *
+ * @returns undefined when it gave way
+ */
+export async function sweepInTurn(
+  together: Together,
+  sweep: Sweep,
+  tableId: string,
+  isUrgent = false,
+): Promise<TableOutcome | undefined> {
+  const { input, shapes, sweeping } = together;
+  for (let other = sweeping.get(tableId); other; other = sweeping.get(tableId)) {
+    if (isUrgent) other.giveWay();
+    await other.over;
+    if (!isUrgent) return undefined;
+  }
+  using abort = linkedAbort(sweep.reader.stop);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let hasGivenWay = false;
+  const giveWay = () => {
+    if (isUrgent) return;
+    hasGivenWay = true;
+    abort.abort();
+  };
+  sweeping.set(tableId, { giveWay, over: promise });
+  const begunFor = input.memory.pass;
+  try {
+    const { source, live } = shapes.table(tableId);
+    if (!source || !live) return undefined;
+    sweep.reader.tickets.renew();
+    const one = { ...sweep, reader: { ...sweep.reader, stop: abort.signal } };
+    const outcome = await whileReading(together, tableId, () =>
+      sweepTable(one, source, tableMemory(input.memory, live)),
+    );
+    const { pass } = input.memory;
+    if (isUrgent && pass && pass === begunFor && !outcome.isHeld) {
+      pass.remaining = pass.remaining.filter((id) => id !== tableId);
+      pass.seen += outcome.seen;
+    }
+    return outcome;
+  } catch (error) {
+    if (hasGivenWay && !sweep.reader.stop.aborted) return undefined;
+    throw error;
+  } finally {
+    sweeping.delete(tableId);
+    resolve();
+  }
+}
+
+async function tellPass({ input, shapes }: Together, pass: SweepPass): Promise<void> {
+  const { remaining: _, ...counts } = pass;
+  const report: RunReport = {
+    ...newReport(),
+    ...counts,
+    waitMs: Math.round(pass.waitMs),
+    isBeside: true,
+    completedAt: new Date(),
+    tables: tableCounts(shapes.tables, input.memory, input.base),
+  };
+  await tellIssues(input.replica, report);
+  await input.onRun(report);
+}

@@ -1,0 +1,175 @@
+/** Slowed keys and the limit of a user, as SQL on a clock that jumps. */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { controlDatabase, type TestDatabase } from "../support/database";
+import { EPOCH_MS, mostWithin } from "../support/quota-simulation";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await controlDatabase();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Times are exact to a quarter of a µs. */
+const WINDOW_MS = 1024.999;
+const MINUTE_MS = 60_000;
+
+let keys = 0;
+const newKey = () => `slow:${++keys}`;
+
+interface Take {
+  key: string;
+  kind?: "sync" | "client";
+  share?: number;
+  reachMs?: number;
+  user?: string | null;
+  back?: number[];
+}
+
+/** Books one call at `now`; null when there is no place within reach. Times are from 0. */
+async function take(now: number, of: Take): Promise<number | null> {
+  const { key, kind = "client", share = 5, reachMs = 0, user = null, back = [] } = of;
+  const returned = `{${back.map((slot) => slot + EPOCH_MS)}}`;
+  const [row] = await database.sql<{ slots: (number | null)[] }[]>`
+    select to_json(slots) as slots from quota_take(${key}, ${kind}, ${share}, ${`{${reachMs}}`}, ${returned},
+      ${EPOCH_MS + now}, ${user})`;
+  const [slot] = row!.slots;
+  return slot === null || slot === undefined ? null : slot - EPOCH_MS;
+}
+
+const block = (now: number, key: string) =>
+  database.sql`select quota_block(${key}, 30000, 'rate_limited', ${EPOCH_MS + now})`;
+
+/** Asks every 20 ms for a while. @returns when calls went out */
+async function askFor(fromMs: number, ms: number, of: Take): Promise<number[]> {
+  const sent: number[] = [];
+  for (let now = fromMs; now < fromMs + ms; now += 20) {
+    const slot = await take(now, of);
+    if (slot !== null) sent.push(slot);
+  }
+  return sent;
+}
+
+/** A second of calls as fast as they are allowed, refused at its end; then the pause. @returns calls in that second */
+async function refusedAt(now: number, key: string): Promise<number> {
+  const sent = await askFor(now, 1000, { key });
+  await block(now + 1000, key);
+  return sent.length;
+}
+
+test("a source that refuses what it should allow, three times in ten minutes, is asked twice a second for an hour", async () => {
+  const key = newKey();
+  expect(await refusedAt(0, key)).toBe(5);
+  expect(await refusedAt(MINUTE_MS, key)).toBe(5);
+  expect(await refusedAt(2 * MINUTE_MS, key)).toBe(5);
+  const slowed = await askFor(3 * MINUTE_MS, 5000, { key });
+  expect(mostWithin(slowed, WINDOW_MS)).toBe(2);
+  const [row] = await database.sql`select is_certain, until from quota_slowed where key = ${key}`;
+  expect(row!.is_certain).toBe(false);
+  expect(row!.until.getTime() - EPOCH_MS).toBe(2 * MINUTE_MS + 1000 + 60 * MINUTE_MS);
+
+  // After the hour it is tried again, and the first refusal is enough.
+  expect(await refusedAt(63 * MINUTE_MS, key)).toBe(5);
+  expect(mostWithin(await askFor(64 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(2);
+  // After another without one, all is forgotten.
+  expect(mostWithin(await askFor(150 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
+  expect(await refusedAt(151 * MINUTE_MS, key)).toBe(5);
+  expect(mostWithin(await askFor(152 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
+});
+
+test("refusals of a few calls, of calls that were under way together, or days apart slow nobody", async () => {
+  const [few, together, apart] = [newKey(), newKey(), newKey()];
+  for (let minute = 0; minute < 5; minute++) {
+    const now = minute * MINUTE_MS;
+    for (const at of [now, now + 600]) expect(await take(at, { key: few, reachMs: 2000 })).not.toBeNull();
+    await block(now + 900, few);
+  }
+  await askFor(0, 1000, { key: together });
+  for (let call = 0; call < 5; call++) await block(1000 + call, together);
+  for (let hour = 0; hour < 5; hour++) await refusedAt(hour * 60 * MINUTE_MS, apart);
+  expect(
+    await database.sql`select key from quota_slowed where key = any (${[few, together, apart]})`,
+  ).toEqual([]);
+});
+
+test("whatever happens, no third call of a slowed key within the window, and sync leaves one to clients", async () => {
+  const asks = fc.array(
+    fc.record({
+      kind: fc.constantFrom("sync" as const, "client" as const),
+      share: fc.constantFrom(3, 5),
+      afterMs: fc.integer({ min: 0, max: 700 }),
+      reachMs: fc.constantFrom(0, 10, 1000),
+    }),
+    { minLength: 5, maxLength: 40 },
+  );
+  await fc.assert(
+    fc.asyncProperty(asks, async (all) => {
+      const key = newKey();
+      await database.sql`select quota_slow(${key}, ${EPOCH_MS + 1e9}, true, ${EPOCH_MS})`;
+      await database.sql`select quota_open(${key}, ${EPOCH_MS})`;
+      const [sent, bySync]: number[][] = [[], []];
+      let now = 3000;
+      for (const { afterMs, ...ask } of all) {
+        now += afterMs;
+        const slot = await take(now, { key, ...ask });
+        if (slot === null) continue;
+        sent!.push(slot);
+        if (ask.kind === "sync" && ask.share === 3) bySync!.push(slot);
+      }
+      expect(mostWithin(sent!, WINDOW_MS)).toBeLessThanOrEqual(2);
+      expect(mostWithin(bySync!, WINDOW_MS)).toBeLessThanOrEqual(1);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a slow-down survives a crash of the server, and ends when it is to", async () => {
+  const key = newKey();
+  await take(0, { key });
+  await database.sql`select quota_slow(${key}, ${EPOCH_MS + MINUTE_MS}, true, ${EPOCH_MS})`;
+  // What recovery does to an unlogged table.
+  await database.sql`delete from quota_windows where key = ${key}`;
+  expect(mostWithin(await askFor(5000, 5000, { key }), WINDOW_MS)).toBe(2);
+  expect(mostWithin(await askFor(MINUTE_MS + 2000, 3000, { key }), WINDOW_MS)).toBe(5);
+  await database.sql`select quota_slow(${key}, ${EPOCH_MS + 9 * MINUTE_MS}, true, ${EPOCH_MS})`;
+  await database.sql`select quota_hasten(${key})`;
+  expect(mostWithin(await askFor(2 * MINUTE_MS, 3000, { key }), WINDOW_MS)).toBe(5);
+});
+
+test("a user's 50 calls are shared by all keys: none gets a 51st, and each still has its five", async () => {
+  const asks = fc.array(
+    fc.record({
+      key: fc.integer({ min: 0, max: 14 }),
+      kind: fc.constantFrom("sync" as const, "client" as const),
+      reachMs: fc.constantFrom(10, 1000),
+      afterMs: fc.constantFrom(0, 0, 0, 1, 7, 40),
+      isGivenBack: fc.boolean(),
+    }),
+    { minLength: 150, maxLength: 250 },
+  );
+  let most = 0;
+  await fc.assert(
+    fc.asyncProperty(asks, fc.uuid(), async (all, user) => {
+      let now = 0;
+      let sent: { key: string; slot: number }[] = [];
+      for (const { key: number, afterMs, isGivenBack, ...ask } of all) {
+        now += afterMs;
+        const key = `${user}:${number}`;
+        const unused = isGivenBack ? sent.find((one) => one.key === key && one.slot > now) : undefined;
+        const slot = await take(now, { key, user, ...ask, back: unused ? [unused.slot] : [] });
+        sent = sent.filter((one) => one !== unused);
+        if (slot !== null) sent.push({ key, slot });
+      }
+      const slots = sent.map((one) => one.slot);
+      most = Math.max(most, mostWithin(slots, WINDOW_MS));
+      expect(mostWithin(slots, WINDOW_MS)).toBeLessThanOrEqual(50);
+      for (const { key } of sent) {
+        const own = sent.filter((one) => one.key === key).map((one) => one.slot);
+        expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(5);
+      }
+    }),
+    { numRuns: 12, endOnFailure: true },
+  );
+  // It was put to the test.
+  expect(most).toBe(50);
+});

@@ -1,0 +1,14 @@
+/** A quota ledger that lets everything pass at once. */
+import type { Ledger } from "../../core/quota";
+
+export function boundlessLedger(over: Partial<Ledger> = {}): Ledger {
+  return {
+    takeSync: async () => {},
+    takeClient: async () => {},
+    block: async () => {},
+    lift: async () => {},
+    usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
+    forget: async () => {},
+    ...over,
+  };
+}

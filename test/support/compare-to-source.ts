@@ -1,0 +1,88 @@
+/** Compares a replica with the source that it is a copy of: every table, column and cell, as the customer reads it. */
+import type postgres from "postgres";
+import { expectedColumnType, expectedValue, type WireRecord, type WireTable } from "./expected-cells";
+
+/** A column as information_schema has it. */
+interface Column {
+  name: string;
+  type: string;
+}
+
+/** A source base as the sandbox gives it out whole. */
+export interface SourceDump {
+  tables: (WireTable & { records: WireRecord[] })[];
+}
+
+/** More than these say nothing new. */
+const MAX_DIFFERENCES = 10;
+
+/** Compares the whole replica, as `sql` may read it, with the source. @returns the first differences, in words */
+export async function compareToSource(
+  sql: postgres.Sql,
+  dump: SourceDump,
+): Promise<{ cells: number; differences: string[] }> {
+  const differences: string[] = [];
+  let cells = 0;
+  const same = (where: string, shown: unknown, wanted: unknown): boolean => {
+    if (Bun.deepEquals(shown, wanted)) return true;
+    if (differences.length < MAX_DIFFERENCES)
+      differences.push(`${where}: ${JSON.stringify(shown)}, not ${JSON.stringify(wanted)}`);
+    return false;
+  };
+  const tables = await tablesByComment(sql);
+  same("tables", [...tables.keys()].sort(), dump.tables.map((table) => table.name).sort());
+  for (const table of dump.tables) {
+    const name = tables.get(table.name);
+    if (name === undefined) continue;
+    const columns = await columnsByComment(sql, name);
+    const fieldNames = table.fields.map((field) => field.name).sort();
+    if (!same(`columns of ${table.name}`, [...columns.keys()].sort(), fieldNames)) continue;
+    for (const field of table.fields) {
+      same(`${table.name}.${field.name}`, columns.get(field.name)!.type, expectedColumnType(field));
+    }
+    const rows = await sql<{ row: Record<string, unknown> }[]>`
+      select to_json(t) as row from ${sql(name)} as t order by id collate "C"`;
+    const byId = new Map(rows.map(({ row }) => [row.id, row]));
+    same(`ids of ${table.name}`, [...byId.keys()], table.records.map((record) => record.id).sort());
+    for (const record of table.records) {
+      const row = byId.get(record.id);
+      if (!row) continue;
+      same(`created_time of ${record.id}`, row.created_time, record.createdTime.replace(/(\.000)?Z$/, ""));
+      for (const field of table.fields) {
+        const shown = row[columns.get(field.name)!.name];
+        const wanted = expectedValue(field, record.fields[field.id]) ?? null;
+        const where = `${table.name}.${field.name} of ${record.id}`;
+        // Their URLs are other ones at every read.
+        if (field.type === "multipleAttachments") same(where, count(shown), count(wanted));
+        else same(where, shown, wanted);
+        cells++;
+      }
+    }
+  }
+  return { cells, differences };
+}
+
+function count(cell: unknown): number {
+  return (cell as unknown[] | null)?.length ?? 0;
+}
+
+/** SQL names of the replicated tables, by the source's name as the comment tells it. */
+export async function tablesByComment(sql: postgres.Sql): Promise<Map<string, string>> {
+  const rows = await sql<{ name: string; comment: string }[]>`
+    select table_name as name,
+      split_part(obj_description(format('public.%I', table_name)::regclass), e'\n\n', 1) as comment
+    from information_schema.tables
+    where table_schema = 'public' and table_type = 'BASE TABLE' and table_name !~ '^_'`;
+  return new Map(rows.map((row) => [row.comment, row.name]));
+}
+
+/** Columns of a table but for `id` and `created_time`, by the source's name of the field. */
+export async function columnsByComment(sql: postgres.Sql, table: string): Promise<Map<string, Column>> {
+  const rows = await sql<(Column & { comment: string })[]>`
+    select column_name as name, data_type as type,
+      split_part(col_description(format('public.%I', table_name)::regclass, ordinal_position), e'\n\n', 1) as comment
+    from information_schema.columns
+    where table_schema = 'public' and table_name = ${table} and column_name not in ('id', 'created_time')
+    order by ordinal_position`;
+  return new Map(rows.map(({ comment, ...column }) => [comment, column]));
+}

@@ -1,0 +1,29 @@
+/** A process of ours that ends by an error which nobody catches, and which is full of secrets: those of its arguments. */
+import { runProcess } from "../../core/start";
+
+const [, , way = "", ...secrets] = process.argv;
+
+function fault(): Error {
+  const [apiKey, password, token] = secrets;
+  const cause = new Error(`connecting to postgres://basetide:${password}@127.0.0.1/x with ${apiKey}`);
+  const headers = { authorization: `Bearer ${token}`, cookie: `basetide.session_token=${token}` };
+  return Object.assign(new Error(`asked with Bearer ${apiKey}`, { cause }), {
+    apiKey,
+    password,
+    request: { headers, url: `postgres://basetide:${password}@127.0.0.1/x` },
+    query: `alter role bt_x password '${password}'`,
+    environment: `${process.env.SECRET_KEY} ${process.env.DATABASE_URL} ${process.env.SMTP_URL}`,
+  });
+}
+
+await runProcess("crash", async (ctx, releases) => {
+  releases.defer(async () => {});
+  ctx.log.error({ error: fault(), ...fault() }, "about to crash");
+  if (way === "start") throw fault();
+  if (way === "rejection") void Promise.reject(fault());
+  if (way === "exception")
+    queueMicrotask(() => {
+      throw fault();
+    });
+  if (way === "string") void Promise.reject(fault().message);
+});

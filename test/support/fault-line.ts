@@ -1,0 +1,285 @@
+/**
+ * A TCP line on loopback that a test can spoil: cut, slow, narrow, or half open, where both ends believe in a
+ * connection that carries nothing.
+ *
+ * And it can be watched: `hold` stops one side of a connection at a statement that a client sends to Postgres, or at
+ * the answer to it, for as long as the test has something to do at that very point. No code of ours knows of it.
+ */
+import net from "node:net";
+import { StatementReader } from "./postgres-statements";
+
+/** Where in the life of a statement a connection is held: not sent yet, under way in the server, or carried out. */
+export type HoldPoint = "before" | "inside" | "after";
+
+export interface Held {
+  /** The text of the statement that it was about. */
+  statement: string;
+  /** The client's port, by which its process can be told. */
+  clientPort: number;
+  /** Lets everything go on. */
+  pass(): void;
+  /** Cuts the connection; what was held is lost. */
+  cut(): void;
+}
+
+export interface FaultLine extends AsyncDisposable {
+  port: number;
+  /** Where new connections lead to. */
+  target: { host: string; port: number };
+  /** ms that each piece takes longer, each way. */
+  delayMs: number;
+  /** Each way of each connection. */
+  bytesPerSecond: number;
+  /** `url`, over this line. */
+  over(url: string): string;
+  /** Whoever is connected is cut off, and nobody new gets through. */
+  cut(): void;
+  /** Whoever is connected is cut off, and may come again. */
+  reset(): void;
+  /** Nothing goes through any more, though connections are taken; what is sent meanwhile arrives at the mending. */
+  stall(): void;
+  /** Those connected now never hear of each other again, nor that this is so. Whoever connects next is served. */
+  strand(): void;
+  /** Ends all of that. What was stranded stays so. */
+  mend(): void;
+  /** Holds the connection that next sends a matching statement. Rejects with the signal's reason. */
+  hold(
+    matches: (statement: string, clientPort: number) => boolean,
+    at: HoldPoint,
+    signal: AbortSignal,
+  ): Promise<Held>;
+  /** Told of every new connection: the client's port, and the line's own at the target. */
+  onConnect: (clientPort: number, targetPort: number) => void;
+}
+
+interface Watch {
+  matches: (statement: string, clientPort: number) => boolean;
+  at: HoldPoint;
+  found: (held: Held) => void;
+}
+
+/**
+ * Opens a line to `target`, on a free port.
+ *
+ * @param options.isPostgres what passes is Postgres' protocol, and can be watched
+ */
+export async function faultLine(
+  target: { host: string; port: number },
+  options: { isPostgres: boolean },
+): Promise<FaultLine> {
+  const connections = new Set<Connection>();
+  const watches = new Set<Watch>();
+  const state = { isCut: false, isStalled: false };
+  const server = net.createServer((near) => {
+    if (state.isCut) return near.destroy();
+    const connection = new Connection(near, line, state, options.isPostgres ? watches : undefined);
+    connections.add(connection);
+    connection.onEnd = () => connections.delete(connection);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const flow = () => {
+    for (const connection of connections) connection.flow();
+  };
+  const line: FaultLine = {
+    port,
+    target,
+    delayMs: 0,
+    bytesPerSecond: Number.POSITIVE_INFINITY,
+    over(url) {
+      const over = new URL(url);
+      over.hostname = "127.0.0.1";
+      over.port = String(port);
+      return over.href.replace(/\/$/, url.endsWith("/") ? "/" : "");
+    },
+    cut() {
+      state.isCut = true;
+      line.reset();
+    },
+    reset() {
+      for (const connection of connections) connection.cut();
+    },
+    stall() {
+      state.isStalled = true;
+    },
+    strand() {
+      for (const connection of connections) connection.isStranded = true;
+    },
+    mend() {
+      state.isCut = false;
+      state.isStalled = false;
+      line.delayMs = 0;
+      line.bytesPerSecond = Number.POSITIVE_INFINITY;
+      flow();
+    },
+    hold(matches, at, signal) {
+      return new Promise((resolve, reject) => {
+        const end = () => {
+          watches.delete(watch);
+          signal.removeEventListener("abort", giveUp);
+        };
+        const giveUp = () => {
+          end();
+          reject(signal.reason);
+        };
+        const watch: Watch = {
+          matches,
+          at,
+          found: (held) => {
+            end();
+            resolve(held);
+          },
+        };
+        if (signal.aborted) return reject(signal.reason);
+        signal.addEventListener("abort", giveUp);
+        watches.add(watch);
+      });
+    },
+    onConnect: () => {},
+    async [Symbol.asyncDispose]() {
+      line.cut();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return line;
+}
+
+/** One connection: two ways, each with what has come and may not pass yet. */
+class Connection {
+  isStranded = false;
+  onEnd: () => void = () => {};
+  readonly #near: net.Socket;
+  readonly #far: net.Socket;
+  readonly #up: Way;
+  readonly #down: Way;
+
+  /** @param watches absent: nobody reads along */
+  constructor(
+    near: net.Socket,
+    line: FaultLine,
+    state: { isStalled: boolean },
+    watches: Set<Watch> | undefined,
+  ) {
+    const isShut = () => state.isStalled || this.isStranded;
+    this.#near = near;
+    this.#far = net.connect(line.target.port, line.target.host);
+    this.#up = new Way(this.#far, line, isShut);
+    this.#down = new Way(near, line, isShut);
+    const clientPort = near.remotePort ?? 0;
+    const statements = new StatementReader();
+    near.on("data", (bytes: Buffer) => {
+      this.#up.take(bytes);
+      const seen = watches && this.#matching(statements.read(bytes), clientPort, watches);
+      if (seen) this.#hold(seen.watch, seen.statement, clientPort);
+      this.#up.flow();
+    });
+    this.#far.on("data", (bytes: Buffer) => {
+      this.#down.take(bytes);
+      this.#down.flow();
+    });
+    this.#far.on("connect", () => line.onConnect(clientPort, this.#far.localPort ?? 0));
+    for (const socket of [near, this.#far]) {
+      socket.on("error", () => {});
+      socket.on("close", () => this.#ended(socket));
+    }
+  }
+
+  flow(): void {
+    this.#up.flow();
+    this.#down.flow();
+  }
+
+  cut(): void {
+    this.#near.destroy();
+    this.#far.destroy();
+    this.onEnd();
+  }
+
+  /** One side has gone: the other is told when it has been sent the rest; never, if it is stranded. */
+  #ended(socket: net.Socket): void {
+    const [other, way] = socket === this.#near ? [this.#far, this.#up] : [this.#near, this.#down];
+    if (!other.destroyed) way.end(() => other.end());
+    else this.onEnd();
+  }
+
+  #matching(statements: string[], clientPort: number, watches: Set<Watch>) {
+    for (const statement of statements) {
+      for (const watch of watches) if (watch.matches(statement, clientPort)) return { watch, statement };
+    }
+    return null;
+  }
+
+  #hold(watch: Watch, statement: string, clientPort: number): void {
+    const held: Held = {
+      statement,
+      clientPort,
+      pass: () => {
+        this.#up.isHeld = this.#down.isHeld = false;
+        this.flow();
+      },
+      cut: () => this.cut(),
+    };
+    this.#up.isHeld = watch.at === "before";
+    this.#down.isHeld = true;
+    if (watch.at === "after") this.#down.onHeld = () => watch.found(held);
+    else watch.found(held);
+  }
+}
+
+/** One way of a connection. */
+class Way {
+  /** A test holds it. */
+  isHeld = false;
+  /** Told, once, when something waits because it is held. */
+  onHeld: (() => void) | undefined;
+  readonly #to: net.Socket;
+  readonly #line: FaultLine;
+  readonly #isShut: () => boolean;
+  readonly #waiting: Buffer[] = [];
+  #isFlowing = false;
+  #onEnd: (() => void) | undefined;
+
+  constructor(to: net.Socket, line: FaultLine, isShut: () => boolean) {
+    this.#to = to;
+    this.#line = line;
+    this.#isShut = isShut;
+  }
+
+  take(bytes: Buffer): void {
+    this.#waiting.push(Buffer.from(bytes));
+    if (this.isHeld && this.onHeld) {
+      const tell = this.onHeld;
+      this.onHeld = undefined;
+      tell();
+    }
+  }
+
+  /** Nothing more comes; `done` is called when what waits has gone. */
+  end(done: () => void): void {
+    this.#onEnd = done;
+    this.flow();
+  }
+
+  /** Sends what may go, in order. */
+  flow(): void {
+    if (this.#isFlowing) return;
+    const { delayMs, bytesPerSecond } = this.#line;
+    while (this.#waiting.length > 0 && !this.isHeld && !this.#isShut()) {
+      const bytes = this.#waiting.shift()!;
+      const waitMs = delayMs + (bytes.length / bytesPerSecond) * 1000;
+      if (waitMs > 0) {
+        this.#isFlowing = true;
+        setTimeout(() => {
+          this.#isFlowing = false;
+          this.#to.write(bytes);
+          this.flow();
+        }, waitMs);
+        return;
+      }
+      this.#to.write(bytes);
+    }
+    if (this.#waiting.length > 0 || this.isHeld || this.#isShut()) return;
+    this.#onEnd?.();
+    this.#onEnd = undefined;
+  }
+}

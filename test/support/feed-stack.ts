@@ -1,0 +1,162 @@
+/** Feeds of changes for tests: a sandbox, the console that takes its pings, and leases that a test holds itself. */
+import { startConsole } from "../../apps/console/start";
+import { type Base, getBase, loadFeed, openApiKey, replicaTarget } from "../../core/control";
+import { claimEpoch, ensureInstalled, openReplica, takeTicket } from "../../core/replica";
+import { platformById } from "../../core/source";
+import { type LiveFeed, openFeed } from "../../core/sync/live/feed";
+import { compareFreshness } from "../../core/sync/live/freshness";
+import { PingWatch } from "../../core/sync/live/pings";
+import { Shapes } from "../../core/sync/look";
+import { type BaseMemory, emptyMemory } from "../../core/sync/memory";
+import type { AskKind, Reader } from "../../core/sync/reader";
+import { syncBase } from "../../core/sync/sync-base";
+import { TicketSource } from "../../core/sync/tickets";
+import { boundlessLedger } from "./boundless-ledger";
+import { type Fleet, startFleet } from "./fleet";
+import { freePort } from "./free-port";
+
+export interface FeedStack extends AsyncDisposable {
+  fleet: Fleet;
+  /** Connects a base with `records` things in it, in live mode. */
+  connect(records?: number): Promise<LiveBase>;
+}
+
+export interface LiveBase {
+  base: Base;
+  sourceId: string;
+  tableId: string;
+  /** A worker that has just taken the base and knows nothing of it. */
+  worker(): TestWorker;
+  kept(): ReturnType<typeof loadFeed>;
+  /** The base as it is now. */
+  now(): Promise<Base>;
+  /** The base's hooks at the source. */
+  hooks(): ReturnType<Fleet["sandbox"]["control"]["webhooks"]["list"]>;
+  create(name: string): string;
+}
+
+export interface TestWorker {
+  memory: BaseMemory;
+  /** Requests that were made, by what for. */
+  asked: Partial<Record<AskKind, number>>;
+  /** Opens the feed, as each lease does. @throws when there is none */
+  open(): Promise<LiveFeed>;
+  /** The same, or null. */
+  tryOpen(): Promise<LiveFeed | null>;
+  reader(): Promise<Reader>;
+  /** Sweeps everything into the replica, and gives what compares it with the source. */
+  swept(): Promise<{
+    sweep: () => Promise<void>;
+    compare: (
+      feed: LiveFeed,
+      options?: { isPending?: () => boolean; graceMs?: number },
+    ) => ReturnType<typeof compareFreshness>;
+  }>;
+}
+
+export async function startFeedStack(env: Record<string, string> = {}): Promise<FeedStack> {
+  await using releases = new AsyncDisposableStack();
+  const port = await freePort();
+  const address = { CONSOLE_PORT: String(port), CONSOLE_URL: `http://127.0.0.1:${port}` };
+  const fleet = releases.use(
+    await startFleet({
+      workers: 0,
+      sandbox: { settings: { rateLimitOff: true } },
+      env: { ...address, ...env },
+    }),
+  );
+  const console = await startConsole(fleet.ctx);
+  releases.defer(() => console.stop());
+  const kept = releases.move();
+  return {
+    fleet,
+    connect: (records = 3) => connect(fleet, kept, records),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+async function connect(fleet: Fleet, releases: AsyncDisposableStack, records: number): Promise<LiveBase> {
+  const { control } = fleet.sandbox;
+  const fields = [
+    { name: "Name", type: "singleLineText" },
+    { name: "Told", type: "formula", options: { formula: "'told of ' & {Name}" } },
+  ];
+  const rows = Array.from({ length: records }, (_, index) => ({ fields: { Name: `N${index}` } }));
+  const sourceId = control.createBase({ name: "Live", tables: [{ name: "Things", fields, records: rows }] });
+  const tableId = control.dump(sourceId).tables[0]!.id;
+  const base = await fleet.connect(sourceId, { live: true });
+  return {
+    base,
+    sourceId,
+    tableId,
+    worker: () => testWorker(fleet, releases, base.id),
+    kept: () => loadFeed(fleet.ctx.db, base.id),
+    now: () => getBase(fleet.ctx.db, base.id),
+    hooks: () => control.webhooks.list(sourceId),
+    create: (name) => control.createRecords(sourceId, tableId, [{ fields: { Name: name } }])[0]!,
+  };
+}
+
+function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: string): TestWorker {
+  const pings = new PingWatch(ctx);
+  const memory = emptyMemory(1);
+  const asked: TestWorker["asked"] = {};
+  const { signal } = new AbortController();
+  async function reader(): Promise<Reader> {
+    const base = await getBase(ctx.db, baseId);
+    const platform = platformById(ctx.platforms, base.platform);
+    let ticket = 0;
+    return {
+      connection: platform.connect(await openApiKey(ctx, base), memory.sourceClock),
+      sourceBaseId: base.sourceBaseId,
+      ledger: boundlessLedger(),
+      quotaKey: base.sourceBaseId,
+      share: () => 5,
+      tickets: new TicketSource(async () => ++ticket),
+      log: ctx.log,
+      stop: signal,
+      kill: signal,
+      counts: { requests: 0, waitMs: 0 },
+      onFirstRequest: () => {},
+      onRequest: (kind) => {
+        asked[kind] = (asked[kind] ?? 0) + 1;
+      },
+    };
+  }
+  const tryOpen = async () =>
+    openFeed({ ...ctx, pings }, await getBase(ctx.db, baseId), await reader(), memory);
+  return {
+    memory,
+    asked,
+    reader,
+    tryOpen,
+    async open() {
+      const feed = await tryOpen();
+      if (!feed) throw new Error("there is no feed");
+      return feed;
+    },
+    async swept() {
+      const base = await getBase(ctx.db, baseId);
+      const target = await replicaTarget(ctx, base);
+      const replica = openReplica(target);
+      releases.defer(() => replica.close());
+      await ensureInstalled(replica, target);
+      const epoch = await claimEpoch(replica);
+      const own = { ...(await reader()), tickets: new TicketSource(() => takeTicket(replica)) };
+      const { settings } = base;
+      const input = { base, replica, epoch, memory, reader: own, schemaPollMs: 3600_000, settings, signal };
+      const sweep = async () => {
+        const report = await syncBase({ ...input, isForced: false, onProgress: () => {} });
+        if (report.error) throw report.error;
+      };
+      await sweep();
+      const shapes = await Shapes.open(input);
+      const { modifiedSince } = platformById(ctx.platforms, base.platform);
+      return {
+        sweep,
+        compare: (feed, { isPending = () => false, graceMs = 200 } = {}) =>
+          compareFreshness({ ...input, shapes, feed, modifiedSince: modifiedSince!, isPending, graceMs }),
+      };
+    },
+  };
+}

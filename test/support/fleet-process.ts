@@ -1,0 +1,61 @@
+/**
+ * A worker whose leases ask no source and write no replica, for the simulation of a large fleet: what they do with the
+ * control plane is all real. Configured by the environment, as a worker is.
+ *
+ * A base's name says what it is like: `busy` syncs at its full rate, ten requests a sync; `small` takes one request and
+ * is synced every second; any other one is in live mode and quiet.
+ */
+
+import { startWorker } from "../../apps/worker/start";
+import { readConfig } from "../../core/config";
+import { getBase, openApiKey, recordRun, replicaTarget } from "../../core/control";
+import { createContext } from "../../core/start";
+import { type holdLease, quotaKeyOf } from "../../core/sync";
+import { emptyMemory } from "../../core/sync/memory";
+import { newReport } from "../../core/sync/sync-base";
+import { wait } from "../../core/wait";
+
+const LEASE_MS = 60_000;
+const SHARE = 3;
+const REQUESTS_PER_SYNC: Record<string, number> = { busy: 10, small: 1 };
+const MIN_SYNC_INTERVAL_MS = 1000;
+
+const lease: typeof holdLease = async (ctx, baseId, memories, signals) => {
+  const until = performance.now() + LEASE_MS;
+  let base = await getBase(ctx.db, baseId);
+  await replicaTarget(ctx, base);
+  await openApiKey(ctx, base);
+  memories.set(baseId, emptyMemory(1));
+  const paused = new AbortController();
+  using _watching = ctx.settingsWatch.watch(baseId, (facts) => facts?.state === "paused" && paused.abort());
+  const stop = AbortSignal.any([signals.stop, paused.signal]);
+  try {
+    for (; performance.now() < until; base = await getBase(ctx.db, baseId)) {
+      if (base.state === "paused") return false;
+      const requests = REQUESTS_PER_SYNC[base.name];
+      if (requests === undefined) await wait(until - performance.now(), stop);
+      else {
+        const report = newReport();
+        const from = performance.now();
+        for (let sent = 0; sent < requests; sent++) await ctx.ledger.takeSync(quotaKeyOf(base), SHARE, stop);
+        await recordRun(ctx.db, baseId, {
+          ...report,
+          completedAt: new Date(),
+          seen: requests * 100,
+          requests,
+        });
+        await wait(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - from)), stop);
+      }
+    }
+  } catch (error) {
+    if (!stop.aborted) throw error;
+  }
+  return true;
+};
+
+const worker = await startWorker(createContext(readConfig(process.env), "worker"), { lease });
+console.log("started");
+process.on("SIGTERM", async () => {
+  await worker.stop();
+  process.exit(0);
+});

@@ -1,0 +1,123 @@
+/**
+ * Properties as tests, and the values that they are tried with: whatever may come over a wire.
+ *
+ * Each property has a bounded number of runs; FUZZ_RUNS multiplies all of them, for a run of hours.
+ */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type ErrorCode, errorCodes, isBasetideError } from "../../core/errors";
+
+const factor = Math.max(1, Number(process.env.FUZZ_RUNS) || 1);
+/** A property that has not failed by then has held; one that has failed is shrunk no further. ms */
+const TIME_LIMIT_MS = 20_000 * factor;
+/** Its last run may take a while. ms */
+const GRACE_MS = 10_000;
+
+/** A test that tries `property` this many times; a failure names the seed and the path to it. */
+export function fuzz<Ts>(name: string, runs: number, property: fc.IRawProperty<Ts, boolean>): void {
+  test(name, { timeout: TIME_LIMIT_MS + GRACE_MS }, async () => {
+    await fc.assert(property, { numRuns: runs * factor, interruptAfterTimeLimit: TIME_LIMIT_MS });
+  });
+}
+
+/**
+ * What `work` gives, or the code of the error of ours that it threw.
+ *
+ * @throws whatever else it threw, and a fault of ours: that is no answer to bad input
+ */
+export function codeOr<T>(work: () => T): T | ErrorCode {
+  try {
+    return work();
+  } catch (error) {
+    if (!isBasetideError(error) || error.code === "internal") throw error;
+    expect(Object.keys(errorCodes)).toContain(error.code);
+    return error.code;
+  }
+}
+
+/** Text that somebody made up to break things, beside text that is merely odd. */
+const nasty = fc.constantFrom(
+  "",
+  "\0",
+  "a\0b",
+  "\ud800",
+  "\udc00\ud800",
+  "__proto__",
+  "constructor",
+  "toString",
+  "'; drop table bases; --",
+  '"',
+  "\\",
+  "$1",
+  "{}",
+  "../..",
+  "%00",
+  "\u2028",
+  "\ufeff",
+  "NaN",
+  "1e999",
+  "0001-01-01",
+);
+
+/** Any text that a JSON string can carry: lone surrogates, control characters, whole graphemes, traps. */
+export const anyText = fc.oneof(
+  fc.string({ unit: "grapheme", maxLength: 40 }),
+  fc.string({ unit: "binary", maxLength: 40 }),
+  fc
+    .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 30 })
+    .map((units) => String.fromCharCode(...units)),
+  nasty,
+);
+
+/** Any number that `JSON.parse` gives, infinity among them (from 1e999). */
+const anyNumber = fc.oneof(
+  fc.double({ noNaN: true }),
+  fc.integer(),
+  fc.constantFrom(0, -0, 1e308, 5e-324, 2 ** 53, Number.POSITIVE_INFINITY),
+);
+
+/** Any value that `JSON.parse` gives; `likely` values are among them more often than chance has it. */
+export function anyJson(...likely: fc.Arbitrary<unknown>[]): fc.Arbitrary<unknown> {
+  return fc.letrec((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4, depthSize: "small", withCrossShrink: true },
+      fc.constantFrom(null, true, false),
+      anyText,
+      anyNumber,
+      ...likely,
+      fc.array(tie("value"), { maxLength: 5 }),
+      fc.dictionary(anyText, tie("value"), { maxKeys: 5, noNullPrototype: true }),
+    ),
+  })).value;
+}
+
+/** An array or object within another, `depth` times over. */
+export function nested(depth: number): unknown {
+  let value: unknown = [];
+  for (let level = 0; level < depth; level++) value = level % 2 ? [value] : { a: value };
+  return value;
+}
+
+/** `value` with one part of it, at whatever depth, replaced by anything, or taken out. */
+export function damaged(value: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
+  return fc
+    .tuple(value, fc.nat(), anyJson(), fc.boolean())
+    .map(([whole, at, other, isRemoved]) => damage(structuredClone(whole), at, other, isRemoved));
+}
+
+function damage(whole: unknown, at: number, other: unknown, isRemoved: boolean): unknown {
+  const places = placesIn(whole);
+  if (places.length === 0) return other;
+  const { within, key } = places[at % places.length]!;
+  if (isRemoved) delete within[key];
+  else within[key] = other;
+  return JSON.parse(JSON.stringify(whole));
+}
+
+type Place = { within: Record<string, unknown>; key: string };
+
+function placesIn(value: unknown): Place[] {
+  if (typeof value !== "object" || value === null) return [];
+  const within = value as Record<string, unknown>;
+  return Object.keys(within).flatMap((key) => [{ within, key }, ...placesIn(within[key])]);
+}

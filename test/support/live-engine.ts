@@ -1,0 +1,102 @@
+/** Live mode for tests: a sync engine over a fake source, with a feed in memory. */
+import { onTestFinished } from "vitest";
+import type { RunReport } from "../../core/control";
+import { isBasetideError } from "../../core/errors";
+import type { Cadence } from "../../core/sync/cadence";
+import { liveBase } from "../../core/sync/live/live";
+import type { BaseMemory } from "../../core/sync/memory";
+import { trimOldJournal } from "../../core/sync/trim-journal";
+import { type Engine, type SyncOptions, testEngine } from "./engine";
+import { FakeHook } from "./fake-feed";
+import type { FakeSource } from "./fake-source";
+import { until } from "./poll";
+
+const DAY_MS = 86_400_000;
+
+export interface LiveEngine extends Engine {
+  hook: FakeHook;
+  runs: RunReport[];
+  /** Nothing happens by itself unless a test has it so. */
+  cadence: Cadence;
+  /** Goes live, with what the worker remembers; until the test is over, it is stopped, or `isOver`. */
+  start(options?: SyncOptions): Running;
+  /** Everything that was told of is in the replica, and the cursor durable. */
+  settled(): Promise<void>;
+}
+
+export interface Running {
+  /** Cuts it off, wherever it is. */
+  stop(): Promise<void>;
+  /** The lease has lasted for long enough. */
+  over(): Promise<void>;
+  /** Resolves with what ended it. */
+  ended: Promise<unknown>;
+}
+
+/** @param options.absentMs when records that are named and not there are looked for again */
+export async function liveEngine(
+  options: { emptySpellMs?: number; source?: FakeSource; absentMs?: number[] } = {},
+): Promise<LiveEngine> {
+  const engine = await testEngine(options);
+  const hook = new FakeHook();
+  const runs: RunReport[] = [];
+  const cadence: Cadence = {
+    pollMs: 60_000,
+    pingGapMs: 1,
+    freshnessMs: DAY_MS,
+    schemaMs: DAY_MS,
+    sweepEveryMs: DAY_MS,
+    sweepCallMs: 0,
+    turnMs: DAY_MS,
+  };
+  let failure: unknown;
+  const start = (syncOptions: SyncOptions = {}): Running => {
+    const stop = new AbortController();
+    let isOver = false;
+    const input = engine.input(syncOptions);
+    const memory: BaseMemory = engine.memory;
+    const ended = liveBase({
+      ...input,
+      base: { ...input.base, error: null, sweep: { startedAt: new Date() } as never },
+      reader: { ...input.reader, stop: stop.signal },
+      memory,
+      feed: hook.open(),
+      cadence: () => cadence,
+      isOver: () => isOver,
+      onRun: async (report) => void runs.push(report),
+      onRead: (at) => trimOldJournal(input.replica, memory, at),
+      onMissed: () => {},
+      absentMs: options.absentMs,
+    }).catch((error: unknown) => {
+      if (!isBasetideError(error, "sync_stopped")) failure = error;
+      return error;
+    });
+    const running = {
+      ended,
+      async stop() {
+        stop.abort();
+        await ended;
+      },
+      async over() {
+        isOver = true;
+        await ended;
+      },
+    };
+    onTestFinished(() => running.stop());
+    return running;
+  };
+  return Object.assign(engine, {
+    hook,
+    runs,
+    cadence,
+    start,
+    async settled() {
+      const isSettled = () => failure !== undefined || hook.saved === hook.payloads.length + 1;
+      await until(isSettled, {
+        what: `the cursor is at ${hook.payloads.length + 1}`,
+        timeoutMs: 20_000,
+      });
+      if (failure) throw failure;
+    },
+  });
+}

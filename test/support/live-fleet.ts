@@ -1,0 +1,54 @@
+/** A fleet whose bases are in live mode: a console that takes pings, and what says that a base's feed is read out. */
+import { startConsole } from "../../apps/console/start";
+import { type Base, getBase, loadFeed } from "../../core/control";
+import { type Fleet, type FleetOptions, startFleet } from "./fleet";
+import { freePort } from "./free-port";
+import { until } from "./poll";
+
+export async function startLiveFleet(options: FleetOptions = {}): Promise<Fleet> {
+  await using releases = new AsyncDisposableStack();
+  const port = await freePort();
+  const address = { CONSOLE_PORT: String(port), CONSOLE_URL: `http://127.0.0.1:${port}` };
+  const fleet = releases.use(await startFleet({ ...options, env: { ...address, ...options.env } }));
+  const console = await startConsole(fleet.ctx);
+  releases.defer(() => console.stop());
+  const kept = releases.move();
+  return { ...fleet, [Symbol.asyncDispose]: () => kept.disposeAsync() };
+}
+
+/** Connects a base; it is live, and nothing is missing from its feed. */
+export async function connectLive(fleet: Fleet, sourceBaseId: string, timeoutMs = 60_000): Promise<Base> {
+  const { id } = await fleet.connect(sourceBaseId, { turbo: true, live: true });
+  return until(
+    async () => {
+      const base = await getBase(fleet.ctx.db, id);
+      return base.live?.state === "on" && base.live.readAt && base.sync && !base.live.gapSince && base;
+    },
+    { what: `${id} is live`, timeoutMs },
+  );
+}
+
+/**
+ * Waits until the feed says that all is done: its durable cursor is the source's own, and no gap is open. All that was
+ * changed before this call is in SQL then, whether a sweep has been there or not.
+ */
+export async function readOut(fleet: Fleet, base: Base, timeoutMs = 30_000): Promise<void> {
+  const isReadOut = async () => {
+    const kept = await loadFeed(fleet.ctx.db, base.id);
+    const hook = hookOf(fleet, base, kept?.hookId);
+    return kept?.gapSince === null && hook !== undefined && kept.cursor === hook.cursorForNextPayload;
+  };
+  const describe = async () => {
+    const { hookId, cursor, gapSince } = (await loadFeed(fleet.ctx.db, base.id)) ?? {};
+    return { hookId, cursor, gapSince, hooks: fleet.sandbox.control.webhooks.list(base.sourceBaseId) };
+  };
+  try {
+    await until(isReadOut, { what: `the feed of ${base.id} is read out`, timeoutMs });
+  } catch (cause) {
+    throw new Error(`not read out: ${Bun.inspect(await describe())}`, { cause });
+  }
+}
+
+function hookOf({ sandbox }: Fleet, { sourceBaseId }: Base, id: string | null | undefined) {
+  return sandbox.control.webhooks.list(sourceBaseId).find((hook) => hook.id === id);
+}

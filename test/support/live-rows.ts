@@ -1,0 +1,57 @@
+/** Live mode and calls as workers would have noted them, for tests of what people see of them. */
+import type { Db } from "../../core/context";
+import { type Base, quotaKeyOf } from "../../core/control";
+
+/** Seconds ago, or null. */
+type SecondsAgo = number | null;
+
+export interface FeedNoted {
+  state?: "making" | "on" | "refused";
+  reason?: string;
+  hasPings?: boolean;
+  readAgo?: SecondsAgo;
+  /** From reading it to its being due again, s. */
+  pace?: number;
+  changedAgo?: SecondsAgo;
+  waiting?: number;
+  waitingAgo?: SecondsAgo;
+  missed?: number;
+  comparedAgo?: SecondsAgo;
+  staleAgo?: SecondsAgo;
+  gapAgo?: SecondsAgo;
+}
+
+/** A feed that is polled once a second and well, unless said otherwise. */
+export async function noteFeed(db: Db, base: Pick<Base, "id">, feed: FeedNoted = {}): Promise<void> {
+  const { state = "on", reason = "", hasPings = false, pace = 1, waiting = 0, missed = 0 } = feed;
+  const ago = (seconds: SecondsAgo | undefined, usual: SecondsAgo = null) =>
+    db`now() - make_interval(secs => ${seconds === undefined ? usual : seconds})`;
+  const readAt = ago(feed.readAgo, 0);
+  await db`delete from live_feeds where base_id = ${base.id}`;
+  await db`
+    insert into live_feeds (base_id, state, reason, notification_url, pinged_at, read_at, due_at, changed_at,
+      waiting, waiting_since, missed, compared_at, stale_since, gap_since)
+    values (${base.id}, ${state}, ${reason}, ${hasPings ? "https://console.example.com/hooks" : null},
+      ${hasPings ? ago(60) : null}, ${readAt}, ${readAt} + make_interval(secs => ${pace}),
+      ${ago(feed.changedAgo, 12)}, ${waiting}, ${ago(feed.waitingAgo)}, ${missed}, ${ago(feed.comparedAgo, 40)},
+      ${ago(feed.staleAgo)}, ${ago(feed.gapAgo)})`;
+}
+
+/** Calls of this month. */
+export async function noteCalls(
+  db: Db,
+  base: Pick<Base, "platform" | "sourceBaseId">,
+  calls: { client: number; byKind: Record<string, number> },
+): Promise<void> {
+  const key = quotaKeyOf(base);
+  const month = db`date_trunc('month', now() at time zone 'UTC')::date`;
+  const sync = Object.values(calls.byKind).reduce((sum, one) => sum + one, 0);
+  await db`
+    insert into quota_calls (key, month, sync, client) values (${key}, ${month}, ${sync}, ${calls.client})
+    on conflict (key, month) do update set sync = excluded.sync, client = excluded.client`;
+  for (const [kind, count] of Object.entries(calls.byKind)) {
+    await db`
+      insert into quota_kinds (key, month, kind, calls) values (${key}, ${month}, ${kind}, ${count})
+      on conflict (key, month, kind) do update set calls = excluded.calls`;
+  }
+}

@@ -1,0 +1,54 @@
+/** CPU and memory of other processes, from /proc: Linux only. */
+import { readdirSync, readFileSync } from "node:fs";
+
+/** Of `/proc/<pid>/stat`: Linux counts in hundredths of a second, whatever its clock. */
+const TICKS_PER_SECOND = 100;
+
+/** CPU seconds of the process, of those that it started and of those of them that have ended. */
+export function cpuSeconds(pid: number): number {
+  const children = readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((child) => stat(child)?.parent === pid);
+  const own = stat(pid);
+  return [own, ...children.map(stat)].reduce((sum, one) => sum + (one?.cpu ?? 0), 0) + (own?.ended ?? 0);
+}
+
+/** Resident memory of the process alone, bytes. */
+export function residentBytes(pid: number): number {
+  const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+/** The process that started `pid`: of a Postgres backend, the server. */
+export function parentOf(pid: number): number {
+  return stat(pid)!.parent;
+}
+
+/** Memory that the children of `pid` have for themselves, bytes each. */
+export function childrenPrivateBytes(pid: number): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && stat(Number(name))?.parent === pid)
+    .flatMap((name) => {
+      const rollup = read(`/proc/${name}/smaps_rollup`);
+      const kilobytes = [...rollup.matchAll(/^Private_\w+:\s+(\d+) kB/gm)].map((match) => Number(match[1]));
+      return kilobytes.length > 0 ? [kilobytes.reduce((sum, one) => sum + one, 0) * 1024] : [];
+    });
+}
+
+function stat(pid: number): { parent: number; cpu: number; ended: number } | undefined {
+  // The name, in brackets, may hold spaces.
+  const fields = read(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ");
+  if (fields.length < 15) return undefined;
+  const seconds = (from: number) => (Number(fields[from]) + Number(fields[from + 1])) / TICKS_PER_SECOND;
+  return { parent: Number(fields[1]), cpu: seconds(11), ended: seconds(13) };
+}
+
+/** Empty when the process has ended meanwhile. */
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}

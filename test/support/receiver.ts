@@ -1,0 +1,40 @@
+/** A receiver of webhooks that keeps what it is given, and answers as it is told to. */
+
+export interface Received {
+  path: string;
+  headers: Headers;
+  body: string;
+}
+
+export interface Receiver {
+  /** Address of `path`; the path counts as a secret. */
+  url(path?: string): string;
+  received: Received[];
+  /** What it answers from now on; 200 at first. */
+  answer: { status: number; headers?: Record<string, string> };
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export function startReceiver(): Receiver {
+  const received: Received[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      received.push({
+        path: new URL(request.url).pathname,
+        headers: request.headers,
+        body: await request.text(),
+      });
+      const { status, headers } = receiver.answer;
+      return new Response("Bye", { status, headers: headers ?? {} });
+    },
+  });
+  const receiver: Receiver = {
+    url: (path = "/hook") => `http://127.0.0.1:${server.port}${path}`,
+    received,
+    answer: { status: 200 },
+    [Symbol.asyncDispose]: () => server.stop(true),
+  };
+  return receiver;
+}

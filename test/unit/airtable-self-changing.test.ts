@@ -1,0 +1,29 @@
+/** Which bases have cells that change without anybody changing a record. */
+import { expect, test } from "vitest";
+import { changesByItself } from "../../core/source/airtable/self-changing";
+import type { SourceField } from "../../core/source/types";
+
+const schemaOf = (field: Pick<SourceField, "type" | "options">) => {
+  const fields = [{ id: "fld1", name: "Field", sourceType: "any", ...field }];
+  return { tables: [{ id: "tbl1", name: "Table", primaryFieldId: "fld1", fields }] };
+};
+
+test.each([
+  ["formula", { formula: "DATETIME_DIFF(NOW(), {fld2}, 'days')" }, true],
+  ["formula", { formula: "IS_SAME( today (), {fld2})" }, true],
+  ["formula", { formula: "{fld2} & 'KNOW(N)'" }, false],
+  ["formula", { formula: "SNOW({fld2})" }, false],
+  ["formula", undefined, false],
+  ["attachment", undefined, true],
+  ["text", { formula: "NOW()" }, false],
+  ["last_modified_time", undefined, false],
+] as const)("a %s with %o: %s", (type, options, expected) => {
+  expect(changesByItself(schemaOf({ type, options }))).toBe(expected);
+});
+
+test("where the URLs of attachments are not kept, that they end is no change", () => {
+  const files = schemaOf({ type: "attachment" });
+  expect(changesByItself(files, { hasLastingUrls: true })).toBe(false);
+  const now = schemaOf({ type: "formula", options: { formula: "NOW()" } });
+  expect(changesByItself(now, { hasLastingUrls: true })).toBe(true);
+});
