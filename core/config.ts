@@ -9,9 +9,15 @@ import { BasetideError } from "./errors";
 
 const port = z.coerce.number().int().min(0).max(65535);
 const seconds = z.coerce.number().positive();
+const POSTGRES_FORM = "must be a Postgres URL (postgres://user:password@host:port/database)";
+// What is no URL would be told whole, with its password, by whoever parses it.
 const postgresUrl = z
   .string()
-  .regex(/^postgres(ql)?:\/\//, "must be a Postgres URL (postgres://user:password@host:port/database)");
+  .regex(/^postgres(ql)?:\/\//, POSTGRES_FORM)
+  .refine(
+    (text) => URL.canParse(text),
+    `${POSTGRES_FORM}; escape what is special in its password (%2F for /)`,
+  );
 const httpUrl = z
   .url({ protocol: /^https?$/, error: "must be an http(s) URL" })
   .transform((url) => url.replace(/\/+$/, ""));
@@ -36,6 +42,17 @@ const upstreams = z.string().transform((text, check) => {
 const secretKey = z
   .string()
   .refine((text) => Buffer.from(text, "base64").length === 32, "must be 32 bytes in base64");
+
+const secretKeys = z.string().transform((text, check) => {
+  const keys = text
+    .split(",")
+    .map((key) => key.trim())
+    .filter(Boolean);
+  // Which of them is wrong is said by its place: an error holds no key.
+  const wrong = keys.findIndex((key) => !secretKey.safeParse(key).success);
+  if (wrong >= 0) check.addIssue(`key ${wrong + 1} is not 32 bytes in base64`);
+  return keys;
+});
 
 /** Every variable: its check, its default as people read it, and what it means. */
 export const configVariables = {
@@ -73,7 +90,7 @@ export const configVariables = {
   CONSOLE_URL: {
     check: httpUrl.optional(),
     shown: "`http://localhost:CONSOLE_PORT`",
-    meaning: "public address of the console, used in pages",
+    meaning: "public address of the console, used in pages and attachment links; the same for all processes",
   },
   PROXY_URL: {
     check: httpUrl.optional(),
@@ -85,13 +102,23 @@ export const configVariables = {
     shown: "made at first start, kept in `DATA_DIR`; required where `NODE_ENV=production`",
     meaning: "32 bytes in base64; encrypts API keys and database passwords at rest",
   },
+  SECRET_KEY_PREVIOUS: {
+    check: secretKeys.optional(),
+    shown: "unset",
+    meaning:
+      "keys that are only read with, separated by commas: those before `SECRET_KEY`, and, while a new one is brought out, the one after it",
+  },
   SMTP_URL: {
     check: z
       .string()
       .regex(/^smtps?:\/\/./, "must be an SMTP URL (smtp://user:password@host:port)")
+      .refine(
+        (text) => URL.canParse(text),
+        "must be an SMTP URL, with what is special in its password escaped",
+      )
       .optional(),
     shown: "unset: mails go to the log",
-    meaning: "mail server for confirming addresses, resetting passwords and invitations",
+    meaning: "mail server for confirming addresses, resetting passwords, invitations and alerts",
   },
   MAIL_FROM: {
     check: z.string().min(3).default("Basetide <basetide@localhost>"),
@@ -107,11 +134,21 @@ export const configVariables = {
     meaning:
       "header in which a reverse proxy gives the client's address (its last entry counts); limits attempts to sign in",
   },
+  API_REQUESTS_PER_MINUTE: {
+    check: z.coerce.number().int().min(1).default(600),
+    meaning:
+      "calls of the management API that one token may make of each console; four times that from one address",
+  },
   ALLOW_PRIVATE_DESTINATIONS: {
     check: z.enum(["no", "loopback", "yes"]).optional(),
     shown: "`loopback`; `no` where `NODE_ENV=production`",
     meaning:
-      "may a customer's own database be in a private network (`yes`), on this machine (`loopback`)? Link-local addresses never",
+      "may a customer's own database, or a receiver of alerts, be in a private network (`yes`), on this machine (`loopback`)? Link-local addresses never",
+  },
+  LIVE_PINGS: {
+    check: z.enum(["auto", "on", "off"]).default("auto"),
+    meaning:
+      "may the source notify the console at `CONSOLE_URL` of changes (live mode)? `auto`: if that address is of the internet, or the source in a private network as well; `off`: it is asked instead",
   },
   WORKER_CONCURRENCY: {
     check: z.coerce.number().int().min(1).max(10_000).default(200),
@@ -128,6 +165,11 @@ export const configVariables = {
   DATA_DIR: {
     check: z.string().min(1).default(".data"),
     meaning: "folder for embedded Postgres and the secret key",
+  },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    check: httpUrl.optional(),
+    shown: "unset: no traces",
+    meaning: "collector that OpenTelemetry traces are sent to, over HTTP",
   },
   LOG_LEVEL: {
     check: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
@@ -157,15 +199,21 @@ export interface Config {
   proxyUrl: string;
   /** Base64 of 32 bytes; absent until `core/secrets` has loaded or made it. */
   secretKey: string | undefined;
+  /** The same; what they have sealed is read, nothing is sealed with them. */
+  previousSecretKeys: string[];
   /** Absent: mails go to the log. */
   smtpUrl: string | undefined;
   mailFrom: string;
   /** Lower case; absent: the connection's own address is the client's. */
   clientIpHeader: string | undefined;
+  apiRequestsPerMinute: number;
   privateDestinations: "no" | "loopback" | "yes";
+  livePings: "auto" | "on" | "off";
   workerConcurrency: number;
   upstreamTimeoutMs: number;
   schemaPollMs: number;
+  /** Absent: no traces. */
+  otlpEndpoint: string | undefined;
   dataDir: string;
   logLevel: Variables["LOG_LEVEL"];
   isProduction: boolean;
@@ -199,13 +247,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     consoleUrl: is.CONSOLE_URL ?? `http://localhost:${is.CONSOLE_PORT}`,
     proxyUrl: is.PROXY_URL ?? `http://localhost:${is.PROXY_PORT}`,
     secretKey: is.SECRET_KEY,
+    previousSecretKeys: is.SECRET_KEY_PREVIOUS ?? [],
     smtpUrl: is.SMTP_URL,
     mailFrom: is.MAIL_FROM,
     clientIpHeader: is.CLIENT_IP_HEADER,
+    apiRequestsPerMinute: is.API_REQUESTS_PER_MINUTE,
     privateDestinations: is.ALLOW_PRIVATE_DESTINATIONS ?? (is.NODE_ENV === "production" ? "no" : "loopback"),
+    livePings: is.LIVE_PINGS,
     workerConcurrency: is.WORKER_CONCURRENCY,
     upstreamTimeoutMs: is.UPSTREAM_TIMEOUT_MS,
     schemaPollMs: is.SCHEMA_POLL_SECONDS * 1000,
+    otlpEndpoint: is.OTEL_EXPORTER_OTLP_ENDPOINT,
     dataDir: is.DATA_DIR,
     logLevel: is.LOG_LEVEL,
     isProduction: is.NODE_ENV === "production",

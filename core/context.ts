@@ -8,6 +8,12 @@ import type { SecretBox } from "./secrets";
 /** A pool on the control plane. int8 arrives as a string. */
 export type Db = Sql;
 
+/** Who acts, as the audit log names them. */
+export interface Actor {
+  kind: "user" | "token" | "operator" | "cli" | "system";
+  name: string;
+}
+
 export interface Context {
   config: Config;
   /** The control plane. */
@@ -16,4 +22,6 @@ export interface Context {
   /** Encrypts and decrypts what is kept at rest. */
   secrets: SecretBox;
   metrics: Registry;
+  /** On whose behalf; the service's own unless given. */
+  actor?: Actor | undefined;
 }

@@ -6,6 +6,8 @@
  * is decided everywhere.
  */
 
+import { scrub } from "./scrub";
+
 /** Code → its cause and its remedy, for people. */
 export const errorCodes = {
   // The source (Airtable) and the way to it
@@ -40,11 +42,14 @@ export const errorCodes = {
     "A stored secret cannot be decrypted with SECRET_KEY. Restore the key that it was encrypted with.",
   // The quota
   quota_timeout: "No request slot of the base came free in time. Ask again later.",
+  budget_spent:
+    "The call budget leaves sync nothing more this month; clients go on. It is lifted by a larger budget, or when the month ends.",
   // The management API
   unauthorized: "The request has no valid API token. Send `Authorization: Bearer <token>`.",
   invalid_credentials: "E-mail and password do not match an account.",
   forbidden: "This account may not do that.",
   not_found: "There is no such thing, or it belongs to another account.",
+  rate_limited: "Too many requests or attempts. Go on when as many seconds are over as Retry-After says.",
   invalid_request: "The request is not of the right form; the message names the part.",
   already_exists: "It exists already.",
   conflict: "The thing's state does not allow this now; the message says why.",
@@ -81,10 +86,12 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   control_unavailable: "retry",
   secret_unreadable: "needs_attention",
   quota_timeout: "retry",
+  budget_spent: "wait",
   unauthorized: "stop",
   invalid_credentials: "stop",
   forbidden: "stop",
   not_found: "stop",
+  rate_limited: "stop",
   invalid_request: "stop",
   already_exists: "stop",
   conflict: "stop",
@@ -115,10 +122,12 @@ export const httpStatus: Record<ErrorCode, number> = {
   control_unavailable: 503,
   secret_unreadable: 500,
   quota_timeout: 504,
+  budget_spent: 503,
   unauthorized: 401,
   invalid_credentials: 401,
   forbidden: 403,
   not_found: 404,
+  rate_limited: 429,
   invalid_request: 422,
   already_exists: 409,
   conflict: 409,
@@ -138,7 +147,11 @@ export class BasetideError extends Error {
   readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, message?: string, options: { cause?: unknown; details?: ErrorDetails } = {}) {
-    super(message ?? errorCodes[code], options.cause === undefined ? undefined : { cause: options.cause });
+    // Some messages quote a driver's or a source's, which may quote what they were given.
+    super(
+      message === undefined ? errorCodes[code] : scrub(message),
+      options.cause === undefined ? undefined : { cause: options.cause },
+    );
     this.code = code;
     this.details = options.details ?? {};
   }

@@ -2,21 +2,29 @@
  * The log: pino, one JSON line per event, on standard output.
  *
  * Messages are constant and facts are fields. Nothing that opens a door or belongs to a customer's cells goes
- * into a line; the paths below are redacted in case one is passed by mistake.
+ * into a line; the paths below are redacted, and each line is scrubbed, in case something is passed by mistake.
  */
 import pino from "pino";
+import { requestId } from "./request-id";
+import { scrub } from "./scrub";
 
 export type Logger = pino.Logger;
 
 const SECRET_PATHS = ["apiKey", "password", "token", "authorization", "url", "secretKey"];
 
-/** The process's logger; children carry `baseId`, `tableId`, `jobId`. */
-export function createLogger(level: string, role: string): Logger {
+/**
+ * The process's logger; children carry `baseId`, `tableId`, `jobId`, lines of a request its id.
+ *
+ * @param clean takes secrets out of a line, those of this process too
+ */
+export function createLogger(level: string, role: string, clean: (line: string) => string = scrub): Logger {
   return pino({
     level,
     base: { role },
     timestamp: pino.stdTimeFunctions.isoTime,
+    mixin: () => ({ requestId: requestId() }),
     redact: { paths: SECRET_PATHS.flatMap((path) => [path, `*.${path}`]), censor: "[redacted]" },
     serializers: { error: pino.stdSerializers.errWithCause },
+    hooks: { streamWrite: clean },
   });
 }

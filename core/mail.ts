@@ -11,6 +11,9 @@ export interface Mail {
   subject: string;
   /** Plain text. */
   text: string;
+  /** Names the mail wherever it arrives: who gets it twice can tell. */
+  messageId?: string;
+  headers?: Record<string, string>;
 }
 
 export interface Mailer {
@@ -24,8 +27,8 @@ export interface Mailer {
 const TIMEOUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
 export function createMailer(config: Pick<Config, "smtpUrl" | "mailFrom">, log: Logger): Mailer {
-  const { smtpUrl, mailFrom } = config;
-  if (smtpUrl === undefined) {
+  const deliver = mailDelivery(config);
+  if (deliver === null) {
     return {
       isConfigured: false,
       async send(mail) {
@@ -36,15 +39,24 @@ export function createMailer(config: Pick<Config, "smtpUrl" | "mailFrom">, log: 
       },
     };
   }
-  const transport = createTransport({ url: smtpUrl, ...TIMEOUTS }, { from: mailFrom });
   return {
     isConfigured: true,
     async send(mail) {
       try {
-        await transport.sendMail(mail);
+        await deliver(mail);
       } catch (error) {
         log.error({ error, subject: mail.subject }, "mail not delivered");
       }
     },
   };
+}
+
+/** Delivers a mail or throws, for who tries again; null where SMTP_URL is not set. */
+export function mailDelivery({
+  smtpUrl,
+  mailFrom,
+}: Pick<Config, "smtpUrl" | "mailFrom">): ((mail: Mail) => Promise<void>) | null {
+  if (smtpUrl === undefined) return null;
+  const transport = createTransport({ url: smtpUrl, ...TIMEOUTS }, { from: mailFrom });
+  return async (mail) => void (await transport.sendMail(mail));
 }

@@ -22,6 +22,8 @@ export interface SecretBox {
   open(sealed: string, context: string): string;
   /** Was `sealed` made with the current key? What was not is to be sealed again by a rotation. */
   isCurrent(sealed: string): boolean;
+  /** What all that is sealed with the current key begins with. */
+  currentPrefix: string;
 }
 
 /** @param keys base64 of 32 bytes each; the first seals, all of them open */
@@ -29,12 +31,13 @@ export function createSecretBox(keys: [string, ...string[]]): SecretBox {
   const ring = new Map(keys.map((key) => [keyId(key), Buffer.from(key, "base64")]));
   const currentId = keyId(keys[0]);
   const current = ring.get(currentId)!;
+  const currentPrefix = `v1.${currentId}.`;
   return {
     seal(plain, context) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(ALGORITHM, current, nonce).setAAD(Buffer.from(context));
       const body = Buffer.concat([cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()]);
-      return `v1.${currentId}.${nonce.toString("base64url")}.${body.toString("base64url")}`;
+      return `${currentPrefix}${nonce.toString("base64url")}.${body.toString("base64url")}`;
     },
     open(sealed, context) {
       const [version, id, nonce, body] = sealed.split(".");
@@ -50,7 +53,8 @@ export function createSecretBox(keys: [string, ...string[]]): SecretBox {
         throw new BasetideError("secret_unreadable", undefined, { cause });
       }
     },
-    isCurrent: (sealed) => sealed.split(".")[1] === currentId,
+    isCurrent: (sealed) => sealed.startsWith(currentPrefix),
+    currentPrefix,
   };
 }
 
@@ -74,6 +78,13 @@ export function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "is
   }
   chmodSync(path, 0o600);
   return readFileSync(path, "utf8").trim();
+}
+
+/** The key that seals, and those of SECRET_KEY_PREVIOUS, which only open. @throws as `loadSecretKey` */
+export function loadSecretKeys(
+  config: Pick<Config, "secretKey" | "previousSecretKeys" | "dataDir" | "isProduction">,
+): [string, ...string[]] {
+  return [loadSecretKey(config), ...config.previousSecretKeys];
 }
 
 function keyId(key: string): string {

@@ -8,7 +8,9 @@ import type { Context } from "./context";
 import { asControlError, connectControl } from "./control/db";
 import { BasetideError } from "./errors";
 import { createLogger } from "./log";
-import { createSecretBox, loadSecretKey } from "./secrets";
+import { passwordOf, scrub, scrubberOf } from "./scrub";
+import { createSecretBox, loadSecretKeys } from "./secrets";
+import { startTracing } from "./trace";
 
 /** Longest wait for connections to end, in seconds: what still runs then is cut off. */
 const CLOSE_TIMEOUT_SECONDS = 5;
@@ -37,10 +39,16 @@ export function createContext(config: Config, role: string): Context {
   return {
     config,
     db: connectControl(config.databaseUrl),
-    log: createLogger(config.logLevel, role),
-    secrets: createSecretBox([loadSecretKey(config)]),
+    log: createLogger(config.logLevel, role, cleanerOf(config)),
+    secrets: createSecretBox(loadSecretKeys(config)),
     metrics,
   };
+}
+
+/** Takes out of a text what opens a door, and this process's own secrets whatever they look like. */
+function cleanerOf(config: Config): (text: string) => string {
+  const urls = [config.databaseUrl, config.replicaUrl, config.smtpUrl];
+  return scrubberOf([...loadSecretKeys(config), ...urls.map(passwordOf)]);
 }
 
 export async function closeContext(ctx: Context): Promise<void> {
@@ -61,9 +69,18 @@ export async function runProcess(
   start: (ctx: Context, releases: AsyncDisposableStack) => Promise<void>,
 ): Promise<void> {
   const releases = new AsyncDisposableStack();
+  let clean = scrub;
   try {
-    const ctx = createContext(readConfig(process.env), role);
+    const config = readConfig(process.env);
+    const ctx = createContext(config, role);
+    clean = cleanerOf(config);
     releases.defer(() => closeContext(ctx));
+    endAtFaults(ctx);
+    const { otlpEndpoint } = ctx.config;
+    if (otlpEndpoint) {
+      const tracing = await startTracing(role, otlpEndpoint);
+      releases.defer(() => tracing.stop());
+    }
     const signal = nextSignal();
     await start(ctx, releases);
     ctx.log.info("started");
@@ -72,11 +89,27 @@ export async function runProcess(
     await releases.disposeAsync();
     ctx.log.info("stopped");
   } catch (error) {
-    console.error(`basetide ${role}: ${asControlError(error).message}`);
-    if (!(error instanceof BasetideError)) console.error(error);
+    console.error(clean(`basetide ${role}: ${asControlError(error).message}`));
+    if (!(error instanceof BasetideError)) console.error(clean(stackOf(error)));
     process.exitCode = 1;
     await releases.disposeAsync().catch(() => {});
   }
+}
+
+/** Where it came from, and what caused it; not its fields, which may hold anything. */
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : `\ncaused by: ${stackOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+/** An error that nobody has caught ends the process, by a line in the log: nothing may be printed past that. */
+function endAtFaults({ log }: Pick<Context, "log">): void {
+  const end = (error: unknown) => {
+    log.fatal({ error: error instanceof Error ? error : new Error(String(error)) }, "crashed");
+    process.exit(1);
+  };
+  process.on("uncaughtException", end).on("unhandledRejection", end);
 }
 
 /** The first of them to come. */

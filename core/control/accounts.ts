@@ -1,6 +1,7 @@
 /** Accounts: who owns bases, and who operates the service. Each is made with the user who owns it. */
-import type { Db } from "../context";
+import type { Actor, Db } from "../context";
 import { BasetideError } from "../errors";
+import { noteChange } from "./audit";
 import { isUniqueViolation } from "./db";
 import { newId } from "./ids";
 import { checkPassword, hashPassword } from "./passwords";
@@ -24,6 +25,7 @@ export interface Account {
 export async function createAccount(
   db: Db,
   account: { email: string; password: string; isOperator?: boolean },
+  actor?: Actor,
 ): Promise<Account> {
   const email = checkEmail(account.email);
   checkPassword(account.password);
@@ -41,6 +43,8 @@ export async function createAccount(
         values (${newId("user_login")}, ${userId}, 'credential', ${userId}, ${password})`;
       await tx`insert into accounts (id, email, is_operator) values (${id}, ${email}, ${isOperator})`;
       await tx`insert into account_members (account_id, user_id, role) values (${id}, ${userId}, 'owner')`;
+      const details = { email, is_operator: isOperator };
+      await noteChange(tx, actor, { accountId: id, action: "account.created", subject: id, details });
     });
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;

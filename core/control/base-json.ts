@@ -1,9 +1,28 @@
 /** A base as the management API and the operator's command line show it. */
-import type { Base } from "./base-row";
+import type { Db } from "../context";
+import type { Base, LiveState } from "./base-row";
+import { type Budget, budgetsOf, toBudgetJson } from "./budgets";
 import { indicatorOf } from "./indicator";
 import { nextMonth } from "./next-month";
 
-export function toBaseJson(base: Base, now: Date) {
+/** Errors that end when calls are counted anew. */
+const MONTHLY: ReadonlySet<string> = new Set(["source_billing_limit", "budget_spent"]);
+
+/** Bases with their budgets as they stand. */
+export async function baseJsons(db: Db, bases: Base[], now = new Date()) {
+  const workspaceIds = new Set(bases.flatMap((base) => base.workspaceId ?? []));
+  const budgets = await budgetsOf(db, [...workspaceIds], now);
+  return bases.map((base) =>
+    toBaseJson(base, now, base.workspaceId === null ? null : (budgets.get(base.workspaceId) ?? null)),
+  );
+}
+
+export async function baseJson(db: Db, base: Base, now = new Date()) {
+  const [json] = await baseJsons(db, [base], now);
+  return json!;
+}
+
+export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) {
   const { sync, sweep, error, progress } = base;
   return {
     id: base.id,
@@ -15,8 +34,15 @@ export function toBaseJson(base: Base, now: Date) {
     settings: {
       turbo: base.settings.turbo,
       rapid: base.settings.rapid,
+      live: base.settings.live,
       linked_records_as_text: base.settings.linkedRecordsAsText,
       lookups_as_text: base.settings.lookupsAsText,
+      link_views: base.settings.linkViews,
+      history: base.settings.history,
+      history_days: base.settings.historyDays,
+      notify: base.settings.notify,
+      own_attachment_urls: base.settings.ownAttachmentUrls,
+      replica_reads: base.settings.replicaReads,
       paused: base.settings.paused,
     },
     database: base.database,
@@ -35,14 +61,35 @@ export function toBaseJson(base: Base, now: Date) {
       started_at: sweep.startedAt.toISOString(),
       completed_at: sweep.completedAt.toISOString(),
     },
+    live: base.live && toLiveJson(base.live),
+    budget: budget && toBudgetJson(budget),
     error: error && {
       code: error.code,
       message: error.message,
       since: error.since.toISOString(),
-      until: error.code === "source_billing_limit" ? nextMonth(now).toISOString() : null,
+      until: MONTHLY.has(error.code) ? nextMonth(now).toISOString() : null,
     },
     issues: base.issues,
     issue_count: base.issueCount,
     repairs: base.repairs,
+  };
+}
+
+function toLiveJson(live: LiveState) {
+  return {
+    state: live.state,
+    reason: live.reason,
+    by: live.by,
+    last_change_at: live.changedAt?.toISOString() ?? null,
+    read_at: live.readAt?.toISOString() ?? null,
+    due_at: live.dueAt?.toISOString() ?? null,
+    waiting: live.waiting,
+    waiting_since: live.waitingSince?.toISOString() ?? null,
+    missed: live.missed,
+    missed_at: live.missedAt?.toISOString() ?? null,
+    compared_at: live.comparedAt?.toISOString() ?? null,
+    stale_since: live.staleSince?.toISOString() ?? null,
+    gap_since: live.gapSince?.toISOString() ?? null,
+    expires_at: live.expiresAt?.toISOString() ?? null,
   };
 }

@@ -3,19 +3,35 @@
 import type { Db } from "../context";
 import type { ErrorCode } from "../errors";
 import type { CellIssue } from "../replica/spec";
+import { hasPings } from "./has-pings";
 
 /** How many of the latest syncs say what is usual. */
 export const USUAL_SWEEPS = 20;
 
 export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "deleting";
-/** `rapid`: a turn over all tables, asking each for what was modified. */
-export type SyncKind = "first" | "rebuild" | "sweep" | "rapid";
+/**
+ * `rapid`: a turn over all tables, asking each for what was modified; `live`: a round over what the source's feed
+ * told of.
+ */
+export type SyncKind = "first" | "rebuild" | "sweep" | "rapid" | "live";
 
 export interface BaseSettings {
   turbo: boolean;
   rapid: boolean;
+  /** Changes are read from the source's feed, where the key may; rapid mode goes before it. */
+  live: boolean;
   linkedRecordsAsText: boolean;
   lookupsAsText: boolean;
+  /** The replica has a view for each array of links. */
+  linkViews: boolean;
+  /** Changes of records are noted in `_sync_history`, for so many days. */
+  history: boolean;
+  historyDays: number;
+  /** Changes of records are told to whoever listens in the replica. */
+  notify: boolean;
+  /** Attachments are stored as URLs of the console, which leads to fresh ones of the source. */
+  ownAttachmentUrls: boolean;
+  replicaReads: boolean;
   paused: boolean;
 }
 
@@ -54,6 +70,33 @@ export interface Progress {
   }[];
 }
 
+/** The feed of changes that live mode reads. */
+export interface LiveState {
+  /** `refused`: `reason` says what the key or the source lacks; the base is swept instead. */
+  state: "making" | "on" | "refused";
+  reason: string;
+  /** Told by the source, or asked for. */
+  by: "ping" | "poll";
+  /** When the feed last told of a change. */
+  changedAt: Date | null;
+  readAt: Date | null;
+  /** By when it is to be read again. */
+  dueAt: Date | null;
+  /** Records known to have changed and not read again yet, and since when there are some. */
+  waiting: number;
+  waitingSince: Date | null;
+  /** Records that only a sweep found changed, and when it last did. */
+  missed: number;
+  missedAt: Date | null;
+  /** When SQL was last compared with the source, and since when it is known to be behind. */
+  comparedAt: Date | null;
+  staleSince: Date | null;
+  /** Changes of before then are not in the feed: a sweep is to find them. */
+  gapSince: Date | null;
+  /** When the source's hook ends unless it is refreshed, on the source's clock. */
+  expiresAt: Date | null;
+}
+
 export interface Base {
   id: string;
   accountId: string;
@@ -63,6 +106,12 @@ export interface Base {
   state: BaseState;
   settings: BaseSettings;
   database: { id: string; name: string; schema: string; host: string; port: number };
+  /** Of the key that signs its attachment URLs; 0: it has none yet. */
+  attachmentKeyVersion: number;
+  /** Whose calls are capped together; null: no cap. */
+  workspaceId: string | null;
+  /** Whose the API key is, as the source says; null while nobody has asked. */
+  sourceUserId: string | null;
   resyncRequestedAt: Date | null;
   /** The last sync that completed; in rapid mode a turn, which knows nothing of deletes and computed fields. */
   sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
@@ -71,6 +120,8 @@ export interface Base {
    * beside rapid turns is expected to take.
    */
   sweep: { startedAt: Date; completedAt: Date; besideMs: number } | null;
+  /** How its changes are told of; null where that was never tried. */
+  live: LiveState | null;
   /** When the last sync ended, completed or not. */
   attemptedAt: Date | null;
   /** Why syncs fail, and since when; null when the last one completed. */
@@ -79,8 +130,10 @@ export interface Base {
   tables: TableCount[];
   issueCount: number;
   issues: BaseIssue[];
-  /** Durations of the last 20 sweeps that completed (in rapid mode: of turns), the latest first. */
+  /** Durations of the last 20 sweeps that completed (of turns in rapid mode, of rounds in live mode), the latest first. */
   recentSweepMs: number[];
+  /** When the budget lets the next sync begin, where that is a while off. */
+  restsUntil: Date | null;
   /** Records whose proxied write the replica does not show yet. */
   repairs: number;
   createdAt: Date;
@@ -91,11 +144,17 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
   const rows = await db<BaseRow[]>`
     select b.*, d.name as database_name,
       coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
-      case b.sync_kind when 'rapid' then b.recent_rapid_ms else b.recent_sweep_ms end as recent_sweep_ms,
-      (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs
+      case b.sync_kind
+        when 'rapid' then b.recent_rapid_ms when 'live' then b.recent_live_ms else b.recent_sweep_ms
+      end as recent_sweep_ms,
+      (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,
+      f.state as feed_state, f.reason as feed_reason, ${hasPings(db)} as has_pings, f.changed_at, f.read_at,
+      f.due_at, f.waiting, f.waiting_since, f.missed, f.missed_at, f.compared_at, f.stale_since, f.gap_since,
+      f.expires_at
     from bases as b
       join databases as d on d.id = b.database_id
       left join clusters as c on c.id = d.cluster_id
+      left join live_feeds as f on f.base_id = b.id
     where ${where}
     order by b.created_at, b.id`;
   return rows.map(toBase);
@@ -112,8 +171,15 @@ function toBase(row: BaseRow): Base {
     settings: {
       turbo: row.turbo,
       rapid: row.rapid,
+      live: row.live,
       linkedRecordsAsText: row.linked_records_as_text,
       lookupsAsText: row.lookups_as_text,
+      linkViews: row.link_views,
+      history: row.history,
+      historyDays: row.history_days,
+      notify: row.notify,
+      ownAttachmentUrls: row.own_attachment_urls,
+      replicaReads: row.replica_reads,
       paused: row.is_paused,
     },
     database: {
@@ -123,6 +189,9 @@ function toBase(row: BaseRow): Base {
       host: row.host,
       port: row.port,
     },
+    attachmentKeyVersion: row.attachment_key_version,
+    workspaceId: row.workspace_id,
+    sourceUserId: row.source_user_id,
     resyncRequestedAt: row.resync_requested_at,
     sync:
       row.sync_completed_at === null
@@ -141,6 +210,7 @@ function toBase(row: BaseRow): Base {
             completedAt: row.sweep_completed_at,
             besideMs: row.sweep_beside_ms!,
           },
+    live: toLiveState(row),
     attemptedAt: row.attempted_at,
     error:
       row.error_code === null
@@ -151,12 +221,33 @@ function toBase(row: BaseRow): Base {
     issueCount: row.issue_count,
     issues: row.issues,
     recentSweepMs: row.recent_sweep_ms,
+    restsUntil: row.rests_until,
     repairs: row.repairs,
     createdAt: row.created_at,
   };
 }
 
-interface BaseRow {
+function toLiveState(row: BaseRow): LiveState | null {
+  if (row.feed_state === null) return null;
+  return {
+    state: row.feed_state,
+    reason: row.feed_reason!,
+    by: row.has_pings ? "ping" : "poll",
+    changedAt: row.changed_at,
+    readAt: row.read_at,
+    dueAt: row.due_at,
+    waiting: row.waiting!,
+    waitingSince: row.waiting_since,
+    missed: Number(row.missed),
+    missedAt: row.missed_at,
+    comparedAt: row.compared_at,
+    staleSince: row.stale_since,
+    gapSince: row.gap_since,
+    expiresAt: row.expires_at,
+  };
+}
+
+interface BaseRow extends FeedRow {
   id: string;
   account_id: string;
   platform: string;
@@ -167,9 +258,20 @@ interface BaseRow {
   state: BaseState;
   turbo: boolean;
   rapid: boolean;
+  live: boolean;
   linked_records_as_text: boolean;
   lookups_as_text: boolean;
+  link_views: boolean;
+  history: boolean;
+  history_days: number;
+  notify: boolean;
+  own_attachment_urls: boolean;
+  replica_reads: boolean;
+  attachment_key_version: number;
   is_paused: boolean;
+  workspace_id: string | null;
+  source_user_id: string | null;
+  rests_until: Date | null;
   resync_requested_at: Date | null;
   sync_kind: SyncKind | null;
   sync_started_at: Date | null;
@@ -192,4 +294,22 @@ interface BaseRow {
   port: number;
   recent_sweep_ms: number[];
   repairs: number;
+}
+
+/** All null where there is no feed. */
+interface FeedRow {
+  feed_state: LiveState["state"] | null;
+  feed_reason: string | null;
+  has_pings: boolean | null;
+  changed_at: Date | null;
+  read_at: Date | null;
+  due_at: Date | null;
+  waiting: number | null;
+  waiting_since: Date | null;
+  missed: string | null;
+  missed_at: Date | null;
+  compared_at: Date | null;
+  stale_since: Date | null;
+  gap_since: Date | null;
+  expires_at: Date | null;
 }

@@ -1,6 +1,6 @@
 /** Can a server be a cluster? It must take connections, and let its admin make databases and roles. */
 import postgres from "postgres";
-import { isConnectionError } from "./db";
+import { CERTIFICATE_CODES, isConnectionError } from "./db";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
 
@@ -22,23 +22,13 @@ export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
     return facts ? troublesOf(facts) : [];
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const remedy = isConnectionError(error)
-      ? "Start the server, or correct the host, port, user and password of its admin URL"
-      : "Look into the server's log";
+    const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
+    const remedy = isUntrusted
+      ? "Correct the host, or name a file with the server's authority in NODE_EXTRA_CA_CERTS"
+      : isConnectionError(error)
+        ? "Start the server, or correct the host, port, user and password of its admin URL"
+        : "Look into the server's log";
     return [{ message: `Not usable: ${reason}`, remedy }];
-  } finally {
-    await sql.end({ timeout: 1 });
-  }
-}
-
-/** Does the database at `url` answer, and has it the schema? The error's message when not. */
-export async function replicaTrouble(url: string, schema: string): Promise<string | null> {
-  const sql = postgres(url, { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} });
-  try {
-    const [found] = await sql`select from pg_namespace where nspname = ${`${schema}_swap`}`;
-    return found ? null : `schema ${schema}_swap is not there`;
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
   } finally {
     await sql.end({ timeout: 1 });
   }

@@ -1,8 +1,10 @@
 /** Clusters: the Postgres servers that hold replicas. One is there from the start, operators add more. */
-import type { Context, Db } from "../context";
+import type { Actor, Context, Db } from "../context";
 import { BasetideError } from "../errors";
+import { noteChange } from "./audit";
 import { isUniqueViolation } from "./db";
 import { newId } from "./ids";
+import { installationId } from "./installation";
 
 const DEFAULT_CLUSTER = "default";
 const POSTGRES_PORT = 5432;
@@ -31,6 +33,7 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
   const adminUrl = config.replicaUrl ?? config.databaseUrl;
   if (adminUrl === undefined)
     throw new BasetideError("config_invalid", "REPLICA_URL: required without DATABASE_URL");
+  await installationId(db);
   const address = publicAddress(adminUrl, { host: config.replicaPublicHost });
   const id = newId("cluster");
   await db`
@@ -53,16 +56,20 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
 
 /** @throws BasetideError `invalid_request` for a URL that is none, `already_exists` for a name that is taken */
 export async function addCluster(
-  ctx: SecretContext,
+  ctx: SecretContext & Pick<Context, "actor">,
   cluster: { name: string; region: string; adminUrl: string; publicHost?: string; publicPort?: number },
 ): Promise<Cluster> {
   const address = publicAddress(cluster.adminUrl, { host: cluster.publicHost, port: cluster.publicPort });
   const id = newId("cluster");
   try {
-    await ctx.db`
-      insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
-      values (${id}, ${cluster.name}, ${cluster.region},
-        ${ctx.secrets.seal(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
+    await ctx.db.begin(async (tx) => {
+      await tx`
+        insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
+        values (${id}, ${cluster.name}, ${cluster.region},
+          ${ctx.secrets.seal(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
+      const details = { name: cluster.name, region: cluster.region };
+      await noteChange(tx, ctx.actor, { accountId: null, action: "cluster.added", subject: id, details });
+    });
   } catch (error) {
     if (!isUniqueViolation(error, "clusters_name_key")) throw error;
     throw new BasetideError("already_exists", `There is a cluster "${cluster.name}" already`);
@@ -75,8 +82,19 @@ export async function listClusters(db: Db): Promise<Cluster[]> {
 }
 
 /** From now on the cluster gets no new databases. @throws BasetideError `not_found` */
-export async function drainCluster(db: Db, name: string): Promise<Cluster> {
-  await db`update clusters set state = 'draining' where name = ${name}`;
+export async function drainCluster(db: Db, name: string, actor?: Actor): Promise<Cluster> {
+  await db.begin(async (tx) => {
+    const [drained] = await tx<{ id: string }[]>`
+      update clusters set state = 'draining' where name = ${name} and state <> 'draining' returning id`;
+    if (!drained) return;
+    const change = {
+      accountId: null,
+      action: "cluster.drained",
+      subject: drained.id,
+      details: { name },
+    } as const;
+    await noteChange(tx, actor, change);
+  });
   return clusterByName(db, name);
 }
 

@@ -7,12 +7,17 @@ import {
   databaseUrl,
   dropDatabase,
   installReplica,
+  nameDatabase,
+  type Provisioned,
   provisionDatabase,
   rotatePassword,
   setWritable,
 } from "../replica";
+import { noteChange } from "./audit";
 import { type Cluster, clusterAdminUrl, pickCluster } from "./clusters";
+import { parsePlace } from "./external-database";
 import { newId } from "./ids";
+import { installationId } from "./installation";
 
 export interface Database {
   id: string;
@@ -40,7 +45,7 @@ export interface Credentials {
   password: string;
 }
 
-type DatabaseContext = Pick<Context, "db" | "secrets" | "log">;
+type DatabaseContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
 
 /** @throws BasetideError `not_found`, also when it is another account's */
 export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
@@ -70,21 +75,34 @@ export async function createHostedDatabase(
     select region from accounts where id = ${accountId}`;
   const cluster = chosen ?? (await pickCluster(ctx.db, account?.region ?? undefined));
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
-  const made = await provisionDatabase(adminUrl);
+  const named = nameDatabase();
+  const id = newId("database");
+  // Before it is made: whatever a crash leaves of it is known, and cleared away as a database without a base.
+  await ctx.db`
+    insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+    values (${id}, ${accountId}, ${cluster.id}, ${named.database}, ${named.role},
+      ${ctx.secrets.seal(named.password, passwordContext(id))})`;
   try {
-    await installReplica(databaseUrl(adminUrl, made.database), { schema, role: made.role });
-    const id = newId("database");
-    await ctx.db`
-      insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
-      values (${id}, ${accountId}, ${cluster.id}, ${made.database}, ${made.role},
-        ${ctx.secrets.seal(made.password, passwordContext(id))})`;
+    await provisionDatabase(adminUrl, await installationId(ctx.db), named);
+    await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role });
     return await getDatabase(ctx.db, id);
   } catch (error) {
-    await dropDatabase(adminUrl, made.database, made.role).catch((dropError: unknown) =>
-      ctx.log.error({ error: dropError, database: made.database }, "database left behind"),
+    await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>
+      ctx.log.error({ error: dropError, databaseId: id }, "database left behind"),
     );
     throw error;
   }
+}
+
+/** In this order: what cannot be dropped now stays known. */
+async function unmake(
+  { db }: DatabaseContext,
+  adminUrl: string,
+  id: string,
+  { database, role }: Provisioned,
+): Promise<void> {
+  await dropDatabase(adminUrl, database, role);
+  await db`delete from databases where id = ${id}`;
 }
 
 /**
@@ -105,7 +123,12 @@ export async function setDatabaseWritable(
   const schemas = await ctx.db<{ name: string }[]>`
     select schema_name as name from bases where database_id = ${database.id}`;
   for (const { name } of schemas) await setWritable(url, database.role, name, isWritable);
-  await ctx.db`update databases set is_writable = ${isWritable} where id = ${database.id}`;
+  await ctx.db.begin(async (tx) => {
+    await tx`update databases set is_writable = ${isWritable} where id = ${database.id}`;
+    const { accountId, id, name } = database;
+    const details = { name, is_writable: isWritable };
+    await noteChange(tx, ctx.actor, { accountId, action: "database.writable", subject: id, details });
+  });
   ctx.log.info({ databaseId: database.id, isWritable }, "database writable or not");
   return getDatabase(ctx.db, database.id);
 }
@@ -118,7 +141,7 @@ export async function databaseAdminUrl(ctx: DatabaseContext, database: Database)
   const [row] = await ctx.db<{ sealed_url: string }[]>`
     select sealed_url from databases where id = ${database.id}`;
   if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
-  return ctx.secrets.open(row.sealed_url, urlContext(database.id));
+  return parsePlace(ctx.secrets.open(row.sealed_url, urlContext(database.id))).url;
 }
 
 /** What a SQL client needs. @throws BasetideError `secret_unreadable` */
@@ -144,14 +167,19 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
   }
   // A crash between these two leaves a password that nobody knows; rotating again mends it.
   const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
-  await ctx.db`
-    update databases set sealed_password = ${ctx.secrets.seal(password, passwordContext(database.id))}
-    where id = ${database.id}`;
+  await ctx.db.begin(async (tx) => {
+    await tx`
+      update databases set sealed_password = ${ctx.secrets.seal(password, passwordContext(database.id))}
+      where id = ${database.id}`;
+    const { accountId, id, name } = database;
+    const change = { accountId, subject: id, details: { name } };
+    await noteChange(tx, ctx.actor, { ...change, action: "credentials.rotated" });
+  });
   return toCredentials(database, password, "");
 }
 
 /** Where the sealed password of a database is bound to. */
-function passwordContext(databaseId: string): string {
+export function passwordContext(databaseId: string): string {
   return `databases.password:${databaseId}`;
 }
 

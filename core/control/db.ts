@@ -2,14 +2,32 @@
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
+import { reconnectPause } from "../reconnect";
 
 /** Connections of one process: enough for its requests at once, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_SECONDS = 5;
 const IDLE_TIMEOUT_SECONDS = 60;
 
+/** What TLS calls a certificate that is not the server's, or not from whom we trust. */
+export const CERTIFICATE_CODES = [
+  "CERT_HAS_EXPIRED",
+  "CERT_NOT_YET_VALID",
+  "CERT_REVOKED",
+  "CERT_SIGNATURE_FAILURE",
+  "CERT_UNTRUSTED",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+  "INVALID_CA",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+];
+
 /** What postgres.js and the operating system call a connection that was not made, or broke. */
 const CONNECTION_CODES = new Set([
+  ...CERTIFICATE_CODES,
   "CONNECTION_CLOSED",
   "CONNECTION_DESTROYED",
   "CONNECTION_ENDED",
@@ -30,6 +48,7 @@ export function connectControl(url: string, options: { max?: number } = {}): Db 
   return postgres(url, {
     max: options.max ?? POOL_SIZE,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    backoff: reconnectPause,
     idle_timeout: IDLE_TIMEOUT_SECONDS,
     onnotice: () => {},
     connection: { application_name: "basetide" },
@@ -52,10 +71,27 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
   );
 }
 
-/** Like `asBasetideError`, and a lost control plane is called `control_unavailable`. */
+/** SQLSTATE of a text that holds a NUL: a byte that Postgres has no place for. */
+const UNSTORABLE_STATE = "22021";
+
+/**
+ * Like `asBasetideError`, and a lost control plane is called `control_unavailable`. Text with a NUL gets as far as
+ * here where a caller's words are looked for as they came: nothing is called that.
+ */
 export function asControlError(error: unknown): BasetideError {
+  if (error instanceof postgres.PostgresError && error.code === UNSTORABLE_STATE) {
+    return new BasetideError("invalid_request", "A text holds the character NUL", { cause: error });
+  }
   if (!isConnectionError(error)) return asBasetideError(error);
-  return new BasetideError("control_unavailable", undefined, { cause: error });
+  return new BasetideError("control_unavailable", untrusted(error), { cause: error });
+}
+
+/** That a certificate is the reason, and the remedy; undefined for any other. */
+function untrusted(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error)) return undefined;
+  if (!CERTIFICATE_CODES.includes(String(error.code))) return undefined;
+  const remedy = "NODE_EXTRA_CA_CERTS names a file with further authorities";
+  return `The certificate of the control plane's server cannot be trusted: ${error.message}. ${remedy}.`;
 }
 
 /**

@@ -83,9 +83,9 @@ async function useExternal(
   requireUsable(await inspectExternal(ctx, url, schema));
   const known = await knownExternal(ctx, accountId, place);
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
-  await installReplica(url, { schema, role: place.user });
+  await installReplica(place.url, { schema, role: place.user });
   const id = known ?? newId("database");
-  const sealedUrl = secrets.seal(url, urlContext(id));
+  const sealedUrl = secrets.seal(place.url, urlContext(id));
   // The newest URL that works is the one to keep: its password may be the changed one.
   await db`
     insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)

@@ -9,6 +9,7 @@ import type { Base } from "./base-row";
 import { createBase, type ManagementContext } from "./bases";
 import { cleanText, jsonText } from "./db";
 import { type Destination, inspectDestination } from "./destinations";
+import { type DraftBudget, draftWorkspace } from "./draft-workspace";
 import type { Finding } from "./external-database";
 import { isId, newId } from "./ids";
 import { checkKey, checkReading } from "./key-check";
@@ -159,18 +160,27 @@ export async function setDraftDestination(
 /**
  * Makes the base and wipes the draft's secrets. Sent twice, the second finds the base of the first.
  *
- * @throws BasetideError `conflict` when a step is missing, and as `createBase`
+ * @throws BasetideError `conflict` when a step is missing, `not_found` for a workspace that is not the account's, and
+ *   as `createBase`
  */
-export async function finishDraft(ctx: ManagementContext, draft: Draft): Promise<string> {
+export async function finishDraft(
+  ctx: ManagementContext,
+  draft: Draft,
+  budget: DraftBudget = { kind: "none" },
+): Promise<string> {
   if (draft.baseId !== null) return draft.baseId;
   const { sourceBase } = draft;
   if (!sourceBase || !draft.destination)
     throw new BasetideError("conflict", "A step before this one is missing");
+  const apiKey = await openKey(ctx, draft);
+  const destination = await openDestination(ctx, draft.id, draft.destination);
+  await using workspace = await draftWorkspace(ctx, draft.accountId, budget);
   const base = await createOrFind(ctx, draft, {
     platform: draft.platform,
-    apiKey: await openKey(ctx, draft),
+    apiKey,
     sourceBaseId: sourceBase.id,
-    destination: await openDestination(ctx, draft.id, draft.destination),
+    destination,
+    workspaceId: workspace.id,
   });
   await ctx.db`
     update base_drafts set base_id = ${base.id}, sealed_api_key = null, sealed_url = null, choices = null,

@@ -7,13 +7,20 @@ import type { Context } from "../context";
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
 import { quoteIdent } from "../replica";
 import { type AddressKind, checkHost } from "./address-guard";
+import { CERTIFICATE_CODES } from "./db";
 
 const CONNECT_TIMEOUT_SECONDS = 10;
 /** For all of it: a server that takes connections and then says nothing must not keep anybody waiting. */
 const TOTAL_TIMEOUT_MS = 20_000;
 const POSTGRES_PORT = 5432;
+/** One host: no list of them, no socket's path, nothing escaped. */
+const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/i;
+/** What a URL may ask for; drivers take any other setting of theirs from it, and send the rest to the server. */
+const PARAMETERS = new Set(["sslmode", "sslnegotiation", "options", "target_session_attrs"]);
 
 export interface Place {
+  /** To connect with: as every driver reads it, and without what is not for a connection. */
+  url: string;
   host: string;
   port: number;
   user: string;
@@ -43,7 +50,7 @@ export async function inspectExternal(ctx: InspectContext, url: string, schema: 
     const place = parsePlace(url);
     const kind = await checkHost(place.host, ctx.config.privateDestinations);
     findings.push({ step: "address", state: "ok", message: `${place.host}, port ${place.port}` });
-    await withConnection(url, async (sql) => {
+    await withConnection(place.url, async (sql) => {
       const facts = await readFacts(sql, place, schema);
       await refuseOurOwn(ctx, facts);
       findings.push({
@@ -74,13 +81,25 @@ export function requireUsable(findings: Finding[]): void {
 export function parsePlace(text: string): Place {
   const url = URL.parse(text);
   const database = url && decoded(url.pathname.slice(1));
-  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || !url.hostname || !url.username || !database) {
+  if (
+    !url ||
+    !/^postgres(ql)?:$/.test(url.protocol) ||
+    !HOST.test(url.hostname) ||
+    !url.username ||
+    !database
+  ) {
     throw new BasetideError(
       "destination_invalid",
       "The destination's URL has the form postgres://user:password@host:port/database",
     );
   }
+  // Drivers find the host in their own ways: of what was typed, `u:p@a,b@c`, one connects to `a` and `b`. What has
+  // been parsed is written in one way only.
+  for (const name of [...url.searchParams.keys()]) {
+    if (!PARAMETERS.has(name)) url.searchParams.delete(name);
+  }
   return {
+    url: url.href,
     host: url.hostname.replace(/^\[|\]$/g, "").toLowerCase(),
     port: Number(url.port) || POSTGRES_PORT,
     user: decoded(url.username) ?? "",
@@ -164,7 +183,13 @@ async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void>
 
 /** Over the open internet the password and every row would be read along; who wants that says so in the URL. */
 function judgeEncryption(place: Place, kind: AddressKind, facts: Facts): Finding {
-  if (facts.is_encrypted) return { step: "encryption", state: "ok", message: "The connection is encrypted" };
+  if (facts.is_encrypted) {
+    const isChecked = place.sslMode?.startsWith("verify-") === true;
+    const message = isChecked
+      ? "The connection is encrypted, and the server's certificate is checked"
+      : "The connection is encrypted; with sslmode=verify-full the server's certificate is checked too";
+    return { step: "encryption", state: "ok", message };
+  }
   const message = "The connection is not encrypted";
   if (kind !== "public" || place.sslMode === "disable") {
     return { step: "encryption", state: "warning", message };
@@ -212,6 +237,11 @@ function judgeSchema(place: Place, schema: string, facts: Facts): Finding {
   return { step: "schema", state: "ok", message };
 }
 
+function untrusted(host: string, error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return `The certificate of the server at ${host} cannot be trusted: ${reason}. With sslmode=require it is not checked`;
+}
+
 /** What went wrong, in words that say what to look at. */
 function troubleOf(error: unknown, url: string): string {
   if (isBasetideError(error)) return error.message;
@@ -223,6 +253,7 @@ function troubleOf(error: unknown, url: string): string {
     CONNECT_TIMEOUT: `${unreachable} port ${port} does not answer; does a firewall keep us out?`,
     CONNECTION_CLOSED: `${unreachable} the connection was closed at once; does it need ?sslmode=require?`,
     ENOTFOUND: `${unreachable} nobody knows that name`,
+    ...Object.fromEntries(CERTIFICATE_CODES.map((known) => [known, untrusted(host, error)])),
     "28P01": `The server refuses the password of ${user}`,
     "28000": `The server refuses ${user} from our address (pg_hba.conf), or wants ?sslmode=require`,
     "3D000": `There is no database ${database} on that server`,

@@ -20,6 +20,9 @@ export const idPrefixes = {
   rate_limit: "rat",
   invitation: "inv",
   draft: "dra",
+  workspace: "wsp",
+  alert_webhook: "whk",
+  alert_message: "msg",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

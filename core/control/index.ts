@@ -2,13 +2,18 @@
 
 export { type AccountSummary, listAccounts } from "./account-list";
 export { type Account, accountByEmail, checkEmail, createAccount, nameOf } from "./accounts";
-export { toBaseJson } from "./base-json";
-export { type BaseSummary, listBaseSummaries } from "./base-list";
+export { kindOfAddress } from "./address-guard";
+export { attachmentSigner, type LinkedBase, linkedBase } from "./attachment-keys";
+export { type AuditDetails, type AuditEntry, listChanges, noteChange, trimAudit } from "./audit";
+export { type AuditAction, auditActions } from "./audit-actions";
+export { baseJson, baseJsons, toBaseJson } from "./base-json";
+export { type BaseSummary, listBaseSummaries, selectBaseSummaries } from "./base-list";
 export type {
   Base,
   BaseIssue,
   BaseSettings,
   BaseState,
+  LiveState,
   Progress,
   SyncKind,
   TableCount,
@@ -17,6 +22,7 @@ export {
   activeBaseIds,
   createBase,
   getBase,
+  letRest,
   listBases,
   listSourceBases,
   type ManagementContext,
@@ -29,7 +35,18 @@ export {
   resume,
   updateSettings,
 } from "./bases";
-export { clusterTroubles, replicaTrouble, type Trouble } from "./cluster-check";
+export { type Forecast, forecastOf, leftForSync, rateOf } from "./budget-rule";
+export {
+  type Allowance,
+  allowancesOf,
+  type Budget,
+  type BudgetState,
+  budgetOf,
+  budgetsOf,
+  toBudgetJson,
+  toWorkspaceJson,
+} from "./budgets";
+export { clusterTroubles, type Trouble } from "./cluster-check";
 export {
   addCluster,
   type Cluster,
@@ -39,7 +56,7 @@ export {
   ensureDefaultCluster,
   listClusters,
 } from "./clusters";
-export { replicaTables } from "./columns";
+export { type ReplicaShape, replicaShape } from "./columns";
 export {
   type Credentials,
   createHostedDatabase,
@@ -54,6 +71,7 @@ export {
 export { asControlError, cleanText, connectControl, isConnectionError, jsonText } from "./db";
 export { deleteBase, fence, finishDeletions } from "./delete-base";
 export { checkSchemaName, type Destination } from "./destinations";
+export type { DraftBudget } from "./draft-workspace";
 export {
   type Choice,
   createDraft,
@@ -70,8 +88,30 @@ export {
 export { removeUnusedDatabase } from "./drop-database";
 export { asMover, endMove } from "./end-move";
 export type { Finding } from "./external-database";
-export { newId } from "./ids";
-export { type Indicator, indicatorOf, median } from "./indicator";
+export { fleetMetrics } from "./fleet-metrics";
+export { type Ailment, ailmentsOf, orphansOn, replicaDatabases } from "./heal";
+export { isId, newId } from "./ids";
+export { type Indicator, indicatorOf, isLive, median } from "./indicator";
+export {
+  addMissed,
+  closeGap,
+  hookSecretContext,
+  type KeptFeed,
+  keepHook,
+  loadFeed,
+  noteFresh,
+  noteGap,
+  noteGapOfAny,
+  noteHookWell,
+  notePing,
+  noteRead,
+  noteRefused,
+  noteStale,
+  noteUnpinged,
+  PING_CHANNEL,
+  pingSecret,
+  saveCursor,
+} from "./live-feeds";
 export {
   acceptInvitation,
   findInvitation,
@@ -104,6 +144,7 @@ export {
   type RequestState,
   requestKinds,
 } from "./requests";
+export { revokeAttachmentLinks } from "./revoke-links";
 export { listRuns, type RunReport, recordRun, type SyncRun, saveProgress, trimRuns } from "./runs";
 export {
   listSchemaChanges,
@@ -111,9 +152,40 @@ export {
   type SchemaChange,
   settleSchemaLook,
 } from "./schema-changes";
+export {
+  contextOf,
+  examineSeals,
+  rotateSeals,
+  type SealCount,
+  type SealedColumn,
+  sealedColumns,
+} from "./seals";
 export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
+export { noteSourceUser } from "./source-user";
 export { type SyncFacts, syncFacts } from "./sync-facts";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";
 export { type MinuteUse, type QuotaUse, quotaUse } from "./usage";
-export { type Role, switchAccount, type Viewer, viewerOf } from "./viewers";
-export { type FleetState, fleetState, listWorkers, removeWorker, reportWorker, type Worker } from "./workers";
+export { actorOf, type Role, switchAccount, type Viewer, viewerOf } from "./viewers";
+export {
+  basesBuilding,
+  type FleetState,
+  fleetState,
+  type LivingWorker,
+  listWorkers,
+  livingWorkers,
+  removeWorker,
+  reportWorker,
+  type Worker,
+} from "./workers";
+export {
+  createWorkspace,
+  deleteWorkspace,
+  getWorkspace,
+  listWorkspaces,
+  type NewWorkspace,
+  type Plan,
+  planCalls,
+  plans,
+  updateWorkspace,
+  type Workspace,
+} from "./workspaces";

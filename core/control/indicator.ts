@@ -3,10 +3,13 @@
  *
  * Usual is the median of the last 20 sweeps, in rapid mode of the last 20 turns. Yellow: slower than twice that, late,
  * waiting or paused. Red: slower than five times, five times as late, or failing. In rapid mode the sweep beside the
- * turns must not be late either: it alone sees deletes and computed fields.
+ * turns must not be late either: it alone sees deletes and computed fields. Live mode is judged by how fresh SQL is,
+ * and a rest that the call budget asks for is no delay.
  */
 import { nextStep } from "../errors";
 import type { Base } from "./base-row";
+import { liveIndicator } from "./live-indicator";
+import { inWords } from "./words";
 
 export interface Indicator {
   color: "green" | "yellow" | "red";
@@ -24,18 +27,31 @@ const LATE_GRACE_MS = 60_000;
 
 type IndicatorFacts = Pick<
   Base,
-  "state" | "sync" | "sweep" | "error" | "progress" | "recentSweepMs" | "createdAt"
->;
+  "state" | "sync" | "sweep" | "error" | "progress" | "recentSweepMs" | "createdAt" | "live" | "restsUntil"
+> & { settings: Pick<Base["settings"], "live" | "rapid"> };
 
 export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
   if (base.state === "deleting") return { color: "yellow", reason: "Being deleted" };
   if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused" };
   if (base.error) return failing(base.error, base.state, now);
   if (!base.sync) return first(base, now);
+  if (isLive(base)) return liveIndicator(base, now);
   return (
+    noLonger(base, now) ??
+    resting(base, now) ??
     late(base, now) ??
     slow(base) ??
     lateSweep(base, now) ?? { color: "green", reason: inTime(base.sync.durationMs) }
+  );
+}
+
+/** Are its changes read from the source's feed? Not in rapid mode, where the key may not, or before the first read. */
+export function isLive<Facts extends Pick<IndicatorFacts, "settings" | "live">>(
+  base: Facts,
+): base is Facts & { live: NonNullable<Facts["live"]> } {
+  const { live, settings } = base;
+  return (
+    settings.live && !settings.rapid && live !== null && live.readAt !== null && live.state !== "refused"
   );
 }
 
@@ -62,12 +78,31 @@ function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: D
   };
 }
 
+function resting({ restsUntil }: IndicatorFacts, now: Date): Indicator | null {
+  if (!restsUntil || now > restsUntil) return null;
+  const waitMs = restsUntil.getTime() - now.getTime();
+  return {
+    color: "green",
+    reason: `In step with the call budget; the next sync begins in ${inWords(waitMs)}`,
+  };
+}
+
 function late(base: IndicatorFacts, now: Date): Indicator | null {
-  const ageMs = now.getTime() - base.sync!.completedAt.getTime();
+  const dueAt = Math.max(base.sync!.completedAt.getTime(), base.restsUntil?.getTime() ?? 0);
+  const ageMs = now.getTime() - dueAt;
   const expectedMs = median(base.recentSweepMs) ?? base.sync!.durationMs;
   if (ageMs <= YELLOW_FACTOR * expectedMs + LATE_GRACE_MS) return null;
   const color = ageMs > RED_FACTOR * (expectedMs + LATE_GRACE_MS) ? "red" : "yellow";
-  return { color, reason: `No sync has completed for ${inWords(ageMs)}; usual are ${inWords(expectedMs)}` };
+  const sinceMs = now.getTime() - base.sync!.completedAt.getTime();
+  return { color, reason: `No sync has completed for ${inWords(sinceMs)}; usual are ${inWords(expectedMs)}` };
+}
+
+/** Nothing changed for hours, and so nothing was synced: that is no delay of the sweeps that come now. */
+function noLonger({ sync }: IndicatorFacts, now: Date): Indicator | null {
+  if (sync!.kind !== "live") return null;
+  const ageMs = now.getTime() - sync!.completedAt.getTime();
+  if (ageMs <= LATE_GRACE_MS) return null;
+  return { color: "yellow", reason: "Live mode has ended: every record is being read" };
 }
 
 function slow(base: IndicatorFacts): Indicator | null {
@@ -95,14 +130,4 @@ function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null
 
 function inTime(durationMs: number): string {
   return `In sync; the last sync took ${inWords(durationMs)}`;
-}
-
-/** `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
-function inWords(ms: number): string {
-  const seconds = Math.max(0, ms) / 1000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }

@@ -8,8 +8,9 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
 import { checkEmail } from "./accounts";
+import { noteChange } from "./audit";
 import { isId, newId } from "./ids";
-import type { Role, Viewer } from "./viewers";
+import { actorOf, type Role, type Viewer } from "./viewers";
 
 const INVITATION_LIFE = "7 days";
 /** Members and open invitations of one account: more is a mistake, or somebody sending mail through us. */
@@ -63,23 +64,31 @@ export async function inviteMember(db: Db, viewer: Viewer, address: string): Pro
     throw new BasetideError("conflict", `An account has at most ${MAX_PEOPLE} members and open invitations`);
   }
   const token = randomBytes(32).toString("base64url");
-  await db`
-    insert into invitations (id, account_id, email, token_hash, invited_by, expires_at)
-    values (${newId("invitation")}, ${accountId}, ${email}, ${hash(token)}, ${viewer.userId},
-      now() + ${INVITATION_LIFE}::interval)
-    on conflict (account_id, email) do update
-      set token_hash = excluded.token_hash, invited_by = excluded.invited_by, expires_at = excluded.expires_at`;
+  await db.begin(async (tx) => {
+    await tx`
+      insert into invitations (id, account_id, email, token_hash, invited_by, expires_at)
+      values (${newId("invitation")}, ${accountId}, ${email}, ${hash(token)}, ${viewer.userId},
+        now() + ${INVITATION_LIFE}::interval)
+      on conflict (account_id, email) do update
+        set token_hash = excluded.token_hash, invited_by = excluded.invited_by, expires_at = excluded.expires_at`;
+    await noteChange(tx, actorOf(viewer), { accountId, action: "member.invited", details: { email } });
+  });
   return token;
 }
 
 /** @throws BasetideError `forbidden`, `not_found` */
 export async function withdrawInvitation(db: Db, viewer: Viewer, invitationId: string): Promise<void> {
   requireOwner(viewer);
-  const gone = isId("invitation", invitationId)
-    ? await db`
-        delete from invitations where id = ${invitationId} and account_id = ${viewer.account.id} returning id`
-    : [];
-  if (gone.length === 0) throw new BasetideError("not_found", "There is no such invitation");
+  const accountId = viewer.account.id;
+  await db.begin(async (tx) => {
+    const [gone] = isId("invitation", invitationId)
+      ? await tx<{ email: string }[]>`
+          delete from invitations where id = ${invitationId} and account_id = ${accountId} returning email`
+      : [];
+    if (!gone) throw new BasetideError("not_found", "There is no such invitation");
+    const details = { email: gone.email };
+    await noteChange(tx, actorOf(viewer), { accountId, action: "invitation.withdrawn", details });
+  });
 }
 
 /** What a link invites to; null when it is not, or no longer, an invitation. */
@@ -114,10 +123,12 @@ export async function acceptInvitation(db: Db, viewer: Viewer, token: string): P
       values (${invitation.accountId}, ${viewer.userId}, 'member') on conflict do nothing`;
     await tx`delete from invitations where id = ${invitation.id}`;
     await tx`update sessions set account_id = ${invitation.accountId} where id = ${viewer.sessionId}`;
+    const { accountId } = invitation;
+    await noteChange(tx, actorOf(viewer), { accountId, action: "member.joined", subject: viewer.userId });
   });
 }
 
-/** Takes a member away; members may take themselves. @throws BasetideError `forbidden`, `not_found`, `conflict` for the owner */
+/** Takes a member away, and the API tokens that they made; members may take themselves. @throws BasetideError `forbidden`, `not_found`, `conflict` for the owner */
 export async function removeMember(db: Db, viewer: Viewer, userId: string): Promise<void> {
   if (userId !== viewer.userId) requireOwner(viewer);
   const accountId = viewer.account.id;
@@ -127,6 +138,10 @@ export async function removeMember(db: Db, viewer: Viewer, userId: string): Prom
   await db.begin(async (tx) => {
     await tx`delete from account_members where account_id = ${accountId} and user_id = ${userId}`;
     await tx`update sessions set account_id = null where account_id = ${accountId} and user_id = ${userId}`;
+    const tokens =
+      await tx`delete from api_tokens where account_id = ${accountId} and created_by = ${userId}`;
+    const details = { email: member.email, tokens_revoked: tokens.count };
+    await noteChange(tx, actorOf(viewer), { accountId, action: "member.removed", subject: userId, details });
   });
 }
 

@@ -6,13 +6,15 @@ export function quotaKeyOf(base: Pick<Base, "platform" | "sourceBaseId">): strin
   return `${base.platform}:${base.sourceBaseId}`;
 }
 
-/** Drops what the ledger has of a source base that nobody has connected any more. */
+/** Drops what the ledger has of a source base that nobody has connected any more; its workspace keeps the month's calls. */
 export async function forgetUnusedQuota(
   db: Db,
-  base: Pick<Base, "platform" | "sourceBaseId">,
+  base: Pick<Base, "platform" | "sourceBaseId" | "workspaceId">,
 ): Promise<void> {
   const key = quotaKeyOf(base);
   await db.begin(async (tx) => {
+    // Where others have the base connected, too, and it comes back, that counts twice: rather too much than too little.
+    if (base.workspaceId !== null) await tx`select quota_leave(${key}, ${base.workspaceId})`;
     const [used] = await tx`
       select from bases where platform = ${base.platform} and source_base_id = ${base.sourceBaseId} limit 1`;
     if (used) return;

@@ -2,8 +2,9 @@
  * What customers ask of the operator: another region, a writable database, several bases in one database. An approval
  * of the first two carries itself out; the others are for a person to do, who says so in the answer.
  */
-import type { Context, Db } from "../context";
+import type { Actor, Context, Db } from "../context";
 import { BasetideError } from "../errors";
+import { noteChange } from "./audit";
 import { listClusters } from "./clusters";
 import { getDatabase, setDatabaseWritable } from "./databases";
 import { cleanText, isUniqueViolation } from "./db";
@@ -43,7 +44,7 @@ export interface OperatorRequest {
   decidedAt: Date | null;
 }
 
-type RequestContext = Pick<Context, "db" | "secrets" | "log">;
+type RequestContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
 
 /**
  * @throws BasetideError `invalid_request` for one that lacks what its kind needs, `not_found` for a database that the
@@ -53,6 +54,7 @@ export async function createRequest(
   db: Db,
   accountId: string,
   request: NewRequest,
+  actor?: Actor,
 ): Promise<OperatorRequest> {
   const { databaseId, region } = await checkSubject(db, accountId, request);
   const message = cleanText(request.message ?? "").trim();
@@ -64,9 +66,13 @@ export async function createRequest(
   }
   const id = newId("request");
   try {
-    await db`
-      insert into requests (id, account_id, kind, database_id, region, message)
-      values (${id}, ${accountId}, ${request.kind}, ${databaseId}, ${region}, ${message})`;
+    await db.begin(async (tx) => {
+      await tx`
+        insert into requests (id, account_id, kind, database_id, region, message)
+        values (${id}, ${accountId}, ${request.kind}, ${databaseId}, ${region}, ${message})`;
+      const details = { kind: request.kind, region, database: databaseId };
+      await noteChange(tx, actor, { accountId, action: "request.created", subject: id, details });
+    });
   } catch (error) {
     if (!isUniqueViolation(error, "requests_open_key")) throw error;
     throw new BasetideError("already_exists", "You have asked for this already; the operator will answer");
@@ -110,17 +116,17 @@ export async function approveRequest(
   if (request.kind === "writable") {
     await setDatabaseWritable(ctx, await getDatabase(ctx.db, request.databaseId!), true);
   }
-  return closeRequest(ctx.db, id, "approved", decision);
+  return closeRequest(ctx, id, "approved", decision);
 }
 
 /** @throws BasetideError `conflict` when it is closed */
 export async function denyRequest(
-  ctx: Pick<Context, "db">,
+  ctx: Pick<Context, "db" | "actor">,
   id: string,
   decision: { by: string; answer?: string | undefined },
 ): Promise<OperatorRequest> {
   await openRequest(ctx.db, id);
-  return closeRequest(ctx.db, id, "denied", decision);
+  return closeRequest(ctx, id, "denied", decision);
 }
 
 async function checkSubject(
@@ -164,18 +170,22 @@ async function openRequest(db: Db, id: string): Promise<OperatorRequest> {
 }
 
 async function closeRequest(
-  db: Db,
+  { db, actor }: Pick<Context, "db" | "actor">,
   id: string,
-  state: RequestState,
+  state: Exclude<RequestState, "open">,
   { by, answer }: { by: string; answer?: string | undefined },
 ): Promise<OperatorRequest> {
   const said = cleanText(answer ?? "")
     .trim()
     .slice(0, MAX_MESSAGE_LENGTH);
-  const [closed] = await db`
-    update requests set state = ${state}, answer = ${said}, decided_at = now(), decided_by = ${by}
-    where id = ${id} and state = 'open' returning id`;
-  if (!closed) throw new BasetideError("conflict", "Somebody else has just decided the request");
+  await db.begin(async (tx) => {
+    const [closed] = await tx<{ account_id: string; kind: string }[]>`
+      update requests set state = ${state}, answer = ${said}, decided_at = now(), decided_by = ${by}
+      where id = ${id} and state = 'open' returning account_id, kind`;
+    if (!closed) throw new BasetideError("conflict", "Somebody else has just decided the request");
+    const change = { accountId: closed.account_id, subject: id, details: { kind: closed.kind } };
+    await noteChange(tx, actor, { ...change, action: `request.${state}` });
+  });
   return getRequest(db, id);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Sync runs: what each sync did, and what the base knows of its last one. Kept for 30 days.
  *
- * A small base is synced every second, which would be 2.6 million rows in that time. So a completed sweep or turn
+ * A small base is synced every second, which would be 2.6 million rows in that time. So a completed sweep, turn or round
  * joins the row of the one before it: for up to a minute whatever they did, for up to an hour where none changed
  * anything. First syncs, rebuilds and failures have rows of their own, and end those before them.
  */
@@ -14,7 +14,7 @@ const KEPT = "30 days";
 /** How long the syncs of one row may go on, where they change something and where they do not. */
 const JOINED = "1 minute";
 const JOINED_UNCHANGED = "1 hour";
-/** A sweep beside rapid turns has this part of the requests that a sweep alone has. */
+/** A sweep beside others has this part of the requests that a sweep alone has. */
 const BESIDE_SLOWNESS = 6;
 const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 1000;
@@ -25,7 +25,7 @@ export interface RunReport {
   startedAt: Date;
   /** Null when it failed. */
   completedAt: Date | null;
-  /** A sweep that went on beside rapid turns: those say how the base is. */
+  /** A sweep that went on beside rapid turns or live rounds: those say how the base is. */
   isBeside?: boolean | undefined;
   /** Records. */
   seen: number;
@@ -111,8 +111,8 @@ function outcomeOf(report: RunReport) {
 function updateBase(db: Db, baseId: string, told: Told) {
   const { kind, isCompleted, durationMs, errorCode } = told;
   const needsAttention = errorCode !== null && nextStep[errorCode] === "needs_attention";
-  // A turn has not read every record.
-  const isWhole = isCompleted && kind !== "rapid";
+  // A turn or a round has not read every record.
+  const isWhole = isCompleted && kind !== "rapid" && kind !== "live";
   return db`
     update bases set
       state = case
@@ -130,6 +130,8 @@ function updateBase(db: Db, baseId: string, told: Told) {
         then (array[${durationMs}::float8] || recent_sweep_ms)[:${USUAL_SWEEPS}] else recent_sweep_ms end,
       recent_rapid_ms = case when ${isCompleted && kind === "rapid"}::boolean
         then (array[${durationMs}::float8] || recent_rapid_ms)[:${USUAL_SWEEPS}] else recent_rapid_ms end,
+      recent_live_ms = case when ${isCompleted && kind === "live"}::boolean
+        then (array[${durationMs}::float8] || recent_live_ms)[:${USUAL_SWEEPS}] else recent_live_ms end,
       sweep_started_at = case when ${isWhole}::boolean then ${told.startedAt} else sweep_started_at end,
       sweep_completed_at = case when ${isWhole}::boolean then ${told.completedAt} else sweep_completed_at end,
       sweep_beside_ms = case when ${isWhole}::boolean
@@ -165,7 +167,7 @@ function updateBeside(db: Db, baseId: string, told: Told) {
 /** Adds the run to the row of the one before it, where they may share one. */
 function joinRun(db: Db, baseId: string, told: Told) {
   const { kind, startedAt, durationMs } = told;
-  const mayJoin = told.isCompleted && (kind === "sweep" || kind === "rapid");
+  const mayJoin = told.isCompleted && (kind === "sweep" || kind === "rapid" || kind === "live");
   return db`
     update sync_runs as r set
       syncs = syncs + 1,
@@ -187,7 +189,7 @@ function joinRun(db: Db, baseId: string, told: Told) {
       and not exists (
         select from sync_runs as later
         where later.base_id = ${baseId} and later.id > r.id
-          and (later.completed_at is null or later.kind not in ('sweep', 'rapid')))
+          and (later.completed_at is null or later.kind not in ('sweep', 'rapid', 'live')))
     returning id`;
 }
 

@@ -38,4 +38,5 @@ export async function forgetExpired(db: Db): Promise<void> {
   await db`delete from sessions where expires_at < now()`;
   await db`delete from verifications where expires_at < now()`;
   await db`delete from invitations where expires_at < now()`;
+  await db`delete from attempts where ends_at < now()`;
 }

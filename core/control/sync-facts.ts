@@ -12,13 +12,15 @@ export interface SyncFacts {
   databaseId: string;
   /** Another one for another API key. */
   keyVersion: string;
+  /** Another one for another key of the attachment URLs. */
+  attachmentKeyVersion: number;
 }
 
 /** Bases that are gone are not among the answers. */
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
   const rows = await db<FactsRow[]>`
-    select id, state, turbo, rapid, linked_records_as_text, lookups_as_text, is_paused, resync_requested_at,
-      schema_look_requested_at, database_id, md5(sealed_api_key) as key_version
+    select id, state, turbo, rapid, live, linked_records_as_text, lookups_as_text, link_views, history, history_days,
+      notify, own_attachment_urls, replica_reads, attachment_key_version, is_paused, resync_requested_at, schema_look_requested_at, database_id, md5(sealed_api_key) as key_version
     from bases where id = any (${baseIds})`;
   return rows.map((row) => ({
     id: row.id,
@@ -26,14 +28,22 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
     settings: {
       turbo: row.turbo,
       rapid: row.rapid,
+      live: row.live,
       linkedRecordsAsText: row.linked_records_as_text,
       lookupsAsText: row.lookups_as_text,
+      linkViews: row.link_views,
+      history: row.history,
+      historyDays: row.history_days,
+      notify: row.notify,
+      ownAttachmentUrls: row.own_attachment_urls,
+      replicaReads: row.replica_reads,
       paused: row.is_paused,
     },
     resyncRequestedAt: row.resync_requested_at,
     schemaLookRequestedAt: row.schema_look_requested_at,
     databaseId: row.database_id,
     keyVersion: row.key_version,
+    attachmentKeyVersion: row.attachment_key_version,
   }));
 }
 
@@ -42,8 +52,16 @@ interface FactsRow {
   state: BaseState;
   turbo: boolean;
   rapid: boolean;
+  live: boolean;
   linked_records_as_text: boolean;
   lookups_as_text: boolean;
+  link_views: boolean;
+  history: boolean;
+  history_days: number;
+  notify: boolean;
+  own_attachment_urls: boolean;
+  replica_reads: boolean;
+  attachment_key_version: number;
   is_paused: boolean;
   resync_requested_at: Date | null;
   schema_look_requested_at: Date | null;

@@ -3,19 +3,32 @@
  * shown once, when it is made.
  */
 import { createHash, randomBytes } from "node:crypto";
-import type { Db } from "../context";
+import type { Actor, Db } from "../context";
 import { BasetideError } from "../errors";
 import type { Account } from "./accounts";
+import { noteChange } from "./audit";
 import { isId, newId } from "./ids";
 
 const TOKEN = /^bt_[A-Za-z0-9_-]{43}$/;
 
-/** @returns the token itself; it cannot be read again later */
-export async function createToken(db: Db, accountId: string, name: string): Promise<string> {
+/**
+ * @param by.userId the member who makes it: it is revoked when they leave the account
+ * @returns the token itself; it cannot be read again later
+ */
+export async function createToken(
+  db: Db,
+  accountId: string,
+  name: string,
+  by: { actor?: Actor | undefined; userId?: string } = {},
+): Promise<string> {
   const token = newToken();
-  await db`
-    insert into api_tokens (id, account_id, name, token_hash)
-    values (${newId("api_token")}, ${accountId}, ${name}, ${hashToken(token)})`;
+  const id = newId("api_token");
+  await db.begin(async (tx) => {
+    await tx`
+      insert into api_tokens (id, account_id, name, token_hash, created_by)
+      values (${id}, ${accountId}, ${name}, ${hashToken(token)}, ${by.userId ?? null})`;
+    await noteChange(tx, by.actor, { accountId, action: "token.created", subject: id, details: { name } });
+  });
   return token;
 }
 
@@ -35,29 +48,40 @@ export async function listTokens(db: Db, accountId: string): Promise<ApiToken[]>
 }
 
 /** The token opens nothing from now on. @throws BasetideError `not_found`, also when it is another account's */
-export async function revokeToken(db: Db, accountId: string, tokenId: string): Promise<void> {
-  const gone = isId("api_token", tokenId)
-    ? await db`delete from api_tokens where id = ${tokenId} and account_id = ${accountId} returning id`
-    : [];
-  if (gone.length === 0) throw new BasetideError("not_found", "There is no such token");
+export async function revokeToken(db: Db, accountId: string, tokenId: string, actor?: Actor): Promise<void> {
+  await db.begin(async (tx) => {
+    const [gone] = isId("api_token", tokenId)
+      ? await tx<{ name: string }[]>`
+          delete from api_tokens where id = ${tokenId} and account_id = ${accountId} returning name`
+      : [];
+    if (!gone) throw new BasetideError("not_found", "There is no such token");
+    const details = { name: gone.name };
+    await noteChange(tx, actor, { accountId, action: "token.revoked", subject: tokenId, details });
+  });
+}
+
+/** Who a token stands for. */
+export interface Bearer extends Account {
+  token: { id: string; name: string };
 }
 
 /**
- * The account of a request's `Authorization` header.
+ * The account of a request's `Authorization` header, and the token itself.
  *
  * @throws BasetideError `unauthorized` for a missing, malformed or unknown token
  */
-export async function authenticate(db: Db, authorization: string | null | undefined): Promise<Account> {
+export async function authenticate(db: Db, authorization: string | null | undefined): Promise<Bearer> {
   const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
   if (token === undefined || !TOKEN.test(token)) throw new BasetideError("unauthorized");
-  const [found] = await db<(Account & { token_id: string; is_stale: boolean })[]>`
-    select a.id, a.email, a.is_operator as "isOperator", t.id as token_id,
+  const [found] = await db<(Account & { token_id: string; token_name: string; is_stale: boolean })[]>`
+    select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name,
       coalesce(t.last_used_at < now() - interval '1 hour', true) as is_stale
     from api_tokens as t join accounts as a on a.id = t.account_id
     where t.token_hash = ${hashToken(token)}`;
   if (!found) throw new BasetideError("unauthorized");
   if (found.is_stale) await db`update api_tokens set last_used_at = now() where id = ${found.token_id}`;
-  return { id: found.id, email: found.email, isOperator: found.isOperator };
+  const { id, email, isOperator } = found;
+  return { id, email, isOperator, token: { id: found.token_id, name: found.token_name } };
 }
 
 export function newToken(): string {

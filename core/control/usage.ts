@@ -17,6 +17,11 @@ export interface QuotaUse {
   month: { sync: number; client: number };
   /** The source asked for a pause that is not over: until when, and why. */
   blocked: { until: Date; reason: string } | null;
+  /**
+   * The source answers only twice a second, until then at least. `isCertain`: its workspace is beyond its cap; else
+   * judging by what it refused, and tried again every hour.
+   */
+  slowed: { until: Date; isCertain: boolean } | null;
 }
 
 export async function quotaUse(
@@ -48,12 +53,15 @@ export async function quotaUse(
         group by minute) as m) as minutes,
       coalesce(sum(sync), 0)::float8 as sync, coalesce(sum(client), 0)::float8 as client,
       (select json_build_object('until', b.blocked_until, 'reason', b.reason) from quota_blocks as b
-        where b.key = ${key} and b.blocked_until > now()) as blocked
+        where b.key = ${key} and b.blocked_until > now()) as blocked,
+      (select json_build_object('until', s.until, 'is_certain', s.is_certain) from quota_slowed as s
+        where s.key = ${key} and s.until > now()) as slowed
     from by_month where month = date_trunc('month', now() at time zone 'UTC')::date`;
   return {
     minutes: row!.minutes.map(({ minute, ...calls }) => ({ minute: new Date(minute), ...calls })),
     month: { sync: row!.sync, client: row!.client },
     blocked: row!.blocked && { until: new Date(row!.blocked.until), reason: row!.blocked.reason },
+    slowed: row!.slowed && { until: new Date(row!.slowed.until), isCertain: row!.slowed.is_certain },
   };
 }
 
@@ -62,4 +70,5 @@ interface QuotaRow {
   sync: number;
   client: number;
   blocked: { until: string; reason: string } | null;
+  slowed: { until: string; is_certain: boolean } | null;
 }

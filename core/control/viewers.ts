@@ -1,7 +1,8 @@
 /** Who looks at the console: a user, and the account that their session looks at. */
-import type { Db } from "../context";
+import type { Actor, Db } from "../context";
 import { BasetideError } from "../errors";
 import type { Account } from "./accounts";
+import { noteChange } from "./audit";
 import { isUniqueViolation } from "./db";
 import { newId } from "./ids";
 
@@ -18,6 +19,11 @@ export interface Viewer {
   account: Account & { role: Role };
   /** All accounts of the user, their own first. */
   accounts: (Account & { role: Role })[];
+}
+
+/** The viewer as the audit log names them. */
+export function actorOf(viewer: Pick<Viewer, "email">): Actor {
+  return { kind: "user", name: viewer.email };
 }
 
 interface SignedInUser {
@@ -67,6 +73,8 @@ async function ensureOwnAccount(db: Db, user: SignedInUser): Promise<void> {
       const id = newId("account");
       await tx`insert into accounts (id, email) values (${id}, ${user.email})`;
       await tx`insert into account_members (account_id, user_id, role) values (${id}, ${user.id}, 'owner')`;
+      const details = { email: user.email };
+      await noteChange(tx, actorOf(user), { accountId: id, action: "account.created", subject: id, details });
     });
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;

@@ -1,8 +1,12 @@
 /** The fleet: which workers are alive, what they have in hand, and how far behind the oldest base is. */
 import type { Db } from "../context";
 
-/** A worker that was not heard of for so long is taken for dead. */
+/** A worker that was not heard of for so long is shown as dead. */
 const SILENCE = "15 seconds";
+/** And after so long its share is the others', who have to find its jobs free a moment later. */
+const SHARE_SILENCE = "9 seconds";
+/** So long after it came a worker is given what others hold: one that does not last would only cost them. */
+const SETTLED = "10 seconds";
 /** Rows of workers that died without a word are kept for so long, to be seen. */
 const KEPT = "1 day";
 
@@ -38,6 +42,28 @@ export async function reportWorker(db: Db, worker: WorkerReport): Promise<void> 
     values (${worker.id}, ${worker.host}, ${worker.pid}, ${worker.startedAt}, now(), ${worker.bases},
       ${worker.capacity})
     on conflict (id) do update set seen_at = now(), bases = excluded.bases`;
+}
+
+/** A worker among whom the bases are shared out. */
+export interface LivingWorker {
+  id: string;
+  bases: number;
+  capacity: number;
+  /** Has it been here for long enough to be given what others hold? */
+  isSettled: boolean;
+}
+
+export async function livingWorkers(db: Db): Promise<LivingWorker[]> {
+  return db<LivingWorker[]>`
+    select id, bases, capacity, joined_at < now() - ${SETTLED}::interval as "isSettled"
+    from workers where seen_at > now() - ${SHARE_SILENCE}::interval`;
+}
+
+/** Which of these bases have their first sync or a rebuild under way. */
+export async function basesBuilding(db: Db, ids: string[]): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from bases where id = any (${ids}) and progress is not null`;
+  return rows.map((row) => row.id);
 }
 
 /** The worker has stopped. What others left behind without a word, and old counts, go with it. */

@@ -1,5 +1,5 @@
 /** Opens a port for an app, in one way for all processes. */
-import { BasetideError } from "../errors";
+import { BasetideError, errorCodes } from "../errors";
 
 /** Longest an ending process waits for answers that are under way, in ms. */
 const DRAIN_MS = 10_000;
@@ -19,6 +19,8 @@ export interface ListenOptions {
   idleTimeout?: number;
   /** Longest request body, in bytes. */
   maxBodyBytes?: number;
+  /** Answers for an app that failed, or whose answer broke off before its first byte; `internal` unless given. */
+  answerFault?: (error: Error) => Response;
 }
 
 const DEFAULT_BODY_BYTES = 1_000_000;
@@ -36,6 +38,11 @@ export function listen(
       fetch: (request, server) => app.fetch(request, server),
       idleTimeout: options.idleTimeout ?? DEFAULT_IDLE_SECONDS,
       maxRequestBodySize: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
+      // Bun's own answer to a fault is a page that shows paths and source.
+      development: false,
+      // Without `development` Bun shares a port that is taken.
+      reusePort: false,
+      error: options.answerFault ?? internalFault,
     });
     return {
       port: server.port ?? port,
@@ -53,4 +60,8 @@ export function listen(
       { cause, details: { port } },
     );
   }
+}
+
+function internalFault(): Response {
+  return Response.json({ error: { code: "internal", message: errorCodes.internal } }, { status: 500 });
 }

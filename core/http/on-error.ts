@@ -13,10 +13,12 @@ const MAX_PARTS = 5;
 
 /** @param code Elysia's word for errors of its own */
 export function answerError(log: Logger, request: Request, error: unknown, code: string | number): Response {
-  const { requestId, status, ...told } = explainError(log, request, error, code);
+  const { requestId, status, retryAfterSeconds, ...told } = explainError(log, request, error, code);
+  const headers = new Headers({ "x-request-id": requestId });
+  if (retryAfterSeconds !== undefined) headers.set("retry-after", String(retryAfterSeconds));
   return Response.json(
     { error: { code: told.code, message: told.message, request_id: requestId } },
-    { status, headers: { "x-request-id": requestId } },
+    { status, headers },
   );
 }
 
@@ -26,6 +28,8 @@ export interface ErrorForCaller {
   message: string;
   /** By which the log knows it. */
   requestId: string;
+  /** When it is worth trying again, where that is known. */
+  retryAfterSeconds?: number;
 }
 
 /** What the caller may know of an error; the log gets the rest. */
@@ -45,7 +49,14 @@ export function explainError(
     known.code === "internal"
       ? "A fault in Basetide itself; the log has it under this request's id"
       : known.message;
-  return { code: known.code, status, message, requestId };
+  const { retryAfterSeconds } = known.details;
+  return {
+    code: known.code,
+    status,
+    message,
+    requestId,
+    ...(typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {}),
+  };
 }
 
 /** A failed validation holds the whole value, of an answer too: that may be a password. */

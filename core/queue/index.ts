@@ -4,13 +4,30 @@
  * A job is queued or active, never both and never twice (policy `exclusive`, keyed by the base). Its holder sends
  * heartbeats; one that stops is failed within HEARTBEAT_SECONDS, and the reconciler queues the base again: every
  * base that is to be synced has a job, whatever died. Measured sturdier than retries and than `stately` queues.
+ *
+ * A worker keeps a job for as long as the base is to be synced and is its to hold, which spares the queue a new row
+ * per lease. One that is to go elsewhere is put back, the same row, in one statement.
  */
 import { PgBoss } from "pg-boss";
+import { trimAlerts } from "../alerts/messages";
 import type { Db } from "../context";
-import { activeBaseIds, trimRuns } from "../control";
+import { activeBaseIds, trimAudit, trimRuns } from "../control";
 import type { Logger } from "../log";
+import { trimWindows } from "../quota";
+import {
+  bringForward,
+  giveBackJob,
+  type QueueLoad,
+  queueLoad,
+  SYNC_QUEUE,
+  type SyncJob,
+  takeJobsOf,
+  touchJobs,
+} from "./jobs";
 
-const SYNC_QUEUE = "sync";
+export { fairShares, type Holder } from "./fair-share";
+export type { QueueLoad, SyncJob } from "./jobs";
+
 const WAKE_CHANNEL = "basetide_sync_queued";
 /** Shortest that pg-boss takes. */
 const HEARTBEAT_SECONDS = 10;
@@ -27,26 +44,30 @@ const HOUSEKEEPING_QUEUE = "housekeeping";
 const HOUSEKEEPING_CRON = "17 * * * *";
 const HOUSEKEEPING_POLL_SECONDS = 30;
 
-/** A job in hand: the right to try for a lease of the base. */
-export interface SyncJob {
-  id: string;
-  baseId: string;
-}
-
 export interface Queue {
-  /** Queues the base's next sync, unless it is queued or running, and wakes a worker. */
+  /** Queues the base's next sync, unless it is running, and wakes the workers. */
   requestSync(baseId: string): Promise<void>;
-  /** Up to `limit` jobs, now this process's. */
+  /** Up to `limit` jobs, now this process's: those that have waited longest. */
   fetch(limit: number): Promise<SyncJob[]>;
-  /** Says that the jobs' holder is alive. To be called every few seconds. */
-  heartbeat(jobs: SyncJob[]): Promise<void>;
-  /** Ends the job. `again`: the base is queued anew at once. */
-  finish(job: SyncJob, again: boolean): Promise<void>;
+  /** Says that the jobs' holder is alive. To be called every few seconds. @returns those that are not its any more */
+  heartbeat(jobs: SyncJob[]): Promise<SyncJob[]>;
+  /** Takes the jobs of these bases again that were lost meanwhile, and that nobody else has taken. */
+  reclaim(baseIds: string[]): Promise<SyncJob[]>;
+  /** Ends the job: the base is queued again only when it is to be synced and has none. */
+  finish(job: SyncJob): Promise<void>;
+  /** Leaves the job to whoever takes it, `afterMs` from now; if that is at once, wakes the workers. */
+  giveBack(job: SyncJob, afterMs: number): Promise<void>;
+  load(): Promise<QueueLoad>;
   /** Queues every base that is to be synced and has no job. Returns how many there were. */
   reconcile(): Promise<number>;
-  /** Calls `wake` whenever somebody requests a sync. */
+  /** Calls `wake` whenever somebody requests a sync or gives a job back. */
   onRequest(wake: () => void): Promise<void>;
   close(): Promise<void>;
+}
+
+export interface OpenQueue extends Queue {
+  /** For queues of other work, on the same connections. */
+  boss: PgBoss;
 }
 
 /**
@@ -58,7 +79,7 @@ export async function openQueue(
   ctx: { db: Db; log: Logger },
   databaseUrl: string,
   options: { isWorker: boolean },
-): Promise<Queue> {
+): Promise<OpenQueue> {
   const { db, log } = ctx;
   const boss = new PgBoss({
     connectionString: databaseUrl,
@@ -81,36 +102,45 @@ export async function openQueue(
   if (options.isWorker) await keepHouse(boss, ctx);
   const jobOf = (baseId: string) => ({ data: { baseId }, singletonKey: baseId });
   let unlisten: (() => Promise<void>) | undefined;
+  const wakeAll = () => db.notify(WAKE_CHANNEL, "");
+  async function reconcile(): Promise<number> {
+    const missing = await activeBaseIds(db, hasJob(db));
+    if (missing.length > 0) await boss.insert(SYNC_QUEUE, missing.map(jobOf));
+    return missing.length;
+  }
   return {
+    boss,
     async requestSync(baseId) {
-      await boss.send(SYNC_QUEUE, { baseId }, { singletonKey: baseId });
-      await db.notify(WAKE_CHANNEL, "");
+      const sent = await boss.send(SYNC_QUEUE, { baseId }, { singletonKey: baseId });
+      if (sent === null) await bringForward(db, baseId);
+      await wakeAll();
     },
     async fetch(limit) {
       const jobs = await boss.fetch<{ baseId: string }>(SYNC_QUEUE, { batchSize: limit });
       return jobs.map((job) => ({ id: job.id, baseId: job.data.baseId }));
     },
     async heartbeat(jobs) {
-      if (jobs.length > 0) {
-        await boss.touch(
-          SYNC_QUEUE,
-          jobs.map((job) => job.id),
-        );
-      }
+      if (jobs.length === 0) return [];
+      const beating = await touchJobs(
+        db,
+        jobs.map((job) => job.id),
+      );
+      return jobs.filter((job) => !beating.has(job.id));
     },
-    async finish(job, again) {
+    async reclaim(baseIds) {
+      // Those that were failed a moment ago may not be queued yet.
+      await reconcile();
+      return takeJobsOf(db, baseIds);
+    },
+    async finish(job) {
       await boss.complete(SYNC_QUEUE, job.id);
-      if (again) await boss.send(SYNC_QUEUE, { baseId: job.baseId }, { singletonKey: job.baseId });
     },
-    async reconcile() {
-      const queued = await db<{ key: string }[]>`
-        select singleton_key as key from pgboss.job
-        where name = ${SYNC_QUEUE} and state in ('created', 'retry', 'active')`;
-      const hasJob = new Set(queued.map((job) => job.key));
-      const missing = (await activeBaseIds(db)).filter((id) => !hasJob.has(id));
-      if (missing.length > 0) await boss.insert(SYNC_QUEUE, missing.map(jobOf));
-      return missing.length;
+    async giveBack(job, afterMs) {
+      await giveBackJob(db, job, afterMs);
+      if (afterMs === 0) await wakeAll();
     },
+    load: () => queueLoad(db),
+    reconcile,
     async onRequest(wake) {
       unlisten = (await db.listen(WAKE_CHANNEL, wake, wake)).unlisten;
     },
@@ -121,6 +151,12 @@ export async function openQueue(
   };
 }
 
+/** Of the row `bases` of a query: has the base a job? */
+function hasJob(db: Db): ReturnType<Db> {
+  return db`exists (
+    select from pgboss.job where name = ${SYNC_QUEUE} and state <= 'active' and singleton_key = bases.id)`;
+}
+
 /** Clears away old runs by a schedule that all workers share: each time one of them does it. */
 async function keepHouse(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Promise<void> {
   await boss.createQueue(HOUSEKEEPING_QUEUE, {
@@ -129,7 +165,8 @@ async function keepHouse(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Pr
   });
   await boss.schedule(HOUSEKEEPING_QUEUE, HOUSEKEEPING_CRON);
   await boss.work(HOUSEKEEPING_QUEUE, { pollingIntervalSeconds: HOUSEKEEPING_POLL_SECONDS }, async () => {
-    const runs = await trimRuns(db);
-    log.info({ runs }, "old runs cleared away");
+    const [runs, changes] = [await trimRuns(db), await trimAudit(db)];
+    const [windows, alerts] = [await trimWindows(db), await trimAlerts(db)];
+    log.info({ runs, changes, windows, alerts }, "old runs, changes, quota windows and alerts cleared away");
   });
 }

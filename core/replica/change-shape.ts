@@ -33,7 +33,8 @@ export interface CatalogRow {
  *
  * @param onChange told what has changed, after each transaction
  * @throws BasetideError `replica_busy` when a query holds a table for longer than LOCK_TIMEOUT (all others have
- *   changed; load the catalog and try again), `lease_lost`
+ *   changed; load the catalog and try again), `shape_changed` when a table is not as the catalog has it any more,
+ *   `lease_lost`
  */
 export async function changeShape(
   replica: Replica,
@@ -135,6 +136,7 @@ export function columnRenames(before: TableSpec, after: TableSpec): [string, str
 
 /** The comments of `after`'s table that `before`'s has not. */
 export function recomments(schema: string, after: TableSpec, before: TableSpec): string[] {
+  if (after.commentForm !== before.commentForm) return comments(schema, after.name, after);
   const table = `${schema}.${quoteIdent(after.name)}`;
   const old = new Map(before.columns.map((column) => [column.fieldId, column]));
   const isOther = (a: Pick<TableSpec, "sourceName" | "description">, b: typeof a | undefined) =>
@@ -142,7 +144,10 @@ export function recomments(schema: string, after: TableSpec, before: TableSpec):
   return [
     ...(isOther(after, before) ? comments(schema, after.name, after, []) : []),
     ...after.columns
-      .filter((column) => isOther(column, old.get(column.fieldId)))
+      .filter((column) => {
+        const known = old.get(column.fieldId);
+        return isOther(column, known) || column.sourceType !== known?.sourceType;
+      })
       .map((column) => columnComment(table, column)),
   ];
 }

@@ -5,6 +5,7 @@
  */
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
+import { reconnectPause } from "../reconnect";
 import { quoteIdent } from "./naming";
 
 export type ReplicaSql = Sql<{ bigint: number }>;
@@ -14,6 +15,11 @@ const MAX_CONNECTIONS = 3;
 /** Seconds: a base that sweeps keeps its connection, one that is paused lets go of it. */
 const IDLE_TIMEOUT = 90;
 const CONNECT_TIMEOUT = 10;
+/**
+ * Ours hold a lock for the time of one statement. Where the server's admin cannot keep customers from advisory locks
+ * (managed servers), one who takes ours delays their own base, and must not keep a worker waiting for ever.
+ */
+const LOCK_TIMEOUT_MS = 30_000;
 /**
  * Of every connection with more rights than the customer's: in a writable database the customer can make functions,
  * and one with a name and arguments that fit ours better than Postgres' own would run with those rights.
@@ -26,8 +32,13 @@ export function connectReplica(url: string): ReplicaSql {
     max: MAX_CONNECTIONS,
     idle_timeout: IDLE_TIMEOUT,
     connect_timeout: CONNECT_TIMEOUT,
+    backoff: reconnectPause,
     onnotice: () => {},
-    connection: { application_name: "basetide", search_path: SAFE_SEARCH_PATH },
+    connection: {
+      application_name: "basetide",
+      search_path: SAFE_SEARCH_PATH,
+      lock_timeout: LOCK_TIMEOUT_MS,
+    },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
   });
 }

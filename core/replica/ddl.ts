@@ -1,5 +1,6 @@
 /** SQL text for replicated tables: definitions, comments, renames, and the statement that writes rows. */
 import { escapeLiteral } from "pg";
+import { storable } from "./map-record-text";
 import { quoteIdent } from "./naming";
 import { mayBeTooWide } from "./row-width";
 import type { ColumnSpec, TableSpec } from "./spec";
@@ -25,18 +26,21 @@ export function columnStorage(schema: string, name: string, { columns }: TableSp
   return [`alter table ${schema}.${quoteIdent(name)} ${changes.join(", ")}`];
 }
 
-/** COMMENTs with the source's names: on the table, and on every column of `columns`. */
+/** Another one where the texts of COMMENTs are made in another way: they are then written anew. */
+export const COMMENT_FORM = 2;
+
+/** COMMENTs with what the source calls it: on the table, and on every column of `columns`. */
 export function comments(schema: string, name: string, spec: TableSpec, columns = spec.columns): string[] {
   const table = `${schema}.${quoteIdent(name)}`;
   return [
-    `comment on table ${table} is ${escapeLiteral(described(spec.sourceName, spec.description))}`,
+    `comment on table ${table} is ${escapeLiteral(described(spec.sourceName, spec.tableId, spec.description))}`,
     ...columns.map((column) => columnComment(table, column)),
   ];
 }
 
 /** COMMENT on one column of `table` (quoted, with its schema). */
 export function columnComment(table: string, column: ColumnSpec): string {
-  const text = described(column.sourceName, column.description);
+  const text = described(column.sourceName, `${column.fieldId}, ${column.sourceType}`, column.description);
   return `comment on column ${table}.${quoteIdent(column.name)} is ${escapeLiteral(text)}`;
 }
 
@@ -127,10 +131,7 @@ function throughTransientNames(
   ];
 }
 
-function described(name: string, description: string | undefined): string {
-  return cleanText(description ? `${name}\n\n${description}` : name);
-}
-
-function cleanText(text: string): string {
-  return text.replaceAll("\0", "\uFFFD").toWellFormed();
+/** A paragraph each: the name in the source, its id and type there, its description. */
+function described(name: string, origin: string, description: string | undefined): string {
+  return storable([name, origin, ...(description ? [description] : [])].join("\n\n"));
 }

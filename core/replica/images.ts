@@ -11,6 +11,9 @@ import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 import type { CellIssue, Row } from "./spec";
 
+/** Levels of a cell that an image keeps. A source's cells have a few; Postgres' parser ends at some thousands. */
+const MAX_JOURNAL_DEPTH = 200;
+
 export interface Images {
   /** The lease's epoch; null for what belongs to no lease (a proxied write). */
   epoch: number | null;
@@ -21,7 +24,10 @@ export interface Images {
   /** Ids that the source no longer has. */
   gone: string[];
   issues: CellIssue[];
-  /** The records as the source gave them, for the journal; absent from a sweep. */
+  /**
+   * The records as the source gave them, for the journal, which then notes all of `rows` and `gone` whether they
+   * changed or not; absent from a sweep.
+   */
   records?: SourceRecord[];
 }
 
@@ -80,6 +86,8 @@ export function noteImage(
 export interface JournalEntry {
   recordId: string;
   stamp: number;
+  /** The ticket that was taken before the source was asked. */
+  asked: number;
   /** The record was deleted. */
   isGone: boolean;
   /** Absent where a sweep applied it. */
@@ -94,9 +102,17 @@ export function journalSince(
 ): Promise<JournalEntry[]> {
   return onReplica(
     () => sql<JournalEntry[]>`
-      select record_id as "recordId", stamp, gone as "isGone", image as record
+      select record_id as "recordId", stamp, asked, gone as "isGone", image as record
       from ${sql.unsafe(swap)}.journal_since(${tableId}, ${stamp})`,
   );
+}
+
+/** Ids of the tables that the journal has entries of. */
+export async function journalledTables({ sql, swap }: Replica): Promise<string[]> {
+  const rows = await onReplica(
+    () => sql<{ id: string }[]>`select distinct table_id as id from ${sql.unsafe(swap)}._journal`,
+  );
+  return rows.map(({ id }) => id);
 }
 
 /** A record that somebody wrote through the proxy after a stamp. */
@@ -141,7 +157,17 @@ export function issueRows(issues: CellIssue[]) {
   }));
 }
 
-/** JSON that jsonb takes: it knows neither NUL nor half a surrogate pair, and cells may hold both. */
+/** JSON that jsonb takes: it knows neither NUL nor half a surrogate pair, and ends where values nest too deeply. */
 function journalText(value: unknown): string {
-  return JSON.stringify(value, (_key, part) => (typeof part === "string" ? storable(part) : part));
+  return JSON.stringify(journalled(value, 0));
+}
+
+function journalled(value: unknown, depth: number): unknown {
+  if (typeof value === "string") return storable(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === MAX_JOURNAL_DEPTH) return null;
+  if (Array.isArray(value)) return value.map((item) => journalled(item, depth + 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, part]) => [storable(key), journalled(part, depth + 1)]),
+  );
 }

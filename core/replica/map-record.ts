@@ -6,9 +6,11 @@
  *     null and an issue, and never stops a sync.
  * I2. Every row has every column. (Not in an order to rely on: JavaScript puts a column called `2024` first.)
  */
+import type { AttachmentSigner } from "../attachments/link";
 import type { SourceRecord } from "../source/types";
 import { type CellReporter, cutText, jsonText, storable } from "./map-record-text";
 import { timestampText } from "./map-record-time";
+import { ownUrlsOf } from "./own-urls";
 import { ROW_TOO_WIDE, widthLimit } from "./row-width";
 import type { CellIssue, ColumnSpec, Row, TableSpec } from "./spec";
 import { readerOf, typeMap } from "./type-map";
@@ -22,9 +24,13 @@ const UNKNOWN_TIME = "1970-01-01T00:00:00";
 
 export type RecordMapper = (record: SourceRecord, issues: CellIssue[]) => Row;
 
-/** The mapper of one table's records: compiled once per shape, called per record. Appends to `issues`. */
-export function compileMapper(spec: TableSpec): RecordMapper {
-  const columns = spec.columns.map(compileColumn);
+/**
+ * The mapper of one table's records: compiled once per shape, called per record. Appends to `issues`.
+ *
+ * @param signer with the key of the base; needed where columns have attachment URLs of ours
+ */
+export function compileMapper(spec: TableSpec, signer?: AttachmentSigner): RecordMapper {
+  const columns = spec.columns.map((column) => compileColumn(spec.tableId, column, signer));
   const limitWidth = widthLimit(spec.columns);
   return (record, issues) => {
     const reporter = new CellIssues(storable(record.id), issues);
@@ -33,8 +39,9 @@ export function compileMapper(spec: TableSpec): RecordMapper {
       created_time: createdTime(record.createdTime, reporter),
     };
     const { fields } = record;
-    for (const { fieldId, name, read, absent } of columns) {
-      const cell = fields[fieldId];
+    for (const { fieldId, name, read, absent, withOwnUrls } of columns) {
+      const given = fields[fieldId];
+      const cell = withOwnUrls ? withOwnUrls(given, record.id) : given;
       if (cell === undefined || cell === null) row[name] = absent;
       else row[name] = read(cell, reporter.at(name, cell));
     }
@@ -57,8 +64,15 @@ export function mapRecords(
   return Array.from(latest.values(), (record) => mapper(record, issues));
 }
 
-function compileColumn({ fieldId, name, type, columnType }: ColumnSpec) {
-  return { fieldId, name, read: readerOf(type, columnType), absent: typeMap[type].absent ?? null };
+function compileColumn(tableId: string, column: ColumnSpec, signer: AttachmentSigner | undefined) {
+  const { fieldId, name, type, columnType } = column;
+  return {
+    fieldId,
+    name,
+    read: readerOf(type, columnType),
+    absent: typeMap[type].absent ?? null,
+    withOwnUrls: ownUrlsOf(tableId, column, signer),
+  };
 }
 
 function createdTime(value: string, issues: CellIssues): string {

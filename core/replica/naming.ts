@@ -10,6 +10,9 @@ import { BasetideError } from "../errors";
 /** Longest identifier in bytes that Postgres keeps (NAMEDATALEN - 1); it cuts longer ones without asking. */
 const MAX_NAME_BYTES = 63;
 
+/** UTF-16 units of a name that are looked at: four times the source's longest, and many times what is kept. */
+const MAX_READ = 1000;
+
 /** Names that are Basetide's own in the schema. */
 const RESERVED_TABLES = ["_sync_meta", "__sync_meta__", "_sync_issues", "_sync_history"];
 
@@ -42,10 +45,14 @@ export function quoteIdent(name: string): string {
 
 /**
  * `Product Inventory` → `product_inventory`: words split at spaces, punctuation, symbols and lower-to-upper case
- * changes, in lower case, NFC. May be "" (a name of emoji alone), and of any length.
+ * changes, in lower case, NFC. May be "" (a name of emoji alone). Of a very long name only the beginning counts.
  */
 export function snakeCase(sourceName: string): string {
-  const bare = sourceName.normalize("NFC").replace(VANISHING, "").replace(LETTER_EMOJI, " ");
+  const bare = sourceName
+    .slice(0, MAX_READ)
+    .normalize("NFC")
+    .replace(VANISHING, "")
+    .replace(LETTER_EMOJI, " ");
   const words = bare.match(WORDS) ?? [];
   return words
     .map((word) => word.replace(CASE_CHANGE, "_"))
@@ -103,9 +110,13 @@ function isSameName(before: string, now: string): boolean {
 
 function firstFree(wanted: string, taken: ReadonlySet<string>): string {
   let name = cutToBytes(wanted, MAX_NAME_BYTES);
-  for (let nth = 2; taken.has(folded(name)); nth++) {
-    const suffix = `_${nth}`;
-    name = cutToBytes(wanted, MAX_NAME_BYTES - suffix.length) + suffix;
+  let suffix = "";
+  // Cutting is slow, and hundreds may share a name: only a longer number cuts anew.
+  for (let nth = 2, stem = name; taken.has(folded(name)); nth++) {
+    const next = `_${nth}`;
+    if (next.length !== suffix.length) stem = cutToBytes(wanted, MAX_NAME_BYTES - next.length);
+    suffix = next;
+    name = stem + suffix;
   }
   return name;
 }

@@ -4,7 +4,10 @@
  * Pure: names, types and the order of steps are decided here, and only carried out elsewhere. A table whose
  * columns keep their types is changed in place (renames, comments); any other difference rebuilds that table.
  */
+import { mayHoldAttachments } from "../source/attachments";
 import type { SourceField, SourceSchema, SourceTable } from "../source/types";
+import { COMMENT_FORM } from "./ddl";
+import { storable } from "./map-record-text";
 import { assignNames } from "./naming";
 import type { ColumnSpec, TableSpec, TypeSettings } from "./spec";
 import { columnTypeOf, readerOf } from "./type-map";
@@ -74,8 +77,9 @@ function tableSpec(
   return {
     tableId: table.id,
     name,
-    sourceName: table.name,
-    ...(table.description ? { description: table.description } : {}),
+    sourceName: storable(table.name),
+    ...(table.description ? { description: storable(table.description) } : {}),
+    commentForm: COMMENT_FORM,
     columns: table.fields.map((field) => columnSpec(field, names.get(field.id)!, settings)),
   };
 }
@@ -84,12 +88,16 @@ function columnSpec(field: SourceField, name: string, settings: TypeSettings): C
   return {
     fieldId: field.id,
     name,
-    sourceName: field.name,
-    ...(field.description ? { description: field.description } : {}),
+    sourceName: storable(field.name),
+    ...(field.description ? { description: storable(field.description) } : {}),
     type: field.type,
-    sourceType: field.sourceType,
+    sourceType: storable(field.sourceType),
     ...(field.result ? { result: field.result } : {}),
+    ...(field.linkedTableId ? { linkedTableId: storable(field.linkedTableId) } : {}),
     columnType: columnTypeOf(field, settings),
+    ...(settings.attachmentUrls && mayHoldAttachments(field)
+      ? { attachmentUrls: settings.attachmentUrls }
+      : {}),
   };
 }
 
@@ -101,7 +109,8 @@ export function hasSameColumns(live: TableSpec, wanted: TableSpec): boolean {
     const old = before.get(column.fieldId);
     return (
       old?.columnType === column.columnType &&
-      readerOf(old.type, old.columnType) === readerOf(column.type, column.columnType)
+      readerOf(old.type, old.columnType) === readerOf(column.type, column.columnType) &&
+      Bun.deepEquals(old.attachmentUrls, column.attachmentUrls)
     );
   });
 }

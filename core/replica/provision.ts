@@ -7,6 +7,7 @@ import { randomBytes } from "node:crypto";
 import postgres, { type Sql } from "postgres";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
+import { scramVerifier } from "./scram";
 
 /** Limits of a customer's role: an analyst's mistake must not take the cluster with it. */
 const ROLE_SETTINGS = {
@@ -17,8 +18,11 @@ const ROLE_SETTINGS = {
 };
 const ROLE_CONNECTIONS = 50;
 
-/** Functions that write, or could block a sync, and that Postgres lets everybody call. */
-const FORBIDDEN_FUNCTIONS = "^(lo_|lowrite$|pg_(try_)?advisory_|pg_notify$)";
+/** Functions that write, be it only to the log, or could block a sync, and that Postgres lets everybody call. */
+export const FORBIDDEN_FUNCTIONS = "^(lo_|lowrite$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$)";
+
+/** What a database's comment begins with; the installation and a time follow. */
+export const LABEL = "basetide";
 
 /** SQLSTATEs of a database changed (internal_error, "tuple concurrently updated") or dropped by somebody else. */
 const CONCURRENT_CHANGE = ["XX000", "3D000"];
@@ -30,20 +34,63 @@ export interface Provisioned {
   password: string;
 }
 
-/** Creates a database and a read-only role for it, both randomly named. */
-export async function provisionDatabase(adminUrl: string): Promise<Provisioned> {
-  const database = `bt_${randomName()}`;
-  const role = `bt_${randomName()}`;
-  const password = randomPassword();
+/** Names for a database and its role that nobody else has, and a password. */
+export function nameDatabase(): Provisioned {
+  return { database: `bt_${randomName()}`, role: `bt_${randomName()}`, password: randomPassword() };
+}
+
+/**
+ * Creates a database and a read-only role for it.
+ *
+ * @param installation whose they are, on a cluster that others may use too
+ */
+export async function provisionDatabase(
+  adminUrl: string,
+  installation?: string,
+  made = nameDatabase(),
+): Promise<Provisioned> {
+  await withAdmin(adminUrl, async (admin) => {
+    await createRole(admin, made);
+    await createDatabase(admin, made.database, installation);
+  });
+  await guardDatabase(adminUrl, made);
+  return made;
+}
+
+export async function createRole(
+  admin: Sql,
+  { role, password }: Omit<Provisioned, "database">,
+): Promise<void> {
+  const settings = Object.entries(ROLE_SETTINGS)
+    .map(([name, value]) => `alter role ${quoteIdent(role)} set ${name} = '${value}';`)
+    .join(" ");
+  await admin.unsafe(
+    `create role ${quoteIdent(role)} login noinherit connection limit ${ROLE_CONNECTIONS} password '${scramVerifier(password)}'; ${settings}`,
+  );
+}
+
+export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<void> {
+  await admin.unsafe(`create database ${quoteIdent(database)} template template0 encoding 'UTF8'`);
+  if (installation !== undefined) await labelDatabase(admin, database, installation);
+}
+
+/** Writes on the database whose it is, and when that was written. */
+async function labelDatabase(admin: Sql, database: string, installation: string): Promise<void> {
+  const label = `${LABEL} ${installation} ${new Date().toISOString()}`;
+  await overRaces(() => admin.unsafe(`comment on database ${quoteIdent(database)} is '${label}'`));
+}
+
+export async function labelHosted(adminUrl: string, database: string, installation: string): Promise<void> {
+  await withAdmin(adminUrl, (admin) => labelDatabase(admin, database, installation));
+}
+
+/** Lets the role connect to the database, and nobody else; and nobody call what writes or blocks there. Idempotent. */
+export async function guardDatabase(
+  adminUrl: string,
+  { database, role }: Omit<Provisioned, "password">,
+): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
     await overRaces(() => revokePublicConnect(admin));
-    const settings = Object.entries(ROLE_SETTINGS)
-      .map(([name, value]) => `alter role ${quoteIdent(role)} set ${name} = '${value}';`)
-      .join(" ");
-    await admin.unsafe(
-      `create role ${quoteIdent(role)} login noinherit connection limit ${ROLE_CONNECTIONS} password '${password}'; ${settings}`,
-    );
-    await admin.unsafe(`create database ${quoteIdent(database)} template template0 encoding 'UTF8'`);
     await overRaces(() =>
       admin.unsafe(
         `revoke all on database ${quoteIdent(database)} from public;
@@ -52,14 +99,20 @@ export async function provisionDatabase(adminUrl: string): Promise<Provisioned> 
     );
   });
   await withAdmin(databaseUrl(adminUrl, database), revokeForbiddenFunctions);
-  return { database, role, password };
 }
 
 /** Gives the role a new password, and returns it. Open sessions stay. */
 export async function rotatePassword(adminUrl: string, role: string): Promise<string> {
   const password = randomPassword();
-  await withAdmin(adminUrl, (admin) => admin.unsafe(`alter role ${quoteIdent(role)} password '${password}'`));
+  await setPassword(adminUrl, role, password);
   return password;
+}
+
+/** From now on the role has this password, whatever it had before. */
+export async function setPassword(adminUrl: string, role: string, password: string): Promise<void> {
+  await withAdmin(adminUrl, (admin) =>
+    admin.unsafe(`alter role ${quoteIdent(role)} password '${scramVerifier(password)}'`),
+  );
 }
 
 /**
@@ -147,7 +200,7 @@ async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
     end $$`);
 }
 
-async function withAdmin<T>(url: string, work: (admin: Sql) => Promise<T>): Promise<T> {
+export async function withAdmin<T>(url: string, work: (admin: Sql) => Promise<T>): Promise<T> {
   const connection = { search_path: SAFE_SEARCH_PATH };
   const admin = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10, connection });
   try {

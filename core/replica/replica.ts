@@ -48,14 +48,23 @@ export function loadCatalog({ sql, swap }: Replica): Promise<Catalog> {
   });
 }
 
-/** Notes in `_sync_meta` that a sync starts now. */
-export function markSyncStarted(replica: Replica, epoch: number): Promise<void> {
-  return markSync(replica, epoch, false);
+/** Notes in `_sync_meta` that a sync starts now, or is under way and started `agoMs` before now. */
+export async function markSyncStarted(replica: Replica, epoch: number, agoMs = 0): Promise<void> {
+  if (agoMs <= 0) return markSync(replica, epoch, false);
+  const { sql, swap } = replica;
+  await onReplica(
+    () => sql`select ${sql.unsafe(swap)}.mark_sync_started(${epoch}, ${agoMs} * interval '1 ms')`,
+  );
 }
 
 /** Notes in `_sync_meta` that the sync has completed now. */
 export function markSyncCompleted(replica: Replica, epoch: number): Promise<void> {
   return markSync(replica, epoch, true);
+}
+
+/** Notes in `_sync_meta` that no sync is under way: the one that was, if any, has ended without completing. */
+export async function markSyncEnded({ sql, swap }: Replica, epoch: number): Promise<void> {
+  await onReplica(() => sql`select ${sql.unsafe(swap)}.mark_sync_ended(${epoch})`);
 }
 
 async function markSync({ sql, swap }: Replica, epoch: number, isCompleted: boolean): Promise<void> {

@@ -10,6 +10,16 @@ export type ColumnType = "text" | "text[]" | "numeric" | "bool" | "date" | "time
 export interface TypeSettings {
   linkedRecordsAsText: boolean;
   lookupsAsText: boolean;
+  /** How attachments are reached by URLs of ours; absent: by the source's. */
+  attachmentUrls?: AttachmentUrls | undefined;
+}
+
+/** URLs of ours for attachments; the key that signs them is kept elsewhere. */
+export interface AttachmentUrls {
+  /** What they begin with: `https://…/attachments/bas_…`. */
+  prefix: string;
+  /** Of the key: what an older one has signed opens nothing. */
+  keyVersion: number;
 }
 
 export interface ColumnSpec {
@@ -22,7 +32,11 @@ export interface ColumnSpec {
   type: FieldType;
   sourceType: string;
   result?: FieldType | undefined;
+  /** Of links: the source's id of the table that they lead to, where it says so. */
+  linkedTableId?: string | undefined;
   columnType: ColumnType;
+  /** Attachments in its cells have these URLs; absent: the source's. */
+  attachmentUrls?: AttachmentUrls | undefined;
 }
 
 export interface TableSpec {
@@ -31,6 +45,8 @@ export interface TableSpec {
   name: string;
   sourceName: string;
   description?: string | undefined;
+  /** Which form its COMMENTs are of; absent in what older versions wrote. */
+  commentForm?: number | undefined;
   /** All columns but `id` and `created_time`, which every table has first. */
   columns: ColumnSpec[];
 }

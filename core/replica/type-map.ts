@@ -67,7 +67,7 @@ export const typeMap: Record<FieldType, TypeRow> = {
     label: "Attachment",
     column: "text[]",
     read: readAttachments,
-    note: "the URLs, which the source signs and lets expire; they are refreshed in time",
+    note: "the URLs, which the source signs and lets expire; they are refreshed in time, or are ours, which last",
   },
   autonumber: { label: "Autonumber", ...numeric, note: "" },
   barcode: {

@@ -23,7 +23,8 @@ export function foreignNames({ sql, schema, swap }: Replica): Promise<string[]> 
     const rows = await sql<{ name: string }[]>`
       select c.relname as name from pg_class as c
       where c.relnamespace = ${schema}::regnamespace and c.relname !~ '^_'
-        and not exists (select from ${sql.unsafe(swap)}._tables as t where t.name = c.relname)`;
+        and not exists (select from ${sql.unsafe(swap)}._tables as t where t.name = c.relname)
+        and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)`;
     return rows.map(({ name }) => name);
   });
 }

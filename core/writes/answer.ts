@@ -1,4 +1,5 @@
 /** What the source's answer to a write says of records. Read defensively: a field or shape more is no reason to fail. */
+import { isAirtableId } from "../source/airtable/ids";
 
 /** A record as the answer has it: `fields` by field name or by field id, even mixed; empty cells are absent. */
 export interface AnsweredRecord {
@@ -23,25 +24,31 @@ export function readWriteAnswer(text: string): WriteAnswer | null {
   const body = parseJson(text);
   if (!isObject(body)) return null;
   const items = Array.isArray(body.records) ? body.records : [body];
-  const answer: WriteAnswer = { records: [], gone: [] };
+  // The last word on each: an image of a record is applied once.
+  const last = new Map<string, AnsweredRecord | null>();
   for (const item of items) {
-    if (!isObject(item) || typeof item.id !== "string" || item.id === "") return null;
+    if (!isObject(item) || !isRecordId(item.id)) return null;
     const { id, createdTime, fields } = item;
-    if (item.deleted === true) answer.gone.push(id);
-    else if (typeof createdTime === "string" && isObject(fields))
-      answer.records.push({ id, createdTime, fields });
+    if (item.deleted === true) last.set(id, null);
+    else if (typeof createdTime === "string" && isObject(fields)) last.set(id, { id, createdTime, fields });
     else return null;
   }
-  return answer;
+  return {
+    records: [...last.values()].filter((record) => record !== null),
+    gone: [...last].filter(([, record]) => record === null).map(([id]) => id),
+  };
 }
 
 /** The ids that the body of a batch update names: `{records: [{id?, fields}]}`. */
 export function idsInRequest(text: string): string[] {
   const body = parseJson(text);
   if (!isObject(body) || !Array.isArray(body.records)) return [];
-  return body.records.flatMap((item: unknown) =>
-    isObject(item) && typeof item.id === "string" ? [item.id] : [],
-  );
+  return body.records.flatMap((item: unknown) => (isObject(item) && isRecordId(item.id) ? [item.id] : []));
+}
+
+/** Can the source be asked for a record of this id? What cannot be asked for could never be mended. */
+export function isRecordId(id: unknown): id is string {
+  return typeof id === "string" && isAirtableId("rec", id);
 }
 
 function parseJson(text: string): unknown {

@@ -26,6 +26,8 @@ export interface ConnectedBase {
   sourceBaseId: string;
   databaseId: string;
   schema: string;
+  /** Reads may be answered from the replica without being asked for. */
+  replicaReads: boolean;
 }
 
 export interface Found {
@@ -81,7 +83,8 @@ export class ConnectedBases {
 
   async #select(sourceBaseId: string): Promise<ConnectedBase[]> {
     return this.#db<ConnectedBase[]>`
-      select id, platform, source_base_id as "sourceBaseId", database_id as "databaseId", schema_name as schema
+      select id, platform, source_base_id as "sourceBaseId", database_id as "databaseId", schema_name as schema,
+        replica_reads as "replicaReads"
       from bases
       where platform = ${PLATFORM} and source_base_id = ${sourceBaseId} and state <> 'deleting'`;
   }

@@ -1,5 +1,5 @@
 /** Proxied writes: what replicas are made to show before a client has its answer, and what is mended afterwards. */
-export { idsInRequest, readWriteAnswer, type WriteAnswer } from "./answer";
+export { idsInRequest, isRecordId, readWriteAnswer, type WriteAnswer } from "./answer";
 export { bodyText } from "./body-text";
 export { type ConnectedBase, ConnectedBases, type Found } from "./connected-bases";
 export type { WritesContext } from "./context";

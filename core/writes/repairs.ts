@@ -3,6 +3,7 @@
  * mended them; in memory while the control plane is away.
  */
 import type { Db } from "../context";
+import { asControlError, cleanText } from "../control/db";
 import type { Logger } from "../log";
 import type { ConnectedBase } from "./connected-bases";
 import type { WriteMetrics } from "./metrics";
@@ -78,7 +79,13 @@ export class Repairs {
   /** Moves what is in memory to the control plane. Fails where that is still away. */
   async flush(): Promise<void> {
     while (this.#inMemory[0]) {
-      await this.#insert(this.#inMemory[0]);
+      try {
+        await this.#insert(this.#inMemory[0]);
+      } catch (error) {
+        // One that nobody can take must not keep the others here for ever.
+        if (asControlError(error).code === "control_unavailable") throw error;
+        this.#log.error({ error }, "repair dropped; the next sync mends it");
+      }
       this.#inMemory.shift();
     }
   }
@@ -149,7 +156,7 @@ export class Repairs {
     // Locked: a base that goes away at this moment takes the note along instead of failing it.
     await db`
       insert into repairs (base_id, table_ref, record_id)
-      select b.id, ${tableRef}, record_id
+      select b.id, ${cleanText(tableRef)}, record_id
       from (select id from bases where ${isThe} and state <> 'deleting' for key share) as b,
         unnest(${[...new Set(ids)]}::text[]) as record_id
       on conflict (base_id, table_ref, record_id) do update

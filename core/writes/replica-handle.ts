@@ -1,5 +1,7 @@
 /** One replica as proxied writes see it: its tables, remembered, and its functions, none of which hangs for long. */
-import type { ErrorCode } from "../errors";
+import type { AttachmentSigner } from "../attachments/link";
+import { type ErrorCode, isBasetideError } from "../errors";
+import { answerRead, type ReadAnswer, type ReadRequest } from "../reads";
 import {
   type Applied,
   applyImages,
@@ -33,12 +35,15 @@ export interface ImagesOfRecords {
 
 export class ReplicaHandle {
   readonly #replica: Replica;
+  readonly #loadSigner: () => Promise<AttachmentSigner | undefined>;
   #tables: Promise<Map<string, LiveTable>> | undefined;
   /** The source's schema as somebody asked for it last; for names that the catalog does not have. */
   schema: { value: SourceSchema; at: number } | undefined;
 
-  constructor(replica: Replica) {
+  /** @param loadSigner the base's, as it is then; asked only for tables that have attachment URLs of ours */
+  constructor(replica: Replica, loadSigner: () => Promise<AttachmentSigner | undefined>) {
     this.#replica = replica;
+    this.#loadSigner = loadSigner;
   }
 
   ticket(): Promise<number> {
@@ -81,18 +86,43 @@ export class ReplicaHandle {
     return (await within(ANSWER_MS, AWAY, Promise.all(notes))).flat();
   }
 
+  /**
+   * Answers a read as the replica is now.
+   *
+   * @returns undefined for what only the source can answer
+   * @throws BasetideError `replica_unavailable`
+   */
+  async answer(request: ReadRequest): Promise<ReadAnswer | undefined> {
+    const tables = await this.tables();
+    try {
+      return await within(ANSWER_MS, AWAY, answerRead(this.#replica, tables, request));
+    } catch (error) {
+      if (!isBasetideError(error, "shape_changed")) throw error;
+      return within(ANSWER_MS, AWAY, answerRead(this.#replica, await this.reloadTables(), request));
+    }
+  }
+
   close(): Promise<void> {
     return this.#replica.close();
   }
 
   #load(): Promise<Map<string, LiveTable>> {
-    const loading = within(ANSWER_MS, AWAY, loadCatalog(this.#replica)).then(
-      (catalog) =>
-        new Map([...catalog].map(([id, table]) => [id, { ...table, map: compileMapper(table.spec) }])),
-    );
+    const loading = this.#loadTables();
     loading.catch(() => {
       if (this.#tables === loading) this.#tables = undefined;
     });
     return loading;
+  }
+
+  /** The key is asked for after the catalog: it is never an older one than that of the tables. */
+  async #loadTables(): Promise<Map<string, LiveTable>> {
+    const catalog = await within(ANSWER_MS, AWAY, loadCatalog(this.#replica));
+    const hasOwnUrls = catalog
+      .values()
+      .some(({ spec }) => spec.columns.some(({ attachmentUrls }) => attachmentUrls !== undefined));
+    const signer = hasOwnUrls ? await this.#loadSigner() : undefined;
+    return new Map(
+      [...catalog].map(([id, table]) => [id, { ...table, map: compileMapper(table.spec, signer) }]),
+    );
   }
 }

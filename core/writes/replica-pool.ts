@@ -6,7 +6,7 @@
  */
 
 import type { Context } from "../context";
-import { databaseAdminUrl, getDatabase } from "../control";
+import { attachmentSigner, databaseAdminUrl, getDatabase } from "../control";
 import { isBasetideError } from "../errors";
 import { openReplica } from "../replica";
 import type { ConnectedBase } from "./connected-bases";
@@ -37,7 +37,7 @@ export class ReplicaPool {
 
   /** @throws BasetideError `replica_unavailable`, `control_unavailable`, `secret_unreadable`; what `work` throws */
   async use<T>(base: ConnectedBase, work: (handle: ReplicaHandle) => Promise<T>): Promise<T> {
-    const key = `${base.databaseId} ${base.schema}`;
+    const key = `${base.id} ${base.databaseId} ${base.schema}`;
     const entry = this.#entries.get(key) ?? this.#open(key, base);
     entry.users++;
     try {
@@ -69,10 +69,11 @@ export class ReplicaPool {
     return entry;
   }
 
-  async #connect({ databaseId, schema }: ConnectedBase): Promise<ReplicaHandle> {
+  async #connect({ id, databaseId, schema }: ConnectedBase): Promise<ReplicaHandle> {
     const where = async () => databaseAdminUrl(this.#ctx, await getDatabase(this.#ctx.db, databaseId));
     const url = await within(LOOKUP_MS, "control_unavailable", where());
-    return new ReplicaHandle(openReplica({ url, schema }));
+    const signer = () => within(LOOKUP_MS, "control_unavailable", attachmentSigner(this.#ctx, id));
+    return new ReplicaHandle(openReplica({ url, schema }), signer);
   }
 
   #forget(key: string, entry: Entry): void {

@@ -4,6 +4,7 @@
  * I1. A ticket is taken from every replica before the source is asked, and `settle` comes back only when each of
  * them shows the write; one that cannot is noted for repair.
  */
+import type { ReadAnswer, ReadRequest } from "../reads";
 import { quotaKeyOf } from "../sync";
 import { type ConnectedBase, ConnectedBases, PLATFORM } from "./connected-bases";
 import type { WritesContext } from "./context";
@@ -74,6 +75,11 @@ export class WriteThrough {
     };
   }
 
+  /** The base's answer to a read, where its replica can give one. @throws BasetideError `replica_unavailable`, … */
+  answer(base: ConnectedBase, request: ReadRequest): Promise<ReadAnswer | undefined> {
+    return this.#pool.use(base, (handle) => handle.answer(request));
+  }
+
   /** Asks for a look at the schema of every base that is connected to the source base. Returns at once. */
   schemaChanged(bases: ConnectedBase[]): void {
     this.#ctx.requestLook(bases.map((base) => base.id));
@@ -131,7 +137,8 @@ export class WriteThrough {
       const isKnown = await this.#pool.use(base, (handle) =>
         showWrite(this.#ctx, base, handle, write, ticket, signal),
       );
-      if (!isKnown) log.warn("write to a table that the source's schema does not have");
+      if (isKnown) log.debug({ records: write.ids.length }, "write shown");
+      else log.warn("write to a table that the source's schema does not have");
     } catch (error) {
       log.warn({ error, records: write.ids.length }, "write noted for repair");
       await this.#repairs.note({ base, tableRef: write.tableRef, ids: write.ids });

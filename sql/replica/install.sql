@@ -42,9 +42,15 @@ create table if not exists {{swap}}._state (
 );
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
+-- What the base's settings want besides rows: link-views.sql, changes.sql.
+alter table {{swap}}._state
+  add column if not exists link_views boolean not null default false,
+  add column if not exists history boolean not null default false,
+  add column if not exists notify boolean not null default false;
 
 -- The catalog: the shape of each table, and the names given, by the source's ids.
--- shape counts up whenever the columns change; apply_sql writes mapped rows into the live table.
+-- shape counts up whenever the columns change; apply_sql writes mapped rows into the live table. columns_since: the
+-- ticket counter when the table that is live was swapped in; an image asked for before may lack some of its columns.
 create table if not exists {{swap}}._tables (
   table_id text primary key,
   name text not null,
@@ -53,11 +59,13 @@ create table if not exists {{swap}}._tables (
   apply_sql text not null,
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
+alter table {{swap}}._tables add column if not exists columns_since bigint not null default 0;
 
 create sequence if not exists {{swap}}._tickets;
 
 -- The latest image applied to a record. stamp: the ticket counter at that moment. image: what the source
--- said, by field id, for a rebuild to apply again; null from a sweep, whose table no rebuild is reading.
+-- said, by field id, for a rebuild to apply again; null from a sweep, whose table no rebuild is reading. asked: the
+-- ticket that was taken before the source was asked for the image.
 create table if not exists {{swap}}._journal (
   table_id text not null,
   record_id text not null,
@@ -66,6 +74,7 @@ create table if not exists {{swap}}._journal (
   image jsonb,
   constraint _journal_pkey primary key (table_id, record_id)
 );
+alter table {{swap}}._journal add column if not exists asked bigint not null default 0;
 create index if not exists _journal_by_stamp on {{swap}}._journal (stamp);
 
 -- claim(): raises the epoch, which ends the right to write of whoever held the base before (I5). Waits for
@@ -83,8 +92,17 @@ begin
   loop
     execute format('drop table {{swap}}.%I', built);
   end loop;
+  perform {{swap}}.forget_started();
   return raised;
 end $claim$;
+
+-- forget_started(): the sync under way will not complete. Nothing runs then, and the replica is complete up to the
+-- start of the last one that did.
+create or replace function {{swap}}.forget_started() returns void language sql as $forget$
+  update {{schema}}._sync_meta
+  set started_at = completed_at - extract(epoch from duration_last) * interval '1 second'
+  where started_at > completed_at or completed_at is null and started_at is not null;
+$forget$;
 
 -- fence(epoch): errs with BT001 unless epoch is the current one; holds it until the transaction ends.
 -- null passes: a proxied write belongs to no lease.
@@ -140,6 +158,9 @@ create or replace function {{swap}}.apply_images(
 ) language plpgsql as $apply$
 declare
   target {{swap}}._tables;
+  state {{swap}}._state;
+  v_by text := case when p_epoch is null then 'proxy' else 'sync' end;
+  rows_before jsonb[];
   inserted_ids text[] := '{}';
   updated_ids text[] := '{}';
   deleted_ids text[] := '{}';
@@ -153,19 +174,30 @@ begin
     raise exception 'table % has shape %, not %', p_table, target.shape, p_shape using errcode = 'BT002';
   end if;
 
+  select * into state from {{swap}}._state;
   select coalesce(array_agg(j.record_id), '{}') into lost
   from {{swap}}._journal as j
   where j.table_id = p_table and j.stamp > p_ticket
     and (j.record_id = any (p_ids) or j.record_id = any (p_gone));
-  if p_ticket < (select s.journal_floor from {{swap}}._state as s) then
+  -- I6. What was asked for before the table had its columns would leave new ones empty.
+  if p_ticket < greatest(target.columns_since, state.journal_floor) then
     lost := p_ids || p_gone;
   end if;
 
   kept_ids := array(select id from unnest(p_ids) as id where id <> all (lost));
   if cardinality(kept_ids) > 0 then
+    if state.history then
+      rows_before := {{swap}}.rows_of(target.name, kept_ids);
+    end if;
     execute target.apply_sql into inserted_ids, updated_ids using p_rows, lost;
+    if state.history then
+      perform {{swap}}.note_changes(target, v_by, rows_before, inserted_ids, updated_ids);
+    end if;
   end if;
   if cardinality(p_gone) > 0 then
+    if state.history then
+      perform {{swap}}.note_deletes(target.name, v_by, array(select id from unnest(p_gone) as id where id <> all (lost)));
+    end if;
     execute format(
       'with gone as (delete from {{schema}}.%I where id = any ($1) and id <> all ($2) returning id)
        select coalesce(array_agg(id), ''{}'') from gone', target.name
@@ -179,13 +211,16 @@ begin
     noted_ids := kept_ids || array(select id from unnest(p_gone) as id where id <> all (lost));
   end if;
   if cardinality(noted_ids) > 0 then
-    insert into {{swap}}._journal (table_id, record_id, stamp, gone, image)
-    select p_table, id, nextval('{{swap}}._tickets'), id = any (p_gone), p_images -> id
+    insert into {{swap}}._journal (table_id, record_id, stamp, gone, image, asked)
+    select p_table, id, nextval('{{swap}}._tickets'), id = any (p_gone), p_images -> id, p_ticket
     from unnest(noted_ids) as id
     on conflict (table_id, record_id) do update
-      set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image;
+      set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image, asked = excluded.asked;
   end if;
 
+  if state.notify then
+    perform {{swap}}.tell_changes(target.name, inserted_ids || updated_ids || deleted_ids);
+  end if;
   inserted := cardinality(inserted_ids);
   updated := cardinality(updated_ids);
   deleted := cardinality(deleted_ids);
@@ -201,10 +236,10 @@ begin
   if exists (select from {{swap}}._tables as t where t.table_id = p_table) then
     raise exception 'table % is built', p_table using errcode = 'BT002';
   end if;
-  insert into {{swap}}._journal as j (table_id, record_id, stamp, gone, image)
-  values (p_table, p_id, nextval('{{swap}}._tickets'), p_gone, p_image)
+  insert into {{swap}}._journal as j (table_id, record_id, stamp, gone, image, asked)
+  values (p_table, p_id, nextval('{{swap}}._tickets'), p_gone, p_image, p_ticket)
   on conflict (table_id, record_id) do update
-    set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image
+    set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image, asked = excluded.asked
     where j.stamp <= p_ticket;
   return found;
 end $note$;
@@ -221,7 +256,8 @@ begin
   end loop;
 end $lock_relations$;
 
--- change_shape(…): runs DDL and sets catalog rows, all or nothing.
+-- change_shape(…): runs DDL and sets catalog rows, all or nothing. BT002: one of the tables has another shape than the
+-- one that the change was planned for, which is one less than the shape that it gets.
 --   p_timeout     what all locks together are waited for: readers wait for no longer behind us
 --   p_notes       statements that touch none of the locked tables: run before anybody waits for us
 --   p_locked      tables that p_statements lock, by name
@@ -243,33 +279,45 @@ begin
     select value ->> 'table_id' as id from jsonb_array_elements(p_tables)
     union select unnest(p_dropped) order by id
   ) as touched;
+  if exists (
+    select from jsonb_to_recordset(p_tables) as p (table_id text, shape integer)
+      left join {{swap}}._tables as t using (table_id) where t.shape is distinct from p.shape - 1
+  ) then
+    raise exception 'a table has another shape by now' using errcode = 'BT002';
+  end if;
   v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
   delete from {{schema}}._sync_issues where table_name = any (v_dropped);
   foreach one in array p_notes loop
     execute one;
   end loop;
+  perform {{swap}}.lock_for_links();
+  delete from {{swap}}._journal where table_id = any (p_dropped);
+  delete from {{swap}}._tables where table_id = any (p_dropped);
+  perform {{swap}}.set_catalog(p_tables);
 
   v_deadline := clock_timestamp() + p_timeout::interval;
   v_views := {{swap}}.lock_views(
-    array(select format('{{schema}}.%I', name)::regclass::oid from unnest(v_dropped) as name), v_deadline);
+    array(select format('{{schema}}.%I', name)::regclass::oid from unnest(v_dropped) as name)
+      || {{swap}}.going_link_views(), v_deadline);
+  perform {{swap}}.lock_link_views(v_deadline);
   perform {{swap}}.lock_relations(p_locked || v_dropped, v_deadline);
+  perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
+  perform {{swap}}.drop_link_views();
   foreach one in array v_dropped loop
     perform {{swap}}.drop_table(one);
   end loop;
   foreach one in array p_statements loop
     execute one;
   end loop;
-  delete from {{swap}}._journal where table_id = any (p_dropped);
-  delete from {{swap}}._tables where table_id = any (p_dropped);
-  perform {{swap}}.set_catalog(p_tables);
+  perform {{swap}}.make_link_views();
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
 end $change$;
 
 -- set_catalog(tables): these rows of the catalog become these.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
-  insert into {{swap}}._tables
+  insert into {{swap}}._tables (table_id, name, shape, spec, apply_sql)
   select * from jsonb_to_recordset(p_tables)
     as t (table_id text, name text, shape integer, spec jsonb, apply_sql text)
   on conflict (table_id) do update
@@ -290,7 +338,7 @@ declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
   v_deadline timestamptz;
-  v_views jsonb[] := '{}';
+  v_views jsonb[];
   one text;
 begin
   perform {{swap}}.fence(p_epoch);
@@ -305,28 +353,45 @@ begin
   if v_live.shape is distinct from p_shape then
     raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
-  -- All that takes long comes before the locks.
+  -- All that takes long comes before the locks that readers notice.
   delete from {{schema}}._sync_issues where table_name = v_live.name;
   insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
   select v_name, i.record_id, i.field, i.value, i.reason
   from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
   execute format('grant select on {{swap}}.%I to %I', p_built, (select reader from {{swap}}._state));
+  if (select s.history from {{swap}}._state as s) then
+    perform {{swap}}.note_swap(v_live, p_built, p_table);
+  end if;
+  perform {{swap}}.lock_for_links();
+  perform {{swap}}.set_catalog(jsonb_build_array(p_table));
 
+  v_deadline := clock_timestamp() + p_timeout::interval;
+  v_views := {{swap}}.lock_views(
+    array(select format('{{schema}}.%I', v_live.name)::regclass::oid where v_live.name is not null)
+      || {{swap}}.going_link_views(), v_deadline);
+  perform {{swap}}.lock_link_views(v_deadline);
   if v_live.name is not null then
-    v_deadline := clock_timestamp() + p_timeout::interval;
-    v_views := {{swap}}.lock_views(array[format('{{schema}}.%I', v_live.name)::regclass::oid], v_deadline);
     perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
     foreach one in array p_renames loop
       execute one;
     end loop;
-    v_views := {{swap}}.drop_views(v_views);
+  end if;
+  perform {{swap}}.rename_link_views();
+  v_views := {{swap}}.drop_views(v_views);
+  perform {{swap}}.drop_link_views();
+  if v_live.name is not null then
     perform {{swap}}.drop_table(v_live.name);
   end if;
   execute format('alter table {{swap}}.%I set schema {{schema}}', p_built);
   execute format('alter table {{schema}}.%I rename to %I', p_built, v_name);
-  perform {{swap}}.set_catalog(jsonb_build_array(p_table));
+  update {{swap}}._tables set columns_since = nextval('{{swap}}._tickets')
+  where table_id = p_table ->> 'table_id';
+  perform {{swap}}.make_link_views();
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
+  if (select s.notify from {{swap}}._state as s) then
+    perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
+  end if;
   return true;
 end $swap$;
 
@@ -368,3 +433,19 @@ begin
     update {{schema}}._sync_meta set started_at = clock_timestamp();
   end if;
 end $mark$;
+
+-- mark_sync_started(epoch, ago): a sync is under way that started so long ago.
+create or replace function {{swap}}.mark_sync_started(p_epoch bigint, p_ago interval) returns void
+language plpgsql as $mark_started$
+begin
+  perform {{swap}}.fence(p_epoch);
+  update {{schema}}._sync_meta set started_at = clock_timestamp() - p_ago;
+end $mark_started$;
+
+-- mark_sync_ended(epoch): the sync under way has ended without completing.
+create or replace function {{swap}}.mark_sync_ended(p_epoch bigint) returns void
+language plpgsql as $mark_ended$
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform {{swap}}.forget_started();
+end $mark_ended$;

@@ -54,7 +54,10 @@ $dependent$;
 -- save_view(view): all that it takes to make it again.
 create or replace function {{swap}}.save_view(p_view oid) returns jsonb language sql as $save$
   select jsonb_build_object(
-    'oid', c.oid::bigint, 'schema', n.nspname, 'name', c.relname, 'kind', c.relkind, 'owner', o.rolname,
+    'oid', c.oid::bigint,
+    'is_ours', c.relnamespace = '{{schema}}'::regnamespace
+      and exists (select from {{swap}}._link_views as l where l.name = c.relname),
+    'schema', n.nspname, 'name', c.relname, 'kind', c.relkind, 'owner', o.rolname,
     'definition', pg_get_viewdef(c.oid), 'options', coalesce(array_to_string(c.reloptions, ', '), ''),
     'comment', obj_description(c.oid, 'pg_class'),
     'grants', (
@@ -103,8 +106,9 @@ declare
 begin
   foreach one in array p_saved loop
     dropped := one || jsonb_build_object('now', pg_get_viewdef((one ->> 'oid')::oid)) || dropped;
-    execute format('drop %s %I.%I',
-      case one ->> 'kind' when 'm' then 'materialized view' else 'view' end, one ->> 'schema', one ->> 'name');
+    -- By what it is called now: ours may have got another name.
+    execute format('drop %s %s',
+      case one ->> 'kind' when 'm' then 'materialized view' else 'view' end, (one ->> 'oid')::oid::regclass);
   end loop;
   return dropped;
 end $drop_views$;
@@ -146,12 +150,14 @@ begin
   end if;
 end $make$;
 
--- make_views(dropped): makes dropped views again. Those that do not fit are kept as orphans.
+-- make_views(dropped): makes dropped views again, but for ours (link-views.sql). Those that do not fit are kept as
+-- orphans.
 create or replace function {{swap}}.make_views(p_dropped jsonb[]) returns void language plpgsql as $make_views$
 declare
   one jsonb;
 begin
   foreach one in array p_dropped loop
+    continue when (one ->> 'is_ours')::boolean;
     begin
       perform {{swap}}.make_view(one, one ->> 'now');
     exception when others then

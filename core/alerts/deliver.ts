@@ -1,0 +1,148 @@
+/**
+ * Delivers one message to its target. The queue holds the message's id only: addresses and secrets are opened here.
+ *
+ * A7. A message that has arrived is noted as sent before its job ends, and no other attempt sends it. It is sent again
+ *     only where nobody can know whether it arrived: then under the same id, by which a receiver can tell.
+ */
+import type { Counter } from "prom-client";
+import { version } from "../../package.json" with { type: "json" };
+import type { Context } from "../context";
+import { newId } from "../control";
+import type { Mail } from "../mail";
+import type { Alert } from "./kinds";
+import { alertsOf, endMessage, noteFailure, type TakenMessage, takeMessage } from "./messages";
+import { bodyOf, DELIVERY_HEADER, SIGNATURE_HEADER, signatureOf, trialBody } from "./payload";
+import { NotDelivered, post } from "./post";
+import { getWebhook, noteOutcome, openWebhook, type Webhook } from "./webhooks";
+import { subjectOf, textOf } from "./words";
+
+export interface DeliveryContext extends Pick<Context, "db" | "config" | "secrets" | "log"> {
+  /** Null where there is no mail server. */
+  sendMail: ((mail: Mail) => Promise<void>) | null;
+  counts: Counter<"kind" | "channel" | "outcome">;
+}
+
+type Channel = "mail" | "webhook" | "slack";
+type Outcome = "sent" | "failed" | "given_up" | "dropped";
+
+/** @throws NotDelivered, to be tried again; its words hold no address and no secret */
+export async function deliver(ctx: DeliveryContext, messageId: string): Promise<void> {
+  const message = await takeMessage(ctx.db, messageId);
+  if (!message) return;
+  const target = message.alerts.length === 0 ? null : await targetOf(ctx, message);
+  if (!target) {
+    await endMessage(ctx.db, messageId, "dropped");
+    return count(ctx, message.alerts, message.userId === null ? "webhook" : "mail", "dropped");
+  }
+  try {
+    await target.send();
+  } catch (error) {
+    const words = error instanceof NotDelivered ? error.message : "It could not be sent";
+    if (!(error instanceof NotDelivered)) ctx.log.warn({ error, messageId }, "alert not sent");
+    await noteFailure(ctx.db, messageId, words);
+    if (message.webhookId) await noteOutcome(ctx.db, message.webhookId, words);
+    count(ctx, message.alerts, target.channel, "failed");
+    throw new NotDelivered(words);
+  }
+  await endMessage(ctx.db, messageId, "sent");
+  if (message.webhookId) await noteOutcome(ctx.db, message.webhookId, null);
+  count(ctx, message.alerts, target.channel, "sent");
+}
+
+/** After the last attempt. */
+export async function giveUp(ctx: DeliveryContext, messageId: string): Promise<void> {
+  const alerts = await alertsOf(ctx.db, messageId);
+  const [message] = await ctx.db<{ form: Webhook["form"] | null }[]>`
+    select w.form from alert_messages as m left join alert_webhooks as w on w.id = m.webhook_id where m.id = ${messageId}`;
+  if (!(await endMessage(ctx.db, messageId, "given_up"))) return;
+  ctx.log.warn({ messageId }, "alert given up");
+  const { form } = message ?? { form: null };
+  count(ctx, alerts, form === null ? "mail" : form === "slack" ? "slack" : "webhook", "given_up");
+}
+
+/** Sends a trial now, once. @throws NotDelivered saying why it did not arrive */
+export async function tryWebhook(
+  ctx: Pick<Context, "db" | "config" | "secrets">,
+  webhook: Pick<Webhook, "id" | "form" | "name">,
+): Promise<void> {
+  const id = newId("alert_message");
+  try {
+    await postTo(ctx, webhook, id, trialBody(webhook.form, id, new Date(), webhook.name));
+  } catch (error) {
+    if (error instanceof NotDelivered) await noteOutcome(ctx.db, webhook.id, error.message);
+    throw error;
+  }
+  await noteOutcome(ctx.db, webhook.id, null);
+}
+
+/** How to reach it; null where nothing is to be sent any more. */
+async function targetOf(
+  ctx: DeliveryContext,
+  message: TakenMessage,
+): Promise<{ channel: Channel; send: () => Promise<void> } | null> {
+  const { db, config, sendMail } = ctx;
+  if (message.webhookId !== null) {
+    const webhook = await getWebhook(db, message.webhookId, message.accountId);
+    const body = bodyOf(webhook.form, message, config.consoleUrl);
+    if (!webhook.isOn) return null;
+    return {
+      channel: webhook.form === "slack" ? "slack" : "webhook",
+      send: () => postTo(ctx, webhook, message.id, body),
+    };
+  }
+  const [to] = await db<{ email: string; account: string }[]>`
+    select u.email, a.email as account from users as u, accounts as a
+    where u.id = ${message.userId} and a.id = ${message.accountId} and u.email_verified`;
+  if (!to || !sendMail) return null;
+  return { channel: "mail", send: () => sendByMail(sendMail, mailOf(message, to, config.consoleUrl)) };
+}
+
+async function postTo(
+  ctx: Pick<Context, "db" | "config" | "secrets">,
+  { id, form }: Pick<Webhook, "id" | "form">,
+  messageId: string,
+  body: string,
+): Promise<void> {
+  const { url, secret } = await openWebhook(ctx, id);
+  const headers = {
+    "user-agent": `Basetide/${version}`,
+    [DELIVERY_HEADER]: messageId,
+    [SIGNATURE_HEADER]: signatureOf(secret, body, new Date()),
+    accept: form === "slack" ? "*/*" : "application/json, */*",
+  };
+  await post({ url, body, headers }, ctx.config.privateDestinations);
+}
+
+async function sendByMail(send: (mail: Mail) => Promise<void>, mail: Mail): Promise<void> {
+  try {
+    await send(mail);
+  } catch (error) {
+    const code = error instanceof Error && "responseCode" in error ? error.responseCode : undefined;
+    throw new NotDelivered(
+      typeof code === "number" ? `The mail server answered ${code}` : "The mail server cannot be reached",
+    );
+  }
+}
+
+function mailOf(
+  { id, alerts }: TakenMessage,
+  { email, account }: { email: string; account: string },
+  consoleUrl: string,
+): Mail {
+  const settings = `${consoleUrl}/account/alerts`;
+  return {
+    to: email,
+    subject: subjectOf(alerts),
+    text: [
+      textOf(alerts, consoleUrl),
+      `You get this as a member of the account ${account}. Choose what you are told of, or nothing: ${settings}`,
+      "Basetide",
+    ].join("\n\n"),
+    messageId: `<${id}@${new URL(consoleUrl).hostname}>`,
+    headers: { "List-Unsubscribe": `<${settings}>`, "Auto-Submitted": "auto-generated" },
+  };
+}
+
+function count({ counts }: DeliveryContext, alerts: Alert[], channel: Channel, outcome: Outcome): void {
+  for (const { kind } of alerts) counts.inc({ kind, channel, outcome });
+}

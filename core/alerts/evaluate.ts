@@ -1,0 +1,153 @@
+/**
+ * Looks at everything that people may have to be told of, once over all processes, and writes what is to be told into
+ * the outbox.
+ *
+ * A4. Looking, remembering and the outbox are one transaction, under the lock of the clock's row: whatever dies in
+ *     between has told nothing and forgotten nothing, and two that look at once do so one after the other.
+ */
+import type { TransactionSql } from "postgres";
+import type { Context } from "../context";
+import { jsonText } from "../control";
+import { composeMessages } from "./compose";
+import type { AlertFacts, AlertKind } from "./kinds";
+import { addNotices } from "./notices";
+import { seenBases, seenBudgets, seenChanges } from "./observe";
+import { due, stepBudget, stepHealth, UNSEEN } from "./rules";
+import {
+  changedHealth,
+  healthIn,
+  isSame,
+  loadStates,
+  type StateChange,
+  type States,
+  saveStates,
+} from "./states";
+
+/** Between two statements of a look there is a moment; after so long, ms, whoever looks has frozen. */
+const FROZEN_MS = 60_000;
+
+export interface EvaluateOptions {
+  /** Nothing is done when somebody looked less than so long ago, ms. */
+  everyMs: number;
+  /** The database's clock unless given. */
+  now?: Date | undefined;
+}
+
+interface NewAlert {
+  accountId: string;
+  baseId?: string;
+  workspaceId?: string;
+  kind: AlertKind;
+  facts: AlertFacts;
+}
+
+/** What one look has found. */
+interface Look {
+  alerts: NewAlert[];
+  changes: StateChange[];
+  /** Accounts of which more is to be told in a moment. */
+  settling: Set<string>;
+}
+
+/** @returns alerts that came of it; null when it was not due, or another process is at it */
+export async function evaluate(
+  ctx: Pick<Context, "db" | "config">,
+  { everyMs, now: given }: EvaluateOptions,
+): Promise<number | null> {
+  return ctx.db.begin(async (tx) => {
+    // A process that freezes here must not keep the others from looking.
+    await tx`set local idle_in_transaction_session_timeout = ${tx.unsafe(String(FROZEN_MS))}`;
+    const [clock] = await tx<{ now: Date }[]>`
+      select coalesce(${given ?? null}::timestamptz, now()) as now from alert_clock
+      where looked_at <= coalesce(${given ?? null}::timestamptz, now()) - ${everyMs} * interval '1 ms'
+      for update skip locked`;
+    if (!clock) return null;
+    const { now } = clock;
+    const look: Look = { alerts: [], changes: [], settling: new Set() };
+    const states = await loadStates(tx);
+    await lookAtBases(ctx, states, now, look);
+    await lookAtBudgets(ctx, states, now, look);
+    await lookAtSchemas(tx, now, look);
+    await saveStates(tx, look.changes);
+    const ids = await insertAlerts(tx, look.alerts, now);
+    await addNotices(tx, ids, { hasMail: ctx.config.smtpUrl !== undefined });
+    await composeMessages(tx, look.settling, now);
+    await tx`update alert_clock set looked_at = ${now}`;
+    return ids.length;
+  });
+}
+
+async function lookAtBases(
+  { db }: Pick<Context, "db">,
+  states: States,
+  now: Date,
+  look: Look,
+): Promise<void> {
+  // Read on another connection, outside the transaction: whoever reads is the console, too.
+  for await (const { id, accountId, condition, facts } of seenBases(db, now)) {
+    const before = healthIn(states, id);
+    const { after, tell, isSettling } = stepHealth(before, condition, now);
+    look.changes.push(...changedHealth(id, before, after));
+    if (isSettling) look.settling.add(accountId);
+    if (!tell) continue;
+    const since = tell.kind === "recovered" ? tell.since : (facts.since ?? tell.since);
+    const { name, reason, code } = facts;
+    look.alerts.push({
+      accountId,
+      baseId: id,
+      kind: tell.kind,
+      facts: { name, reason, ...(code ? { code } : {}), since: since.toISOString(), times: tell.times },
+    });
+  }
+}
+
+async function lookAtBudgets(
+  { db }: Pick<Context, "db">,
+  states: States,
+  now: Date,
+  look: Look,
+): Promise<void> {
+  for (const { workspaceId, accountId, level, facts } of await seenBudgets(db, now)) {
+    const before = states.get(workspaceId)?.get("call_budget") ?? UNSEEN;
+    const { after, tell, isSettling } = stepBudget(before, level, now);
+    if (!isSame(before, after))
+      look.changes.push({ subject: { workspaceId }, kind: "call_budget", state: after });
+    if (isSettling) look.settling.add(accountId);
+    if (!tell) continue;
+    const told = { ...facts, level, since: tell.since.toISOString(), times: tell.times };
+    look.alerts.push({ accountId, workspaceId, kind: tell.kind, facts: told });
+  }
+}
+
+async function lookAtSchemas(tx: TransactionSql, now: Date, look: Look): Promise<void> {
+  for (const { baseId, accountId, toldAt, firstAt, lastId, facts } of await seenChanges(tx, now)) {
+    const { isDue, isSettling } = due(firstAt, toldAt, now);
+    if (isSettling) look.settling.add(accountId);
+    if (!isDue) continue;
+    const told = { ...facts, reason: "", since: firstAt.toISOString(), times: 1 };
+    look.alerts.push({ accountId, baseId, kind: "schema_changed", facts: told });
+    await tx`
+      update alert_states set cursor = ${lastId}, told_at = ${now} where base_id = ${baseId} and kind = 'schema_changed'`;
+  }
+}
+
+/** @returns the new alerts' ids; what concerns something that has gone meanwhile is left out */
+async function insertAlerts(tx: TransactionSql, alerts: NewAlert[], now: Date): Promise<string[]> {
+  if (alerts.length === 0) return [];
+  const rows = alerts.map(({ accountId, baseId = null, workspaceId = null, kind, facts }) => ({
+    account_id: accountId,
+    base_id: baseId,
+    workspace_id: workspaceId,
+    kind,
+    facts,
+  }));
+  const inserted = await tx<{ id: string }[]>`
+    insert into alerts (account_id, base_id, workspace_id, kind, at, facts)
+    select r.account_id, r.base_id, r.workspace_id, r.kind, ${now}, r.facts
+    from jsonb_to_recordset(${jsonText(rows)}::text::jsonb)
+      as r (account_id text, base_id text, workspace_id text, kind text, facts jsonb)
+    where exists (select from bases as b where b.id = r.base_id for key share)
+      or exists (select from workspaces as w where w.id = r.workspace_id for key share)
+    returning id`;
+  return inserted.map(({ id }) => id);
+}

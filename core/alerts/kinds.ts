@@ -1,0 +1,81 @@
+/** What people can be told of, and what they are told unless they say otherwise. */
+
+export const alertKinds = ["red", "recovered", "needs_attention", "call_budget", "schema_changed"] as const;
+
+export type AlertKind = (typeof alertKinds)[number];
+
+/** As settings show them. */
+export const kindWords: Record<AlertKind, { label: string; short: string; hint: string }> = {
+  red: {
+    label: "A base turns red",
+    short: "red",
+    hint: "It fails or is far too slow, for two minutes or longer.",
+  },
+  recovered: {
+    label: "A base recovers",
+    short: "recovered",
+    hint: "After you could be told that it was red or needed you.",
+  },
+  needs_attention: {
+    label: "A base needs its key",
+    short: "key",
+    hint: "The source refuses the key, or something else stops sync until a person acts.",
+  },
+  call_budget: {
+    label: "A call budget runs out",
+    short: "budget",
+    hint: "The month will end beyond the workspace's cap, or sync has spent its part of it.",
+  },
+  schema_changed: {
+    label: "A base changes its schema",
+    short: "schema",
+    hint: "Tables or fields were added, dropped, renamed or given another type.",
+  },
+};
+
+export const usualKinds: AlertKind[] = ["red", "recovered", "needs_attention", "call_budget"];
+
+export function isAlertKind(text: string): text is AlertKind {
+  return (alertKinds as readonly string[]).includes(text);
+}
+
+/** Each once, in the order that they are shown in. */
+export function inOrder(kinds: readonly string[]): AlertKind[] {
+  return alertKinds.filter((kind) => kinds.includes(kind));
+}
+
+/** What an alert tells of its base or workspace, besides its kind. */
+export interface AlertFacts {
+  name: string;
+  /** ISO 8601. */
+  since: string;
+  /** Why, in the indicator's words; of a budget, in the budget's. */
+  reason: string;
+  /** Of the error that stops the base. */
+  code?: string;
+  /** How often it came, never an hour apart. */
+  times: number;
+  /** call_budget: how far it is. */
+  level?: BudgetLevel;
+  /** call_budget: when calls are counted anew, ISO 8601. */
+  endsAt?: string;
+  /** schema_changed: the first of them, in words, and how many there are. */
+  changes?: string[];
+  changeCount?: number;
+}
+
+/** From bad to worse. */
+export const budgetLevels = ["inside", "forecast", "spent", "over"] as const;
+
+/** `forecast`: the month will end beyond the cap; `spent`: sync has nothing left; `over`: beyond the cap itself. */
+export type BudgetLevel = (typeof budgetLevels)[number];
+
+/** An alert as it is kept. */
+export interface Alert {
+  id: string;
+  kind: AlertKind;
+  at: Date;
+  baseId: string | null;
+  workspaceId: string | null;
+  facts: AlertFacts;
+}

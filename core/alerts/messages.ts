@@ -1,0 +1,128 @@
+/** The outbox: messages as they are queued, sent and given up, and as people see them. */
+import type { Db } from "../context";
+import type { Alert } from "./kinds";
+import type { Message } from "./payload";
+
+/** Alerts and messages are kept for so long. */
+const KEPT = "90 days";
+/** Messages queued in one go. */
+const BATCH = 500;
+
+export type MessageState = "waiting" | "sent" | "given_up" | "dropped";
+
+/** A message as people see it. */
+export interface SentMessage {
+  id: string;
+  at: Date;
+  /** E-mail address of a member, or name of a webhook. */
+  to: string;
+  userId: string | null;
+  webhookId: string | null;
+  subject: string;
+  state: MessageState;
+  attempts: number;
+  error: string | null;
+  endedAt: Date | null;
+}
+
+/** The account's latest, the newest first. */
+export async function listMessages(
+  db: Db,
+  accountId: string,
+  filter: { limit: number; webhookId?: string },
+): Promise<SentMessage[]> {
+  const { limit, webhookId } = filter;
+  return db<SentMessage[]>`
+    select m.id, m.at, coalesce(u.email, w.name) as "to", m.user_id as "userId", m.webhook_id as "webhookId",
+      m.subject, m.state, m.attempts, m.error, m.ended_at as "endedAt"
+    from alert_messages as m left join users as u on u.id = m.user_id
+      left join alert_webhooks as w on w.id = m.webhook_id
+    where m.account_id = ${accountId} and ${webhookId === undefined ? db`true` : db`m.webhook_id = ${webhookId}`}
+    order by m.at desc, m.id limit ${limit}`;
+}
+
+/** As the management API shows it. */
+export function toMessageJson(message: SentMessage) {
+  const { id, at, to, userId, webhookId, subject, state, attempts, error, endedAt } = message;
+  return {
+    id,
+    at: at.toISOString(),
+    channel: userId === null ? ("webhook" as const) : ("mail" as const),
+    to,
+    webhook_id: webhookId,
+    subject,
+    state,
+    attempts,
+    error,
+    ended_at: endedAt?.toISOString() ?? null,
+  };
+}
+
+export interface Unqueued {
+  id: string;
+  jobId: string;
+}
+
+/** Messages that the queue does not know yet. */
+export async function unqueuedMessages(db: Db): Promise<Unqueued[]> {
+  return db<Unqueued[]>`
+    select id, job_id as "jobId" from alert_messages where queued_at is null order by at, id limit ${BATCH}`;
+}
+
+export async function noteQueued(db: Db, ids: string[]): Promise<void> {
+  await db`update alert_messages set queued_at = now() where id = any (${ids})`;
+}
+
+/** The messages of each target by themselves, in the order that they tell of things. */
+export async function byTarget(db: Db, ids: string[]): Promise<string[][]> {
+  const rows = await db<{ ids: string[] }[]>`
+    select array_agg(id order by at, id) as ids from alert_messages
+    where id = any (${ids}) group by account_id, user_id, webhook_id`;
+  return rows.map((row) => row.ids);
+}
+
+/** A message in hand. */
+export interface TakenMessage extends Message {
+  accountId: string;
+  userId: string | null;
+  webhookId: string | null;
+}
+
+/** Counts one more attempt. @returns null for one that has ended, or has gone with its target */
+export async function takeMessage(db: Db, id: string): Promise<TakenMessage | null> {
+  const [message] = await db<Omit<TakenMessage, "alerts">[]>`
+    update alert_messages set attempts = attempts + 1 where id = ${id} and state = 'waiting'
+    returning id, at, account_id as "accountId", user_id as "userId", webhook_id as "webhookId"`;
+  if (!message) return null;
+  return { ...message, alerts: await alertsOf(db, id) };
+}
+
+export async function alertsOf(db: Db, messageId: string): Promise<Alert[]> {
+  return db<Alert[]>`
+    select a.id, a.kind, a.at, a.base_id as "baseId", a.workspace_id as "workspaceId", a.facts
+    from alert_notices as n join alerts as a on a.id = n.alert_id where n.message_id = ${messageId} order by a.id`;
+}
+
+/** @returns whether it was still waiting */
+export async function endMessage(
+  db: Db,
+  id: string,
+  state: Exclude<MessageState, "waiting">,
+): Promise<boolean> {
+  const { count } = await db`
+    update alert_messages set state = ${state}, ended_at = now(),
+      error = case when ${state} = 'given_up' then coalesce(error, 'Nobody knows why') end
+    where id = ${id} and state = 'waiting'`;
+  return count > 0;
+}
+
+export async function noteFailure(db: Db, id: string, error: string): Promise<void> {
+  await db`update alert_messages set error = ${error} where id = ${id} and state = 'waiting'`;
+}
+
+/** Clears away what is too old. @returns alerts deleted */
+export async function trimAlerts(db: Db): Promise<number> {
+  await db`delete from alert_messages where at < now() - ${KEPT}::interval`;
+  const { count } = await db`delete from alerts where at < now() - ${KEPT}::interval`;
+  return count;
+}

@@ -1,0 +1,126 @@
+/** What is: the same indicator that the console shows, budgets as they stand, and what changed in schemas. */
+import type { TransactionSql } from "postgres";
+import type { Db } from "../context";
+import { type BaseSummary, type Budget, budgetsOf, indicatorOf, selectBaseSummaries } from "../control";
+import type { AlertFacts, BudgetLevel } from "./kinds";
+import type { Condition } from "./rules";
+import { changeWords, type SchemaChangeRow } from "./schema-words";
+
+/** Bases looked at in one go, so that the process does other things in between. */
+const BATCH = 500;
+/** Changes of a schema that are named one by one. */
+const MAX_CHANGES = 10;
+
+export interface SeenBase {
+  id: string;
+  accountId: string;
+  condition: Condition;
+  facts: Pick<AlertFacts, "name" | "reason"> & { code?: string; since?: Date };
+}
+
+/** All bases as they are at `now`. */
+export async function* seenBases(db: Db, now: Date): AsyncGenerator<SeenBase> {
+  for (let after = ""; ; ) {
+    const rows = await db<{ id: string }[]>`
+      select id from bases where id > ${after} order by id limit ${BATCH}`;
+    const ids = rows.map(({ id }) => id);
+    if (ids.length > 0)
+      yield* (await selectBaseSummaries(db, db`b.id = any (${ids})`)).map((base) => see(base, now));
+    if (ids.length < BATCH) return;
+    after = ids.at(-1)!;
+  }
+}
+
+function see(base: BaseSummary, now: Date): SeenBase {
+  const { color, reason } = indicatorOf(base, now);
+  const { id, accountId, error } = base;
+  const facts = {
+    name: base.name || base.sourceBaseId,
+    reason,
+    ...(error ? { code: error.code, since: error.since } : {}),
+  };
+  return { id, accountId, condition: conditionOf(base.state, color), facts };
+}
+
+function conditionOf(state: BaseSummary["state"], color: string): Condition {
+  if (state === "paused" || state === "deleting") return "frozen";
+  if (state === "needs_attention") return "needs_attention";
+  return color === "red" ? "red" : "well";
+}
+
+export interface SeenBudget {
+  workspaceId: string;
+  accountId: string;
+  level: BudgetLevel;
+  facts: Pick<AlertFacts, "name" | "reason" | "endsAt">;
+}
+
+/** Budgets of workspaces that have a cap, and bases. */
+export async function seenBudgets(db: Db, now: Date): Promise<SeenBudget[]> {
+  const rows = await db<{ id: string; accountId: string }[]>`
+    select id, account_id as "accountId" from workspaces as w
+    where calls_per_month is not null and exists (select from bases where workspace_id = w.id)`;
+  const budgets = await budgetsOf(
+    db,
+    rows.map(({ id }) => id),
+    now,
+  );
+  return rows.flatMap(({ id, accountId }) => {
+    const budget = budgets.get(id);
+    return budget ? [{ workspaceId: id, accountId, level: levelOf(budget), facts: budgetFacts(budget) }] : [];
+  });
+}
+
+function levelOf({ state, forecast }: Budget): BudgetLevel {
+  if (state === "over" || state === "spent") return state;
+  return forecast.endsInside ? "inside" : "forecast";
+}
+
+function budgetFacts({ name, used, callsPerMonth, forecast, endsAt }: Budget) {
+  const calls = used.sync + used.client;
+  const reason =
+    `${calls} of ${callsPerMonth} calls are used in ${used.month}, ${used.sync} by sync and ${used.client} by ` +
+    `clients; as things go the month ends with ${forecast.calls}`;
+  return { name, reason, endsAt: endsAt.toISOString() };
+}
+
+export interface SeenChanges {
+  baseId: string;
+  accountId: string;
+  toldAt: Date | null;
+  firstAt: Date;
+  lastId: string;
+  facts: Pick<AlertFacts, "name" | "changes" | "changeCount">;
+}
+
+/**
+ * What changed in schemas that nobody was told of. What a first sync finds is no change: a base is looked at from when
+ * it has completed one.
+ */
+export async function seenChanges(tx: TransactionSql, now: Date): Promise<SeenChanges[]> {
+  await tx`
+    insert into alert_states (base_id, kind, since, cursor)
+    select b.id, 'schema_changed', ${now}, (select coalesce(max(id), 0) from schema_changes where base_id = b.id)
+    from bases as b
+    where b.sync_completed_at is not null and not exists (
+      select from alert_states as s where s.base_id = b.id and s.kind = 'schema_changed')`;
+  // A rebuild of a table is what the others were carried out by.
+  const rows = await tx<
+    (Omit<SeenChanges, "facts"> & { name: string; changes: SchemaChangeRow[]; count: number })[]
+  >`
+    select s.base_id as "baseId", b.account_id as "accountId", s.told_at as "toldAt", n.first_at as "firstAt",
+      n.last_id as "lastId", coalesce(nullif(b.name, ''), b.source_base_id) as name, n.count, n.changes
+    from alert_states as s join bases as b on b.id = s.base_id,
+      lateral (
+        select min(c.seen_at) as first_at, max(c.id) as last_id, count(*)::int as count,
+          json_agg(json_build_object('kind', c.kind, 'table', c.table_name, 'field', c.field_name,
+            'before', nullif(c.before, 'null'), 'after', nullif(c.after, 'null')) order by c.id) as changes
+        from schema_changes as c
+        where c.base_id = s.base_id and c.id > s.cursor and c.kind <> 'table_rebuilt'
+      ) as n
+    where s.kind = 'schema_changed' and n.count > 0`;
+  return rows.map(({ name, changes, count, ...rest }) => ({
+    ...rest,
+    facts: { name, changes: changes.slice(0, MAX_CHANGES).map(changeWords), changeCount: count },
+  }));
+}

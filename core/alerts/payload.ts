@@ -1,0 +1,70 @@
+/** What webhooks are sent: JSON of ours, or text as Slack and its likes take it; and the signature over it. */
+import { createHmac } from "node:crypto";
+import type { Alert } from "./kinds";
+import { textOf, wordsOf } from "./words";
+
+export const webhookForms = ["json", "slack"] as const;
+export type WebhookForm = (typeof webhookForms)[number];
+
+export const SIGNATURE_HEADER = "X-Basetide-Signature";
+export const DELIVERY_HEADER = "X-Basetide-Delivery";
+
+export interface Message {
+  id: string;
+  at: Date;
+  alerts: Alert[];
+}
+
+/** The body for a webhook of this form. */
+export function bodyOf(form: WebhookForm, { id, at, alerts }: Message, consoleUrl: string): string {
+  const text = textOf(alerts, consoleUrl);
+  return form === "slack"
+    ? slackBody(text)
+    : JSON.stringify({
+        id,
+        created_at: at.toISOString(),
+        test: false,
+        text,
+        alerts: alerts.map((alert) => toAlertJson(alert, consoleUrl)),
+      });
+}
+
+/** The same for a trial: nothing has happened. */
+export function trialBody(form: WebhookForm, id: string, at: Date, name: string): string {
+  const text = `A trial of the webhook “${name}” of Basetide: alerts will arrive here.`;
+  if (form === "slack") return slackBody(text);
+  return JSON.stringify({ id, created_at: at.toISOString(), test: true, text, alerts: [] });
+}
+
+/** `t=1795300000,v1=…`: HMAC-SHA256, in hex, with the webhook's secret over the time, a dot, and the body. */
+export function signatureOf(secret: string, body: string, at: Date): string {
+  const time = Math.floor(at.getTime() / 1000);
+  return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`;
+}
+
+/** Slack takes `<…>` for links and for calls of everybody. */
+function slackBody(text: string): string {
+  const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  return JSON.stringify({ text: escaped });
+}
+
+function toAlertJson(alert: Alert, consoleUrl: string) {
+  const { kind, at, baseId, workspaceId, facts } = alert;
+  const { title, detail, advice, url } = wordsOf(alert, consoleUrl);
+  return {
+    kind,
+    at: at.toISOString(),
+    since: facts.since,
+    times: facts.times,
+    base_id: baseId,
+    workspace_id: workspaceId,
+    name: facts.name,
+    code: facts.code ?? null,
+    reason: facts.reason,
+    changes: facts.changes ?? null,
+    title,
+    detail,
+    advice,
+    url,
+  };
+}

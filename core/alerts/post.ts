@@ -1,0 +1,115 @@
+/**
+ * Sends a body to an address that somebody else has chosen.
+ *
+ * The address is looked up once, refused unless it may be reached (`core/control/address-guard`), and that very address
+ * is connected to: a name that leads elsewhere a moment later leads nowhere. Redirects are not followed, the answer's
+ * body is not read, and all of it takes a bounded time.
+ */
+import { lookup } from "node:dns/promises";
+import { type RequestOptions, request as requestHttp } from "node:http";
+import { request as requestHttps } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+import type { Config } from "../config";
+import { kindOfAddress } from "../control";
+
+/** Longest that a receiver may take, ms. */
+export const POST_TIMEOUT_MS = 10_000;
+
+/** Why a message did not arrive, in words for people, without the address. */
+export class NotDelivered extends Error {
+  override readonly name = "NotDelivered";
+}
+
+export interface Post {
+  url: string;
+  body: string;
+  headers: Record<string, string>;
+}
+
+/** @throws NotDelivered unless the receiver answers with a 2xx */
+export async function post(
+  { url, body, headers }: Post,
+  allowed: Config["privateDestinations"],
+  options: { timeoutMs?: number; ca?: string } = {},
+): Promise<void> {
+  const { protocol, hostname } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, "$1");
+  if (isIP(host)) checkAddress(host, allowed);
+  const timeoutMs = options.timeoutMs ?? POST_TIMEOUT_MS;
+  const signal = AbortSignal.timeout(timeoutMs);
+  const send = protocol === "https:" ? requestHttps : requestHttp;
+  const settings: RequestOptions & { ca?: string | undefined } = {
+    method: "POST",
+    headers: {
+      ...headers,
+      "content-type": "application/json",
+      "content-length": String(Buffer.byteLength(body)),
+    },
+    lookup: guardedLookup(allowed),
+    agent: false,
+    signal,
+    ca: options.ca,
+  };
+  const status = await new Promise<number>((resolve, reject) => {
+    const sent = send(url, settings, (response) => {
+      resolve(response.statusCode ?? 0);
+      response.destroy();
+    });
+    sent.on("error", (error) => reject(inWords(error, signal.aborted ? timeoutMs : null)));
+    sent.end(body);
+  });
+  if (status >= 200 && status < 300) return;
+  throw new NotDelivered(
+    status >= 300 && status < 400
+      ? `The receiver answered ${status}, which leads elsewhere: redirects are not followed`
+      : `The receiver answered ${status}`,
+  );
+}
+
+/** All addresses of the host. @throws NotDelivered for one that nobody knows, or that may not be reached */
+export async function checkReceiver(host: string, allowed: Config["privateDestinations"]): Promise<string[]> {
+  const addresses = isIP(host) ? [host] : await lookUp(host);
+  for (const address of addresses) checkAddress(address, allowed);
+  return addresses;
+}
+
+function guardedLookup(allowed: Config["privateDestinations"]): LookupFunction {
+  return (host, options, done) => {
+    checkReceiver(host, allowed).then(
+      (addresses) => {
+        const all = addresses.map((address) => ({ address, family: isIP(address) }));
+        if (options.all) done(null, all);
+        else done(null, all[0]!.address, all[0]!.family);
+      },
+      (error: NotDelivered) => done(error, []),
+    );
+  };
+}
+
+async function lookUp(host: string): Promise<string[]> {
+  const found = await lookup(host, { all: true }).catch(() => []);
+  if (found.length === 0) throw new NotDelivered(`Nobody knows the name ${host}`);
+  return found.map(({ address }) => address);
+}
+
+function checkAddress(address: string, allowed: Config["privateDestinations"]): void {
+  const kind = kindOfAddress(address);
+  const isAllowed =
+    kind === "public" ||
+    (kind === "loopback" && allowed !== "no") ||
+    (kind === "private" && allowed === "yes");
+  if (!isAllowed)
+    throw new NotDelivered("The receiver is not on the internet: its address is of a private network");
+}
+
+/** A driver's error in words: its own may hold the address. */
+function inWords(error: Error, timeoutMs: number | null): NotDelivered {
+  if (error instanceof NotDelivered) return error;
+  if (timeoutMs !== null) return new NotDelivered(`The receiver did not answer within ${timeoutMs / 1000} s`);
+  if (error.cause instanceof NotDelivered) return error.cause;
+  const code = "code" in error ? String(error.code) : "";
+  if (/CERT|SSL|TLS|SELF_SIGNED|UNABLE_TO_VERIFY/.test(code)) {
+    return new NotDelivered(`The receiver's certificate cannot be trusted (${code})`);
+  }
+  return new NotDelivered(`The receiver cannot be reached${/^[A-Z_0-9]+$/i.test(code) ? ` (${code})` : ""}`);
+}

@@ -1,0 +1,46 @@
+/** What each member of an account wants to be told of by e-mail. */
+import type { Context, Db } from "../context";
+import { noteChange } from "../control";
+import { BasetideError } from "../errors";
+import { type AlertKind, inOrder, usualKinds } from "./kinds";
+
+export interface Preference {
+  userId: string;
+  email: string;
+  /** To an address that nobody has confirmed nothing is sent. */
+  isEmailVerified: boolean;
+  kinds: AlertKind[];
+}
+
+/** Of all members, the owner first. */
+export async function listPreferences(db: Db, accountId: string): Promise<Preference[]> {
+  return db<Preference[]>`
+    select m.user_id as "userId", u.email, u.email_verified as "isEmailVerified",
+      coalesce(p.kinds, ${usualKinds}::text[]) as kinds
+    from account_members as m
+      join users as u on u.id = m.user_id
+      left join alert_preferences as p on p.account_id = m.account_id and p.user_id = m.user_id
+    where m.account_id = ${accountId} order by m.role = 'owner' desc, u.email`;
+}
+
+/** For several members at once, all or none. @throws BasetideError `not_found` for who is no member */
+export async function setPreferences(
+  { db, actor }: Pick<Context, "db" | "actor">,
+  accountId: string,
+  changes: Pick<Preference, "userId" | "kinds">[],
+): Promise<void> {
+  await db.begin(async (tx) => {
+    for (const { userId, kinds: given } of changes) {
+      const kinds = inOrder(given);
+      const [member] = await tx<{ email: string }[]>`
+        select u.email from account_members as m join users as u on u.id = m.user_id
+        where m.account_id = ${accountId} and m.user_id = ${userId} for key share of m`;
+      if (!member) throw new BasetideError("not_found", "There is no such member");
+      await tx`
+        insert into alert_preferences (account_id, user_id, kinds) values (${accountId}, ${userId}, ${kinds})
+        on conflict (account_id, user_id) do update set kinds = excluded.kinds`;
+      const details = { email: member.email, kinds: kinds.join(" ") || "none" };
+      await noteChange(tx, actor, { accountId, action: "alerts.changed", subject: userId, details });
+    }
+  });
+}

@@ -1,0 +1,74 @@
+/** The memory of what was seen and told, as rows; only what differs is written. */
+import type { TransactionSql } from "postgres";
+import { type Health, type KindState, UNSEEN } from "./rules";
+
+/** By base or workspace, then by kind. */
+export type States = Map<string, Map<string, KindState>>;
+
+export interface StateChange {
+  subject: { baseId: string } | { workspaceId: string };
+  kind: string;
+  state: KindState;
+}
+
+/** All but those of schemas, which are looked at in SQL. */
+export async function loadStates(tx: TransactionSql): Promise<States> {
+  const rows = await tx<(KindState & { subject: string; kind: string })[]>`
+    select coalesce(base_id, workspace_id) as subject, kind, state, since, told, told_at as "toldAt", times
+    from alert_states where kind <> 'schema_changed'`;
+  const states: States = new Map();
+  for (const { subject, kind, ...state } of rows) {
+    const kinds = states.get(subject) ?? new Map<string, KindState>();
+    states.set(subject, kinds.set(kind, state));
+  }
+  return states;
+}
+
+export function healthIn(states: States, baseId: string): Health {
+  const kinds = states.get(baseId);
+  return {
+    red: kinds?.get("red") ?? UNSEEN,
+    needs_attention: kinds?.get("needs_attention") ?? UNSEEN,
+    recovered: kinds?.get("recovered") ?? UNSEEN,
+  };
+}
+
+/** Those of `after` that are not as they were. */
+export function changedHealth(baseId: string, before: Health, after: Health): StateChange[] {
+  return (["red", "needs_attention", "recovered"] as const)
+    .filter((kind) => !isSame(before[kind], after[kind]))
+    .map((kind) => ({ subject: { baseId }, kind, state: after[kind] }));
+}
+
+export function isSame(one: KindState, other: KindState): boolean {
+  return (
+    one.state === other.state &&
+    one.told === other.told &&
+    one.times === other.times &&
+    one.since.getTime() === other.since.getTime() &&
+    one.toldAt?.getTime() === other.toldAt?.getTime()
+  );
+}
+
+/** Those of bases and workspaces that have gone meanwhile are left out. */
+export async function saveStates(tx: TransactionSql, changes: StateChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const rows = changes.map(({ subject, kind, state }) => ({
+    base_id: "baseId" in subject ? subject.baseId : null,
+    workspace_id: "workspaceId" in subject ? subject.workspaceId : null,
+    kind,
+    state: state.state,
+    since: state.since.toISOString(),
+    told: state.told,
+    told_at: state.toldAt?.toISOString() ?? null,
+    times: state.times,
+  }));
+  await tx`
+    insert into alert_states (base_id, workspace_id, kind, state, since, told, told_at, times)
+    select r.* from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as r (base_id text, workspace_id text,
+      kind text, state text, since timestamptz, told text, told_at timestamptz, times integer)
+    where exists (select from bases as b where b.id = r.base_id for key share)
+      or exists (select from workspaces as w where w.id = r.workspace_id for key share)
+    on conflict on constraint alert_states_key do update set state = excluded.state, since = excluded.since,
+      told = excluded.told, told_at = excluded.told_at, times = excluded.times`;
+}

@@ -1,0 +1,230 @@
+/**
+ * The account's webhooks: where alerts go besides people's mail.
+ *
+ * Both the address and the secret that messages are signed with are sealed; the secret is shown once, when it is made.
+ */
+import { randomBytes } from "node:crypto";
+import type { TransactionSql } from "postgres";
+import type { Context, Db } from "../context";
+import { cleanText, isId, newId, noteChange } from "../control";
+import { BasetideError } from "../errors";
+import { type AlertKind, inOrder, usualKinds } from "./kinds";
+import type { WebhookForm } from "./payload";
+import { checkReceiver, NotDelivered } from "./post";
+
+/** Of one account: more is a mistake. */
+const MAX_WEBHOOKS = 10;
+const MAX_NAME_LENGTH = 100;
+const MAX_URL_LENGTH = 2000;
+
+export interface Webhook {
+  id: string;
+  accountId: string;
+  name: string;
+  form: WebhookForm;
+  /** The rest of the address is kept to ourselves. */
+  host: string;
+  kinds: AlertKind[];
+  isOn: boolean;
+  createdAt: Date;
+  deliveredAt: Date | null;
+  failingSince: Date | null;
+  error: string | null;
+}
+
+export interface NewWebhook {
+  /** The host unless given. */
+  name?: string | undefined;
+  url: string;
+  form: WebhookForm;
+  /** As for people unless given. */
+  kinds?: AlertKind[] | undefined;
+}
+
+export type WebhookChange = Partial<NewWebhook & Pick<Webhook, "isOn">>;
+
+type ChangeContext = Pick<Context, "db" | "config" | "secrets" | "actor">;
+
+/** In the order they were made. */
+export async function listWebhooks(db: Db, accountId: string): Promise<Webhook[]> {
+  return selectWebhooks(db, db`account_id = ${accountId}`);
+}
+
+/** @throws BasetideError `not_found`, also when it is another account's */
+export async function getWebhook(db: Db, id: string, accountId: string): Promise<Webhook> {
+  const [found] = isId("alert_webhook", id)
+    ? await selectWebhooks(db, db`id = ${id} and account_id = ${accountId}`)
+    : [];
+  if (!found) throw new BasetideError("not_found", `There is no webhook ${id}`);
+  return found;
+}
+
+/**
+ * @returns the webhook and its secret, which cannot be read again later
+ * @throws BasetideError `invalid_request` for an address that cannot be used, `conflict` when there are too many
+ */
+export async function createWebhook(
+  ctx: ChangeContext,
+  accountId: string,
+  webhook: NewWebhook,
+): Promise<{ webhook: Webhook; secret: string }> {
+  const url = await checkUrl(webhook.url, ctx.config);
+  const name = checkName(webhook.name || url.hostname);
+  const id = newId("alert_webhook");
+  const secret = `whsec_${randomBytes(32).toString("base64url")}`;
+  const kinds = inOrder(webhook.kinds ?? usualKinds);
+  await ctx.db.begin(async (tx) => {
+    await tx`select from accounts where id = ${accountId} for no key update`;
+    const [count] = await tx<{ count: number }[]>`
+      select count(*)::int as count from alert_webhooks where account_id = ${accountId}`;
+    if (count!.count >= MAX_WEBHOOKS) {
+      throw new BasetideError(
+        "conflict",
+        `An account has at most ${MAX_WEBHOOKS} webhooks: delete one first`,
+      );
+    }
+    await tx`
+      insert into alert_webhooks (id, account_id, name, form, host, sealed_url, sealed_secret, kinds)
+      values (${id}, ${accountId}, ${name}, ${webhook.form}, ${url.hostname},
+        ${ctx.secrets.seal(url.href, urlContext(id))}, ${ctx.secrets.seal(secret, secretContext(id))}, ${kinds})`;
+    await note(ctx, tx, "alert_webhook.created", accountId, id, {
+      name,
+      host: url.hostname,
+      kinds: kinds.join(" "),
+    });
+  });
+  return { webhook: await getWebhook(ctx.db, id, accountId), secret };
+}
+
+/** Changes what is given. @throws BasetideError `invalid_request`, `not_found` when it has gone */
+export async function updateWebhook(
+  ctx: ChangeContext,
+  webhook: Webhook,
+  change: WebhookChange,
+): Promise<Webhook> {
+  const { id, accountId } = webhook;
+  const url = change.url === undefined ? undefined : await checkUrl(change.url, ctx.config);
+  const name = checkName(change.name ?? webhook.name);
+  const form = change.form ?? webhook.form;
+  const isOn = change.isOn ?? webhook.isOn;
+  const kinds = inOrder(change.kinds ?? webhook.kinds);
+  const host = url?.hostname ?? webhook.host;
+  await ctx.db.begin(async (tx) => {
+    const { count } = await tx`
+      update alert_webhooks set name = ${name}, form = ${form}, kinds = ${kinds}, is_on = ${isOn}, host = ${host},
+        sealed_url = coalesce(${url ? ctx.secrets.seal(url.href, urlContext(id)) : null}, sealed_url)
+      where id = ${id} and account_id = ${accountId}`;
+    if (count === 0) throw new BasetideError("not_found", `There is no webhook ${id}`);
+    const details = { name, host, form, kinds: kinds.join(" "), on: isOn };
+    await note(ctx, tx, "alert_webhook.changed", accountId, id, details);
+  });
+  return getWebhook(ctx.db, id, accountId);
+}
+
+/** Nothing more is sent there, what waits neither. @throws BasetideError `not_found` */
+export async function deleteWebhook(
+  ctx: Pick<Context, "db" | "actor">,
+  { id, accountId, name }: Pick<Webhook, "id" | "accountId" | "name">,
+): Promise<void> {
+  await ctx.db.begin(async (tx) => {
+    const { count } = await tx`delete from alert_webhooks where id = ${id} and account_id = ${accountId}`;
+    if (count === 0) throw new BasetideError("not_found", `There is no webhook ${id}`);
+    await note(ctx, tx, "alert_webhook.deleted", accountId, id, { name });
+  });
+}
+
+/** Where it is and what it is signed with, in plain. @throws BasetideError `not_found`, `secret_unreadable` */
+export async function openWebhook(
+  { db, secrets }: Pick<Context, "db" | "secrets">,
+  id: string,
+): Promise<{ url: string; secret: string }> {
+  const [row] = await db<{ sealed_url: string; sealed_secret: string }[]>`
+    select sealed_url, sealed_secret from alert_webhooks where id = ${id}`;
+  if (!row) throw new BasetideError("not_found", `There is no webhook ${id}`);
+  return {
+    url: secrets.open(row.sealed_url, urlContext(id)),
+    secret: secrets.open(row.sealed_secret, secretContext(id)),
+  };
+}
+
+/** What became of the last message. @param error why it did not arrive; null: it did */
+export async function noteOutcome(db: Db, id: string, error: string | null): Promise<void> {
+  await db`
+    update alert_webhooks set error = ${error},
+      delivered_at = case when ${error}::text is null then now() else delivered_at end,
+      failing_since = case when ${error}::text is not null then coalesce(failing_since, now()) end
+    where id = ${id}`;
+}
+
+/** As the management API shows it. */
+export function toWebhookJson(webhook: Webhook) {
+  return {
+    id: webhook.id,
+    name: webhook.name,
+    form: webhook.form,
+    host: webhook.host,
+    kinds: webhook.kinds,
+    on: webhook.isOn,
+    created_at: webhook.createdAt.toISOString(),
+    delivered_at: webhook.deliveredAt?.toISOString() ?? null,
+    failing_since: webhook.failingSince?.toISOString() ?? null,
+    error: webhook.error,
+  };
+}
+
+/** An address that may be reached now; it is looked at again whenever something is sent there. */
+async function checkUrl(
+  text: string,
+  { isProduction, privateDestinations }: Pick<Context["config"], "isProduction" | "privateDestinations">,
+): Promise<URL> {
+  const url = text.length > MAX_URL_LENGTH ? null : URL.parse(text.trim());
+  const schemes = isProduction ? ["https:"] : ["https:", "http:"];
+  if (!url || !schemes.includes(url.protocol)) {
+    throw invalid("The address of a webhook is a URL that begins with https://");
+  }
+  if (url.username || url.password) throw invalid("The address of a webhook holds no user and no password");
+  url.hash = "";
+  try {
+    await checkReceiver(url.hostname.replace(/^\[(.*)\]$/, "$1"), privateDestinations);
+  } catch (error) {
+    if (error instanceof NotDelivered) throw invalid(error.message);
+    throw error;
+  }
+  return url;
+}
+
+function checkName(text: string): string {
+  const name = cleanText(text).trim();
+  if (name !== "" && name.length <= MAX_NAME_LENGTH) return name;
+  throw invalid(`A webhook's name has between 1 and ${MAX_NAME_LENGTH} letters`);
+}
+
+function invalid(message: string): BasetideError {
+  return new BasetideError("invalid_request", message);
+}
+
+async function note(
+  { actor }: Pick<Context, "actor">,
+  tx: TransactionSql,
+  action: "alert_webhook.created" | "alert_webhook.changed" | "alert_webhook.deleted",
+  accountId: string,
+  subject: string,
+  details: Record<string, string | boolean>,
+): Promise<void> {
+  await noteChange(tx, actor, { accountId, action, subject, details });
+}
+
+async function selectWebhooks(db: Db, where: ReturnType<Db>): Promise<Webhook[]> {
+  return db<Webhook[]>`
+    select id, account_id as "accountId", name, form, host, kinds, is_on as "isOn", created_at as "createdAt",
+      delivered_at as "deliveredAt", failing_since as "failingSince", error
+    from alert_webhooks where ${where} order by created_at, id`;
+}
+
+function urlContext(id: string): string {
+  return `alert_webhooks.url:${id}`;
+}
+
+function secretContext(id: string): string {
+  return `alert_webhooks.secret:${id}`;
+}

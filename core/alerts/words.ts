@@ -1,0 +1,165 @@
+/**
+ * What is said: the same words in mails and to webhooks. What, since when, why, what to do, and where to look.
+ *
+ * Names and reasons are other people's: they are kept to one line each, so none can make up a line of ours.
+ */
+import type { Alert, AlertFacts, AlertKind } from "./kinds";
+
+/** Alerts of one message that are told one by one. */
+const MOST_TOLD = 20;
+const MAX_NAME_LENGTH = 80;
+const MAX_REASON_LENGTH = 500;
+
+/** An alert in words; `url` is of the page that shows more. */
+export interface AlertWords {
+  title: string;
+  /** Since when and why. */
+  detail: string;
+  /** Empty where there is nothing to do. */
+  advice: string;
+  url: string;
+}
+
+export function wordsOf(alert: Alert, consoleUrl: string): AlertWords {
+  return {
+    title: titleOf(alert),
+    detail: detailOf(alert),
+    advice: adviceOf(alert),
+    url: urlOf(alert, consoleUrl),
+  };
+}
+
+/** `Inventory has turned red`; of several `3 alerts: 2 bases have turned red, 1 has recovered`. */
+export function subjectOf(alerts: Alert[]): string {
+  const [first] = alerts;
+  if (first && alerts.length === 1) return titleOf(first);
+  return summaryOf(alerts);
+}
+
+/** The whole message, without whom it goes to. */
+export function textOf(alerts: Alert[], consoleUrl: string): string {
+  const [first] = alerts;
+  if (first && alerts.length === 1) {
+    const { title, detail, advice, url } = wordsOf(first, consoleUrl);
+    return [`${title}.`, detail, advice === "" ? "" : `What to do: ${advice}`, url]
+      .filter(Boolean)
+      .join("\n\n");
+  }
+  const told = alerts.slice(0, MOST_TOLD).map((alert) => {
+    const { title, detail, url } = wordsOf(alert, consoleUrl);
+    return `- ${title}. ${detail}\n  ${url}`;
+  });
+  const rest = alerts.length - told.length;
+  const advices = [...new Set(alerts.map(adviceOf))].filter(Boolean);
+  return [
+    `${summaryOf(alerts)}.`,
+    told.join("\n"),
+    rest > 0 ? `And ${rest} more: ${consoleUrl}/bases` : "",
+    ...(advices.length === 1 ? [`What to do: ${advices[0]}`] : []),
+    ...(advices.length > 1 ? [`What to do:\n${advices.map((advice) => `- ${advice}`).join("\n")}`] : []),
+  ]
+    .filter(Boolean)
+    .join("\n\n");
+}
+
+const summaries: Record<AlertKind, (count: number) => string> = {
+  red: (count) => `${bases(count)} turned red`,
+  recovered: (count) => `${bases(count)} recovered`,
+  needs_attention: (count) => `${count} ${count === 1 ? "base needs" : "bases need"} you`,
+  call_budget: (count) => `${count} call ${count === 1 ? "budget runs" : "budgets run"} out`,
+  schema_changed: (count) => `${bases(count)} changed ${count === 1 ? "its" : "their"} schema`,
+};
+
+function summaryOf(alerts: Alert[]): string {
+  const counts = new Map<AlertKind, number>();
+  for (const { kind } of alerts) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return [...counts].map(([kind, count]) => summaries[kind](count)).join(", ");
+}
+
+function bases(count: number): string {
+  return count === 1 ? "1 base has" : `${count} bases have`;
+}
+
+function titleOf({ kind, facts }: Alert): string {
+  const name = oneLine(facts.name, MAX_NAME_LENGTH);
+  switch (kind) {
+    case "red":
+      return `${name} has turned red`;
+    case "recovered":
+      return `${name} has recovered`;
+    case "needs_attention":
+      return isAboutKey(facts) ? `${name} needs a working API key` : `${name} needs you`;
+    case "call_budget":
+      return `${name}: ${budgetTitles[facts.level ?? "forecast"]}`;
+    case "schema_changed":
+      return `${name} has changed its schema`;
+  }
+}
+
+const budgetTitles: Record<NonNullable<AlertFacts["level"]>, string> = {
+  inside: "its calls last",
+  forecast: "its calls will not last the month",
+  spent: "sync has spent its part of the month's calls",
+  over: "more calls than its cap are used",
+};
+
+function detailOf({ kind, facts }: Alert): string {
+  const since = `Since ${inUtc(facts.since)}`;
+  const reason = oneLine(facts.reason, MAX_REASON_LENGTH);
+  if (kind === "schema_changed") {
+    const { changes = [], changeCount = changes.length } = facts;
+    const rest = changeCount - changes.length;
+    const named = changes.map((change) => oneLine(change, MAX_REASON_LENGTH)).join("; ");
+    return `${since}: ${named}${rest > 0 ? `; and ${rest} more` : ""}.`;
+  }
+  const again =
+    facts.times > 1 ? ` It has gone wrong ${facts.times} times, never more than an hour apart.` : "";
+  return `${since}: ${reason.replace(/\.$/, "")}.${again}`;
+}
+
+const remedies: Record<string, string> = {
+  source_key_refused: "put a new API key in under Settings on the base's page.",
+  source_forbidden:
+    "give the key access to the base again, with the scopes data.records:read and schema.bases:read, or put another key in under Settings on the base's page.",
+  source_billing_limit:
+    "raise the plan at the source, or wait for the month to end: calls are counted anew on the first (UTC).",
+  destination_invalid: "mend what is said above at your database, then press Sync now on the base's page.",
+  secret_unreadable: "ask who operates the service.",
+};
+
+function adviceOf({ kind, facts }: Alert): string {
+  switch (kind) {
+    case "red":
+      return "nothing, as a rule. It is tried again by itself, and SQL stays readable as it was when it was last synced.";
+    case "recovered":
+      return "";
+    case "needs_attention":
+      return remedies[facts.code ?? ""] ?? "look at the base's page, which says what is missing.";
+    case "call_budget":
+      return facts.level === "spent"
+        ? `nothing, if SQL may stay as it is until ${inUtc(facts.endsAt ?? facts.since)}; programs of yours may go on calling. Else raise the plan at the source, and on the workspace's page.`
+        : "let programs of yours make fewer calls, or raise the plan at the source, and on the workspace's page.";
+    case "schema_changed":
+      return "see whether queries of yours name what was dropped, renamed or given another type.";
+  }
+}
+
+function isAboutKey({ code }: AlertFacts): boolean {
+  return code === "source_key_refused" || code === "source_forbidden";
+}
+
+function urlOf({ baseId, workspaceId }: Alert, consoleUrl: string): string {
+  return baseId === null
+    ? `${consoleUrl}/account/workspaces/${workspaceId}`
+    : `${consoleUrl}/bases/${baseId}`;
+}
+
+/** `2026-11-20 22:48 UTC`. */
+function inUtc(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`;
+}
+
+function oneLine(text: string, maxLength: number): string {
+  const line = text.replace(/[\s\p{Cc}\u2028\u2029]+/gu, " ").trim();
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
+}

@@ -1,0 +1,49 @@
+/** A base's tables and links as an entity-relationship diagram, in Mermaid's words. */
+import type { ColumnSpec, TableSpec } from "../replica";
+
+/** What Mermaid takes for a column's name; any other is told in the comment behind it. */
+const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** @returns text that Mermaid draws: a box per table with its columns, a line per column of links */
+export function erDiagram(tables: TableSpec[]): string {
+  const byId = new Map(tables.map((table) => [table.tableId, table]));
+  const boxes = tables.map(
+    (table) => `  ${entity(table)} {
+    text id PK
+    timestamp created_time
+${table.columns.map((column, index) => `    ${attribute(column, index)}\n`).join("")}  }`,
+  );
+  const lines = tables.flatMap((table) =>
+    table.columns.flatMap((column) => {
+      const linked = column.type === "links" && byId.get(column.linkedTableId ?? "");
+      return linked ? [`  ${entity(table)} ${ends(column)} ${entity(linked)} : ${quoted(column.name)}`] : [];
+    }),
+  );
+  return `${["erDiagram", ...boxes, ...lines].join("\n")}\n`;
+}
+
+function entity({ name }: TableSpec): string {
+  return quoted(name);
+}
+
+/** `text[] related FK "Related"` */
+function attribute({ name, columnType, type, sourceName }: ColumnSpec, index: number): string {
+  const isPlain = PLAIN_NAME.test(name);
+  const parts = [columnType, isPlain ? name : `column_${index + 1}`];
+  if (type === "links") parts.push("FK");
+  if (!isPlain || sourceName !== name) parts.push(quoted(isPlain ? sourceName : `${name}: ${sourceName}`));
+  return parts.join(" ");
+}
+
+/** Many records link to many, or, where only the first link is stored, to at most one. */
+function ends({ columnType }: ColumnSpec): string {
+  return columnType === "text[]" ? "}o--o{" : "}o--o|";
+}
+
+/** Mermaid knows no escapes within quotes, and reads some signs as its own even there. */
+function quoted(text: string): string {
+  return `"${text
+    .replaceAll(/["%\\`]/g, "'")
+    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
+    .trim()}"`;
+}

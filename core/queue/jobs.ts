@@ -1,0 +1,64 @@
+/**
+ * What pg-boss has no call for, on its table of jobs: a job that goes from hand to hand without ceasing to be.
+ *
+ * Each is one statement, so that no kill leaves a base without a job, or with two.
+ */
+import type { Db } from "../context";
+
+export const SYNC_QUEUE = "sync";
+
+/** A job that nobody took for so long may be taken by any worker that has room, whatever its share, s. */
+const OVERDUE_SECONDS = 5;
+
+/** A job in hand: the right to try for a lease of the base. */
+export interface SyncJob {
+  id: string;
+  baseId: string;
+}
+
+export interface QueueLoad {
+  /** Jobs in hand or ready to be. */
+  jobs: number;
+  /** Of those, the ones that have been waiting for too long. */
+  overdue: number;
+}
+
+export async function queueLoad(db: Db): Promise<QueueLoad> {
+  const [row] = await db<QueueLoad[]>`
+    select count(*) filter (where state = 'active' or start_after <= now())::int as jobs,
+      count(*) filter (where state < 'active' and start_after < now() - ${OVERDUE_SECONDS} * interval '1 s')::int
+        as overdue
+    from pgboss.job where name = ${SYNC_QUEUE} and state <= 'active'`;
+  return row!;
+}
+
+/** Says that the holder of these jobs is alive. @returns the ids of those that are in hand */
+export async function touchJobs(db: Db, ids: string[]): Promise<Set<string>> {
+  const rows = await db<{ id: string }[]>`
+    update pgboss.job set heartbeat_on = now()
+    where name = ${SYNC_QUEUE} and id = any (${ids}::uuid[]) and state = 'active' returning id`;
+  return new Set(rows.map((row) => row.id));
+}
+
+/** Puts a job that is in hand back, behind those that wait, for whoever takes it `afterMs` from now. */
+export async function giveBackJob(db: Db, job: SyncJob, afterMs: number): Promise<void> {
+  await db`
+    update pgboss.job set state = 'created', created_on = now(), started_on = null, heartbeat_on = null,
+      start_after = now() + ${afterMs} * interval '1 ms'
+    where name = ${SYNC_QUEUE} and id = ${job.id} and state = 'active'`;
+}
+
+/** Takes the jobs of these bases that nobody has in hand, in or out of turn. */
+export async function takeJobsOf(db: Db, baseIds: string[]): Promise<SyncJob[]> {
+  return db<SyncJob[]>`
+    update pgboss.job set state = 'active', started_on = now(), heartbeat_on = now()
+    where name = ${SYNC_QUEUE} and state < 'active' and singleton_key = any (${baseIds})
+    returning id, singleton_key as "baseId"`;
+}
+
+/** A job that was put back for later is for now. */
+export async function bringForward(db: Db, baseId: string): Promise<void> {
+  await db`
+    update pgboss.job set start_after = now()
+    where name = ${SYNC_QUEUE} and singleton_key = ${baseId} and state < 'active' and start_after > now()`;
+}

@@ -1,0 +1,31 @@
+/** Where a list that a replica answers goes on: after which record, and how many have been given. */
+import { z } from "zod";
+
+/** Told from the source's own, which begin with `itr`. */
+const PREFIX = "basetide.";
+const shape = z.object({ t: z.string(), a: z.string(), n: z.number().int().min(1) });
+
+export interface Place {
+  tableId: string;
+  after: string;
+  given: number;
+}
+
+export function isOurOffset(offset: string): boolean {
+  return offset.startsWith(PREFIX);
+}
+
+export function writeOffset({ tableId, after, given }: Place): string {
+  return PREFIX + Buffer.from(JSON.stringify({ t: tableId, a: after, n: given })).toString("base64url");
+}
+
+/** @returns undefined for one that nobody has been given */
+export function readOffset(offset: string): Place | undefined {
+  try {
+    const text = Buffer.from(offset.slice(PREFIX.length), "base64url").toString();
+    const { t, a, n } = shape.parse(JSON.parse(text));
+    return { tableId: t, after: a, given: n };
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,132 @@
+/** What a read through the proxy asks for, where a replica could answer it. */
+
+export interface ReadRequest {
+  sourceBaseId: string;
+  /** Id or name. */
+  tableRef: string;
+  /** One record, or a list. */
+  recordId?: string | undefined;
+  /** Ids or names; all where none are given. */
+  fields: string[];
+  formula?: string | undefined;
+  maxRecords: number;
+  pageSize: number;
+  offset?: string | undefined;
+  byFieldId: boolean;
+}
+
+/** As the source has it. */
+const MAX_PAGE_SIZE = 100;
+const RECORD_ID = /^rec[0-9A-Za-z]+$/;
+const BASE_ID = /^app[0-9A-Za-z]+$/;
+/** Parameters that change nothing of what is answered here. */
+const WITHOUT_EFFECT: Record<string, string> = { cellFormat: "json" };
+
+/**
+ * @param url `https://host/v0/…`, as it is forwarded
+ * @param body of a list by POST
+ * @returns undefined for what only the source answers: other calls, views, sorts, unknown parameters
+ */
+export function parseRead(method: string, url: string, body: string | undefined): ReadRequest | undefined {
+  const { pathname, search } = new URL(url);
+  const parts = pathname.split("/").filter(Boolean).map(decode);
+  const [version, base, table, third, ...more] = parts;
+  if (version !== "v0" || !base || !BASE_ID.test(base) || !table || more.length > 0) return undefined;
+  const isPost = method === "POST" && third === "listRecords";
+  if (!isPost && method !== "GET") return undefined;
+  const isOne = !isPost && third !== undefined;
+  if (isOne && !RECORD_ID.test(third)) return undefined;
+  const given = isPost ? fromBody(body, search) : fromQuery(search);
+  const read = given && readParameters(given, isOne);
+  if (!read) return undefined;
+  return { sourceBaseId: base, tableRef: table, ...(isOne && { recordId: third }), ...read };
+}
+
+type Parameters = [name: string, value: unknown][];
+
+/** `fields[]=a&fields[0]=b` and `fields=a` all say the same. */
+function fromQuery(search: string): Parameters {
+  const fields: string[] = [];
+  const others: Parameters = [];
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (/^fields(\[\d*\])?$/.test(name)) fields.push(value);
+    else others.push([name, value]);
+  }
+  return [...others, ["fields", fields]];
+}
+
+function fromBody(body: string | undefined, search: string): Parameters | undefined {
+  if (new URLSearchParams(search).size > 0) return undefined;
+  try {
+    const parsed: unknown = JSON.parse(body ?? "");
+    const isObject = typeof parsed === "object" && parsed !== null && !Array.isArray(parsed);
+    return isObject ? Object.entries(parsed) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function readParameters(given: Parameters, isOne: boolean) {
+  const read = {
+    fields: [] as string[],
+    formula: undefined as string | undefined,
+    maxRecords: Number.POSITIVE_INFINITY,
+    pageSize: MAX_PAGE_SIZE,
+    offset: undefined as string | undefined,
+    byFieldId: false,
+  };
+  for (const [name, value] of given) {
+    if (WITHOUT_EFFECT[name] === value && value !== undefined) continue;
+    const isUnderstood =
+      isOne && name !== "returnFieldsByFieldId" ? isNothing(value) : take(read, name, value);
+    if (!isUnderstood) return undefined;
+  }
+  return read;
+}
+
+type Read = NonNullable<ReturnType<typeof readParameters>>;
+
+function take(read: Read, name: string, value: unknown): boolean {
+  switch (name) {
+    case "fields":
+      if (!Array.isArray(value) || !value.every((field) => typeof field === "string")) return false;
+      read.fields = value;
+      return true;
+    case "filterByFormula":
+      if (typeof value !== "string") return false;
+      read.formula = value === "" ? undefined : value;
+      return true;
+    case "maxRecords":
+    case "pageSize": {
+      const number = Number(value);
+      const most = name === "pageSize" ? MAX_PAGE_SIZE : Number.MAX_SAFE_INTEGER;
+      if (value === "" || !Number.isInteger(number) || number < 1 || number > most) return false;
+      read[name] = number;
+      return true;
+    }
+    case "offset":
+      if (typeof value !== "string") return false;
+      read.offset = value === "" ? undefined : value;
+      return true;
+    case "returnFieldsByFieldId": {
+      const isTrue = [true, "true", "1"].includes(value as string);
+      if (!isTrue && ![false, "false", "0"].includes(value as string)) return false;
+      read.byFieldId = isTrue;
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+function isNothing(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

@@ -1,0 +1,29 @@
+/** Compares rows with what SQL shows, and writes nothing. */
+import { onReplica } from "./connection";
+import { quoteIdent } from "./naming";
+import type { CatalogTable } from "./plan";
+import type { Replica } from "./replica";
+import type { ColumnSpec, Row } from "./spec";
+
+/**
+ * Ids of the rows that the live table has not, or has with another value in one of `columns`.
+ *
+ * @throws BasetideError `replica_unavailable`; an error of Postgres when the table has other columns by now
+ */
+export function differingRows(
+  { sql, schema }: Replica,
+  { spec }: CatalogTable,
+  columns: readonly ColumnSpec[],
+  rows: Row[],
+): Promise<string[]> {
+  const names = columns.map((column) => quoteIdent(column.name));
+  const types = ["id text", ...columns.map((column, index) => `${names[index]} ${column.columnType}`)];
+  const row = (alias: string) => `row(${["id", ...names].map((name) => `${alias}.${name}`).join(", ")})`;
+  return onReplica(async () => {
+    const found = await sql<{ id: string }[]>`
+      select s.id from json_to_recordset(${JSON.stringify(rows)}::text::json) as s (${sql.unsafe(types.join(", "))})
+        left join ${sql.unsafe(`${schema}.${quoteIdent(spec.name)}`)} as t on t.id = s.id
+      where ${sql.unsafe(`${row("t")} is distinct from ${row("s")}`)}`;
+    return found.map(({ id }) => id);
+  });
+}

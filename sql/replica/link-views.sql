@@ -1,0 +1,229 @@
+-- Views over link arrays, by the base's setting: <table>__<column>, one row per link. Installed with install.sql.
+--
+-- They change in the transaction that changes the tables under them: nobody sees one missing, or out of step. What the
+-- customer has made over them is kept as over tables (views.sql): it follows a renamed one, and is an orphan when one
+-- goes.
+
+create table if not exists {{swap}}._link_views (
+  table_id text not null,
+  field_id text not null,
+  -- The name it has unless somebody else has that.
+  stem text not null,
+  name text not null,
+  -- Of its columns for the record that links and the record that is linked.
+  columns text[] not null,
+  constraint _link_views_pkey primary key (table_id, field_id)
+);
+
+-- cut_name(name, bytes): as much of the name's beginning as fits.
+create or replace function {{swap}}.cut_name(p_name text, p_bytes integer) returns text
+language plpgsql immutable as $cut$
+begin
+  if octet_length(p_name) <= p_bytes then
+    return p_name;
+  end if;
+  while octet_length(p_name) > p_bytes loop
+    p_name := left(p_name, -1);
+  end loop;
+  return rtrim(p_name, '_');
+end $cut$;
+
+-- link_view_stem(table, column): the two names with __ between them, which no name of a table has in it. Where they are
+-- too long together each keeps at least 30 of its bytes.
+create or replace function {{swap}}.link_view_stem(p_table text, p_column text) returns text
+language plpgsql immutable as $stem$
+declare
+  v_column text := {{swap}}.cut_name(p_column, greatest(61 - octet_length(p_table), 30));
+begin
+  return {{swap}}.cut_name(p_table, 61 - octet_length(v_column)) || '__' || v_column;
+end $stem$;
+
+-- wanted_link_views(): the views that there should be, by the setting and the catalog. One keeps its name as long as
+-- the names that it is made of stay; of those that would have the same one the first by id gets it.
+create or replace function {{swap}}.wanted_link_views() returns setof {{swap}}._link_views
+language plpgsql as $wanted$
+declare
+  one record;
+  v_stem text;
+  v_taken text[];
+  wanted {{swap}}._link_views;
+begin
+  if not (select s.link_views from {{swap}}._state as s) then
+    return;
+  end if;
+  v_taken := array(
+    select t.name from {{swap}}._tables as t
+    union select c.relname from pg_class as c
+      where c.relnamespace = '{{schema}}'::regnamespace
+        and not exists (select from {{swap}}._link_views as l where l.name = c.relname)
+    union select y.typname from pg_type as y where y.typnamespace = '{{schema}}'::regnamespace and y.typrelid = 0
+  );
+  for one in
+    select t.table_id, t.name as table_name, c."fieldId" as field_id, c.name as column_name, l.stem, l.name as had
+    from {{swap}}._tables as t
+      cross join jsonb_to_recordset(t.spec -> 'columns')
+        as c ("fieldId" text, name text, type text, "columnType" text)
+      left join {{swap}}._link_views as l on (l.table_id, l.field_id) = (t.table_id, c."fieldId")
+    where c.type = 'links' and c."columnType" = 'text[]'
+    order by l.stem is distinct from {{swap}}.link_view_stem(t.name, c.name),
+      t.table_id collate "C", c."fieldId" collate "C"
+  loop
+    v_stem := {{swap}}.link_view_stem(one.table_name, one.column_name);
+    wanted.table_id := one.table_id;
+    wanted.field_id := one.field_id;
+    wanted.stem := v_stem;
+    wanted.name := case when one.stem = v_stem then one.had else v_stem end;
+    for nth in 2 .. 10000 loop
+      exit when wanted.name <> all (v_taken);
+      wanted.name := {{swap}}.cut_name(v_stem, 63 - length('_' || nth)) || '_' || nth;
+    end loop;
+    wanted.columns := array[
+      {{swap}}.cut_name(one.table_name, 60) || '_id', {{swap}}.cut_name(one.column_name, 60) || '_id'];
+    if wanted.columns[1] = wanted.columns[2] then
+      wanted.columns[2] := {{swap}}.cut_name('linked_' || one.column_name, 60) || '_id';
+    end if;
+    v_taken := v_taken || wanted.name;
+    return next wanted;
+  end loop;
+end $wanted$;
+
+-- link_view_changes(): views that are not as they should be; had is null of new ones, wanted of those that go.
+create or replace function {{swap}}.link_view_changes() returns table (
+  had {{swap}}._link_views, wanted {{swap}}._link_views, view oid
+) language sql as $changes$
+  select l, w, to_regclass('{{schema}}.' || quote_ident(l.name))::oid
+  from {{swap}}._link_views as l
+    full join {{swap}}.wanted_link_views() as w on (w.table_id, w.field_id) = (l.table_id, l.field_id)
+  where l is distinct from w or to_regclass('{{schema}}.' || quote_ident(l.name)) is null
+$changes$;
+
+-- going_link_views(): those that have to go.
+create or replace function {{swap}}.going_link_views() returns oid[] language sql as $going$
+  select array(select c.view from {{swap}}.link_view_changes() as c where (c.wanted).name is null and c.view is not null)
+$going$;
+
+-- lock_link_views(deadline): keeps everybody out of the views that change.
+create or replace function {{swap}}.lock_link_views(p_deadline timestamptz) returns void
+language plpgsql as $lock_link_views$
+declare
+  one record;
+begin
+  for one in
+    select c.relname as name, o.rolname as owner
+    from pg_class as c join pg_roles as o on o.oid = c.relowner
+    where c.oid = any (array(select l.view from {{swap}}.link_view_changes() as l)) order by c.relname
+  loop
+    perform {{swap}}.wait_until(p_deadline);
+    execute format('alter view {{schema}}.%I owner to %I', one.name, one.owner);
+  end loop;
+end $lock_link_views$;
+
+-- rename_link_views(): those that stay get their new names, all at once, as some may take each other's.
+create or replace function {{swap}}.rename_link_views() returns void language plpgsql as $rename_link_views$
+declare
+  v_had {{swap}}._link_views[];
+  v_wanted {{swap}}._link_views[];
+  v_aside text;
+begin
+  select array_agg(c.had), array_agg(c.wanted) into v_had, v_wanted from {{swap}}.link_view_changes() as c
+  where c.view is not null and (c.wanted).name is not null;
+  for nth in 1 .. coalesce(cardinality(v_had), 0) loop
+    v_aside := '_renaming_' || nth;
+    execute format('alter view {{schema}}.%I rename to %I', v_had[nth].name, v_aside);
+    execute format('alter view {{schema}}.%I rename column %I to _renaming_1', v_aside, v_had[nth].columns[1]);
+    execute format('alter view {{schema}}.%I rename column %I to _renaming_2', v_aside, v_had[nth].columns[2]);
+    execute format('alter view {{schema}}.%I rename column _renaming_1 to %I', v_aside, v_wanted[nth].columns[1]);
+    execute format('alter view {{schema}}.%I rename column _renaming_2 to %I', v_aside, v_wanted[nth].columns[2]);
+    delete from {{swap}}._link_views as l
+    where (l.table_id, l.field_id) = (v_had[nth].table_id, v_had[nth].field_id);
+  end loop;
+  for nth in 1 .. coalesce(cardinality(v_had), 0) loop
+    execute format('alter view {{schema}}.%I rename to %I', '_renaming_' || nth, v_wanted[nth].name);
+    insert into {{swap}}._link_views select (v_wanted[nth]).*;
+    perform {{swap}}.describe_link_view(v_wanted[nth]);
+  end loop;
+end $rename_link_views$;
+
+-- drop_link_views(): those that have to go, unless they have gone with their table.
+create or replace function {{swap}}.drop_link_views() returns void language plpgsql as $drop_link_views$
+declare
+  one {{swap}}._link_views;
+begin
+  foreach one in array array(
+    select c.had from {{swap}}.link_view_changes() as c where (c.wanted).name is null
+  ) loop
+    execute format('drop view if exists {{schema}}.%I', one.name);
+    delete from {{swap}}._link_views as l where (l.table_id, l.field_id) = (one.table_id, one.field_id);
+  end loop;
+end $drop_link_views$;
+
+-- make_link_views(): those that are missing.
+create or replace function {{swap}}.make_link_views() returns void language plpgsql as $make_link_views$
+declare
+  one {{swap}}._link_views;
+begin
+  foreach one in array array(select c.wanted from {{swap}}.link_view_changes() as c where c.view is null) loop
+    execute (
+      select format(
+        'create view {{schema}}.%I as
+         select t.id as %I, l.nth::integer as "position", l.id as %I
+         from {{schema}}.%I as t cross join lateral unnest(t.%I) with ordinality as l (id, nth) where l.id is not null',
+        one.name, one.columns[1], one.columns[2], n.table_name, n.column_name)
+      from {{swap}}.linking_column(one) as n);
+    execute format('grant select on {{schema}}.%I to %I', one.name, (select reader from {{swap}}._state));
+    insert into {{swap}}._link_views select (one).*
+    on conflict (table_id, field_id) do update
+      set stem = excluded.stem, name = excluded.name, columns = excluded.columns;
+    perform {{swap}}.describe_link_view(one);
+  end loop;
+end $make_link_views$;
+
+-- linking_column(view): the names of its table and of the column that it unfolds.
+create or replace function {{swap}}.linking_column(
+  p_view {{swap}}._link_views, out table_name text, out column_name text
+) language sql as $linking$
+  select t.name, c.name
+  from {{swap}}._tables as t, jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, name text)
+  where t.table_id = p_view.table_id and c."fieldId" = p_view.field_id
+$linking$;
+
+create or replace function {{swap}}.describe_link_view(p_view {{swap}}._link_views) returns void
+language plpgsql as $describe$
+declare
+  n record;
+begin
+  select * into n from {{swap}}.linking_column(p_view);
+  execute format('comment on view {{schema}}.%I is %L', p_view.name,
+    format('One row per link of %I.%I: %I links to %I, at this position of the array, from 1 on.',
+      n.table_name, n.column_name, p_view.columns[1], p_view.columns[2]));
+end $describe$;
+
+-- lock_for_links(): one change of the views at a time. Before any other lock on a table or a view.
+create or replace function {{swap}}.lock_for_links() returns void language sql as $lock_for_links$
+  select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' links', 0))
+$lock_for_links$;
+
+-- follow_link_views(epoch, time-out, wanted): makes them, or takes them away, and mends what is missing.
+create or replace function {{swap}}.follow_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
+language plpgsql as $follow_link_views$
+declare
+  v_deadline timestamptz;
+  v_views jsonb[];
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_for_links();
+  update {{swap}}._state as s set link_views = p_wanted where s.link_views <> p_wanted;
+  if not exists (select from {{swap}}.link_view_changes()) then
+    return;
+  end if;
+  v_deadline := clock_timestamp() + p_timeout::interval;
+  v_views := {{swap}}.lock_views({{swap}}.going_link_views(), v_deadline);
+  perform {{swap}}.lock_link_views(v_deadline);
+  perform {{swap}}.rename_link_views();
+  v_views := {{swap}}.drop_views(v_views);
+  perform {{swap}}.drop_link_views();
+  perform {{swap}}.make_link_views();
+  perform {{swap}}.make_views(v_views);
+  perform {{swap}}.adopt_orphans();
+end $follow_link_views$;
