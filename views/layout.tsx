@@ -108,6 +108,8 @@ function AccountMenu({ viewer }: { viewer: Viewer }) {
       <p class="muted small">Signed in as {viewer.email}</p>
       <a href="/account">Account and sessions</a>
       <a href="/account/members">Members</a>
+      <a href="/account/workspaces">Workspaces and call budgets</a>
+      <a href="/account/alerts">Alerts</a>
       <a href="/account/tokens">API tokens</a>
       {others.map((account) => (
         <form key={account.id} method="post" action="/account/switch">

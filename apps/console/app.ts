@@ -5,18 +5,27 @@ import type { ManagementContext } from "../../core/control";
 import { healthRoutes } from "../../core/http/health";
 import { answerError } from "../../core/http/on-error";
 import { version } from "../../package.json" with { type: "json" };
+import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
 import { type Auth, createAuth } from "./auth/auth";
 import { answerPageError, isForPerson } from "./page-error";
+import { alertRoutes } from "./routes/alerts";
+import { analystRoutes } from "./routes/analysts";
+import { attachmentRoutes } from "./routes/attachments";
+import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
 import { credentialRoutes } from "./routes/credentials";
+import { hookRoutes } from "./routes/hooks";
 import { pageRoutes } from "./routes/pages";
 import { requestRoutes } from "./routes/requests";
 import { schemaChangeRoutes } from "./routes/schema-changes";
 import { sourceRoutes } from "./routes/sources";
+import { workspaceRoutes } from "./routes/workspaces";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
+  const limit = apiLimit(ctx.config);
   return new Elysia({ name: "console", normalize: false })
+    .onRequest(({ request }) => limit(request))
     .onError({ as: "global" }, ({ code, error, request }) =>
       isForPerson(request)
         ? answerPageError(ctx.log, request, error, code)
@@ -33,9 +42,15 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     )
     .use(sourceRoutes(ctx))
     .use(baseRoutes(ctx))
+    .use(workspaceRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
+    .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
     .use(requestRoutes(ctx))
+    .use(hookRoutes(ctx))
+    .use(attachmentRoutes(ctx))
+    .use(auditRoutes(ctx))
+    .use(alertRoutes(ctx))
     .use(assetRoutes())
     .use(pageRoutes({ ...ctx, auth }));
 }

@@ -1,12 +1,17 @@
-/** Who asks: the account of the bearer token, as `account` for every route behind this. */
+/** Who asks: the account of the bearer token, as `account` for every route behind this, and `actor` for the audit log. */
 
 import { Elysia } from "elysia";
-import type { Db } from "../../core/context";
+import type { Actor, Db } from "../../core/context";
 import { authenticate } from "../../core/control";
+import { parseJsonBody } from "./json-body";
 
 /** Before the validation of the request: who has no token learns nothing about the form of a call. */
 export function bearerAuth(db: Db) {
-  return new Elysia({ name: "bearer-auth" }).derive({ as: "scoped" }, async ({ request }) => ({
-    account: await authenticate(db, request.headers.get("authorization")),
-  }));
+  return new Elysia({ name: "bearer-auth" })
+    .onParse({ as: "scoped" }, ({ request }, contentType) => parseJsonBody(request, contentType))
+    .derive({ as: "scoped" }, async ({ request }) => {
+      const { token, ...account } = await authenticate(db, request.headers.get("authorization"));
+      const actor: Actor = { kind: "token", name: token.name };
+      return { account, actor };
+    });
 }

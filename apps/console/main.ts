@@ -1,4 +1,5 @@
 /** A console as a process of its own. */
+import { startAlerts } from "../../core/alerts";
 import { ensureDefaultCluster, migrateControl } from "../../core/control";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
@@ -11,6 +12,8 @@ await runProcess("console", async (ctx, releases) => {
   await ensureDefaultCluster(ctx);
   const queue = await openQueue(ctx, databaseUrl, { isWorker: false });
   releases.defer(() => queue.close());
+  const alerts = await startAlerts(ctx, queue.boss);
+  releases.defer(() => alerts.stop());
   const console = await startConsole({ ...ctx, queue, platforms: platforms(ctx.config) });
   releases.defer(() => console.stop());
   ctx.log.info({ port: console.port }, "console is up");

@@ -1,22 +1,22 @@
 /** The forms of the management API's requests and answers; OpenAPI is made from them. */
 import { t } from "elysia";
+import { budget } from "./budget-schemas";
+import { nullable, strict, timestamp } from "./schema-parts";
 
-/** Unknown properties are refused: a misspelt setting must not be taken for one that was set. */
-const strict = { additionalProperties: false };
+export * from "./budget-schemas";
 
-const nullable = <T extends Parameters<typeof t.Union>[0][number]>(type: T) => t.Union([type, t.Null()]);
 const apiKey = t.String({
   minLength: 1,
   maxLength: 1000,
   pattern: "^[!-~]+$",
   description: "API key of the source",
 });
-const timestamp = t.String({ format: "date-time" });
 const syncKind = t.Union([
   t.Literal("first"),
   t.Literal("rebuild"),
   t.Literal("sweep"),
   t.Literal("rapid", { description: "A turn over all tables, asking each for what was modified" }),
+  t.Literal("live", { description: "A round over what the source's feed told of" }),
 ]);
 
 export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
@@ -24,15 +24,40 @@ export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "
 const settings = {
   turbo: t.Boolean({ description: "Sync uses 5 requests a second instead of 3" }),
   rapid: t.Boolean({ description: "Creates and updates first; deletes and computed fields take longer" }),
+  live: t.Boolean({
+    description:
+      "The source tells what changes, where the key may manage webhooks; rapid goes before it. True unless given",
+  }),
   linked_records_as_text: t.Boolean({ description: "Linked records as text: the first one" }),
   lookups_as_text: t.Boolean({ description: "Lookups as text: the first value" }),
+  link_views: t.Boolean({ description: "A view <table>__<link> for each array of links: one row per link" }),
+  history: t.Boolean({ description: "Changes of records are noted in the table _sync_history" }),
+  history_days: t.Integer({
+    minimum: 1,
+    maximum: 3650,
+    description: "How long a change stays in _sync_history; 30 unless given",
+  }),
+  notify: t.Boolean({
+    description: "Changes of records are told to whoever listens to the channel basetide",
+  }),
+  own_attachment_urls: t.Boolean({
+    description:
+      "Attachments are stored as signed URLs of this console, which lead to fresh ones of the source",
+  }),
+  replica_reads: t.Boolean({
+    description: "Reads through the proxy may be answered from the replica; an answer's header says by whom",
+  }),
   paused: t.Boolean({ description: "No syncing; the replica stays readable" }),
 };
 
-export const settingsChange = t.Partial(t.Object({ ...settings, api_key: apiKey }), {
-  ...strict,
-  minProperties: 1,
-});
+const workspaceId = nullable(
+  t.String({ maxLength: 100, description: "Of the workspace whose cap its calls count against: wsp_…" }),
+);
+
+export const settingsChange = t.Partial(
+  t.Object({ ...settings, api_key: apiKey, workspace_id: workspaceId }),
+  { ...strict, minProperties: 1 },
+);
 
 export const keyCheck = t.Object({ platform: t.String({ maxLength: 50 }), api_key: apiKey }, strict);
 
@@ -66,6 +91,7 @@ export const newBase = t.Object(
     base_id: t.String({ minLength: 1, maxLength: 100, pattern: "^[A-Za-z0-9_-]+$" }),
     destination: t.Optional(destination),
     settings: t.Optional(t.Partial(t.Object(settings), strict)),
+    workspace_id: t.Optional(workspaceId),
   },
   strict,
 );
@@ -77,6 +103,34 @@ export const runsQuery = t.Object({
 export const platforms = t.Array(t.Object({ id: t.String(), name: t.String(), key_help_url: t.String() }));
 
 export const sourceBases = t.Array(t.Object({ id: t.String(), name: t.String(), permission: t.String() }));
+
+const live = t.Object(
+  {
+    state: t.Union([
+      t.Literal("making"),
+      t.Literal("on"),
+      t.Literal("refused", { description: "The base is swept instead" }),
+    ]),
+    reason: t.String({ description: "Of refused: what the key or the source lacks" }),
+    by: t.Union([t.Literal("ping"), t.Literal("poll")], {
+      description: "Whether the source tells that there is something new, or is asked",
+    }),
+    last_change_at: nullable(timestamp),
+    read_at: nullable(timestamp),
+    due_at: nullable(timestamp),
+    waiting: t.Integer({ description: "Records known to have changed and not read again yet" }),
+    waiting_since: nullable(timestamp),
+    missed: t.Integer({ description: "Records that only a sweep found changed" }),
+    missed_at: nullable(timestamp),
+    compared_at: nullable(timestamp),
+    stale_since: nullable(timestamp),
+    gap_since: nullable(
+      t.String({ format: "date-time", description: "What changed before then is left to a sweep" }),
+    ),
+    expires_at: nullable(timestamp),
+  },
+  { description: "The feed of changes that live mode reads; null where that was never tried" },
+);
 
 export const base = t.Object({
   id: t.String(),
@@ -144,6 +198,8 @@ export const base = t.Object({
       },
     ),
   ),
+  live: nullable(live),
+  budget: nullable(budget),
   error: nullable(
     t.Object(
       {
@@ -236,6 +292,28 @@ export const operatorRequests = t.Array(operatorRequest);
 export const schemaChangesQuery = t.Object({
   limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "100 unless given" })),
 });
+
+export const auditQuery = t.Object({
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "100 unless given" })),
+  before: t.Optional(t.String({ maxLength: 20, description: "Id of an entry: only what is older" })),
+});
+
+export const auditEntries = t.Array(
+  t.Object({
+    id: t.String(),
+    at: timestamp,
+    actor: t.Object(
+      {
+        kind: t.UnionEnum(["user", "token", "operator", "cli", "system"]),
+        name: nullable(t.String()),
+      },
+      { description: "Address of a member, name of a token; null for who operates the service" },
+    ),
+    action: t.String({ description: "Such as base.connected" }),
+    subject: nullable(t.String({ description: "Id of what was changed" })),
+    details: t.Record(t.String(), t.Union([t.String(), t.Number(), t.Boolean(), t.Null()])),
+  }),
+);
 
 const shapeName = t.Object({
   source_name: t.String(),

@@ -1,5 +1,11 @@
 /** Starts the console's listener, ends the deletions that an earlier process began, clears away what has expired. */
-import { finishDeletions, forgetExpired, listBases, type ManagementContext } from "../../core/control";
+import {
+  finishDeletions,
+  fleetMetrics,
+  forgetExpired,
+  listBases,
+  type ManagementContext,
+} from "../../core/control";
 import { noteAddress } from "../../core/http/client-address";
 import { compressed } from "../../core/http/compress";
 import { listen } from "../../core/http/listen";
@@ -19,6 +25,7 @@ export async function startConsole(
   ctx: ManagementContext,
   options: { port?: number } = {},
 ): Promise<RunningConsole> {
+  fleetMetrics(ctx);
   const auth = createAuth(ctx);
   const app = consoleApp(ctx, auth);
   const listener = listen(

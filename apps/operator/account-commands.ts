@@ -16,9 +16,9 @@ export function addAccountCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (options: { email: string; password: string; operator: boolean; json: boolean }) => {
       const { email, password, operator: isOperator } = options;
-      const answer = await withContext(async ({ db }) => {
-        const account = await createAccount(db, { email, password, isOperator });
-        const token = await createToken(db, account.id, "first");
+      const answer = await withContext(async ({ db, actor }) => {
+        const account = await createAccount(db, { email, password, isOperator }, actor);
+        const token = await createToken(db, account.id, "first", { actor });
         return { id: account.id, email: account.email, is_operator: account.isOperator, token };
       });
       print(answer, options.json, facts);
@@ -33,9 +33,9 @@ export function addAccountCommands(program: Command): void {
     .option("--name <name>", "what it is for", "operator")
     .option("--json", "print JSON", false)
     .action(async (options: { email: string; name: string; json: boolean }) => {
-      const answer = await withContext(async ({ db }) => {
+      const answer = await withContext(async ({ db, actor }) => {
         const account = await accountByEmail(db, options.email);
-        const token = await createToken(db, account.id, options.name);
+        const token = await createToken(db, account.id, options.name, { actor });
         return { email: account.email, name: options.name, token };
       });
       print(answer, options.json, facts);

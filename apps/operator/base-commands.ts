@@ -2,13 +2,13 @@
 import type { Command } from "commander";
 import {
   type Base,
+  baseJsons,
   getBase,
   listBases,
   type ManagementContext,
   pause,
   requestResync,
   resume,
-  toBaseJson,
 } from "../../core/control";
 import { BasetideError } from "../../core/errors";
 import { createLedger } from "../../core/quota";
@@ -34,16 +34,16 @@ export function addBaseCommands(program: Command): void {
     .command("list")
     .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }) => {
-      const bases = await withContext(({ db }) => listBases(db));
-      print(bases.map(toJson), options.json, (all) => table(all.map(toRow), "No bases"));
+      const bases = await withContext(async (ctx) => toJsons(ctx, await listBases(ctx.db)));
+      print(bases, options.json, (all) => table(all.map(toRow), "No bases"));
     });
   base
     .command("show")
     .argument("<id>")
     .option("--json", "print JSON", false)
     .action(async (id: string, options: { json: boolean }) => {
-      const found = await withContext(({ db }) => getBase(db, id));
-      print(toJson(found), options.json, toText);
+      const found = await withContext(async (ctx) => toJson(ctx, await getBase(ctx.db, id)));
+      print(found, options.json, toText);
     });
   for (const [verb, { description, change }] of Object.entries(changes)) {
     base
@@ -52,8 +52,10 @@ export function addBaseCommands(program: Command): void {
       .argument("<id>")
       .option("--json", "print JSON", false)
       .action(async (id: string, options: { json: boolean }) => {
-        const changed = await withManagement(async (ctx) => change(ctx, await getBase(ctx.db, id)));
-        print(toJson(changed), options.json, toText);
+        const changed = await withManagement(async (ctx) =>
+          toJson(ctx, await change(ctx, await getBase(ctx.db, id))),
+        );
+        print(changed, options.json, toText);
       });
   }
   base
@@ -67,19 +69,28 @@ export function addBaseCommands(program: Command): void {
       process.once("SIGINT", () =>
         stop.abort(new BasetideError("sync_stopped", "Stopped; the base has not moved")),
       );
-      const moved = await withManagement((ctx) =>
-        moveBase({ ...ctx, ledger: createLedger(ctx) }, id, options.cluster, { signal: stop.signal }),
+      const moved = await withManagement(async (ctx) =>
+        toJson(
+          ctx,
+          await moveBase({ ...ctx, ledger: createLedger(ctx) }, id, options.cluster, { signal: stop.signal }),
+        ),
       );
-      const answer = { ...toJson(moved), credentials_changed: true };
+      const answer = { ...moved, credentials_changed: true };
       print(answer, options.json, (facts) => `${toText(facts)}\n\n${NEW_CREDENTIALS}`);
     });
 }
 
-function toJson(base: Base) {
-  return { account_id: base.accountId, ...toBaseJson(base, new Date()) };
+async function toJsons({ db }: Pick<ManagementContext, "db">, bases: Base[]) {
+  const jsons = await baseJsons(db, bases);
+  return bases.map((base, index) => ({ account_id: base.accountId, ...jsons[index]! }));
 }
 
-type BaseJson = ReturnType<typeof toJson>;
+async function toJson(ctx: Pick<ManagementContext, "db">, base: Base) {
+  const [json] = await toJsons(ctx, [base]);
+  return json!;
+}
+
+type BaseJson = Awaited<ReturnType<typeof toJson>>;
 
 function toRow(base: BaseJson) {
   return {

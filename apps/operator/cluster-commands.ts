@@ -47,7 +47,7 @@ export function addClusterCommands(program: Command): void {
     .argument("<name>")
     .option("--json", "print JSON", false)
     .action(async (name: string, options: { json: boolean }) => {
-      const drained = await withContext(({ db }) => drainCluster(db, name));
+      const drained = await withContext(({ db, actor }) => drainCluster(db, name, actor));
       print(toRow(drained), options.json, facts);
     });
 }

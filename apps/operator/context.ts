@@ -5,6 +5,7 @@
  * DATA_DIR, and left the address of there.
  */
 import { existsSync, readFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { join } from "node:path";
 import { type Config, readConfig } from "../../core/config";
 import type { Context } from "../../core/context";
@@ -19,7 +20,7 @@ export async function withContext<T>(work: (ctx: Context) => Promise<T>): Promis
   const databaseUrl = config.databaseUrl ?? embeddedUrl(config);
   const ctx = createContext({ ...config, databaseUrl, logLevel: "silent" }, "operator");
   try {
-    return await work(ctx);
+    return await work({ ...ctx, actor: { kind: "cli", name: userInfo().username } });
   } finally {
     await closeContext(ctx);
   }

@@ -5,42 +5,38 @@
  */
 import type { Context } from "../../core/context";
 import {
+  type Ailment,
+  ailmentsOf,
   asControlError,
   type Base,
+  type Cluster,
   clusterAdminUrl,
   clusterTroubles,
+  examineSeals,
+  finishDeletions,
   listBases,
   listClusters,
-  openApiKey,
+  orphansOn,
   pendingMigrations,
-  replicaTarget,
-  replicaTrouble,
+  replicaDatabases,
 } from "../../core/control";
-import { isBasetideError } from "../../core/errors";
+import { asBasetideError, isBasetideError } from "../../core/errors";
+import { type Finding, inBatches, type Mendable, ok, problem, readable, warning } from "./findings";
 
-/** Databases looked at at once. */
-const PARALLEL = 8;
-
-export interface Finding {
-  check: "control_plane" | "migrations" | "secrets" | "cluster" | "replica" | "base";
-  status: "ok" | "warning" | "problem";
-  message: string;
-  remedy: string | null;
-}
-
-export async function examine(ctx: Context): Promise<Finding[]> {
+export async function examine(ctx: Context): Promise<Mendable[]> {
   const control = await examineControl(ctx);
   if (control.status !== "ok") return [control];
   const migrations = await examineMigrations(ctx);
   if (migrations.status !== "ok") return [control, migrations];
-  const bases = await listBases(ctx.db);
+  const [bases, clusters] = [await listBases(ctx.db), await listClusters(ctx.db)];
   return [
     control,
     migrations,
-    await examineSecrets(ctx, bases),
-    ...(await examineClusters(ctx)),
-    ...(await examineReplicas(ctx, bases)),
-    ...bases.flatMap(examineBase),
+    await examineSecrets(ctx),
+    ...(await examineClusters(ctx, clusters)),
+    ...(await examineReplicas(ctx)),
+    ...(await examineOrphans(ctx, clusters)),
+    ...bases.flatMap((base) => examineBase(ctx, base)),
   ];
 }
 
@@ -62,31 +58,22 @@ async function examineMigrations(ctx: Context): Promise<Finding> {
   return problem("migrations", `Not run: ${pending.join(", ")}`, remedy);
 }
 
-/** A base's key and its database's password stand for all: SECRET_KEY seals everything. */
-async function examineSecrets(ctx: Context, bases: Base[]): Promise<Finding> {
-  const clusters = await listClusters(ctx.db);
-  const opened = await Promise.all([
-    ...clusters.map((cluster) => isReadable(() => clusterAdminUrl(ctx, cluster.id))),
-    ...bases.map((base) => isReadable(() => openApiKey(ctx, base))),
-  ]);
-  const unreadable = opened.filter((isGood) => !isGood).length;
-  if (unreadable === 0) return ok("secrets", `All ${opened.length} can be read`);
-  const remedy = "Set SECRET_KEY to the key that they were saved with";
-  return problem("secrets", `${unreadable} of ${opened.length} cannot be read`, remedy);
-}
-
-async function isReadable(open: () => Promise<string>): Promise<boolean> {
-  try {
-    await open();
-    return true;
-  } catch (error) {
-    if (isBasetideError(error, "secret_unreadable")) return false;
-    throw error;
+async function examineSecrets(ctx: Context): Promise<Finding> {
+  const { readable, previous, unreadable } = await examineSeals(ctx);
+  if (unreadable > 0) {
+    const remedy = "Set SECRET_KEY to the key that they were saved with, or add that to SECRET_KEY_PREVIOUS";
+    return problem("secrets", `${unreadable} of ${unreadable + readable} cannot be read`, remedy);
   }
+  if (previous > 0) {
+    const message = `${previous} of ${readable} are sealed with a key of SECRET_KEY_PREVIOUS`;
+    return warning("secrets", message, "Run `secrets rotate`, once every process runs with this SECRET_KEY");
+  }
+  const { length } = ctx.config.previousSecretKeys;
+  const isOver = length === 0 ? "" : ", with SECRET_KEY: SECRET_KEY_PREVIOUS can go";
+  return ok("secrets", `All ${readable} can be read${isOver}`);
 }
 
-async function examineClusters(ctx: Context): Promise<Finding[]> {
-  const clusters = await listClusters(ctx.db);
+async function examineClusters(ctx: Context, clusters: Cluster[]): Promise<Finding[]> {
   if (!clusters.some((cluster) => cluster.state === "active")) {
     const remedy = "Add one with `cluster add`, or start a console: it registers REPLICA_URL";
     return [problem("cluster", "No cluster takes new databases", remedy)];
@@ -102,24 +89,47 @@ async function examineClusters(ctx: Context): Promise<Finding[]> {
   return findings.flat();
 }
 
-async function examineReplicas(ctx: Context, bases: Base[]): Promise<Finding[]> {
-  const findings = await inBatches(bases, async (base) => {
-    if (base.state === "deleting") return [];
-    const target = await readable(() => replicaTarget(ctx, base));
-    const trouble = target && (await replicaTrouble(target.url, target.schema));
-    if (!trouble) return [];
-    const remedy = "Start its server, or give the base's owner a new database";
-    return [problem("replica", `${base.id} (${base.database.name}): ${trouble}`, remedy)];
+/** The databases that replicas live in: are they there, closed to others, and as they are kept here? */
+async function examineReplicas(ctx: Context): Promise<Mendable[]> {
+  const databases = await replicaDatabases(ctx);
+  const findings = await inBatches(databases, async (database) => {
+    try {
+      const ailments = await readable(() => ailmentsOf(ctx, database));
+      return (ailments ?? []).map((ailment) => findingOf("replica", ailment));
+    } catch (error) {
+      const remedy = "Start its server, or give the base's owner a new database";
+      return [problem("replica", `${database.name}: ${asBasetideError(error).message}`, remedy)];
+    }
   });
   const found = findings.flat();
-  return found.length > 0 ? found : [ok("replica", `${bases.length} reachable`)];
+  return found.length > 0 ? found : [ok("replica", `${databases.length} databases are as they are to be`)];
 }
 
-function examineBase(base: Base): Finding[] {
+/** What is left on the clusters of bases that the control plane does not know: it was restored, say. */
+async function examineOrphans(ctx: Context, clusters: Cluster[]): Promise<Mendable[]> {
+  const findings = await inBatches(clusters, async (cluster) => {
+    try {
+      const orphans = await readable(() => orphansOn(ctx, cluster));
+      return (orphans ?? []).map((ailment) => findingOf("orphan", ailment));
+    } catch (error) {
+      // A cluster that cannot be reached is a finding already.
+      if (isBasetideError(error, "replica_unavailable")) return [];
+      throw error;
+    }
+  });
+  return findings.flat();
+}
+
+function findingOf(check: Finding["check"], { severity, message, remedy, mend }: Ailment): Mendable {
+  if (!mend) return { check, status: severity, message, remedy };
+  return { check, status: severity, message, remedy: `\`doctor --fix\`: ${remedy}`, mend };
+}
+
+function examineBase(ctx: Context, base: Base): Mendable[] {
   if (base.state === "deleting") {
-    return [
-      warning("base", `${base.id} is not yet deleted`, "Restart a console: it ends what was interrupted"),
-    ];
+    const remedy = "`doctor --fix`: deleted to the end; so does the next start of a console";
+    const mend = async () => void (await finishDeletions(ctx, () => listBases(ctx.db)));
+    return [{ ...warning("base", `${base.id} is not yet deleted`, remedy), mend }];
   }
   if (!base.error) return [];
   const remedy = base.state === "needs_attention" ? "Its owner has to act" : "It is tried again by itself";
@@ -130,34 +140,4 @@ function examineBase(base: Base): Finding[] {
       remedy,
     ),
   ];
-}
-
-/** Null for a secret that cannot be read: that is a finding of its own already. */
-async function readable<T>(open: () => Promise<T>): Promise<T | null> {
-  try {
-    return await open();
-  } catch (error) {
-    if (isBasetideError(error, "secret_unreadable")) return null;
-    throw error;
-  }
-}
-
-async function inBatches<T, R>(items: T[], work: (item: T) => Promise<R>): Promise<R[]> {
-  const results: R[] = [];
-  for (let start = 0; start < items.length; start += PARALLEL) {
-    results.push(...(await Promise.all(items.slice(start, start + PARALLEL).map(work))));
-  }
-  return results;
-}
-
-function ok(check: Finding["check"], message: string): Finding {
-  return { check, status: "ok", message, remedy: null };
-}
-
-function warning(check: Finding["check"], message: string, remedy: string): Finding {
-  return { check, status: "warning", message, remedy };
-}
-
-function problem(check: Finding["check"], message: string, remedy: string): Finding {
-  return { check, status: "problem", message, remedy };
 }

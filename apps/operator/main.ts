@@ -1,11 +1,14 @@
 /** The operator's command line: `bun run operator <noun> <verb> --json`. */
 import { Command } from "commander";
 import { asControlError } from "../../core/control";
+import { scrub } from "../../core/scrub";
 import { addAccountCommands } from "./account-commands";
+import { addAuditCommands } from "./audit-commands";
 import { addBaseCommands } from "./base-commands";
 import { addClusterCommands } from "./cluster-commands";
 import { addDoctorCommand } from "./doctor-command";
 import { addDatabaseCommands, addRequestCommands } from "./request-commands";
+import { addSecretsCommands } from "./secrets-commands";
 
 const program = new Command("operator")
   .description("Operates Basetide; takes the same environment variables as its processes")
@@ -15,12 +18,16 @@ addClusterCommands(program);
 addBaseCommands(program);
 addDatabaseCommands(program);
 addRequestCommands(program);
+addAuditCommands(program);
+addSecretsCommands(program);
 addDoctorCommand(program);
 
 try {
   await program.parseAsync();
 } catch (error) {
-  const { code, message } = asControlError(error);
+  const known = asControlError(error);
+  const { code } = known;
+  const message = scrub(known.message);
   const isJson = process.argv.includes("--json");
   console.error(isJson ? JSON.stringify({ error: { code, message } }) : `error: ${message}`);
   process.exitCode = 1;

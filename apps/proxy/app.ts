@@ -5,12 +5,16 @@ import { type WritesContext, WriteThrough } from "../../core/writes";
 import type { ProxyContext } from "./context";
 import { forward } from "./forward";
 import { proxyMetrics } from "./metrics";
+import { failed } from "./own-answers";
+import { ProvenKeys } from "./replica-read";
 
 /** No upstream's host: those have a dot. */
 const HEALTH_PATH = /^\/(?:healthz|readyz|metrics)(?:[?#]|$)/;
 
 export interface ProxyApp {
   app: Pick<Elysia, "fetch" | "handle">;
+  /** The answer to a read whose own answer broke off before any of it was given on. */
+  brokenOff(): Response;
   /** Finishes the writes under way, and closes what they use. */
   close(): Promise<void>;
 }
@@ -21,6 +25,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     ...ctx,
     writes,
     proxyMetrics: proxyMetrics(ctx.metrics),
+    provenKeys: new ProvenKeys(),
     underWay: new Set(),
   };
   const app = new Elysia({ name: "proxy" })
@@ -29,6 +34,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     .use(healthRoutes({ metrics: ctx.metrics, ready: async () => void (await ctx.db`select 1`) }));
   return {
     app,
+    brokenOff: () => failed(context.proxyMetrics, "unreachable"),
     async close() {
       await Promise.allSettled(context.underWay);
       await writes.close();

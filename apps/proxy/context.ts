@@ -3,11 +3,13 @@ import type { Context } from "../../core/context";
 import type { Ledger } from "../../core/quota";
 import type { WriteThrough } from "../../core/writes";
 import type { ProxyMetrics } from "./metrics";
+import type { ProvenKeys } from "./replica-read";
 
 export interface ProxyContext extends Context {
   ledger: Ledger;
   writes: WriteThrough;
   proxyMetrics: ProxyMetrics;
+  provenKeys: ProvenKeys;
   /** Writes under way: they are finished though their clients may be gone. */
   underWay: Set<Promise<unknown>>;
 }

@@ -4,12 +4,15 @@
  * P2. Whatever the upstream answers comes back unchanged, bytes and all; an answer of our own says `sender: "proxy"`.
  * P3. A client that goes away ends its read, and never a write that may be on its way.
  */
+import { withRequestId } from "../../core/request-id";
+import { span, withRemoteParent } from "../../core/trace";
 import { readBody } from "./body";
 import type { Elsewhere, ProxyContext } from "./context";
 import { cleanAnswer, requestHeaders } from "./headers";
 import type { CallClass } from "./metrics";
 import { failed, ownAnswer } from "./own-answers";
 import { noteRateLimit, waitForQuota } from "./quota";
+import { replicaRead } from "./replica-read";
 import { parseTarget, type Target } from "./target";
 import { askUpstream, type UpstreamRequest } from "./upstream";
 import { forwardWrite } from "./write";
@@ -21,8 +24,13 @@ export async function forward(ctx: ProxyContext, request: Request): Promise<Resp
   const target = parseTarget(request.method.toUpperCase(), request.url, ctx.config.upstreams);
   if (target === "host_not_allowed") return ownAnswer("PROXY_HOST_NOT_ALLOWED");
   if (target === "path_not_allowed") return ownAnswer("PROXY_PATH_NOT_ALLOWED");
+  const { headers } = request;
   try {
-    return await answer(ctx, request, target, elsewhere);
+    return await withRequestId(headers.get("x-request-id"), () =>
+      withRemoteParent(headers, () =>
+        span("proxy", { "basetide.call": target.call.kind }, () => answer(ctx, request, target, elsewhere)),
+      ),
+    );
   } catch (error) {
     ctx.log.error({ error, method: request.method, call: target.call.kind }, "request failed");
     return ownAnswer("PROXY_ERROR");
@@ -62,8 +70,11 @@ async function forwardRead(
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<Response> {
-  const isConnected = baseId !== undefined && (await ctx.writes.bases.recent(baseId)).bases.length > 0;
+  const bases = baseId === undefined ? [] : (await ctx.writes.bases.recent(baseId)).bases;
+  const isConnected = baseId !== undefined && bases.length > 0;
   const quotaKey = isConnected ? ctx.writes.quotaKey(baseId) : undefined;
+  const read = isConnected ? await replicaRead(ctx, asked, baseId, bases) : undefined;
+  if (read?.answer) return read.answer;
   if (quotaKey !== undefined) {
     const refused = await waitForQuota(ctx, quotaKey, signal, elsewhere);
     if (refused) return refused;
@@ -74,6 +85,7 @@ async function forwardRead(
   if (typeof response === "string") return failed(ctx.proxyMetrics, response);
   if (response.status === 429 && quotaKey !== undefined) return rateLimited(ctx, quotaKey, response);
   cleanAnswer(response.headers);
+  read?.noteSource(response);
   // The very Response: one made of its parts would lose the body's length.
   return response;
 }

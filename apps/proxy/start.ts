@@ -33,6 +33,7 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
       idleTimeout: IDLE_SECONDS,
       // Counted by the proxy itself, which says what is wrong; Bun would only hang up.
       maxBodyBytes: Number.MAX_SAFE_INTEGER,
+      answerFault: proxy.brokenOff,
     });
     return {
       port: listener.port,

@@ -58,6 +58,8 @@ export async function askWhole(
   try {
     const response = await send(request, signal);
     status = response.status;
+    // What is no answer of HTTP cannot be given on.
+    if (status < 200 || status > 599) return { failure: "unreachable", status };
     const bytes = new Uint8Array(await response.arrayBuffer());
     return { status, statusText: response.statusText, headers: response.headers, bytes };
   } catch {

@@ -1,11 +1,23 @@
 /** Forwards what may change something: the answer is held until every replica shows it. */
-import { bodyText, idsInRequest, type PreparedWrite, readWriteAnswer, type Write } from "../../core/writes";
+
+import { span } from "../../core/trace";
+import {
+  bodyText,
+  idsInRequest,
+  isRecordId,
+  type PreparedWrite,
+  readWriteAnswer,
+  type Write,
+} from "../../core/writes";
 import type { Elsewhere, ProxyContext } from "./context";
 import { cleanAnswer } from "./headers";
 import { failed } from "./own-answers";
 import { noteRateLimit, waitForQuota } from "./quota";
 import type { Call } from "./target";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
+
+/** Records of one write that are looked after one by one: ten times what the source takes at once. */
+const MAX_IDS = 100;
 
 /**
  * @param signal the client's: ends the wait for the quota, and nothing once the request is sent
@@ -30,7 +42,7 @@ export async function forwardWrite(
     prepared.seal();
   }
   const sentAt = performance.now();
-  const answer = await askWhole(asked, ctx.config.upstreamTimeoutMs);
+  const answer = await span("source", {}, () => askWhole(asked, ctx.config.upstreamTimeoutMs));
   elsewhere.ms += performance.now() - sentAt;
   if ("failure" in answer) {
     // The source has written, and broke off while it said so.
@@ -59,11 +71,11 @@ async function settle(
   if (call.kind === "sync_csv") return writes.requestSync(prepared.bases);
   const write = await whatWasWritten(call, asked, answer);
   if (!write) return;
-  if (write.ids.length === 0 && !write.answer) {
-    ctx.log.warn({ status: answer?.status }, "answer to a write not understood");
+  if ((write.ids.length === 0 && !write.answer) || write.ids.length > MAX_IDS) {
+    ctx.log.warn({ status: answer?.status, records: write.ids.length }, "answer to a write not understood");
     return writes.requestSync(prepared.bases);
   }
-  await prepared.settle(write);
+  await span("show in replicas", { "basetide.records": write.ids.length }, () => prepared.settle(write));
 }
 
 async function whatWasWritten(
@@ -76,7 +88,7 @@ async function whatWasWritten(
     const said = text ? readWriteAnswer(text)?.records[0] : undefined;
     // The answer holds one cell of the record, under its field's id: the only word on which table it is in.
     const fieldId = said && Object.keys(said.fields)[0];
-    return { tableRef: fieldId ?? call.fieldRef, ids: [call.recordId], answer: null };
+    return { tableRef: fieldId ?? call.fieldRef, ids: [call.recordId].filter(isRecordId), answer: null };
   }
   if (call.kind !== "write") return null;
   const text = answer && (await bodyText(answer.bytes, answer.headers.get("content-encoding")));
@@ -86,8 +98,8 @@ async function whatWasWritten(
     return { tableRef: call.tableRef, ids, answer: said };
   }
   const requested = asked.body ? await bodyText(asked.body, asked.headers.get("content-encoding")) : null;
-  const ids = [...call.ids, ...(requested ? idsInRequest(requested) : [])];
-  return { tableRef: call.tableRef, ids, answer: null };
+  const ids = new Set([...call.ids.filter(isRecordId), ...(requested ? idsInRequest(requested) : [])]);
+  return { tableRef: call.tableRef, ids: [...ids], answer: null };
 }
 
 function isSuccess(status: number | undefined): boolean {

@@ -29,7 +29,7 @@ export interface Demo {
   /** Unknown where `demo.json` was lost. */
   password: string | undefined;
   token: string;
-  bases: { name: string; psql: string }[];
+  bases: { name: string; sourceBaseId: string; psql: string }[];
 }
 
 type Login = Pick<Demo, "password" | "token">;
@@ -44,7 +44,8 @@ export async function connectDemo(ctx: ManagementContext, apiKey: string): Promi
   }
   const bases = (await listBases(ctx.db, account.id)).map(async (base) => {
     const database = await getDatabase(ctx.db, base.database.id);
-    return { name: base.name, psql: (await databaseCredentials(ctx, database)).psql };
+    const { name, sourceBaseId } = base;
+    return { name, sourceBaseId, psql: (await databaseCredentials(ctx, database)).psql };
   });
   return { email: EMAIL, ...login, bases: await Promise.all(bases) };
 }

@@ -1,4 +1,6 @@
 /** What `bun run up` says when everything runs: addresses, and what to do next. */
+import type { Demo } from "./demo";
+import type { SandboxAddress } from "./sample-sandbox";
 import type { Up } from "./up";
 
 export function describeUp(up: Up): string {
@@ -21,11 +23,27 @@ export function describeUp(up: Up): string {
           row("token", demo.token),
           "",
           ...demo.bases.flatMap((base) => [`${base.name}:`, `  ${base.psql}`]),
+          ...(sandbox ? tryIt(up, sandbox, demo) : []),
         ]
       : []),
     ...(up.isEmpty && !demo ? ["", `There is no account yet. Make one: ${consoleUrl}/signup`] : []),
     "",
   ].join("\n");
+}
+
+/** What shows in a minute what all this is for. */
+function tryIt({ proxyPort }: Up, sandbox: SandboxAddress, { bases }: Demo): string[] {
+  const live = bases.find((base) => base.sourceBaseId === sandbox.liveBaseId);
+  if (!live) return [];
+  const address = `http://localhost:${proxyPort}/api.airtable.com/v0/${live.sourceBaseId}/Tasks`;
+  return [
+    "",
+    `People are at work in ${live.name}; what they change is in SQL about a second later:`,
+    `  ${live.psql} -c "select name, status, created_time from tasks order by created_time desc limit 5"`,
+    "Write through the proxy; SQL has it before the answer:",
+    `  curl -s ${address} -H 'Authorization: Bearer ${sandbox.apiKey}' -H 'Content-Type: application/json' -d '{"records":[{"fields":{"Name":"Mine"}}]}'`,
+    `  ${live.psql} -c "select id, name, created_time from tasks where name = 'Mine'"`,
+  ];
 }
 
 function row(name: string, value: string): string {

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Config } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { type SandboxHandle, startSandbox } from "../sandbox/server";
+import { startLife } from "./life";
 
 /** Folders of the data folder, and what their bases are called. */
 const SAMPLES = [
@@ -17,6 +18,8 @@ export interface SandboxAddress {
   url: string;
   /** Opens every base of the sandbox. */
   apiKey: string;
+  /** The base in which people seem to be at work. */
+  liveBaseId: string;
   /** In place of `UPSTREAMS`: the source's hosts, reached at the sandbox. */
   upstreams: Record<string, string>;
 }
@@ -32,9 +35,10 @@ export async function startSampleSandbox(
     const path = join(dataFolder!, folder);
     if (existsSync(path)) sandbox.control.load({ folder: path, name });
   }
-  sandbox.control.generate(MADE_UP);
+  const liveBaseId = sandbox.control.generate(MADE_UP);
+  releases.use(startLife(sandbox, liveBaseId));
   const upstreams = Object.fromEntries(Object.keys(config.upstreams).map((host) => [host, sandbox.url]));
-  return { url: sandbox.url, apiKey: sandbox.key, upstreams };
+  return { url: sandbox.url, apiKey: sandbox.key, liveBaseId, upstreams };
 }
 
 async function listenOn(port: number): Promise<SandboxHandle> {

@@ -8,14 +8,18 @@ export function workerReport({ db, config }: { db: Db; config: Config }) {
   const id = crypto.randomUUID();
   const startedAt = new Date();
   let latest: Promise<void> = Promise.resolve();
+  let hasEnded = false;
   return {
+    id,
     /** @param bases those in hand */
-    send(bases: number): Promise<void> {
+    async send(bases: number): Promise<void> {
+      if (hasEnded) return;
       const [host, capacity] = [hostname(), config.workerConcurrency];
       latest = reportWorker(db, { id, host, pid: process.pid, startedAt, bases, capacity });
       return latest;
     },
     async end(): Promise<void> {
+      hasEnded = true;
       // A report that comes late would bring the row back.
       await latest.catch(() => {});
       await removeWorker(db, id);

@@ -1,131 +1,297 @@
 /**
- * Takes sync jobs from the queue and holds a lease for each, up to the configured number at once.
+ * Takes sync jobs from the queue and holds lease after lease for each, up to its share and capacity.
+ *
+ * A base stays with its worker, and warm, until it is not to be synced any more, evens the load elsewhere, or others
+ * wait and there is no room for all.
  *
  * I7. Whatever dies is found by its missing heartbeat and queued again by any worker's reconciler.
  */
-import { Gauge } from "prom-client";
-import { recordRun } from "../../core/control";
+import { Counter, Gauge } from "prom-client";
+import { basesBuilding, livingWorkers, recordRun } from "../../core/control";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, SyncJob } from "../../core/queue";
 import { failedRun, failurePauseMs, holdLease, type Memories, type SyncContext } from "../../core/sync";
 import { wait } from "../../core/wait";
+import { type Balance, balance } from "./balance";
+import { repeat } from "./repeat";
 import { workerReport } from "./report";
 
 const HEARTBEAT_MS = 3000;
-/** How often bases without a job are looked for. */
-const RECONCILE_MS = 2000;
-/** How often the queue is looked at when nobody rings. */
+/** How often the load is shared out anew, and how often the first of all workers looks for bases without a job. */
+const BALANCE_MS = 2000;
+/** How often the others do, in case it does not. */
+const RECONCILE_MS = 10_000;
+/** How often the queue is looked at when nobody rings; and while there may be more in it than was taken. */
 const POLL_MS = 1000;
+const POLL_MORE_MS = 200;
+/**
+ * Leases that may be about to begin at the same time: each connects to a replica. When those are slow fewer bases are
+ * taken; one that takes longer than OPENING_MS keeps no other one from being taken any more.
+ */
+const MOST_OPENING = 50;
+const OPENING_MS = 5000;
+/** A base that rests for longer than this after a failure is not kept in hand meanwhile. */
+const LONGEST_REST_MS = 10_000;
+/** What is known of a base that rests is kept for so long, for when it comes back. */
+const MEMORY_KEPT_MS = 10 * 60_000;
 /** Longest that a stopping worker waits for the pages in hand. */
 const DRAIN_MS = 10_000;
+/** Longest that it waits for the control plane to hear of it. */
+const SIGN_OFF_MS = 1000;
 
 export interface Worker {
   /** Bases in hand. */
   readonly busy: number;
-  /** Stops taking jobs, finishes the pages in hand, gives the leases back. */
+  /** Stops taking jobs, finishes the pages in hand, gives the bases back. */
   stop(): Promise<void>;
 }
 
-/** Starts taking jobs. */
-export async function runWorker(ctx: SyncContext, queue: Queue): Promise<Worker> {
-  const { log, config } = ctx;
-  const stop = new AbortController();
+/** A base in hand. */
+interface Hold {
+  job: SyncJob;
+  /** performance.now() */
+  takenAt: number;
+  /** The lease that is known of from before. */
+  epochBefore: number | undefined;
+  /** Aborts when the base is to go elsewhere, or has gone: the page in hand is finished. */
+  stop: AbortController;
+  /** Somebody else has the job. */
+  isLost: boolean;
+  over: Promise<void>;
+}
+
+/** What is to become of a base when a lease of it has ended: nothing for now, or the next lease after so many ms. */
+type Next = { afterMs: number } | null;
+
+/**
+ * Starts taking jobs.
+ *
+ * @param leaseBase what holding a lease is; a simulation has its own
+ */
+export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = holdLease): Promise<Worker> {
+  const { log, config, db } = ctx;
+  const capacity = config.workerConcurrency;
   const kill = new AbortController();
   const memories: Memories = new Map();
-  const leases = new Map<SyncJob, Promise<void>>();
-  /** Leases in a row that failed, by base id. */
+  /** By base id. */
+  const holds = new Map<string, Hold>();
+  /** When bases that are known of, and not in hand, were last, by id. */
+  const restingSince = new Map<string, number>();
+  /** Leases in a row that broke, by base id. */
   const failures = new Map<string, number>();
+  const report = workerReport(ctx);
+  let now: Balance = { share: 0, overdue: 0, excess: 0, isFirst: false };
+  let isStopping = false;
   let wake = Promise.withResolvers<void>();
   const ring = () => wake.resolve();
-
-  new Gauge({
-    name: "basetide_worker_bases",
-    help: "Bases whose lease this worker holds",
-    registers: [ctx.metrics],
-    collect() {
-      this.set(leases.size);
-    },
-  });
-
-  /** What is not queued again here the reconciler queues, when it is to be synced. */
-  async function hold(job: SyncJob): Promise<void> {
-    const again = await lease(job);
-    leases.delete(job);
-    await queue.finish(job, again && !stop.signal.aborted).catch((error: unknown) => {
-      log.warn({ baseId: job.baseId, error }, "job not finished");
-    });
-    ring();
-  }
-
-  /** @returns whether the base is to go on at once */
-  async function lease({ baseId }: SyncJob): Promise<boolean> {
-    try {
-      const again = await holdLease(ctx, baseId, memories, { stop: stop.signal, kill: kill.signal });
-      failures.delete(baseId);
-      return again;
-    } catch (error) {
-      if (isBasetideError(error, "not_found")) return false;
-      const inARow = (failures.get(baseId) ?? 0) + 1;
-      failures.set(baseId, inARow);
-      log.error({ baseId, error }, "lease failed");
-      await recordRun(ctx.db, baseId, failedRun(error)).catch(() => {});
-      // The job stays in hand meanwhile, so that no other worker takes it at once.
-      await wait(failurePauseMs(inARow), stop.signal).catch(() => {});
-      return false;
-    }
-  }
+  const metrics = workerMetrics(ctx, { bases: () => holds.size, share: () => now.share });
 
   async function takeJobs(): Promise<void> {
-    while (!stop.signal.aborted) {
-      const free = config.workerConcurrency - leases.size;
+    while (!isStopping) {
       wake = Promise.withResolvers<void>();
+      let isMore = false;
       try {
-        const jobs = free > 0 ? await queue.fetch(free) : [];
-        for (const job of jobs) leases.set(job, hold(job));
+        const most = mayTake();
+        const jobs = most > 0 ? await queue.fetch(most) : [];
+        isMore = jobs.length === most;
+        jobs.forEach(take);
       } catch (error) {
         log.warn({ error }, "jobs not fetched");
       }
-      await Promise.race([wake.promise, Bun.sleep(POLL_MS)]);
+      await Promise.race([wake.promise, Bun.sleep(isMore ? POLL_MORE_MS : POLL_MS)]);
     }
   }
 
-  /** Calls `work` every `ms`, never twice at once, until the worker has stopped. */
-  function every(ms: number, what: string, work: () => Promise<unknown>): () => void {
-    let isRunning = false;
-    const timer = setInterval(async () => {
-      if (isRunning) return;
-      isRunning = true;
-      await work().catch((error: unknown) => log.warn({ error }, what));
-      isRunning = false;
-    }, ms);
-    return () => clearInterval(timer);
+  function mayTake(): number {
+    const isOpening = (hold: Hold) => !isOpen(hold) && performance.now() - hold.takenAt < OPENING_MS;
+    const opening = [...holds.values()].filter(isOpening).length;
+    const due = Math.max(now.share - holds.size, now.overdue);
+    return Math.min(capacity - holds.size, due, MOST_OPENING - opening);
   }
 
-  const stopHeartbeats = every(HEARTBEAT_MS, "heartbeat not sent", () => queue.heartbeat([...leases.keys()]));
-  const report = workerReport(ctx);
-  const stopReports = every(HEARTBEAT_MS, "worker not reported", () => report.send(leases.size));
-  const stopReconciling = every(RECONCILE_MS, "queue not reconciled", async () => {
+  /** Has its first lease begun? */
+  function isOpen({ job, epochBefore }: Hold): boolean {
+    return memories.get(job.baseId)?.epoch !== epochBefore;
+  }
+
+  function take(job: SyncJob): void {
+    const known = holds.get(job.baseId);
+    if (known && !known.stop.signal.aborted) {
+      // Its job was lost and queued again while nobody told: the lease goes on with the new one.
+      known.job = job;
+    } else if (known || isStopping) {
+      putBack(job, isStopping ? 0 : POLL_MS);
+    } else {
+      const hold: Hold = {
+        job,
+        takenAt: performance.now(),
+        epochBefore: memories.get(job.baseId)?.epoch,
+        stop: new AbortController(),
+        isLost: false,
+        over: Promise.resolve(),
+      };
+      holds.set(job.baseId, hold);
+      hold.over = keep(hold);
+    }
+  }
+
+  /** Lease after lease, for as long as the base is this worker's. */
+  async function keep(hold: Hold): Promise<void> {
+    const { baseId } = hold.job;
+    let next = await lease(hold);
+    while (next?.afterMs === 0 && isKept(hold)) next = await lease(hold);
+    holds.delete(baseId);
+    // Of use to nobody once the base has been elsewhere.
+    if (hold.stop.signal.aborted) memories.delete(baseId);
+    restingSince.set(baseId, performance.now());
+    ring();
+    if (hold.isLost) return;
+    if (next) await putBack(hold.job, next.afterMs);
+    else
+      await queue.finish(hold.job).catch((error: unknown) => log.warn({ baseId, error }, "job not finished"));
+  }
+
+  function isKept(hold: Hold): boolean {
+    return !hold.stop.signal.aborted && !isCrowded();
+  }
+
+  /** Where there are more bases than all workers hold at once, they take turns. */
+  function isCrowded(): boolean {
+    return now.overdue > 0 && holds.size >= capacity;
+  }
+
+  async function lease({ job: { baseId }, stop }: Hold): Promise<Next> {
+    try {
+      const again = await leaseBase(ctx, baseId, memories, { stop: stop.signal, kill: kill.signal });
+      failures.delete(baseId);
+      return again ? { afterMs: 0 } : null;
+    } catch (error) {
+      if (isBasetideError(error, "not_found")) return null;
+      const inARow = (failures.get(baseId) ?? 0) + 1;
+      failures.set(baseId, inARow);
+      const afterMs = failurePauseMs(inARow, error);
+      log.error({ baseId, error, afterMs }, "lease failed");
+      await recordRun(db, baseId, failedRun(error)).catch(() => {});
+      if (afterMs > LONGEST_REST_MS || isCrowded()) return { afterMs };
+      await wait(afterMs, stop.signal).catch(() => {});
+      return { afterMs: 0 };
+    }
+  }
+
+  async function putBack(job: SyncJob, afterMs: number): Promise<void> {
+    await queue.giveBack(job, afterMs).catch((error: unknown) => {
+      log.warn({ baseId: job.baseId, error }, "job not given back");
+    });
+  }
+
+  async function beat(): Promise<void> {
+    const lost = await queue.heartbeat([...holds.values()].map((hold) => hold.job));
+    const baseIds = lost.filter((job) => holds.get(job.baseId)?.job === job).map((job) => job.baseId);
+    if (baseIds.length === 0) return;
+    // The control plane was away, or this process frozen. What nobody has taken meanwhile stays here, and warm.
+    for (const job of await queue.reclaim(baseIds)) take(job);
+    for (const hold of holds.values()) {
+      if (!lost.includes(hold.job)) continue;
+      log.warn({ baseId: hold.job.baseId }, "job lost to another worker");
+      hold.isLost = true;
+      stop(hold);
+    }
+  }
+
+  async function shareOut(): Promise<void> {
+    const held = [...holds.values()].filter((hold) => !hold.stop.signal.aborted);
+    await report.send(held.length);
+    const [load, workers] = await Promise.all([queue.load(), livingWorkers(db)]);
+    now = balance(report.id, held.length, load, workers);
+    forgetOld();
+    if (now.excess > 0) await giveUp(held, now.excess);
+    if (mayTake() > 0) ring();
+  }
+
+  function forgetOld(): void {
+    for (const [baseId, since] of restingSince) {
+      if (!holds.has(baseId) && performance.now() - since < MEMORY_KEPT_MS) continue;
+      restingSince.delete(baseId);
+      if (!holds.has(baseId)) memories.delete(baseId);
+    }
+  }
+
+  /** Gives up those that cost least to learn anew. One that is being built would have to begin all over, and stays. */
+  async function giveUp(held: Hold[], count: number): Promise<void> {
+    const ids = held.filter(isOpen).map((hold) => hold.job.baseId);
+    const building = new Set(await basesBuilding(db, ids));
+    const known = (id: string) =>
+      [...(memories.get(id)?.tables.values() ?? [])].reduce((sum, table) => sum + table.fingerprints.size, 0);
+    const cheapest = ids.filter((id) => !building.has(id)).toSorted((a, b) => known(a) - known(b));
+    const given = cheapest.slice(0, count).flatMap((id) => holds.get(id) ?? []);
+    if (given.length > 0) log.info({ bases: given.length, share: now.share }, "bases given up to others");
+    metrics.givenUp.inc(given.length);
+    given.forEach(stop);
+  }
+
+  function stop(hold: Hold): void {
+    hold.stop.abort(new BasetideError("sync_stopped"));
+  }
+
+  let reconciledAt = Number.NEGATIVE_INFINITY;
+  async function reconcile(): Promise<void> {
+    if (!now.isFirst && performance.now() - reconciledAt < RECONCILE_MS) return;
+    reconciledAt = performance.now();
     if ((await queue.reconcile()) > 0) ring();
-  });
-  await queue.onRequest(ring);
-  await report.send(0).catch((error: unknown) => log.warn({ error }, "worker not reported"));
+  }
+
+  const beating = repeat(HEARTBEAT_MS, log, "heartbeat not sent", beat);
+  const sharing = repeat(BALANCE_MS, log, "load not shared out", shareOut);
+  const reconciling = repeat(BALANCE_MS, log, "queue not reconciled", reconcile);
+  // A worker that stops leaves its share to the others before it gives its bases back.
+  await queue.onRequest(() => void sharing.now().then(ring));
+  await sharing.now();
   const taking = takeJobs();
 
   return {
     get busy() {
-      return leases.size;
+      return holds.size;
     },
     async stop() {
-      stopReconciling();
-      stop.abort(new BasetideError("sync_stopped"));
+      isStopping = true;
+      sharing.stop();
+      reconciling.stop();
+      const signingOff = report.end().catch((error: unknown) => log.warn({ error }, "worker not signed off"));
+      await Promise.race([signingOff, Bun.sleep(SIGN_OFF_MS)]);
+      for (const hold of holds.values()) stop(hold);
       ring();
       const cutOff = setTimeout(() => kill.abort(new BasetideError("sync_stopped")), DRAIN_MS);
       await taking;
-      await Promise.all(leases.values());
+      await Promise.all([...holds.values()].map((hold) => hold.over));
       clearTimeout(cutOff);
-      stopHeartbeats();
-      stopReports();
-      await report.end().catch((error: unknown) => log.warn({ error }, "worker not signed off"));
+      beating.stop();
+      await signingOff;
     },
   };
+}
+
+function workerMetrics(ctx: SyncContext, read: { bases: () => number; share: () => number }) {
+  const registers = [ctx.metrics];
+  new Gauge({
+    name: "basetide_worker_bases",
+    help: "Bases whose lease this worker holds",
+    registers,
+    collect() {
+      this.set(read.bases());
+    },
+  });
+  new Gauge({
+    name: "basetide_worker_share",
+    help: "Bases that this worker would hold if all workers held their fair share",
+    registers,
+    collect() {
+      this.set(read.share());
+    },
+  });
+  const givenUp = new Counter({
+    name: "basetide_worker_bases_given_up_total",
+    help: "Bases given up so that another worker holds its fair share",
+    registers,
+  });
+  return { givenUp };
 }

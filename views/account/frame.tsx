@@ -6,7 +6,10 @@ import { Note, PageHead } from "../components";
 const TABS = [
   { path: "/account", text: "Sign-in" },
   { path: "/account/members", text: "Members" },
+  { path: "/account/workspaces", text: "Workspaces" },
+  { path: "/account/alerts", text: "Alerts" },
   { path: "/account/tokens", text: "API tokens" },
+  { path: "/account/activity", text: "Activity" },
 ] as const;
 
 export type AccountTab = (typeof TABS)[number]["path"];

@@ -1,5 +1,6 @@
 /** Signing in, and the ways back in for who cannot. */
 import { Button, ErrorNote, Field, Note } from "../components";
+import { EmailField, NewPasswordField } from "./fields";
 import { AuthFrame, withNext } from "./frame";
 import type { Errors } from "./sign-up";
 
@@ -24,16 +25,7 @@ export function SignIn(props: {
       <form method="post" action="/sign-in" class="stack">
         <input type="hidden" name="next" value={next} />
         {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
-        <Field
-          label="E-mail"
-          name="email"
-          type="email"
-          autocomplete="username"
-          value={email}
-          error={errors.email}
-          required
-          autofocus={email === ""}
-        />
+        <EmailField value={email} error={errors.email} autofocus={email === ""} />
         <Field
           label="Password"
           name="password"
@@ -64,16 +56,7 @@ export function ForgotPassword(props: { email: string; errors: Errors<"email"> }
     >
       <form method="post" action="/forgot-password" class="stack">
         {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
-        <Field
-          label="E-mail"
-          name="email"
-          type="email"
-          autocomplete="username"
-          value={email}
-          error={errors.email}
-          required
-          autofocus
-        />
+        <EmailField value={email} error={errors.email} autofocus />
         <Button kind="primary">Send the link</Button>
       </form>
     </AuthFrame>
@@ -95,15 +78,10 @@ export function ResetPassword(props: { token: string; errors: Errors<"password">
             {errors.form} <a href="/forgot-password">Ask for a new link</a>
           </ErrorNote>
         ) : null}
-        <Field
+        <NewPasswordField
           label="New password"
-          name="password"
-          type="password"
-          autocomplete="new-password"
           hint="At least 8 characters."
           error={errors.password}
-          minLength={8}
-          required
           autofocus
         />
         <Button kind="primary">Set the password</Button>

@@ -1,5 +1,6 @@
 /** Signing up: an address, a password. */
-import { Button, ErrorNote, Field, Note } from "../components";
+import { Button, ErrorNote, Note } from "../components";
+import { EmailField, NewPasswordField } from "./fields";
 import { AuthFrame, withNext } from "./frame";
 
 /** What was wrong with a form, by field; `form` is about all of it. */
@@ -20,25 +21,10 @@ export function SignUp(props: { email: string; next: string; errors: Errors<"ema
       <form method="post" action="/signup" class="stack">
         <input type="hidden" name="next" value={next} />
         {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
-        <Field
-          label="E-mail"
-          name="email"
-          type="email"
-          autocomplete="username"
-          value={email}
-          error={errors.email}
-          required
-          autofocus={email === ""}
-        />
-        <Field
-          label="Password"
-          name="password"
-          type="password"
-          autocomplete="new-password"
+        <EmailField value={email} error={errors.email} autofocus={email === ""} />
+        <NewPasswordField
           hint="At least 8 characters; a few words are better than one with digits in it."
           error={errors.password}
-          minLength={8}
-          required
         />
         <Button kind="primary">Create account</Button>
       </form>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control";
 import { Button, Note, PageHead } from "../components";
 
-export type BasePlace = "overview" | "proxy" | "runs" | "settings" | "connect";
+export type BasePlace = "overview" | "proxy" | "analysts" | "runs" | "settings" | "connect";
 
 /** What a page says once after something was done, by the word in its address. */
 export const notices = {
@@ -14,6 +14,7 @@ export const notices = {
   rotated: "The password is a new one. The old one opens nothing any more.",
   key: "The new API key opens the base and is used from now on.",
   saved: "Saved.",
+  revoked: "All attachment links of before open nothing any more. A sync writes new ones into the rows.",
 } as const;
 
 export type Notice = keyof typeof notices;
@@ -56,6 +57,7 @@ export function BaseFrame(props: {
 const places: [BasePlace, string, string][] = [
   ["overview", "", "Overview"],
   ["proxy", "/proxy", "Proxy"],
+  ["analysts", "/analysts", "For analysts"],
   ["runs", "/runs", "Runs"],
   ["settings", "/settings", "Settings"],
 ];

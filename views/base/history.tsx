@@ -14,11 +14,14 @@ const MIN_SLOTS = 24;
 export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
   const shown = runs.slice(0, SHOWN_RUNS);
   const completed = shown.filter((run) => run.duration_ms !== null);
-  const completedSyncs = completed.reduce((sum, run) => sum + run.syncs, 0);
-  const totalMs = completed.reduce((sum, run) => sum + (run.duration_ms ?? 0) * run.syncs, 0);
-  const meanMs = completedSyncs === 0 ? undefined : totalMs / completedSyncs;
-  const longestMs = Math.max(0, ...completed.map((run) => run.longest_ms ?? 0));
-  const highestMs = Math.max(0, ...completed.map((run) => run.duration_ms ?? 0));
+  // Of another kind than most, as the first sync of a live base, a sync says nothing of how long one takes.
+  const kind = usualKind(completed);
+  const usual = completed.filter((run) => run.kind === kind);
+  const usualSyncs = usual.reduce((sum, run) => sum + run.syncs, 0);
+  const totalMs = usual.reduce((sum, run) => sum + (run.duration_ms ?? 0) * run.syncs, 0);
+  const meanMs = usualSyncs === 0 ? undefined : totalMs / usualSyncs;
+  const longestMs = Math.max(0, ...usual.map((run) => run.longest_ms ?? 0));
+  const highestMs = Math.max(0, ...usual.map((run) => run.duration_ms ?? 0));
   const failed = shown.filter((run) => run.error_code !== null).length;
   const syncs = shown.reduce((sum, run) => sum + run.syncs, 0);
   if (shown.length === 0) {
@@ -50,7 +53,7 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
             title: titleOf(run),
             parts: [
               run.error_code === null
-                ? { value: run.duration_ms ?? 0, class: run.kind === "sweep" ? "bar" : "bar other" }
+                ? { value: run.duration_ms ?? 0, class: run.kind === kind ? "bar" : "bar other" }
                 : { value: highestMs || 1, class: "bar failed" },
             ],
           }))}
@@ -60,13 +63,25 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
           <span>{clock(shown[0]!.started_at)} UTC</span>
         </p>
       </div>
-      <p class="small muted">The last {facts.join(", ")}.</p>
+      <p class="small muted">
+        The last {facts.join(", ")}.
+        {shown.some(({ kind }) => kind === "live")
+          ? " Live, a sync is a round in which something had changed, or the slow sweep beside."
+          : ""}
+      </p>
       <details>
         <summary>As a table</summary>
         <RunTimes runs={shown} now={now} />
       </details>
     </Card>
   );
+}
+
+/** What a base does most: sweeps, rapid turns, rounds of live mode. */
+function usualKind(completed: SyncRun[]): SyncRun["kind"] | undefined {
+  const counts = new Map<SyncRun["kind"], number>();
+  for (const { kind } of completed) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return [...counts].toSorted(([, a], [, b]) => b - a)[0]?.[0];
 }
 
 function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {

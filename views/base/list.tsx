@@ -1,5 +1,5 @@
 /** All bases of the account, in a line each. */
-import { type BaseSummary, indicatorOf } from "../../core/control";
+import { type BaseSummary, indicatorOf, isLive } from "../../core/control";
 import { ButtonLink, Empty, PageHead } from "../components";
 import { Ago } from "../components/ago";
 import { Field } from "../components/field";
@@ -85,7 +85,7 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
             { text: "Name" },
             { text: "State" },
             { text: "Sync time", isNumber: true },
-            { text: "Completed" },
+            { text: "Up to date" },
             { text: "Tables", isNumber: true },
             { text: "Records", isNumber: true },
             { text: "Database" },
@@ -102,6 +102,8 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
 
 function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
   const indicator = indicatorOf(base, now);
+  // Live, nothing is synced while nothing changes.
+  const readAt = isLive(base) ? base.live.readAt : (base.sync?.completedAt ?? null);
   return (
     <tr id={base.id}>
       <th scope="row" class="wrap">
@@ -110,10 +112,10 @@ function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
         </a>
       </th>
       <td>
-        <StateBadge indicator={indicator} state={base.state} />
+        <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} />
       </td>
       <td class="number nowrap">{base.sync ? inWords(base.sync.durationMs) : "–"}</td>
-      <td class="nowrap">{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</td>
+      <td class="nowrap">{readAt ? <Ago at={readAt} now={now} /> : "–"}</td>
       <td class="number">{inDigits(base.tables)}</td>
       <td class="number">{inDigits(base.records)}</td>
       <td>

@@ -1,8 +1,9 @@
 /** How a base is at this moment: in words, in figures, and how far its first sync or a rebuild is. */
-import { type Base, indicatorOf, median, type Progress, type SyncKind } from "../../core/control";
+import { type Base, indicatorOf, isLive, median, type Progress, type SyncKind } from "../../core/control";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { counted, inDigits, inWords } from "../format";
+import { LiveFigures, LiveNotes } from "./live-mode";
 import { StateBadge } from "./state";
 
 const kinds: Record<SyncKind, string> = {
@@ -10,16 +11,17 @@ const kinds: Record<SyncKind, string> = {
   rebuild: "a rebuild",
   sweep: "a sweep",
   rapid: "a rapid turn",
+  live: "what the source told of",
 };
 
-export function Now({ base, now }: { base: Base; now: Date }) {
+/** @param props.keyHelpUrl where people find what their key may do */
+export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpUrl: string | undefined }) {
   const indicator = indicatorOf(base, now);
-  const usualMs = median(base.recentSweepMs);
   const records = base.tables.reduce((sum, table) => sum + table.records, 0);
   return (
     <Card id="now">
       <p class="now-state">
-        <StateBadge indicator={indicator} state={base.state} isLive />
+        <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} isAnnounced />
         {/* When all is well the figures say it; the badge holds the reason on hover and for screen readers. */}
         {indicator.color === "green" ? null : (
           <span class="wrap" aria-hidden="true">
@@ -28,34 +30,44 @@ export function Now({ base, now }: { base: Base; now: Date }) {
         )}
       </p>
       <dl class="figures">
-        <div>
-          <dt>Sync time</dt>
-          <dd>{base.sync ? inWords(base.sync.durationMs) : "–"}</dd>
-          <dd class="muted small">{usualMs === null ? "of the last sync" : `usually ${inWords(usualMs)}`}</dd>
-        </div>
-        <div>
-          <dt>Lag</dt>
-          <dd>{base.sync ? inWords(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
-          <dd class="muted small">{lagNote(base, now)}</dd>
-        </div>
-        <div>
-          <dt>Last sync</dt>
-          <dd>{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</dd>
-          <dd class="muted small">
-            {base.sync ? `${kinds[base.sync.kind]}, completed` : "none has completed"}
-          </dd>
-        </div>
+        {isLive(base) ? <LiveFigures base={base} now={now} /> : <SweepFigures base={base} now={now} />}
         <div>
           <dt>Records</dt>
           <dd>{inDigits(records)}</dd>
           <dd class="muted small">in {counted(base.tables.length, "table")}</dd>
         </div>
       </dl>
+      <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} />
       {base.repairs > 0 ? (
         <p>{counted(base.repairs, "record")} written through the proxy will be shown after a second look.</p>
       ) : null}
       {base.progress ? <ProgressBars progress={base.progress} /> : null}
     </Card>
+  );
+}
+
+function SweepFigures({ base, now }: { base: Base; now: Date }) {
+  const usualMs = median(base.recentSweepMs);
+  return (
+    <>
+      <div>
+        <dt>Sync time</dt>
+        <dd>{base.sync ? inWords(base.sync.durationMs) : "–"}</dd>
+        <dd class="muted small">{usualMs === null ? "of the last sync" : `usually ${inWords(usualMs)}`}</dd>
+      </div>
+      <div>
+        <dt>Lag</dt>
+        <dd>{base.sync ? inWords(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
+        <dd class="muted small">{lagNote(base, now)}</dd>
+      </div>
+      <div>
+        <dt>Last sync</dt>
+        <dd>{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</dd>
+        <dd class="muted small">
+          {base.sync ? `${kinds[base.sync.kind]}, completed` : "none has completed"}
+        </dd>
+      </div>
+    </>
   );
 }
 

@@ -4,8 +4,9 @@
  * One small part asks every two seconds and is morphed into the page, so that only what has changed is touched. It
  * says what the page shows already; the larger parts come along when there is something new in them.
  */
-import type { Base, QuotaUse, SchemaChange, SyncRun } from "../../core/control";
+import type { Base, Budget, QuotaUse, SchemaChange, SyncRun } from "../../core/control";
 import { live } from "../live";
+import { BudgetCard } from "./budget";
 import { SchemaChanges } from "./changes";
 import { History } from "./history";
 import { Issues } from "./issues";
@@ -18,14 +19,19 @@ export interface OverviewProps {
   /** The newest first. */
   runs: SyncRun[];
   use: QuotaUse;
+  /** Of the base's workspace; null: nothing is capped. */
+  budget: Budget | null;
   /** The newest first. */
   changes: SchemaChange[];
+  /** Where people find what their key may do. */
+  keyHelpUrl: string | undefined;
   now: Date;
 }
 
 const sections = {
   history: ({ runs, now }: OverviewProps) => <History runs={runs} now={now} />,
   usage: ({ use }: OverviewProps) => <Usage use={use} />,
+  budget: ({ budget }: OverviewProps) => <BudgetCard budget={budget} />,
   tables: ({ base }: OverviewProps) => <Tables base={base} />,
   issues: ({ base }: OverviewProps) => <Issues base={base} />,
   changes: ({ changes, now }: OverviewProps) => <SchemaChanges changes={changes} now={now} />,
@@ -73,20 +79,21 @@ function Part({ name, isNews, ...props }: OverviewProps & { name: Section; isNew
 }
 
 function Live(props: OverviewProps) {
-  const { base, now } = props;
+  const { base, now, keyHelpUrl } = props;
   return (
     <div id="live" {...live(`/bases/${base.id}/live?seen=${versions(props).join(".")}`, 2)}>
-      <Now base={base} now={now} />
+      <Now base={base} now={now} keyHelpUrl={keyHelpUrl} />
     </div>
   );
 }
 
 /** What each section shows, in a few letters. */
-function versions({ base, runs, use, changes }: OverviewProps): string[] {
+function versions({ base, runs, use, budget, changes }: OverviewProps): string[] {
   const { issueCount, issues, tables } = base;
   const shown: Record<Section, unknown> = {
     history: runs[0],
     usage: use,
+    budget: budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
     tables,
     issues: [issueCount, issues],
     changes: changes[0]?.id,

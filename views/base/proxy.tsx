@@ -2,6 +2,7 @@
 import type { Base } from "../../core/control";
 import { proxySnippets, type Snippet } from "../../core/snippets";
 import { Card, CopyField } from "../components";
+import { Program } from "../components/program";
 
 const names: Record<Snippet["id"], string> = {
   curl: "curl",
@@ -27,30 +28,14 @@ export function ProxyPage({ base, proxyUrl }: { base: Base; proxyUrl: string }) 
         </p>
       </Card>
       {proxySnippets({ proxyUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
-        <Program key={id} id={`program-${id.replace(/\W/g, "-")}`} name={names[id]} code={code} />
+        <Program
+          key={id}
+          id={`program-${id.replace(/\W/g, "-")}`}
+          title={names[id]}
+          name={`${names[id]} program`}
+          code={code}
+        />
       ))}
     </>
-  );
-}
-
-function Program({ id, name, code }: { id: string; name: string; code: string }) {
-  return (
-    <Card
-      id={id}
-      title={name}
-      actions={
-        <button type="button" class="button quiet small needs-script" data-copy={`${id}-text`}>
-          Copy<span class="visually-hidden"> the {name} program</span>
-        </button>
-      }
-    >
-      {/* A long line scrolls, so the keyboard must get there. */}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region takes the focus */}
-      <section class="program" tabIndex={0} aria-label={`${name} program`}>
-        <pre>
-          <code id={`${id}-text`}>{code}</code>
-        </pre>
-      </section>
-    </Card>
   );
 }

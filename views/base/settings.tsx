@@ -1,16 +1,35 @@
 /** The settings of a base, each with what it means; a new API key; and the end of it. */
-import type { Base, BaseSettings } from "../../core/control";
-import { Button, ButtonLink, Card, ErrorNote, Toggle } from "../components";
+import type { Base, BaseSettings, Workspace } from "../../core/control";
+import { Button, ButtonLink, Card, Toggle } from "../components";
 import { Field } from "../components/field";
+import { WorkspaceChoice } from "./budget";
+import { HistoryDays } from "./history-days";
 
 /** A setting as a form sends it, and as people read it. */
 export interface Setting {
   /** In forms and in the API. */
-  name: "turbo" | "rapid" | "linked_records_as_text" | "lookups_as_text";
-  key: Exclude<keyof BaseSettings, "paused">;
+  name:
+    | "turbo"
+    | "rapid"
+    | "live"
+    | "linked_records_as_text"
+    | "lookups_as_text"
+    | "link_views"
+    | "history"
+    | "notify"
+    | "own_attachment_urls"
+    | "replica_reads";
+  key: Exclude<keyof BaseSettings, "paused" | "historyDays">;
   label: string;
   hint: string;
 }
+
+const live: Setting = {
+  name: "live",
+  key: "live",
+  label: "Live changes",
+  hint: "The source tells us what changes, and it is in SQL within a second or two, however large the base is. Needs a key that may manage webhooks; with any other, all tables are read over and over.",
+};
 
 const turbo: Setting = {
   name: "turbo",
@@ -36,18 +55,60 @@ const advanced: Setting[] = [
     name: "rapid",
     key: "rapid",
     label: "Rapid creates and updates",
-    hint: "Creates and updates are shown within seconds; deletes and computed fields take longer: about 10 minutes for 30,000 records. For when slow deletes are fine and few computed fields are used.",
+    hint: "Creates and updates are shown within seconds; deletes and computed fields take longer: about 10 minutes for 30,000 records. For when slow deletes are fine, few computed fields are used, and the key may not manage webhooks. While it is on, it takes the place of live changes.",
   },
 ];
 
-export const allSettings = [turbo, ...advanced];
+const analysts: Setting[] = [
+  {
+    name: "link_views",
+    key: "linkViews",
+    label: "Views over links",
+    hint: "For each column of linked records there is a view, called table__column, with one row per link, ready to be joined.",
+  },
+  {
+    name: "history",
+    key: "history",
+    label: "History of changes",
+    hint: "Every change of a record is noted in the table _sync_history: old and new values, when it was seen, and whether a sync or a write through the proxy made it.",
+  },
+  {
+    name: "notify",
+    key: "notify",
+    label: "Notifications",
+    hint: "Whoever has run LISTEN basetide in the database is told the table and the ids of the records that changed.",
+  },
+];
 
-export function SettingsPage(props: { base: Base; keyError?: string | undefined }) {
-  const { base, keyError } = props;
+const attachments: Setting = {
+  name: "own_attachment_urls",
+  key: "ownAttachmentUrls",
+  label: "Attachment links that last",
+  hint: "Attachments are stored as links of this console, which do not expire and lead whoever has one to the file in the source, in place of the source's own URLs, which end after about two hours. The tables concerned are rebuilt.",
+};
+
+const replicaReads: Setting = {
+  name: "replica_reads",
+  key: "replicaReads",
+  label: "Reads from the replica",
+  hint: "Reads through the proxy are answered from the database where it holds all that is asked for, and cost none of the source's calls; the answer's header x-basetide-answered-by says by whom. Without this, a client asks for it with the header x-basetide-read: replica.",
+};
+
+export const allSettings = [live, turbo, ...advanced, ...analysts, attachments, replicaReads];
+
+export function SettingsPage(props: {
+  base: Base;
+  workspaces: Workspace[];
+  keyError?: string | undefined;
+  workspaceError?: string | undefined;
+  historyError?: string | undefined;
+}) {
+  const { base, workspaces, keyError, workspaceError, historyError } = props;
   const path = `/bases/${base.id}`;
   return (
     <>
       <Card id="speed" title="Speed">
+        <SettingForm base={base} setting={live} />
         <SettingForm base={base} setting={turbo} />
       </Card>
       <Card id="advanced" title="Advanced">
@@ -55,6 +116,20 @@ export function SettingsPage(props: { base: Base; keyError?: string | undefined 
           <SettingForm key={setting.name} base={base} setting={setting} />
         ))}
       </Card>
+      <Card id="analysts" title="For analysts">
+        {analysts.map((setting) => (
+          <SettingForm key={setting.name} base={base} setting={setting} />
+        ))}
+        <HistoryDays base={base} error={historyError} />
+      </Card>
+      <Card id="attachments" title="Attachments">
+        <SettingForm base={base} setting={attachments} />
+        <RevokeLinks base={base} />
+      </Card>
+      <Card id="reads" title="Reads through the proxy">
+        <SettingForm base={base} setting={replicaReads} />
+      </Card>
+      <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />
       <Card id="key" title="API key">
         <form method="post" action={`${path}/key`} class="stack narrow">
           <Field
@@ -81,25 +156,58 @@ export function SettingsPage(props: { base: Base; keyError?: string | undefined 
   );
 }
 
+/** A form that htmx has sent, and what its change means to another one. */
+export function ChangedSetting({ base, setting }: { base: Base; setting: Setting }) {
+  return (
+    <>
+      <SettingForm base={base} setting={setting} />
+      {setting.key === "rapid" ? <SettingForm base={base} setting={live} isNews /> : null}
+      {setting.key === "ownAttachmentUrls" ? <RevokeLinks base={base} isNews /> : null}
+    </>
+  );
+}
+
+/** For links that were handed out, be the setting on or off by now. */
+function RevokeLinks({ base, isNews }: { base: Base; isNews?: boolean }) {
+  return (
+    <div id="attachment-links" hx-swap-oob={isNews ? "outerMorph" : undefined}>
+      {base.attachmentKeyVersion > 0 ? (
+        <form method="post" action={`/bases/${base.id}/attachment-links/revoke`} class="stack">
+          <p class="hint">
+            Whoever has a link can open that one attachment. Revoking ends all links that were handed out, at
+            once; a sync then writes new ones into the rows.
+          </p>
+          <Button kind="danger">Revoke all attachment links</Button>
+        </form>
+      ) : null}
+    </div>
+  );
+}
+
 /** Sent at once where a script runs, by its button where none does. */
-export function SettingForm({
-  base,
-  setting,
-  error,
-}: {
-  base: Base;
-  setting: Setting;
-  error?: string | undefined;
-}) {
+function SettingForm({ base, setting, isNews }: { base: Base; setting: Setting; isNews?: boolean }) {
   const { name, key, label, hint } = setting;
   const path = `/bases/${base.id}/settings/${name}`;
   return (
-    <form method="post" action={path} id={`setting-${name}`} class="setting">
+    <form
+      method="post"
+      action={path}
+      id={`setting-${name}`}
+      class="setting"
+      hx-swap-oob={isNews ? "outerMorph" : undefined}
+    >
       <Toggle
         label={label}
         name="value"
         id={name}
-        hint={hint}
+        hint={
+          <>
+            {hint}
+            {key === "live" && base.settings.rapid ? (
+              <strong> Now rapid mode is on and takes its place.</strong>
+            ) : null}
+          </>
+        }
         checked={base.settings[key]}
         hx-post={path}
         hx-trigger="change"
@@ -109,7 +217,6 @@ export function SettingForm({
       <button type="submit" class="button small needs-no-script">
         Save<span class="visually-hidden"> {label}</span>
       </button>
-      {error ? <ErrorNote>{error}</ErrorNote> : null}
     </form>
   );
 }

@@ -6,25 +6,28 @@ const words = { green: "In sync", yellow: "Behind", red: "Failing" } as const;
 interface StateProps {
   indicator: Indicator;
   state: string;
+  /** Are its changes read as the source tells of them? */
+  isLive: boolean;
   /** Is a change of the word to be read out? For one of them on a page. */
-  isLive?: boolean;
+  isAnnounced?: boolean;
 }
 
 /** With the reason on hover; for who has no mouse it is said too, but not shown. */
-export function StateBadge({ indicator, state, isLive }: StateProps) {
-  const word = stateWord({ indicator, state });
+export function StateBadge({ isAnnounced, ...props }: StateProps) {
+  const { indicator } = props;
+  const word = stateWord(props);
   return (
     <span class={`badge state ${indicator.color}`} title={indicator.reason}>
-      {isLive ? <span role="status">{word}</span> : word}
+      {isAnnounced ? <span role="status">{word}</span> : word}
       <span class="visually-hidden">: {indicator.reason}</span>
     </span>
   );
 }
 
-export function stateWord({ indicator, state }: StateProps): string {
+export function stateWord({ indicator, state, isLive }: Omit<StateProps, "isAnnounced">): string {
   if (state === "paused") return "Paused";
   if (state === "deleting") return "Being deleted";
   if (state === "starting" && indicator.color === "green") return "First sync";
   if (state === "needs_attention") return "Needs attention";
-  return words[indicator.color];
+  return isLive && indicator.color === "green" ? "Live" : words[indicator.color];
 }

@@ -1,5 +1,6 @@
 /** How much of the base's quota was used: the last minutes as a picture, the month in figures. */
 import type { MinuteUse, QuotaUse } from "../../core/control";
+import { Slowed } from "../budget/budget";
 import { Card } from "../components";
 import { Bars } from "../components/bars";
 import { clock, counted, inDigits } from "../format";
@@ -13,7 +14,7 @@ const reasons: Record<string, string> = {
 };
 
 export function Usage({ use }: { use: QuotaUse }) {
-  const { minutes, month, blocked } = use;
+  const { minutes, month, blocked, slowed } = use;
   const recent = minutes.reduce((sum, minute) => sum + minute.sync + minute.client, 0);
   const most = Math.max(...minutes.map((minute) => minute.sync + minute.client));
   return (
@@ -24,6 +25,7 @@ export function Usage({ use }: { use: QuotaUse }) {
           {clock(blocked.until)} UTC.
         </p>
       ) : null}
+      <Slowed slowed={slowed} />
       <div class="chart">
         <span class="chart-top small muted" aria-hidden="true">
           {QUOTA_PER_MINUTE} a minute

@@ -34,6 +34,14 @@ export function KeyStep(props: KeyProps) {
             <li>
               Tick the scopes <code>{platform.keyScopes.records}</code> and{" "}
               <code>{platform.keyScopes.schema}</code>.
+              {platform.keyScopes.changes ? (
+                <>
+                  {" "}
+                  Tick <code>{platform.keyScopes.changes}</code> too, and the copy is live: {platform.name}{" "}
+                  tells us what changes, and it is in SQL within a second or two. Without it all tables are
+                  read over and over, which is slower and takes more calls.
+                </>
+              ) : null}
             </li>
           ) : null}
           <li>Under “Access” add the base, or the whole workspace.</li>

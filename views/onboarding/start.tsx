@@ -1,6 +1,8 @@
 /** The last step: all of it at a glance, and the button. */
-import type { Draft } from "../../core/control";
+import type { Budget, Draft, Workspace } from "../../core/control";
+import { capOf, PlanChoice, PlanChoices, type PlanForm } from "../budget/plans";
 import { ErrorNote } from "../components";
+import { inDigits } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
 export interface StartProps {
@@ -8,8 +10,14 @@ export interface StartProps {
   platform: string;
   /** Name of an existing database. */
   database: string | undefined;
-  error?: string | undefined;
+  /** Those of the account. */
+  workspaces: { workspace: Workspace; budget: Budget }[];
+  form: PlanForm;
+  errors: { plan?: string; calls?: string; form?: string };
 }
+
+/** What the question for a plan holds before anybody has answered it. */
+export const NO_PLAN: PlanForm = { plan: "business", calls: "" };
 
 export function StartStep(props: StartProps) {
   const { draft, platform, database } = props;
@@ -39,13 +47,34 @@ export function StartStep(props: StartProps) {
   );
 }
 
-export function StartForm({ draft, error }: StartProps) {
+export function StartForm({ draft, platform, workspaces, form, errors }: StartProps) {
   return (
     <form {...enhanced(stepPath(draft, "start"))} class="stack">
-      {error ? <ErrorNote title="It did not start">{error}</ErrorNote> : null}
+      {errors.form ? <ErrorNote title="It did not start">{errors.form}</ErrorNote> : null}
+      <PlanChoices legend={`Which ${platform} plan has the base's workspace?`} form={form} errors={errors}>
+        {workspaces.map(({ workspace, budget }) => (
+          <PlanChoice
+            key={workspace.id}
+            value={workspace.id}
+            chosen={form.plan}
+            name={workspace.name}
+            about={aboutWorkspace(workspace, budget)}
+          />
+        ))}
+      </PlanChoices>
+      <p class="muted small">
+        {platform} caps the calls of a month by plan. Sync then keeps a pace that lets them last, and leaves a
+        fifth to your own programs. You can change it at any time under Workspaces.
+      </p>
       <GoOn text="Start syncing" busy="Making the database…" />
     </form>
   );
+}
+
+function aboutWorkspace(workspace: Workspace, { callsPerMonth, used }: Budget): string {
+  if (callsPerMonth === null) return `${capOf(workspace)}; with its other bases.`;
+  const calls = `${inDigits(used.sync + used.client)} of ${inDigits(callsPerMonth)} calls used this month`;
+  return `${calls}; the base shares them with the others there.`;
 }
 
 function describe({ destination }: Draft, database: string | undefined): string {

@@ -9,15 +9,19 @@
  * A2. A session's token is made by the server at sign-in; what a browser brought along is never adopted.
  */
 import type { Context } from "../../../core/context";
-import { nameOf, type Viewer, viewerOf } from "../../../core/control";
+import { actorOf, nameOf, noteChange, type Viewer, viewerOf } from "../../../core/control";
 import { clientAddress } from "../../../core/http/client-address";
 import { createMailer, type Mail, type Mailer } from "../../../core/mail";
-import { ADDRESS_HEADER, BASE_PATH, createLibrary } from "./library";
+import { createAttempts, tooMany } from "./attempts";
+import { ADDRESS_HEADER, BASE_PATH, createLibrary, SESSION_SECONDS, sessionKeys } from "./library";
+import { createResigner } from "./resign";
 
 /** How a call ended: with cookies to set, or with what to say to a person. */
 export type AuthAnswer =
   | { ok: true; cookies: Headers; hasSession: boolean }
-  | { ok: false; reason: AuthTrouble; message: string };
+  | { ok: false; reason: AuthTrouble; message: string; retryAfterSeconds?: number };
+
+export type AuthFailure = Extract<AuthAnswer, { ok: false }>;
 
 export type AuthTrouble =
   | "wrong_password"
@@ -44,7 +48,11 @@ export interface Auth {
   /** Ends all of the user's sessions. */
   resetPassword(request: Request, form: { token: string; password: string }): Promise<AuthAnswer>;
   /** Ends the user's other sessions. */
-  changePassword(request: Request, form: { current: string; password: string }): Promise<AuthAnswer>;
+  changePassword(
+    request: Request,
+    viewer: Viewer,
+    form: { current: string; password: string },
+  ): Promise<AuthAnswer>;
   /** Sends a mail without keeping anybody waiting. */
   sendLater(mail: Mail): void;
   /** All mail that was asked for has gone out, or failed. */
@@ -66,6 +74,12 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
   // strangers ask, it is for the operator to pass on the link in the log.
   const confirmsAddresses = mailer.isConfigured || config.isProduction;
   const library = createLibrary(ctx, { mailer, confirmsAddresses, later });
+  const attempts = createAttempts(db);
+  const secure = config.consoleUrl.startsWith("https://") ? "; Secure" : "";
+  const resign = createResigner(
+    sessionKeys(config),
+    `Max-Age=${SESSION_SECONDS}; Path=/; HttpOnly; SameSite=Lax${secure}`,
+  );
 
   const call = async (request: Request, path: string, body?: object): Promise<AuthAnswer> => {
     const headers = new Headers({ "content-type": "application/json" });
@@ -73,6 +87,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       const value = request.headers.get(name);
       if (value !== null) headers.set(name, value);
     }
+    resign(headers);
     const address = clientAddress(request, config.clientIpHeader);
     if (address !== null) headers.set(ADDRESS_HEADER, address);
     const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
@@ -86,28 +101,38 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     settled: async () => void (await Promise.all(pending)),
     async viewer(request) {
       if (!request.headers.has("cookie")) return { viewer: null, cookies: [] };
-      const { response, headers } = await library.api.getSession({
-        headers: request.headers,
-        returnHeaders: true,
-      });
+      const sent = new Headers(request.headers);
+      const resigned = resign(sent);
+      const { response, headers } = await library.api.getSession({ headers: sent, returnHeaders: true });
       const viewer = response && (await viewerOf(db, response.user, response.session.id));
-      return { viewer, cookies: headers.getSetCookie() };
+      const cookies = headers.getSetCookie();
+      return { viewer, cookies: resigned && viewer && cookies.length === 0 ? [resigned] : cookies };
     },
     signUp: (request, { email, password, next }) =>
-      call(request, "/sign-up/email", { email, password, name: nameOf(email), callbackURL: next }),
+      attempts.limit("mail", email, () =>
+        call(request, "/sign-up/email", { email, password, name: nameOf(email), callbackURL: next }),
+      ),
     signIn: (request, { email, password, next }) =>
-      call(request, "/sign-in/email", { email, password, callbackURL: next }),
+      attempts.limit("sign-in", email, () =>
+        call(request, "/sign-in/email", { email, password, callbackURL: next }),
+      ),
     signOut: (request) => call(request, "/sign-out", {}),
     confirmAddress: (request, token) => call(request, `/verify-email?${new URLSearchParams({ token })}`),
-    requestReset: (request, email) => call(request, "/request-password-reset", { email }),
+    requestReset: (request, email) =>
+      attempts.limit("mail", email, () => call(request, "/request-password-reset", { email })),
     resetPassword: (request, { token, password }) =>
       call(request, "/reset-password", { token, newPassword: password }),
-    changePassword: (request, { current, password }) =>
-      call(request, "/change-password", {
+    async changePassword(request, viewer, { current, password }) {
+      const answer = await call(request, "/change-password", {
         currentPassword: current,
         newPassword: password,
         revokeOtherSessions: true,
-      }),
+      });
+      const own = viewer.accounts.find(({ role }) => role === "owner") ?? viewer.account;
+      const change = { accountId: own.id, action: "password.changed", subject: viewer.userId } as const;
+      if (answer.ok) await noteChange(db, actorOf(viewer), change);
+      return answer;
+    },
   };
 }
 
@@ -131,7 +156,7 @@ const troubles: Record<string, [AuthTrouble, string]> = {
 async function toAnswer(response: Response): Promise<AuthAnswer> {
   if (response.status === 429) {
     const seconds = Number(response.headers.get("x-retry-after")) || 60;
-    return { ok: false, reason: "too_many", message: `Too many attempts. Try again in ${seconds} seconds.` };
+    return tooMany(seconds);
   }
   const cookies = new Headers(response.headers.getSetCookie().map((cookie) => ["set-cookie", cookie]));
   const body: { code?: string; message?: string } | null = await response.json();

@@ -10,7 +10,7 @@ import {
   verifyPassword,
 } from "../../../core/control";
 import type { Mailer } from "../../../core/mail";
-import { loadSecretKey } from "../../../core/secrets";
+import { loadSecretKeys } from "../../../core/secrets";
 import { controlAdapter } from "./adapter";
 import { mails } from "./mails";
 
@@ -19,7 +19,7 @@ export const BASE_PATH = "/auth";
 export const ADDRESS_HEADER = "x-basetide-client";
 
 const DAY_SECONDS = 24 * 60 * 60;
-const SESSION_SECONDS = 30 * DAY_SECONDS;
+export const SESSION_SECONDS = 30 * DAY_SECONDS;
 const CONFIRM_SECONDS = DAY_SECONDS;
 const RESET_SECONDS = 60 * 60;
 
@@ -51,6 +51,16 @@ export interface LibraryParts {
   later(work: Promise<unknown>): void;
 }
 
+/**
+ * What sessions are signed with, the current key first: keys of their own, so that nothing signed here means anything
+ * to what SECRET_KEY encrypts.
+ */
+export function sessionKeys(config: Parameters<typeof loadSecretKeys>[0]): string[] {
+  return loadSecretKeys(config).map((key) =>
+    createHmac("sha256", Buffer.from(key, "base64")).update("sessions").digest("base64"),
+  );
+}
+
 export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts: LibraryParts) {
   const { config, db, log } = ctx;
   const { mailer, confirmsAddresses, later } = parts;
@@ -59,10 +69,7 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
     appName: "Basetide",
     baseURL: config.consoleUrl,
     basePath: BASE_PATH,
-    // Its own key, so that nothing signed here means anything to what SECRET_KEY encrypts.
-    secret: createHmac("sha256", Buffer.from(loadSecretKey(config), "base64"))
-      .update("sessions")
-      .digest("base64"),
+    secret: sessionKeys(config)[0]!,
     database: controlAdapter(db),
     telemetry: { enabled: false },
     logger: {
@@ -121,7 +128,12 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
         ...timestamps,
       },
     },
-    verification: { modelName: "verifications", fields: { expiresAt: "expires_at", ...timestamps } },
+    // The link's token is its identifier: who reads the table must not set anybody's password.
+    verification: {
+      storeIdentifier: "hashed",
+      modelName: "verifications",
+      fields: { expiresAt: "expires_at", ...timestamps },
+    },
     rateLimit: {
       enabled: true,
       storage: "database",

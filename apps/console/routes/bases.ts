@@ -1,6 +1,8 @@
 /** Connected bases: list, connect, look at, change, sync now, runs, delete. */
 import { Elysia } from "elysia";
 import {
+  baseJson,
+  baseJsons,
   createBase,
   deleteBase,
   getBase,
@@ -8,8 +10,8 @@ import {
   listRuns,
   type ManagementContext,
   requestResync,
+  revokeAttachmentLinks,
   type SyncRun,
-  toBaseJson,
   updateSettings,
 } from "../../../core/control";
 import { bearerAuth } from "../bearer-auth";
@@ -21,23 +23,23 @@ export function baseRoutes(ctx: ManagementContext) {
   const { db } = ctx;
   return new Elysia({ prefix: "/api/v1/bases", tags: ["Bases"] })
     .use(bearerAuth(db))
-    .get(
-      "",
-      async ({ account }) => (await listBases(db, account.id)).map((base) => toBaseJson(base, new Date())),
-      { response: { 200: schemas.bases }, detail: { summary: "The account's bases" } },
-    )
+    .get("", async ({ account }) => baseJsons(db, await listBases(db, account.id)), {
+      response: { 200: schemas.bases },
+      detail: { summary: "The account's bases" },
+    })
     .post(
       "",
-      async ({ account, body, set }) => {
-        const base = await createBase(ctx, account.id, {
+      async ({ account, actor, body, set }) => {
+        const base = await createBase({ ...ctx, actor }, account.id, {
           platform: body.platform,
           apiKey: body.api_key,
           sourceBaseId: body.base_id,
           destination: body.destination,
           settings: body.settings && toSettings(body.settings),
+          workspaceId: body.workspace_id,
         });
         set.status = 201;
-        return toBaseJson(base, new Date());
+        return baseJson(db, base);
       },
       {
         body: schemas.newBase,
@@ -45,29 +47,36 @@ export function baseRoutes(ctx: ManagementContext) {
         detail: { summary: "Connect a base and start syncing" },
       },
     )
-    .get(
-      "/:id",
-      async ({ account, params }) => toBaseJson(await getBase(db, params.id, account.id), new Date()),
-      { params: schemas.idParams, response: { 200: schemas.base }, detail: { summary: "One base" } },
-    )
+    .get("/:id", async ({ account, params }) => baseJson(db, await getBase(db, params.id, account.id)), {
+      params: schemas.idParams,
+      response: { 200: schemas.base },
+      detail: { summary: "One base" },
+    })
     .patch(
       "/:id",
-      async ({ account, body, params }) => {
+      async ({ account, actor, body, params }) => {
         const base = await getBase(db, params.id, account.id);
-        const changed = await updateSettings(ctx, base, { ...toSettings(body), apiKey: body.api_key });
-        return toBaseJson(changed, new Date());
+        const changed = await updateSettings({ ...ctx, actor }, base, {
+          ...toSettings(body),
+          apiKey: body.api_key,
+          workspaceId: body.workspace_id,
+        });
+        return baseJson(db, changed);
       },
       {
         params: schemas.idParams,
         body: schemas.settingsChange,
         response: { 200: schemas.base },
-        detail: { summary: "Change settings, or the API key", description: "What is not given stays." },
+        detail: {
+          summary: "Change settings, the workspace, or the API key",
+          description: "What is not given stays.",
+        },
       },
     )
     .delete(
       "/:id",
-      async ({ account, params }) => {
-        await deleteBase(ctx, await getBase(db, params.id, account.id));
+      async ({ account, actor, params }) => {
+        await deleteBase({ ...ctx, actor }, await getBase(db, params.id, account.id));
         return new Response(null, { status: 204 });
       },
       {
@@ -81,12 +90,29 @@ export function baseRoutes(ctx: ManagementContext) {
     )
     .post(
       "/:id/sync",
-      async ({ account, params, set }) => {
-        const base = await requestResync(ctx, await getBase(db, params.id, account.id));
+      async ({ account, actor, params, set }) => {
+        const base = await requestResync({ ...ctx, actor }, await getBase(db, params.id, account.id));
         set.status = 202;
-        return toBaseJson(base, new Date());
+        return baseJson(db, base);
       },
       { params: schemas.idParams, response: { 202: schemas.base }, detail: { summary: "Sync now" } },
+    )
+    .post(
+      "/:id/attachment-links/revoke",
+      async ({ account, actor, params, set }) => {
+        const base = await revokeAttachmentLinks({ ...ctx, actor }, await getBase(db, params.id, account.id));
+        set.status = 202;
+        return baseJson(db, base);
+      },
+      {
+        params: schemas.idParams,
+        response: { 202: schemas.base },
+        detail: {
+          summary: "Revoke all attachment links",
+          description:
+            "Those that were handed out open nothing any more; a sync writes new ones into the rows.",
+        },
+      },
     )
     .get(
       "/:id/runs",
@@ -103,12 +129,19 @@ export function baseRoutes(ctx: ManagementContext) {
     );
 }
 
-function toSettings(body: Omit<typeof schemas.settingsChange.static, "api_key">) {
+function toSettings(body: Omit<typeof schemas.settingsChange.static, "api_key" | "workspace_id">) {
   return {
     turbo: body.turbo,
     rapid: body.rapid,
+    live: body.live,
     linkedRecordsAsText: body.linked_records_as_text,
     lookupsAsText: body.lookups_as_text,
+    linkViews: body.link_views,
+    history: body.history,
+    historyDays: body.history_days,
+    notify: body.notify,
+    ownAttachmentUrls: body.own_attachment_urls,
+    replicaReads: body.replica_reads,
     paused: body.paused,
   };
 }

@@ -28,7 +28,8 @@ export function credentialRoutes(ctx: ManagementContext) {
     )
     .post(
       "/rotate",
-      async ({ account, params }) => rotateCredentials(ctx, await databaseOf(params.id, account.id)),
+      async ({ account, actor, params }) =>
+        rotateCredentials({ ...ctx, actor }, await databaseOf(params.id, account.id)),
       { ...form, detail: { summary: "A new password; the old one opens nothing any more" } },
     );
 }

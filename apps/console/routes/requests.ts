@@ -19,10 +19,10 @@ export function requestRoutes(ctx: ManagementContext) {
     })
     .post(
       "",
-      async ({ account, body, set }) => {
+      async ({ account, actor, body, set }) => {
         const { kind, region, message, database_id: databaseId } = body;
         set.status = 201;
-        return toJson(await createRequest(db, account.id, { kind, region, message, databaseId }));
+        return toJson(await createRequest(db, account.id, { kind, region, message, databaseId }, actor));
       },
       {
         body: schemas.newRequest,

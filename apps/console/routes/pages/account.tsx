@@ -40,7 +40,7 @@ export function accountPages(ctx: ConsoleContext) {
     .use(signedIn(ctx))
     .get("", ({ request, viewer, query }) => show(request, viewer, { done: done[query.done ?? ""] }))
     .post("/password", async ({ request, viewer, body }) => {
-      const result = await auth.changePassword(request, {
+      const result = await auth.changePassword(request, viewer, {
         current: formSecret(body, "current"),
         password: formSecret(body, "password"),
       });

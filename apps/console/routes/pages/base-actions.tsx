@@ -2,27 +2,36 @@
 import { Elysia } from "elysia";
 import {
   type Account,
+  actorOf,
   type Base,
   databaseCredentials,
   deleteBase,
   getBase,
   getDatabase,
+  getWorkspace,
+  listWorkspaces,
   requestResync,
+  revokeAttachmentLinks,
   rotateCredentials,
   updateSettings,
+  type Viewer,
 } from "../../../../core/control";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
+import { NO_WORKSPACE } from "../../../../views/base/budget";
 import { Connect } from "../../../../views/base/connect";
 import { DeletePage, nameToType } from "../../../../views/base/delete";
 import { BaseFrame, DialogContent } from "../../../../views/base/frame";
-import { allSettings, SettingForm, SettingsPage } from "../../../../views/base/settings";
+import { MOST_DAYS } from "../../../../views/base/history-days";
+import { allSettings, ChangedSetting, SettingsPage } from "../../../../views/base/settings";
 import { Card } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../pages";
 import { noticeOf } from "./base-pages";
+import { troubleOf } from "./onboarding";
 
 export function baseActions(ctx: ConsoleContext) {
   const { db } = ctx;
+  const by = (viewer: Viewer) => ({ ...ctx, actor: actorOf(viewer) });
   const find = (id: string, account: Account) => getBase(db, id, account.id);
   const databaseOf = (base: Base) => getDatabase(db, base.database.id);
 
@@ -34,7 +43,7 @@ export function baseActions(ctx: ConsoleContext) {
         request,
         { title: `Settings · ${base.name}`, viewer, active: "bases" },
         <BaseFrame base={base} place="settings" notice={noticeOf(query)}>
-          <SettingsPage base={base} />
+          <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} />
         </BaseFrame>,
       );
     })
@@ -42,35 +51,84 @@ export function baseActions(ctx: ConsoleContext) {
       const base = await find(params.id, account);
       const setting = allSettings.find(({ name }) => name === params.name);
       if (!setting) throw new BasetideError("not_found", "There is no such setting");
-      const changed = await updateSettings(ctx, base, { [setting.key]: formText(body, "value") === "on" });
+      const changed = await updateSettings(by(viewer), base, {
+        [setting.key]: formText(body, "value") === "on",
+      });
       if (!isHtmx(request)) return goTo(request, `/bases/${base.id}/settings?done=saved`);
-      const view = <SettingForm base={changed} setting={setting} />;
-      return answer(request, { title: "Settings", viewer }, view);
+      return answer(
+        request,
+        { title: "Settings", viewer },
+        <ChangedSetting base={changed} setting={setting} />,
+      );
+    })
+    .post("/bases/:id/attachment-links/revoke", async ({ request, viewer, account, params }) => {
+      const base = await revokeAttachmentLinks(by(viewer), await find(params.id, account));
+      return goTo(request, `/bases/${base.id}/settings?done=revoked`);
+    })
+    .post("/bases/:id/history-days", async ({ request, viewer, account, params, body }) => {
+      const base = await find(params.id, account);
+      const historyDays = Number(formText(body, "history_days"));
+      if (Number.isInteger(historyDays) && historyDays >= 1 && historyDays <= MOST_DAYS) {
+        await updateSettings(by(viewer), base, { historyDays });
+        return goTo(request, `/bases/${base.id}/settings?done=saved`);
+      }
+      return answer(
+        request,
+        { title: `Settings · ${base.name}`, viewer, active: "bases", status: 422 },
+        <BaseFrame base={base} place="settings">
+          <SettingsPage
+            base={base}
+            workspaces={await listWorkspaces(db, account.id)}
+            historyError={`Give a whole number of days from 1 to ${MOST_DAYS}`}
+          />
+        </BaseFrame>,
+      );
+    })
+    .post("/bases/:id/workspace", async ({ request, viewer, account, params, body }) => {
+      const base = await find(params.id, account);
+      const chosen = formText(body, "workspace");
+      const trouble = await troubleOf(async () => {
+        const workspace = chosen === NO_WORKSPACE ? null : await getWorkspace(db, chosen, account.id);
+        await updateSettings(by(viewer), base, { workspaceId: workspace?.id ?? null });
+      });
+      if (!trouble) return goTo(request, `/bases/${base.id}/settings?done=saved`);
+      const workspaces = await listWorkspaces(db, account.id);
+      return answer(
+        request,
+        { title: `Settings · ${base.name}`, viewer, active: "bases", status: trouble.status },
+        <BaseFrame base={base} place="settings">
+          <SettingsPage base={base} workspaces={workspaces} workspaceError={trouble.message} />
+        </BaseFrame>,
+      );
     })
     .post("/bases/:id/key", async ({ request, viewer, account, params, body }) => {
       const base = await find(params.id, account);
       try {
-        await updateSettings(ctx, base, { apiKey: checkKey(formText(body, "api_key")) });
+        await updateSettings(by(viewer), base, { apiKey: checkKey(formText(body, "api_key")) });
       } catch (error) {
         if (!isBasetideError(error)) throw error;
         return answer(
           request,
           { title: `Settings · ${base.name}`, viewer, active: "bases", status: httpStatus[error.code] },
           <BaseFrame base={base} place="settings">
-            <SettingsPage base={base} keyError={error.message} />
+            <SettingsPage
+              base={base}
+              workspaces={await listWorkspaces(db, account.id)}
+              keyError={error.message}
+            />
           </BaseFrame>,
         );
       }
       return goTo(request, `/bases/${base.id}/settings?done=key`);
     })
-    .post("/bases/:id/pause", async ({ request, account, params, body }) => {
+    .post("/bases/:id/pause", async ({ request, viewer, account, params, body }) => {
       const base = await find(params.id, account);
       const paused = formText(body, "paused") === "on";
-      await updateSettings(ctx, base, { paused });
+      await updateSettings(by(viewer), base, { paused });
       return goTo(request, `/bases/${base.id}?done=${paused ? "paused" : "resumed"}`);
     })
-    .post("/bases/:id/sync", async ({ request, account, params }) => {
-      const base = await requestResync(ctx, await find(params.id, account));
+    .post("/bases/:id/sync", async ({ request, viewer, account, params }) => {
+      const base = await requestResync(by(viewer), await find(params.id, account));
       return goTo(request, `/bases/${base.id}?done=synced`);
     })
     .get("/bases/:id/connect", async ({ request, viewer, account, params, query }) => {
@@ -95,9 +153,9 @@ export function baseActions(ctx: ConsoleContext) {
       );
       return answer(request, { title: `Connect · ${base.name}`, viewer, active: "bases" }, view);
     })
-    .post("/bases/:id/connect/rotate", async ({ request, account, params }) => {
+    .post("/bases/:id/connect/rotate", async ({ request, viewer, account, params }) => {
       const base = await find(params.id, account);
-      await rotateCredentials(ctx, await databaseOf(base));
+      await rotateCredentials(by(viewer), await databaseOf(base));
       return goTo(request, `/bases/${base.id}/connect?done=rotated`);
     })
     .get("/bases/:id/delete", async ({ request, viewer, account, params }) => {
@@ -114,7 +172,7 @@ export function baseActions(ctx: ConsoleContext) {
       const base = await find(params.id, account);
       const typed = formSecret(body, "name").replace(/\s+/g, " ").trim();
       if (typed === nameToType(base)) {
-        await deleteBase(ctx, base);
+        await deleteBase(by(viewer), base);
         return goTo(request, "/bases");
       }
       return answer(

@@ -2,12 +2,13 @@
 import { Elysia } from "elysia";
 import {
   type Account,
+  budgetOf,
   getBase,
   listBaseSummaries,
   listRuns,
   listSchemaChanges,
   quotaUse,
-  replicaTables,
+  replicaShape,
 } from "../../../../core/control";
 import { BasetideError } from "../../../../core/errors";
 import { BaseFrame, type BasePlace, DialogContent, type Notice, notices } from "../../../../views/base/frame";
@@ -34,7 +35,13 @@ export function basePages(ctx: ConsoleContext) {
       listRuns(db, id, SHOWN_RUNS),
       listSchemaChanges(db, id, SHOWN_CHANGES),
     ]);
-    return { base, runs, changes, use: await quotaUse(db, base), now: new Date() };
+    const keyHelpUrl = ctx.platforms.find((platform) => platform.id === base.platform)?.keyHelpUrl;
+    const now = new Date();
+    const [use, budget] = await Promise.all([
+      quotaUse(db, base),
+      base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
+    ]);
+    return { base, runs, changes, keyHelpUrl, use, budget, now };
   }
 
   return new Elysia({ name: "base-pages", detail: { hide: true } })
@@ -64,7 +71,7 @@ export function basePages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/tables/:table", async ({ request, viewer, account, params }) => {
       const base = await getBase(db, params.id, account.id);
-      const spec = (await replicaTables(ctx, base)).find(({ name }) => name === params.table);
+      const spec = (await replicaShape(ctx, base)).tables.find(({ name }) => name === params.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this replica`);
       const title = (
         <>

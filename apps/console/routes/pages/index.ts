@@ -2,6 +2,9 @@
 import { Elysia } from "elysia";
 import type { ConsoleContext } from "../../pages";
 import { accountPages } from "./account";
+import { activityPages } from "./activity";
+import { alertPages } from "./alerts";
+import { analystPages } from "./analyst-pages";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
 import { invitationPage, memberPages } from "./members";
@@ -11,6 +14,7 @@ import { requestPages } from "./request-pages";
 import { signInPages } from "./sign-in";
 import { signUpPages } from "./sign-up";
 import { tokenPages } from "./tokens";
+import { workspacePages } from "./workspaces";
 
 export function pageRoutes(ctx: ConsoleContext) {
   return new Elysia({ name: "pages", detail: { hide: true } })
@@ -20,7 +24,11 @@ export function pageRoutes(ctx: ConsoleContext) {
     .use(accountPages(ctx))
     .use(memberPages(ctx))
     .use(tokenPages(ctx))
+    .use(activityPages(ctx))
+    .use(alertPages(ctx))
+    .use(workspacePages(ctx))
     .use(onboardingPages(ctx))
+    .use(analystPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))

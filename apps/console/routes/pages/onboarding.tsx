@@ -4,8 +4,10 @@
  */
 import { Elysia } from "elysia";
 import {
+  actorOf,
   createDraft,
   type Draft,
+  type DraftBudget,
   draftChoices,
   finishDraft,
   getDatabase,
@@ -17,13 +19,16 @@ import {
 } from "../../../../core/control";
 import { type ErrorCode, httpStatus, isBasetideError } from "../../../../core/errors";
 import { platformById } from "../../../../core/source";
+import type { PlanForm } from "../../../../views/budget/plans";
 import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
 import { nextStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
 import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
-import { StartForm, StartStep } from "../../../../views/onboarding/start";
+import { NO_PLAN, StartForm, type StartProps, StartStep } from "../../../../views/onboarding/start";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { planOf } from "../../plan-form";
+import { workspacesWithBudgets } from "../../workspaces";
 import { destinationPages } from "./destination";
 
 export function onboardingPages(ctx: ConsoleContext) {
@@ -67,13 +72,18 @@ export function onboardingPages(ctx: ConsoleContext) {
       const draft = await getDraft(db, params.id, account.id);
       return elsewhere(request, draft, "start") ?? startPage(ctx, request, viewer, draft);
     })
-    .post("/:id/start", async ({ request, viewer, account, params }) => {
+    .post("/:id/start", async ({ request, viewer, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
+      const form = { plan: formText(body, "plan") || NO_PLAN.plan, calls: formText(body, "calls") };
+      const { errors, budget } = budgetFrom(form);
+      if (!budget) return startPage(ctx, request, viewer, draft, { form, errors, status: 422 });
       let baseId = "";
       const trouble = await troubleOf(async () => {
-        baseId = await finishDraft(ctx, draft);
+        baseId = await finishDraft({ ...ctx, actor: actorOf(viewer) }, draft, budget);
       });
-      return trouble ? startPage(ctx, request, viewer, draft, trouble) : goTo(request, `/bases/${baseId}`);
+      if (!trouble) return goTo(request, `/bases/${baseId}`);
+      const { message, status } = trouble;
+      return startPage(ctx, request, viewer, draft, { form, errors: { form: message }, status });
     })
     .use(destinationPages(ctx));
 }
@@ -135,15 +145,32 @@ async function startPage(
   request: Request,
   viewer: Viewer,
   draft: Draft,
-  trouble?: Trouble,
+  shown: Partial<Pick<StartProps, "form" | "errors">> & { status?: number } = {},
 ) {
   const { destination } = draft;
-  const database =
-    destination?.kind === "existing"
-      ? await getDatabase(ctx.db, destination.database_id, draft.accountId)
-      : null;
+  const [database, workspaces] = await Promise.all([
+    destination?.kind === "existing" ? getDatabase(ctx.db, destination.database_id, draft.accountId) : null,
+    workspacesWithBudgets(ctx.db, draft.accountId),
+  ]);
   const { name } = platformById(ctx.platforms, draft.platform);
-  const props = { draft, platform: name, database: database?.name, error: trouble?.message };
-  const page = { ...stepPage("Ready to sync", viewer), status: trouble?.status };
+  const { form = NO_PLAN, errors = {}, status } = shown;
+  const props = { draft, platform: name, database: database?.name, workspaces, form, errors };
+  const page = { ...stepPage("Ready to sync", viewer), status };
   return answer(request, page, isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />);
+}
+
+/** A workspace that is there, one to be made for the plan, or none where nothing is capped. */
+function budgetFrom(form: PlanForm): { errors: StartProps["errors"]; budget: DraftBudget | null } {
+  if (form.plan === NO_PLAN.plan) return { errors: {}, budget: { kind: "none" } };
+  const { errors, plan, callsPerMonth } = planOf(form);
+  if (plan === null) return { errors: {}, budget: { kind: "existing", workspaceId: form.plan } };
+  if (Object.keys(errors).length > 0) return { errors, budget: null };
+  return {
+    errors: {},
+    budget: {
+      kind: "new",
+      plan,
+      callsPerMonth: plan === "custom" ? (callsPerMonth ?? undefined) : undefined,
+    },
+  };
 }

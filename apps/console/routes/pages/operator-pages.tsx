@@ -1,5 +1,6 @@
 /** The operator's desk. For accounts that are not an operator's there is no such page. */
 import { Elysia } from "elysia";
+import type { Actor } from "../../../../core/context";
 import {
   addCluster,
   approveRequest,
@@ -11,6 +12,7 @@ import {
   listClusters,
   listRequests,
   listWorkers,
+  type Viewer,
 } from "../../../../core/control";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { queueDepth } from "../../../../core/queue/depth";
@@ -68,7 +70,10 @@ export function operatorPages(ctx: ConsoleContext) {
       const decide = { approve: approveRequest, deny: denyRequest }[decision];
       if (!decide) throw new BasetideError("invalid_request", "Approve or deny");
       try {
-        await decide(ctx, params.id, { by: viewer.email, answer: formText(body, "answer") });
+        await decide({ ...ctx, actor: operator(viewer) }, params.id, {
+          by: viewer.email,
+          answer: formText(body, "answer"),
+        });
       } catch (error) {
         if (!isBasetideError(error, "conflict")) throw error;
         return answer(
@@ -98,7 +103,7 @@ export function operatorPages(ctx: ConsoleContext) {
         publicPort: formText(body, "public_port"),
       };
       try {
-        await add(ctx, typed, formSecret(body, "url").trim());
+        await add({ ...ctx, actor: operator(viewer) }, typed, formSecret(body, "url").trim());
       } catch (error) {
         if (!isBasetideError(error)) throw error;
         return answer(
@@ -111,8 +116,8 @@ export function operatorPages(ctx: ConsoleContext) {
       }
       return goTo(request, "/operator/clusters?done=added");
     })
-    .post("/clusters/drain", async ({ request, body }) => {
-      await drainCluster(db, formText(body, "name"));
+    .post("/clusters/drain", async ({ request, viewer, body }) => {
+      await drainCluster(db, formText(body, "name"), operator(viewer));
       return goTo(request, "/operator/clusters?done=drained");
     })
     .get("/accounts", async ({ request, viewer }) =>
@@ -124,6 +129,10 @@ export function operatorPages(ctx: ConsoleContext) {
         </DeskFrame>,
       ),
     );
+}
+
+function operator({ email }: Viewer): Actor {
+  return { kind: "operator", name: email };
 }
 
 /** @throws BasetideError `invalid_request`, `conflict` with what is wrong with the server and what to do about it */

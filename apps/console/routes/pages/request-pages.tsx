@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import {
   type Account,
+  actorOf,
   createRequest,
   listDatabases,
   listRequests,
@@ -43,7 +44,7 @@ export function requestPages(ctx: ConsoleContext) {
         const kind = requestKinds.find((known) => known === typed.kind);
         if (!kind) throw new BasetideError("invalid_request", "Say what you ask for");
         const { region, database: databaseId, message } = typed;
-        await createRequest(db, account.id, { kind, region, databaseId, message });
+        await createRequest(db, account.id, { kind, region, databaseId, message }, actorOf(viewer));
       } catch (error) {
         if (!isBasetideError(error)) throw error;
         return answer(

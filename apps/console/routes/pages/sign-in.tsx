@@ -2,9 +2,9 @@
 import { Elysia } from "elysia";
 import { ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
 import { CheckMail } from "../../../../views/auth/sign-up";
-import type { AuthTrouble } from "../../auth/auth";
+import type { AuthFailure } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../pages";
-import { byField, statusOf } from "./sign-up";
+import { byField, saying } from "./sign-up";
 
 /** What to say to who comes from somewhere, by `?done=`. */
 const done: Record<string, string> = {
@@ -35,7 +35,7 @@ export function signInPages(ctx: ConsoleContext) {
       };
       const result = await auth.signIn(request, form);
       if (result.ok) return goTo(request, form.next, result.cookies);
-      return signInPage(request, { ...form, errors: byField(result) }, result.reason);
+      return signInPage(request, { ...form, errors: byField(result) }, result);
     })
     .post("/sign-out", async ({ request }) => {
       const result = await auth.signOut(request);
@@ -45,7 +45,7 @@ export function signInPages(ctx: ConsoleContext) {
     .post("/forgot-password", async ({ request, body }) => {
       const email = formText(body, "email");
       const result = await auth.requestReset(request, email);
-      if (!result.ok) return forgotPage(request, { email, errors: byField(result) }, result.reason);
+      if (!result.ok) return forgotPage(request, { email, errors: byField(result) }, result);
       return answer(
         request,
         { title: "Look into your mail", viewer: null, width: "narrow" },
@@ -59,22 +59,22 @@ export function signInPages(ctx: ConsoleContext) {
       const token = formText(body, "token");
       const result = await auth.resetPassword(request, { token, password: formSecret(body, "password") });
       if (result.ok) return goTo(request, "/sign-in?done=password");
-      return resetPage(request, { token, errors: byField(result) }, result.reason);
+      return resetPage(request, { token, errors: byField(result) }, result);
     });
 }
 
-function signInPage(request: Request, props: Parameters<typeof SignIn>[0], trouble?: AuthTrouble) {
-  return answer(request, frame("Sign in", trouble), <SignIn {...props} />);
+function signInPage(request: Request, props: Parameters<typeof SignIn>[0], failed?: AuthFailure) {
+  return answer(request, frame("Sign in", failed), <SignIn {...props} />);
 }
 
-function forgotPage(request: Request, props: Parameters<typeof ForgotPassword>[0], trouble?: AuthTrouble) {
-  return answer(request, frame("A new password", trouble), <ForgotPassword {...props} />);
+function forgotPage(request: Request, props: Parameters<typeof ForgotPassword>[0], failed?: AuthFailure) {
+  return answer(request, frame("A new password", failed), <ForgotPassword {...props} />);
 }
 
-function resetPage(request: Request, props: Parameters<typeof ResetPassword>[0], trouble?: AuthTrouble) {
-  return answer(request, frame("Choose a new password", trouble), <ResetPassword {...props} />);
+function resetPage(request: Request, props: Parameters<typeof ResetPassword>[0], failed?: AuthFailure) {
+  return answer(request, frame("Choose a new password", failed), <ResetPassword {...props} />);
 }
 
-function frame(title: string, trouble: AuthTrouble | undefined) {
-  return { title, viewer: null, width: "narrow", status: statusOf(trouble) } as const;
+function frame(title: string, failed: AuthFailure | undefined) {
+  return { title, viewer: null, width: "narrow", ...saying(failed) } as const;
 }

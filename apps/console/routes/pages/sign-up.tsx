@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { ConfirmAddress } from "../../../../views/auth/sign-in";
 import { CheckMail, type Errors, SignUp } from "../../../../views/auth/sign-up";
-import type { AuthAnswer, AuthTrouble } from "../../auth/auth";
+import type { AuthFailure, AuthTrouble } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../pages";
 
 /** Who signs up wants to connect a base. */
@@ -25,7 +25,7 @@ export function signUpPages(ctx: ConsoleContext) {
       };
       const after = form.next === "/" ? FIRST_PAGE : form.next;
       const result = await auth.signUp(request, { ...form, next: after });
-      if (!result.ok) return signUpPage(request, { ...form, errors: byField(result) }, result.reason);
+      if (!result.ok) return signUpPage(request, { ...form, errors: byField(result) }, result);
       if (result.hasSession) return goTo(request, after, result.cookies);
       return checkMailPage(ctx, request, form.email);
     })
@@ -43,8 +43,8 @@ export function signUpPages(ctx: ConsoleContext) {
     });
 }
 
-function signUpPage(request: Request, props: Parameters<typeof SignUp>[0], trouble?: AuthTrouble) {
-  const page = { title: "Sign up", viewer: null, width: "narrow", status: statusOf(trouble) } as const;
+function signUpPage(request: Request, props: Parameters<typeof SignUp>[0], failed?: AuthFailure) {
+  const page = { title: "Sign up", viewer: null, width: "narrow", ...saying(failed) } as const;
   return answer(request, page, <SignUp {...props} />);
 }
 
@@ -62,11 +62,18 @@ function checkMailPage({ auth }: ConsoleContext, request: Request, email: string
 }
 
 /** The error of a call beside the field that it is about. */
-export function byField(failed: Extract<AuthAnswer, { ok: false }>): Errors<"email" | "password"> {
+export function byField(failed: AuthFailure): Errors<"email" | "password"> {
   const { reason, message } = failed;
   if (reason === "bad_address" || reason === "taken") return { email: message };
   if (reason === "bad_password") return { password: message };
   return { form: message };
+}
+
+/** The status of the page that says what went wrong, and when it is worth trying again. */
+export function saying(failed: AuthFailure | undefined) {
+  const seconds = failed?.retryAfterSeconds;
+  const headers: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
+  return { status: statusOf(failed?.reason), headers };
 }
 
 export function statusOf(trouble: AuthTrouble | undefined): number {

@@ -1,6 +1,6 @@
 /** The page of the account's API tokens. */
 import { Elysia } from "elysia";
-import { createToken, listTokens, revokeToken, type Viewer } from "../../../../core/control";
+import { actorOf, createToken, listTokens, revokeToken, type Viewer } from "../../../../core/control";
 import { Tokens, type TokensProps } from "../../../../views/account/tokens";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
 
@@ -31,10 +31,11 @@ export function tokenPages(ctx: ConsoleContext) {
         return show(request, viewer, { name, errors: { name: error } }, 422);
       }
       // Shown in the answer itself, and nowhere again: there is no address to come back to.
-      return show(request, viewer, { token: await createToken(db, viewer.account.id, name) });
+      const by = { actor: actorOf(viewer), userId: viewer.userId };
+      return show(request, viewer, { token: await createToken(db, viewer.account.id, name, by) });
     })
     .post("/:id/revoke", async ({ request, viewer, params }) => {
-      await revokeToken(db, viewer.account.id, params.id);
+      await revokeToken(db, viewer.account.id, params.id, actorOf(viewer));
       return goTo(request, "/account/tokens?done=revoked");
     });
 }

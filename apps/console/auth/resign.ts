@@ -1,0 +1,50 @@
+/**
+ * Sessions outlive a rotation of SECRET_KEY: a cookie that a previous key has signed is signed anew, for the library
+ * and for the browser.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+const COOKIE = /^(?:__Secure-)?basetide\.session_token$/;
+
+/**
+ * @param keys what sessions are signed with: the current key first, then previous ones
+ * @param attributes of the cookie that is set
+ * @returns puts the cookie of `headers` right; the cookie to set where that was needed
+ */
+export function createResigner(keys: string[], attributes: string) {
+  const [current, ...previous] = keys;
+  return (headers: Headers): string | null => {
+    const cookies = headers.get("cookie")?.split(/;\s*/) ?? [];
+    const index = cookies.findIndex((cookie) => COOKIE.test(cookie.slice(0, cookie.indexOf("="))));
+    const cookie = cookies[index];
+    if (previous.length === 0 || cookie === undefined || current === undefined) return null;
+    const name = cookie.slice(0, cookie.indexOf("="));
+    const token = tokenSignedBy(cookie.slice(name.length + 1), previous);
+    if (token === null) return null;
+    cookies[index] = `${name}=${encodeURIComponent(`${token}.${signature(token, current)}`)}`;
+    headers.set("cookie", cookies.join("; "));
+    return `${cookies[index]}; ${attributes}`;
+  };
+}
+
+/** As the library signs them. Null for what none of the keys has signed. */
+function tokenSignedBy(value: string, keys: string[]): string | null {
+  const [, token, signed] = /^([^.]+)\.([A-Za-z0-9+/=]{44})$/.exec(decoded(value)) ?? [];
+  if (token === undefined || signed === undefined) return null;
+  const isSigned = keys.some((key) =>
+    timingSafeEqual(Buffer.from(signature(token, key)), Buffer.from(signed)),
+  );
+  return isSigned ? token : null;
+}
+
+function signature(token: string, key: string): string {
+  return createHmac("sha256", key).update(token).digest("base64");
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * Attachments by URLs of ours: sends whoever has one to where the source has the attachment now.
+ *
+ * No session and no token: the signature is the right, to that one attachment. What is forged, revoked or gone is
+ * answered alike: nobody learns which bases and records there are. Nobody is sent anywhere but to the URL that the
+ * source gives.
+ */
+import { Elysia } from "elysia";
+import { ATTACHMENTS_PATH, type AttachmentPlace, FreshUrls, isSignedBy } from "../../../core/attachments";
+import { isId, linkedBase, type ManagementContext } from "../../../core/control";
+import { asBasetideError, BasetideError, httpStatus } from "../../../core/errors";
+import { createLedger } from "../../../core/quota";
+import { securityHeaders } from "../../../views/render";
+
+/** When it is worth trying again what the source does not give now, and after its own penalty for too many, s. */
+const RETRY_SECONDS = 10;
+const RETRY_AFTER_PENALTY_SECONDS = 30;
+
+/** A link may be shown on any page, and says nothing of itself to where it leads. */
+const LINK_HEADERS = {
+  ...securityHeaders,
+  "cross-origin-resource-policy": "cross-origin",
+  "referrer-policy": "no-referrer",
+  "x-robots-tag": "noindex",
+};
+
+export function attachmentRoutes(ctx: ManagementContext) {
+  const urls = new FreshUrls({ ...ctx, ledger: createLedger(ctx) });
+
+  async function redirect({ params, query }: { params: LinkParams; query: Record<string, unknown> }) {
+    const place: AttachmentPlace = params;
+    const base = isId("base", params.baseId) ? await linkedBase(ctx, params.baseId) : null;
+    const signature = typeof query.sig === "string" ? query.sig : "";
+    if (!base || !isSignedBy(base.signer, place, signature)) throw notThere();
+    const fresh = await urls.find(base, place).catch((error: unknown) => {
+      throw forEverybody(error);
+    });
+    if (!fresh) throw notThere();
+    return new Response(null, {
+      status: 302,
+      headers: {
+        ...LINK_HEADERS,
+        location: fresh.url,
+        "cache-control": `private, max-age=${Math.floor(fresh.lastsMs / 1000)}`,
+      },
+    });
+  }
+
+  const path = `${ATTACHMENTS_PATH}/:baseId/:tableId/:recordId/:fieldId/:attachmentId` as const;
+  return new Elysia({ name: "attachments", detail: { hide: true } }).get(path, redirect).head(path, redirect);
+}
+
+interface LinkParams extends AttachmentPlace {
+  baseId: string;
+}
+
+function notThere(): BasetideError {
+  return new BasetideError("not_found", "There is no such attachment, or its link has been revoked");
+}
+
+/** That the base's key is refused, say, is its owner's concern: whoever has the link learns that it fails, and for how long. */
+function forEverybody(caught: unknown): BasetideError {
+  const error = asBasetideError(caught);
+  if (error.code === "rate_limited" || error.code === "internal") return error;
+  const code = httpStatus[error.code] >= 500 ? error.code : "source_unavailable";
+  const retryAfterSeconds =
+    error.code === "source_rate_limited" ? RETRY_AFTER_PENALTY_SECONDS : RETRY_SECONDS;
+  const message = "The attachment cannot be had from its source just now";
+  return new BasetideError(code, message, { cause: error, details: { retryAfterSeconds } });
+}

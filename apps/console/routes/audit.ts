@@ -1,0 +1,34 @@
+/** Who changed what in the account. */
+import { Elysia } from "elysia";
+import { listChanges, type ManagementContext } from "../../../core/control";
+import { bearerAuth } from "../bearer-auth";
+import * as schemas from "../schemas";
+
+const DEFAULT_ENTRIES = 100;
+
+export function auditRoutes({ db }: Pick<ManagementContext, "db">) {
+  return new Elysia({ prefix: "/api/v1/audit", tags: ["Account"] }).use(bearerAuth(db)).get(
+    "",
+    async ({ account, query }) => {
+      const { before, limit = DEFAULT_ENTRIES } = query;
+      const entries = await listChanges(db, { accountId: account.id, before, limit });
+      return entries.map(({ id, at, actorKind, actor, action, subject, details }) => ({
+        id,
+        at: at.toISOString(),
+        // Who operates the service is not the account's to know.
+        actor: { kind: actorKind, name: actorKind === "user" || actorKind === "token" ? actor : null },
+        action,
+        subject,
+        details,
+      }));
+    },
+    {
+      query: schemas.auditQuery,
+      response: { 200: schemas.auditEntries },
+      detail: {
+        summary: "Who changed what, the newest first",
+        description: "Whether in the console, by the API or by the operator. Entries are kept for 400 days.",
+      },
+    },
+  );
+}

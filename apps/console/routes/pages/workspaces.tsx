@@ -1,0 +1,162 @@
+/** Pages about the account's workspaces: their plans, what their calls were for, and whether those will last. */
+import { Elysia } from "elysia";
+import {
+  actorOf,
+  budgetOf,
+  createWorkspace,
+  deleteWorkspace,
+  getWorkspace,
+  listBases,
+  type NewWorkspace,
+  updateWorkspace,
+  type Viewer,
+  type Workspace,
+} from "../../../../core/control";
+import { isBasetideError } from "../../../../core/errors";
+import { WorkspacePage, type WorkspacePageProps } from "../../../../views/account/workspace";
+import {
+  type WorkspaceErrors,
+  type WorkspaceForm,
+  Workspaces,
+  type WorkspacesProps,
+} from "../../../../views/account/workspaces";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { planOf, readCount } from "../../plan-form";
+import { workspacesWithBudgets } from "../../workspaces";
+import { troubleOf } from "./onboarding";
+
+const PATH = "/account/workspaces";
+
+const done: Record<string, string> = {
+  added: "The workspace is there: choose it in the settings of its bases.",
+  saved: "Saved. Sync keeps to it within a quarter of a minute.",
+  deleted: "The workspace is deleted.",
+};
+
+const EMPTY: WorkspaceForm = { name: "", plan: "team", calls: "", reserve: "" };
+
+export function workspacePages(ctx: ConsoleContext) {
+  const { db } = ctx;
+  const by = (viewer: Viewer) => ({ ...ctx, actor: actorOf(viewer) });
+
+  async function showAll(
+    request: Request,
+    viewer: Viewer,
+    shown: Partial<Pick<WorkspacesProps, "form" | "errors" | "done">>,
+    status = 200,
+  ) {
+    const workspaces = await workspacesWithBudgets(db, viewer.account.id);
+    return answer(
+      request,
+      { title: "Workspaces", viewer, active: "account", status },
+      <Workspaces {...{ viewer, workspaces, form: EMPTY, errors: {}, ...shown }} />,
+    );
+  }
+
+  async function showOne(
+    request: Request,
+    viewer: Viewer,
+    workspace: Workspace,
+    shown: Partial<Pick<WorkspacePageProps, "form" | "errors" | "trouble" | "done">>,
+    status = 200,
+  ) {
+    const [budget, bases] = await Promise.all([
+      budgetOf(db, workspace),
+      listBases(db, viewer.account.id).then((all) =>
+        all.filter((base) => workspace.baseIds.includes(base.id)),
+      ),
+    ]);
+    // It was deleted a moment ago.
+    if (!budget) return goTo(request, PATH);
+    return answer(
+      request,
+      { title: workspace.name, viewer, active: "account", status },
+      <WorkspacePage
+        {...{ viewer, workspace, budget, bases, form: formOf(workspace), errors: {}, ...shown }}
+      />,
+    );
+  }
+
+  return new Elysia({ prefix: PATH, detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("", ({ request, viewer, query }) => showAll(request, viewer, { done: done[query.done ?? ""] }))
+    .post("", async ({ request, viewer, account, body }) => {
+      const form = readForm(body);
+      const { errors, workspace } = toWorkspace(form);
+      if (!workspace) return showAll(request, viewer, { form, errors }, 422);
+      const trouble = await troubleOf(() => createWorkspace(by(viewer), account.id, workspace));
+      if (trouble)
+        return showAll(request, viewer, { form, errors: { name: trouble.message } }, trouble.status);
+      return goTo(request, `${PATH}?done=added`);
+    })
+    .get("/:id", async ({ request, viewer, account, params, query }) => {
+      const workspace = await getWorkspace(db, params.id, account.id);
+      return showOne(request, viewer, workspace, { done: done[query.done ?? ""] });
+    })
+    .post("/:id", async ({ request, viewer, account, params, body }) => {
+      const before = await getWorkspace(db, params.id, account.id);
+      const typed = readForm(body);
+      const form = withUsualReserve(typed, formOf(before));
+      const { errors, workspace } = toWorkspace(form);
+      if (!workspace) return showOne(request, viewer, before, { form, errors }, 422);
+      const trouble = await troubleOf(() => updateWorkspace(by(viewer), before, workspace));
+      if (!trouble) return goTo(request, `${PATH}/${before.id}?done=saved`);
+      return showOne(request, viewer, before, { form, errors: { name: trouble.message } }, trouble.status);
+    })
+    .post("/:id/delete", async ({ request, viewer, account, params }) => {
+      const workspace = await getWorkspace(db, params.id, account.id);
+      try {
+        await deleteWorkspace(by(viewer), workspace);
+      } catch (error) {
+        if (!isBasetideError(error, "conflict")) throw error;
+        return showOne(request, viewer, workspace, { trouble: error.message }, 409);
+      }
+      return goTo(request, `${PATH}?done=deleted`);
+    });
+}
+
+function readForm(body: unknown): WorkspaceForm {
+  return {
+    name: formText(body, "name"),
+    plan: formText(body, "plan"),
+    calls: formText(body, "calls"),
+    reserve: formText(body, "reserve"),
+  };
+}
+
+function formOf({ name, plan, callsPerMonth, reserve }: Workspace): WorkspaceForm {
+  const isCustom = plan === "custom" && callsPerMonth !== null;
+  return {
+    name,
+    plan,
+    calls: isCustom ? String(callsPerMonth) : "",
+    reserve: callsPerMonth === null ? "" : String(reserve),
+  };
+}
+
+/** Another plan with the old number in the field below it: who left that as it was wants a fifth of the new calls. */
+function withUsualReserve(typed: WorkspaceForm, before: WorkspaceForm): WorkspaceForm {
+  const isOther = typed.plan !== before.plan || typed.calls !== before.calls;
+  return isOther && typed.reserve === before.reserve ? { ...typed, reserve: "" } : typed;
+}
+
+/** What can be said of a form before anything is asked: beside which field, and in which words. */
+function toWorkspace(form: WorkspaceForm): { errors: WorkspaceErrors; workspace: NewWorkspace | null } {
+  const { errors, plan, callsPerMonth } = planOf(form);
+  const reserve = form.reserve === "" || callsPerMonth === null ? undefined : readCount(form.reserve);
+  const all: WorkspaceErrors = { ...errors };
+  if (form.name === "") all.name = "Say how the source calls it";
+  if (reserve === null) all.reserve = "A whole number, such as 20000";
+  else if (reserve !== undefined && callsPerMonth && reserve > callsPerMonth)
+    all.reserve = "More than the calls of a month cannot be kept";
+  if (Object.keys(all).length > 0 || plan === null) return { errors: all, workspace: null };
+  return {
+    errors: {},
+    workspace: {
+      name: form.name,
+      plan,
+      callsPerMonth: plan === "custom" ? callsPerMonth : undefined,
+      reserve: reserve ?? undefined,
+    },
+  };
+}

@@ -1,0 +1,100 @@
+/** Workspaces: what caps the calls of their bases, what was used, and how the month will end. */
+import { Elysia } from "elysia";
+import {
+  budgetsOf,
+  createWorkspace,
+  deleteWorkspace,
+  getWorkspace,
+  listWorkspaces,
+  type ManagementContext,
+  toWorkspaceJson,
+  updateWorkspace,
+  type Workspace,
+} from "../../../core/control";
+import { bearerAuth } from "../bearer-auth";
+import * as schemas from "../schemas";
+
+export function workspaceRoutes(ctx: ManagementContext) {
+  const { db } = ctx;
+
+  async function toJson(workspaces: Workspace[]) {
+    const ids = workspaces.map(({ id }) => id);
+    const budgets = await budgetsOf(db, ids);
+    // One that was deleted a moment ago has none.
+    return workspaces.flatMap((workspace) => {
+      const budget = budgets.get(workspace.id);
+      return budget ? [toWorkspaceJson(workspace, budget)] : [];
+    });
+  }
+
+  async function oneJson(workspace: Workspace) {
+    const [json] = await toJson([workspace]);
+    // Says that it is not there.
+    return json ?? toJson([await getWorkspace(db, workspace.id)]).then(([again]) => again!);
+  }
+
+  return new Elysia({ prefix: "/api/v1/workspaces", tags: ["Workspaces"] })
+    .use(bearerAuth(db))
+    .get("", async ({ account }) => toJson(await listWorkspaces(db, account.id)), {
+      response: { 200: schemas.workspaces },
+      detail: { summary: "The account's workspaces, with what they used this month" },
+    })
+    .post(
+      "",
+      async ({ account, actor, body, set }) => {
+        const workspace = await createWorkspace({ ...ctx, actor }, account.id, {
+          name: body.name,
+          plan: body.plan,
+          callsPerMonth: body.calls_per_month,
+          reserve: body.reserve,
+        });
+        set.status = 201;
+        return oneJson(workspace);
+      },
+      {
+        body: schemas.newWorkspace,
+        response: { 201: schemas.workspace },
+        detail: {
+          summary: "Make a workspace",
+          description: "Its bases are those that name it: `workspace_id` of a base.",
+        },
+      },
+    )
+    .get("/:id", async ({ account, params }) => oneJson(await getWorkspace(db, params.id, account.id)), {
+      params: schemas.workspaceParams,
+      response: { 200: schemas.workspace },
+      detail: { summary: "One workspace" },
+    })
+    .patch(
+      "/:id",
+      async ({ account, actor, body, params }) => {
+        const workspace = await getWorkspace(db, params.id, account.id);
+        const { calls_per_month: callsPerMonth, ...changes } = body;
+        return oneJson(await updateWorkspace({ ...ctx, actor }, workspace, { ...changes, callsPerMonth }));
+      },
+      {
+        params: schemas.workspaceParams,
+        body: schemas.workspaceChange,
+        response: { 200: schemas.workspace },
+        detail: {
+          summary: "Change its name, plan, calls or reserve",
+          description: "What is not given stays; another plan brings its calls and a reserve of a fifth.",
+        },
+      },
+    )
+    .delete(
+      "/:id",
+      async ({ account, actor, params }) => {
+        await deleteWorkspace({ ...ctx, actor }, await getWorkspace(db, params.id, account.id));
+        return new Response(null, { status: 204 });
+      },
+      {
+        params: schemas.workspaceParams,
+        detail: {
+          summary: "Delete a workspace",
+          description: "Refused (409) while it has bases, which would go on without a cap.",
+          responses: { 204: { description: "Deleted" } },
+        },
+      },
+    );
+}

@@ -1,0 +1,54 @@
+/** `audit list`: who changed what, in all accounts. */
+import { type Command, InvalidArgumentError } from "commander";
+import { accountByEmail, listChanges } from "../../core/control";
+import { withContext } from "./context";
+import { print, table } from "./output";
+
+const DEFAULT_ENTRIES = 100;
+const MAX_ENTRIES = 10_000;
+
+interface Options {
+  account?: string;
+  before?: string;
+  limit: number;
+  json: boolean;
+}
+
+export function addAuditCommands(program: Command): void {
+  program
+    .command("audit")
+    .description("who changed what")
+    .command("list")
+    .description("the newest first; entries are kept for 400 days")
+    .option("--account <address>", "only this account's; all of them unless given")
+    .option("--before <id>", "only what is older than this entry")
+    .option("--limit <count>", `at most so many (to ${MAX_ENTRIES})`, parseLimit, DEFAULT_ENTRIES)
+    .option("--json", "print JSON", false)
+    .action(async ({ account, before, limit, json }: Options) => {
+      const entries = await withContext(async ({ db }) => {
+        const accountId = account === undefined ? undefined : (await accountByEmail(db, account)).id;
+        return listChanges(db, { accountId, before, limit });
+      });
+      const all = entries.map((entry) => ({
+        id: entry.id,
+        at: entry.at.toISOString(),
+        account: entry.account,
+        actor: `${entry.actorKind} ${entry.actor}`,
+        action: entry.action,
+        subject: entry.subject,
+        details: entry.details,
+      }));
+      print(all, json, (rows) =>
+        table(
+          rows.map((row) => ({ ...row, details: JSON.stringify(row.details) })),
+          "Nothing yet",
+        ),
+      );
+    });
+}
+
+function parseLimit(text: string): number {
+  const limit = Number(text);
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_ENTRIES) return limit;
+  throw new InvalidArgumentError(`1 to ${MAX_ENTRIES}`);
+}

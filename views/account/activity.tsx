@@ -1,0 +1,85 @@
+/** Who changed what in the account: the audit log, the newest first. */
+import { type AuditEntry, auditActions, type Viewer } from "../../core/control";
+import { ButtonLink, Card, Empty, Table } from "../components";
+import { Ago } from "../components/ago";
+import { AccountFrame } from "./frame";
+
+export interface ActivityProps {
+  viewer: Viewer;
+  entries: AuditEntry[];
+  /** Path of the page with what is older. */
+  older: string | undefined;
+  now: Date;
+}
+
+const kinds: Record<AuditEntry["actorKind"], string> = {
+  user: "",
+  token: "API token",
+  operator: "operator",
+  cli: "operator",
+  system: "the service",
+};
+
+export function Activity({ viewer, entries, older, now }: ActivityProps) {
+  return (
+    <AccountFrame viewer={viewer} tab="/account/activity">
+      <Card id="activity" title="Activity">
+        <p class="muted">Who changed what in this account. Kept for 400 days.</p>
+        {entries.length === 0 ? (
+          <Empty title="Nothing yet" />
+        ) : (
+          <Table
+            caption="Activity"
+            head={[{ text: "When" }, { text: "Who" }, { text: "What" }, { text: "Details" }]}
+          >
+            {entries.map((entry) => (
+              <tr key={entry.id}>
+                <td class="nowrap">
+                  <Ago at={entry.at} now={now} />
+                </td>
+                <th scope="row" class="wrap">
+                  <Who entry={entry} />
+                </th>
+                <td>{auditActions[entry.action] ?? entry.action}</td>
+                <td class="wrap">
+                  <bdi>{detailsOf(entry)}</bdi>
+                </td>
+              </tr>
+            ))}
+          </Table>
+        )}
+        {older ? (
+          <ButtonLink href={older} kind="quiet">
+            Older
+          </ButtonLink>
+        ) : null}
+      </Card>
+    </AccountFrame>
+  );
+}
+
+/** A customer needs no names of who operates the service. */
+function Who({ entry: { actorKind, actor } }: { entry: AuditEntry }) {
+  const kind = kinds[actorKind];
+  if (actorKind === "user") return <bdi>{actor}</bdi>;
+  if (actorKind === "token") {
+    return (
+      <>
+        {kind} <bdi>{actor}</bdi>
+      </>
+    );
+  }
+  return <>{kind}</>;
+}
+
+/** `name: Inventory, turbo: on`. */
+function detailsOf({ details }: AuditEntry): string {
+  return Object.entries(details)
+    .filter(([, value]) => value !== null && value !== undefined)
+    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${inWords(value)}`)
+    .join(", ");
+}
+
+function inWords(value: unknown): string {
+  return typeof value === "boolean" ? (value ? "on" : "off") : String(value);
+}

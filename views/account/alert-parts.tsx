@@ -1,0 +1,128 @@
+/** Parts of the pages about alerts: kinds to choose from, the form of a webhook, what was sent. */
+import { type AlertKind, alertKinds, kindWords, type SentMessage } from "../../core/alerts";
+import { Badge, Button, Empty, ErrorNote, Field, SelectField, Table, Toggle, type Tone } from "../components";
+import { Ago } from "../components/ago";
+import { counted } from "../format";
+
+/** @param props.prefix of the ids: there may be several on a page */
+export function KindToggles({ prefix, kinds }: { prefix: string; kinds: readonly AlertKind[] }) {
+  return (
+    <>
+      {alertKinds.map((kind) => (
+        <Toggle
+          key={kind}
+          id={`${prefix}-${kind}`}
+          name={kind}
+          label={kindWords[kind].label}
+          hint={kindWords[kind].hint}
+          checked={kinds.includes(kind)}
+        />
+      ))}
+    </>
+  );
+}
+
+/** As typed. */
+export interface WebhookForm {
+  name: string;
+  url: string;
+  form: string;
+  kinds: AlertKind[];
+}
+
+export type WebhookErrors = Partial<Record<"name" | "url" | "form", string>>;
+
+const formWords = { json: "JSON, with all facts", slack: "Slack" };
+
+export function WebhookFormView(props: {
+  action: string;
+  button: string;
+  form: WebhookForm;
+  errors: WebhookErrors;
+  /** Its address is kept unless another one is typed. */
+  isKnown?: boolean;
+}) {
+  const { action, button, form, errors, isKnown = false } = props;
+  return (
+    <form method="post" action={action} class="stack narrow">
+      {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
+      <Field
+        label={isKnown ? "New address" : "Address"}
+        name="url"
+        inputMode="url"
+        value={form.url}
+        error={errors.url}
+        hint={
+          isKnown
+            ? "Left empty: the one it has, which is not shown again."
+            : "https://… In Slack: an app's “Incoming Webhooks”. It is kept sealed, and not shown again."
+        }
+        maxLength={2000}
+        autocomplete="off"
+        spellcheck={false}
+        required={!isKnown}
+      />
+      <SelectField
+        label="Form"
+        name="form"
+        value={form.form}
+        options={Object.entries(formWords).map(([value, text]) => ({ value, text }))}
+        hint="Slack's is plain text, and taken by Mattermost and others too."
+      />
+      <Field
+        label="Name"
+        name="name"
+        value={form.name}
+        error={errors.name}
+        hint={isKnown ? undefined : "How you know it again. Left empty: its host."}
+        maxLength={100}
+        autocomplete="off"
+        required={isKnown}
+      />
+      <fieldset class="stack">
+        <legend>Tell it when</legend>
+        <KindToggles prefix="webhook" kinds={form.kinds} />
+      </fieldset>
+      <Button>{button}</Button>
+    </form>
+  );
+}
+
+const states: Record<SentMessage["state"], { text: string; tone: Tone }> = {
+  waiting: { text: "Waiting", tone: "yellow" },
+  sent: { text: "Sent", tone: "green" },
+  given_up: { text: "Given up", tone: "red" },
+  dropped: { text: "Dropped", tone: "neutral" },
+};
+
+export function Messages({ messages, now }: { messages: SentMessage[]; now: Date }) {
+  if (messages.length === 0) return <Empty title="Nothing yet">There was nothing to tell so far.</Empty>;
+  return (
+    <Table
+      caption="Messages"
+      head={[{ text: "When" }, { text: "What" }, { text: "Arrived?" }, { text: "To" }]}
+    >
+      {messages.map((message) => (
+        <tr key={message.id}>
+          <td class="nowrap">
+            <Ago at={message.at} now={now} />
+          </td>
+          <th scope="row" class="wrap">
+            <bdi>{message.subject}</bdi>
+          </th>
+          <td>
+            <Badge tone={states[message.state].tone}>{states[message.state].text}</Badge>
+            {message.error ? (
+              <p class="small muted">
+                {message.error}; {counted(message.attempts, "attempt")}
+              </p>
+            ) : null}
+          </td>
+          <td class="wrap">
+            <bdi>{message.to}</bdi>
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}

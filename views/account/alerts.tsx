@@ -1,0 +1,153 @@
+/** Alerts of the account: what I am told of by e-mail, who else is, the webhooks, what was sent. */
+import {
+  type AlertKind,
+  kindWords,
+  type Preference,
+  type SentMessage,
+  type Webhook,
+} from "../../core/alerts";
+import type { Viewer } from "../../core/control";
+import { Badge, Button, ButtonLink, Card, Note, Table } from "../components";
+import { Ago } from "../components/ago";
+import { KindToggles, Messages, type WebhookErrors, type WebhookForm, WebhookFormView } from "./alert-parts";
+import { AccountFrame } from "./frame";
+
+export interface AlertsProps {
+  viewer: Viewer;
+  members: Preference[];
+  webhooks: Webhook[];
+  messages: SentMessage[];
+  /** Is there a mail server? */
+  hasMail: boolean;
+  form: WebhookForm;
+  errors: WebhookErrors;
+  now: Date;
+  done?: string | undefined;
+}
+
+export function Alerts(props: AlertsProps) {
+  const { viewer, members, webhooks, messages, hasMail, form, errors, now } = props;
+  const me = members.find(({ userId }) => userId === viewer.userId);
+  const others = members.filter(({ userId }) => userId !== viewer.userId);
+  return (
+    <AccountFrame viewer={viewer} tab="/account/alerts" done={props.done}>
+      <p class="muted">
+        What lasts for two minutes is told, once; what comes and goes within an hour is counted, and what
+        happens to many bases together is one message.
+      </p>
+      {me ? (
+        <Card id="mail" title="By e-mail to you">
+          {hasMail ? null : (
+            <Note tone="warn" title="No mail server is set up: nothing is sent by e-mail">
+              Ask who operates the service, or add a webhook below.
+            </Note>
+          )}
+          {hasMail && !me.isEmailVerified ? (
+            <Note tone="warn">
+              Confirm your address first: nothing is sent to one that nobody has confirmed.
+            </Note>
+          ) : null}
+          <form method="post" action="/account/alerts" class="stack limited">
+            <KindToggles prefix="mail" kinds={me.kinds} />
+            <Button kind="primary">Save</Button>
+          </form>
+        </Card>
+      ) : null}
+      {others.length > 0 ? <Others members={others} /> : null}
+      <Webhooks webhooks={webhooks} now={now} />
+      <Card id="new-webhook" title={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}>
+        <WebhookFormView
+          action="/account/alerts/webhooks"
+          button="Add the webhook"
+          form={form}
+          errors={errors}
+        />
+      </Card>
+      <Card id="messages" title="Latest messages">
+        <Messages messages={messages} now={now} />
+      </Card>
+    </AccountFrame>
+  );
+}
+
+function Others({ members }: { members: Preference[] }) {
+  return (
+    <Card id="others" title="By e-mail to other members">
+      <p class="muted">Each member chooses on this page.</p>
+      <Table caption="Other members" head={[{ text: "E-mail" }, { text: "Is told of" }]}>
+        {members.map((member) => (
+          <tr key={member.userId}>
+            <th scope="row" class="wrap">
+              {member.email}
+            </th>
+            <td>{kindsInWords(member.kinds)}</td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+function Webhooks({ webhooks, now }: { webhooks: Webhook[]; now: Date }) {
+  if (webhooks.length === 0) return null;
+  return (
+    <Card id="webhooks" title="Webhooks">
+      <Table
+        caption="Webhooks"
+        head={[
+          { text: "Name" },
+          { text: "Works?" },
+          { text: "Is told of" },
+          { text: "Action", isHidden: true },
+        ]}
+      >
+        {webhooks.map((webhook) => (
+          <tr key={webhook.id}>
+            <th scope="row" class="wrap">
+              <bdi>{webhook.name}</bdi>
+            </th>
+            <td>
+              <WebhookState webhook={webhook} now={now} />
+            </td>
+            <td>{kindsInWords(webhook.kinds)}</td>
+            <td class="number">
+              <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
+                Change<span class="visually-hidden"> {webhook.name}</span>
+              </ButtonLink>
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+export function WebhookState({ webhook, now }: { webhook: Webhook; now: Date }) {
+  const { isOn, failingSince, error, deliveredAt } = webhook;
+  if (!isOn) return <Badge>Off</Badge>;
+  if (failingSince) {
+    return (
+      <>
+        <Badge tone="red">Failing</Badge>
+        <p class="small muted">
+          <Ago at={failingSince} now={now} />: {error}
+        </p>
+      </>
+    );
+  }
+  if (!deliveredAt) return <Badge>Nothing sent yet</Badge>;
+  return (
+    <>
+      <Badge tone="green">Works</Badge>{" "}
+      <span class="small muted">
+        <Ago at={deliveredAt} now={now} />
+      </span>
+    </>
+  );
+}
+
+/** `Red, recovered, key`. */
+function kindsInWords(kinds: readonly AlertKind[]): string {
+  const words = kinds.map((kind) => kindWords[kind].short).join(", ");
+  return words === "" ? "Nothing" : words[0]!.toUpperCase() + words.slice(1);
+}

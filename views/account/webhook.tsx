@@ -1,0 +1,79 @@
+/** One webhook: its secret this once, whether it works, what can be changed, what was sent. */
+import type { SentMessage, Webhook } from "../../core/alerts";
+import type { Viewer } from "../../core/control";
+import { Button, Card, CopyField, ErrorNote, Note } from "../components";
+import { Messages, type WebhookErrors, type WebhookForm, WebhookFormView } from "./alert-parts";
+import { WebhookState } from "./alerts";
+import { AccountFrame } from "./frame";
+
+export interface WebhookPageProps {
+  viewer: Viewer;
+  webhook: Webhook;
+  messages: SentMessage[];
+  form: WebhookForm;
+  errors: WebhookErrors;
+  now: Date;
+  /** Just made. */
+  secret?: string | undefined;
+  /** Why a trial did not arrive. */
+  trouble?: string | undefined;
+  done?: string | undefined;
+}
+
+export function WebhookPage(props: WebhookPageProps) {
+  const { viewer, webhook, messages, form, errors, now, secret, trouble, done } = props;
+  const path = `/account/alerts/webhooks/${webhook.id}`;
+  return (
+    <AccountFrame viewer={viewer} tab="/account/alerts" done={done}>
+      <p>
+        <a href="/account/alerts">
+          <span aria-hidden="true">← </span>All alerts
+        </a>
+      </p>
+      {secret ? (
+        <Note tone="good" title="Copy the secret now: it is not shown again">
+          <div class="stack">
+            <CopyField id="webhook-secret" label="Secret" value={secret} />
+            <p>
+              Messages are signed with it in the header <code>X-Basetide-Signature</code>:{" "}
+              <code>t=…,v1=…</code>, an HMAC-SHA256 over the time, a dot and the body. Slack and its likes do
+              not ask for it.
+            </p>
+          </div>
+        </Note>
+      ) : null}
+      <Card
+        id="webhook"
+        title={webhook.name}
+        actions={
+          <form method="post" action={`${path}/test`}>
+            <Button kind="primary">Send a trial</Button>
+          </form>
+        }
+      >
+        {trouble ? <ErrorNote title="The trial did not arrive">{trouble}</ErrorNote> : null}
+        <p class="wrap">
+          <WebhookState webhook={webhook} now={now} />
+        </p>
+        <p class="muted wrap">
+          At <bdi>{webhook.host}</bdi>; the rest of the address is not shown.
+        </p>
+        <form method="post" action={`${path}/${webhook.isOn ? "off" : "on"}`}>
+          <Button>{webhook.isOn ? "Switch off" : "Switch on"}</Button>
+        </form>
+      </Card>
+      <Card id="change" title="Change">
+        <WebhookFormView action={path} button="Save" form={form} errors={errors} isKnown />
+      </Card>
+      <Card id="messages" title="Latest messages">
+        <Messages messages={messages} now={now} />
+      </Card>
+      <Card id="end" title="Delete">
+        <p class="muted">Nothing more is sent there, what waits neither.</p>
+        <form method="post" action={`${path}/delete`}>
+          <Button kind="danger">Delete this webhook</Button>
+        </form>
+      </Card>
+    </AccountFrame>
+  );
+}

@@ -1,0 +1,66 @@
+/** One workspace: how its calls go, what they were for, its bases, and what can be changed. */
+import type { Base, Budget, Viewer, Workspace } from "../../core/control";
+import { BudgetPicture, CallsByKind, Slowed } from "../budget/budget";
+import { Button, Card, ErrorNote } from "../components";
+import { AccountFrame } from "./frame";
+import { type WorkspaceErrors, type WorkspaceForm, WorkspaceFormView } from "./workspaces";
+
+export interface WorkspacePageProps {
+  viewer: Viewer;
+  workspace: Workspace;
+  budget: Budget;
+  bases: Pick<Base, "id" | "name" | "sourceBaseId">[];
+  form: WorkspaceForm;
+  errors: WorkspaceErrors;
+  /** Why it was not deleted. */
+  trouble?: string | undefined;
+  done?: string | undefined;
+}
+
+export function WorkspacePage(props: WorkspacePageProps) {
+  const { viewer, workspace, budget, bases, form, errors, trouble, done } = props;
+  const path = `/account/workspaces/${workspace.id}`;
+  return (
+    <AccountFrame viewer={viewer} tab="/account/workspaces" done={done}>
+      <p>
+        <a href="/account/workspaces">
+          <span aria-hidden="true">← </span>All workspaces
+        </a>
+      </p>
+      <Card id="workspace" title={workspace.name}>
+        <BudgetPicture budget={budget} />
+        <Slowed slowed={budget.slowed} />
+      </Card>
+      <div class="pair">
+        <Card id="kinds" title="What sync's calls were for">
+          <CallsByKind budget={budget} />
+        </Card>
+        <Card id="workspace-bases" title="Its bases">
+          {bases.length === 0 ? (
+            <p class="muted">None yet: choose this workspace in the settings of a base.</p>
+          ) : (
+            <ul class="bullets">
+              {bases.map((base) => (
+                <li key={base.id} class="wrap">
+                  <a href={`/bases/${base.id}`}>
+                    <bdi>{base.name || base.sourceBaseId}</bdi>
+                  </a>
+                </li>
+              ))}
+            </ul>
+          )}
+        </Card>
+      </div>
+      <Card id="change" title="Change">
+        <WorkspaceFormView action={path} button="Save" form={form} errors={errors} />
+      </Card>
+      <Card id="end" title="Delete">
+        {trouble ? <ErrorNote>{trouble}</ErrorNote> : null}
+        <p class="muted">Only a workspace without bases can be deleted. Nothing changes in the source.</p>
+        <form method="post" action={`${path}/delete`}>
+          <Button kind="danger">Delete this workspace</Button>
+        </form>
+      </Card>
+    </AccountFrame>
+  );
+}

@@ -1,0 +1,46 @@
+/** What a base offers to analysts: descriptions of its tables for their programs, and what else can be switched on. */
+import type { Base } from "../../core/control";
+import { ButtonLink, Card } from "../components";
+import { Program } from "../components/program";
+
+export function AnalystsPage(props: { base: Base; sources: string; diagram: string }) {
+  const { base, sources, diagram } = props;
+  const path = `/bases/${base.id}`;
+  const { linkViews, history, historyDays, notify } = base.settings;
+  return (
+    <>
+      <Card id="extras" title="For analysts">
+        <p>
+          Every table and column has the source's name, id, type and description as its comment:{" "}
+          <code>\d+</code> in <code>psql</code> shows them.
+        </p>
+        <ul>
+          <li>Views over links: {linkViews ? "on" : "off"}</li>
+          <li>
+            History of changes: {history ? `on, ${historyDays} ${historyDays === 1 ? "day" : "days"}` : "off"}
+          </li>
+          <li>Notifications: {notify ? "on" : "off"}</li>
+        </ul>
+        <ButtonLink kind="quiet" href={`${path}/settings#analysts`}>
+          Change these
+        </ButtonLink>
+      </Card>
+      <Program id="dbt-sources" title="dbt sources" name="sources.yml" code={sources}>
+        <p>
+          Put it into a dbt project as <code>models/sources.yml</code>.{" "}
+          <a href={`${path}/dbt-sources.yml`} download>
+            Download sources.yml
+          </a>
+        </p>
+      </Program>
+      <Program id="er-diagram" title="Diagram" name="Mermaid text" code={diagram}>
+        <p>
+          Tables and their links, for whatever draws Mermaid: GitHub, GitLab, Notion, many editors.{" "}
+          <a href={`${path}/er-diagram.mmd`} download>
+            Download er-diagram.mmd
+          </a>
+        </p>
+      </Program>
+    </>
+  );
+}

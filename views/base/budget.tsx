@@ -1,0 +1,64 @@
+/** The call budget of a base, which is its workspace's: on the overview, and where it is chosen. */
+import type { Base, Budget, Workspace } from "../../core/control";
+import { BudgetPicture } from "../budget/budget";
+import { capOf } from "../budget/plans";
+import { Button, ButtonLink, Card } from "../components";
+import { SelectField } from "../components/field";
+
+/** Where nothing is capped there is nothing to see, and the settings say how to set a cap. */
+export function BudgetCard({ budget }: { budget: Budget | null }) {
+  if (!budget || budget.callsPerMonth === null) return null;
+  return (
+    <Card
+      id="budget-card"
+      title="Call budget"
+      actions={
+        <ButtonLink isSmall kind="quiet" href={`/account/workspaces/${budget.workspaceId}`}>
+          {budget.name}
+        </ButtonLink>
+      }
+    >
+      <BudgetPicture budget={budget} />
+    </Card>
+  );
+}
+
+/** The value of a choice of none. */
+export const NO_WORKSPACE = "none";
+
+export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; error?: string | undefined }) {
+  const { base, workspaces, error } = props;
+  return (
+    <Card id="call-budget" title="Call budget">
+      <p class="muted">
+        Where the source caps the calls of a month, sync keeps a pace that lets them last, and leaves some to
+        your own programs.
+      </p>
+      {workspaces.length === 0 ? (
+        <p>
+          No cap is set. <a href="/account/workspaces">Add your workspace and its plan</a> if the source has
+          one.
+        </p>
+      ) : (
+        <form method="post" action={`/bases/${base.id}/workspace`} class="stack narrow">
+          <SelectField
+            label="Workspace"
+            name="workspace"
+            value={base.workspaceId ?? NO_WORKSPACE}
+            error={error}
+            hint={
+              <>
+                Plans and reserves are changed under <a href="/account/workspaces">Workspaces</a>.
+              </>
+            }
+            options={[
+              { value: NO_WORKSPACE, text: "None: no cap" },
+              ...workspaces.map((one) => ({ value: one.id, text: `${one.name} (${capOf(one)})` })),
+            ]}
+          />
+          <Button>Save</Button>
+        </form>
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,23 @@
+/** How long the history of a base's changes goes back. */
+import type { Base } from "../../core/control";
+import { Button, Field } from "../components";
+
+export const MOST_DAYS = 3650;
+
+export function HistoryDays({ base, error }: { base: Base; error?: string | undefined }) {
+  return (
+    <form method="post" action={`/bases/${base.id}/history-days`} class="stack narrow">
+      <Field
+        label="Days of history"
+        name="history_days"
+        type="number"
+        inputMode="numeric"
+        required
+        value={String(base.settings.historyDays)}
+        error={error}
+        hint={`A change stays in _sync_history for so many days, from 1 to ${MOST_DAYS}, also once history is off.`}
+      />
+      <Button kind="quiet">Save</Button>
+    </form>
+  );
+}

@@ -1,0 +1,58 @@
+/**
+ * Calls of a month against its cap, as one bar: what was used, what is kept for clients, and where the month will end.
+ *
+ * One image to a screen reader, with `summary` as its text. Drawn without a `style` attribute, which the
+ * Content-Security-Policy forbids.
+ */
+
+/** Units of the drawing; the stylesheet says how large that is. */
+const WIDTH = 1000;
+const HEIGHT = 24;
+/** What was used is seen, however little. */
+const MIN_PART = 3;
+
+export interface BudgetBarProps {
+  summary: string;
+  /** Calls a month. */
+  cap: number;
+  sync: number;
+  client: number;
+  /** Calls that are kept for clients, used or not. */
+  reserve: number;
+  /** Calls at the month's end as things go. */
+  forecast: number;
+}
+
+export function BudgetBar({ summary, cap, sync, client, reserve, forecast }: BudgetBarProps) {
+  // What goes beyond the cap is all that the bar shows then.
+  const all = Math.max(cap, sync + client);
+  const keptWidth = width(Math.max(0, Math.min(reserve - client, cap - sync - client)), all);
+  const [syncWidth, clientWidth] = [width(sync, all), width(client, all)];
+  const forecastAt = Math.min(WIDTH - 2, Math.max(2, (WIDTH * forecast) / all));
+  return (
+    <svg
+      class="budget-bar"
+      role="img"
+      aria-label={summary}
+      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      preserveAspectRatio="none"
+    >
+      <rect class="budget-left" width={WIDTH} height={HEIGHT} />
+      <rect class="budget-kept" x={WIDTH - keptWidth} width={keptWidth} height={HEIGHT} />
+      <rect class="bar" width={syncWidth} height={HEIGHT} />
+      <rect class="bar client" x={syncWidth} width={clientWidth} height={HEIGHT} />
+      <line
+        class={forecast > cap ? "budget-forecast over" : "budget-forecast"}
+        x1={forecastAt}
+        x2={forecastAt}
+        y1="0"
+        y2={HEIGHT}
+      />
+    </svg>
+  );
+}
+
+function width(calls: number, all: number): number {
+  if (calls <= 0) return 0;
+  return Math.round(Math.min(WIDTH, Math.max(MIN_PART, (WIDTH * calls) / all)));
+}

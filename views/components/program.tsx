@@ -1,0 +1,35 @@
+/** A text of several lines to take away: a card with a button that copies it, where a script runs. */
+import type { ComponentChildren } from "preact";
+import { Card } from "./card";
+
+export function Program(props: {
+  id: string;
+  title: string;
+  /** For who listens, behind "Copy". */
+  name: string;
+  code: string;
+  /** Before the text. */
+  children?: ComponentChildren;
+}) {
+  const { id, title, name, code, children } = props;
+  return (
+    <Card
+      id={id}
+      title={title}
+      actions={
+        <button type="button" class="button quiet small needs-script" data-copy={`${id}-text`}>
+          Copy<span class="visually-hidden"> the {name}</span>
+        </button>
+      }
+    >
+      {children}
+      {/* A long line scrolls, so the keyboard must get there. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region takes the focus */}
+      <section class="program" tabIndex={0} aria-label={name}>
+        <pre>
+          <code id={`${id}-text`}>{code}</code>
+        </pre>
+      </section>
+    </Card>
+  );
+}
