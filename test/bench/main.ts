@@ -5,6 +5,9 @@
 const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   console: () => import("./console"),
+  fleet: () => import("./fleet"),
+  live: () => import("./live"),
+  load: () => import("./load"),
   proxy: () => import("./proxy"),
   quota: () => import("./quota"),
   traffic: () => import("./traffic"),

@@ -15,7 +15,7 @@ import {
   replicaTarget,
   resume,
 } from "../../core/control";
-import { createLedger } from "../../core/quota";
+import { CallCounter, createLedger } from "../../core/quota";
 import {
   applyImages,
   compileMapper,
@@ -24,7 +24,15 @@ import {
   openReplica,
   takeTicket,
 } from "../../core/replica";
-import { holdLease, type MoveContext, moveBase, SettingsWatch, type SyncContext } from "../../core/sync";
+import {
+  BudgetWatch,
+  holdLease,
+  type MoveContext,
+  moveBase,
+  PingWatch,
+  SettingsWatch,
+  type SyncContext,
+} from "../../core/sync";
 import { expectEqualToSource } from "../support/equal-to-source";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
@@ -132,8 +140,11 @@ test("a lease whose replica is taken away ends without a word", { timeout: 30_00
     ...ctx,
     log: pino({ level: "info" }, { write: (line: string) => void said.push(line) }),
     ledger: createLedger(ctx),
-    syncMetrics: { observe: () => {} },
+    syncMetrics: { observe: () => {}, untold: () => {} },
     settingsWatch: new SettingsWatch(ctx),
+    budgetWatch: new BudgetWatch(ctx),
+    pings: new PingWatch(ctx),
+    callCounter: new CallCounter(ctx),
   };
   const base = await quiet.connect(sandbox.control.generate({ records: 400, tables: 2, seed: 11 }));
   const signal = new AbortController().signal;

@@ -187,11 +187,19 @@ test("the reason of a colour is on hover, for screen readers, and in sight where
 test("settings are saved by a form and by htmx alike", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  const names = ["turbo", "rapid", "linked_records_as_text", "lookups_as_text"];
-  const keys = ["turbo", "rapid", "linkedRecordsAsText", "lookupsAsText"] as const;
-  for (const [index, name] of names.entries()) {
+  const settings = {
+    turbo: "turbo",
+    rapid: "rapid",
+    linked_records_as_text: "linkedRecordsAsText",
+    lookups_as_text: "lookupsAsText",
+    link_views: "linkViews",
+    history: "history",
+    notify: "notify",
+    own_attachment_urls: "ownAttachmentUrls",
+  } as const;
+  for (const [name, key] of Object.entries(settings)) {
     const path = `/bases/${base.id}/settings/${name}`;
-    const saved = async () => (await getBase(control.ctx.db, base.id)).settings[keys[index]!];
+    const saved = async () => (await getBase(control.ctx.db, base.id)).settings[key];
     const byForm = await ask(path, { account: owner, form: { value: "on" } });
     expect([byForm.status, byForm.headers.get("location")]).toEqual([
       303,
@@ -207,6 +215,40 @@ test("settings are saved by a form and by htmx alike", async () => {
   expect(
     (await ask(`/bases/${base.id}/settings/paused`, { account: owner, form: { value: "on" } })).status,
   ).toBe(404);
+});
+
+test("the days of history are a whole number from 1 to 3650, and what is wrong with others stands beside the field", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const path = `/bases/${base.id}/history-days`;
+  const days = async () => (await getBase(control.ctx.db, base.id)).settings.historyDays;
+  expect(await days()).toBe(30);
+  expect((await ask(path, { account: owner, form: { history_days: "7" } })).status).toBe(303);
+  expect(await days()).toBe(7);
+  for (const wrong of ["", "0", "-1", "1.5", "3651", "many"]) {
+    const answer = await ask(path, { account: owner, form: { history_days: wrong } });
+    expect([wrong, answer.status]).toEqual([wrong, 422]);
+    expect(answer.text).toContain("Give a whole number of days");
+  }
+  expect(await days()).toBe(7);
+});
+
+test("attachment links can be revoked where there are some", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const version = async () => (await getBase(control.ctx.db, base.id)).attachmentKeyVersion;
+  const revoke = () => ask(`/bases/${base.id}/attachment-links/revoke`, { account: owner, form: {} });
+  const page = async () => (await ask(`/bases/${base.id}/settings`, { account: owner })).text;
+  expect(await page()).not.toContain("Revoke all");
+  expect([(await revoke()).status, await version()]).toEqual([409, 0]);
+  const path = `/bases/${base.id}/settings/own_attachment_urls`;
+  const switched = await ask(path, { account: owner, form: { value: "on" }, isHtmx: true });
+  expect(switched.text).toMatch(/id="attachment-links" hx-swap-oob="outerMorph">.*Revoke all/s);
+  // Switched off, links that were handed out are still there to be revoked.
+  await ask(path, { account: owner, form: {} });
+  expect(await page()).toContain("Revoke all");
+  expect((await revoke()).headers.get("location")).toBe(`/bases/${base.id}/settings?done=revoked`);
+  expect(await version()).toBe(2);
 });
 
 test("pause, resume, resync and a new key do what they say and say it", async () => {

@@ -86,8 +86,15 @@ test("a connected base starts syncing into a database of its own, whose credenti
     settings: {
       turbo: true,
       rapid: false,
+      replica_reads: false,
+      live: true,
       linked_records_as_text: false,
       lookups_as_text: false,
+      link_views: false,
+      history: false,
+      history_days: 30,
+      notify: false,
+      own_attachment_urls: false,
       paused: false,
     },
     database: {
@@ -111,6 +118,8 @@ test("a connected base starts syncing into a database of its own, whose credenti
     issues: [],
     issue_count: 0,
     repairs: 0,
+    live: null,
+    budget: null,
   });
   expect(control.requested).toContain(created.body.id);
   expect((await call("GET", "/api/v1/bases", { token })).body).toEqual([created.body]);
@@ -213,6 +222,21 @@ test("settings change one by one, and pausing and resuming keep what else is set
   });
   expect(control.requested.slice(asked)).toEqual([id]);
   expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(202);
+});
+
+test("attachment links are switched on, and revoked where there are some", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const path = `/api/v1/bases/${id}`;
+  const revoke = () => call("POST", `${path}/attachment-links/revoke`, { token });
+  const refused = await revoke();
+  expect([refused.status, refused.body.error.code]).toEqual([409, "conflict"]);
+  const changed = await call("PATCH", path, { token, body: { own_attachment_urls: true } });
+  expect(changed.body.settings.own_attachment_urls).toBe(true);
+  const asked = control.requested.length;
+  const revoked = await revoke();
+  expect([revoked.status, revoked.body.id]).toEqual([202, id]);
+  expect(control.requested.slice(asked)).toEqual([id]);
 });
 
 test("a new API key is checked, and takes a base out of needs_attention", async () => {
@@ -368,20 +392,37 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     Object.keys(methods as object).map((method) => `${method} ${path}`),
   );
   expect(calls.sort()).toEqual([
+    "delete /api/v1/alerts/webhooks/{id}",
     "delete /api/v1/bases/{id}",
+    "delete /api/v1/workspaces/{id}",
+    "get /api/v1/alerts",
+    "get /api/v1/alerts/webhooks",
+    "get /api/v1/alerts/webhooks/{id}",
+    "get /api/v1/audit",
     "get /api/v1/bases",
     "get /api/v1/bases/{id}",
     "get /api/v1/bases/{id}/credentials",
+    "get /api/v1/bases/{id}/dbt-sources",
+    "get /api/v1/bases/{id}/er-diagram",
     "get /api/v1/bases/{id}/runs",
     "get /api/v1/bases/{id}/schema-changes",
     "get /api/v1/platforms",
     "get /api/v1/requests",
+    "get /api/v1/workspaces",
+    "get /api/v1/workspaces/{id}",
+    "patch /api/v1/alerts",
+    "patch /api/v1/alerts/webhooks/{id}",
     "patch /api/v1/bases/{id}",
+    "patch /api/v1/workspaces/{id}",
+    "post /api/v1/alerts/webhooks",
+    "post /api/v1/alerts/webhooks/{id}/test",
     "post /api/v1/bases",
+    "post /api/v1/bases/{id}/attachment-links/revoke",
     "post /api/v1/bases/{id}/credentials/rotate",
     "post /api/v1/bases/{id}/sync",
     "post /api/v1/requests",
     "post /api/v1/source-bases",
+    "post /api/v1/workspaces",
   ]);
 });
 

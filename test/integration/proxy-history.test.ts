@@ -6,6 +6,7 @@ import type { Base } from "../../core/control";
 import { closeContext, createContext } from "../../core/start";
 import { expectEqualToSource } from "../support/equal-to-source";
 import { type Fleet, startFleet } from "../support/fleet";
+import { connectLive, readOut, startLiveFleet } from "../support/live-fleet";
 
 const BASES = 3;
 const WRITERS_PER_BASE = 3;
@@ -18,48 +19,79 @@ interface Answered {
   fields: { Name?: string; Age?: number; Loud?: string };
 }
 
-test("I1-I3: SQL shows every write when it is answered, keeps it, and in the end equals the source", {
-  // A violation that comes once in a while is one: no second try.
-  retry: 0,
-}, async () => {
-  await using fleet = await startFleet({
-    // All are in one process, whose stalls would be taken for too many requests.
-    sandbox: {
-      settings: {
-        rateLimitOff: true,
-        latency: { before: { minMs: 2, maxMs: 40 }, after: { minMs: 2, maxMs: 40 } },
-      },
-    },
-  });
-  const ctx = createContext(fleet.ctx.config, "proxy");
-  await using releases = new AsyncDisposableStack();
-  releases.defer(() => closeContext(ctx));
-  const proxy = await startProxy(ctx, { port: 0 });
-  releases.defer(() => proxy.stop());
-  const endpoint = `http://localhost:${proxy.port}/api.airtable.com/v0`;
-  const bases = await Promise.all(Array.from({ length: BASES }, () => connectedBase(fleet)));
+/** All are in one process, whose stalls would be taken for too many requests. */
+const SANDBOX = {
+  settings: {
+    rateLimitOff: true,
+    latency: { before: { minMs: 2, maxMs: 40 }, after: { minMs: 2, maxMs: 40 } },
+  },
+};
 
-  await Promise.all(
-    bases.map(async (base) => {
-      const sql = await fleet.reader(base);
-      const stopEdits = editInApp(fleet, base);
-      const writers = Array.from({ length: WRITERS_PER_BASE }, (_, seed) =>
-        write(fleet, base, sql, endpoint, seed),
-      );
-      await Promise.all(writers).finally(stopEdits);
-    }),
-  );
-  for (const base of bases) {
-    await fleet.synced(base.id);
-    expect(await expectEqualToSource(fleet, base)).toBeGreaterThan(300);
-  }
-});
+/** How bases are synced meanwhile. */
+interface Mode {
+  name: string;
+  start: () => Promise<Fleet>;
+  connect: (fleet: Fleet, sourceBaseId: string) => Promise<Base>;
+  /** All that was changed before is in SQL. */
+  settled: (fleet: Fleet, base: Base) => Promise<unknown>;
+}
 
-async function connectedBase(fleet: Fleet): Promise<Base> {
+const MODES: Mode[] = [
+  {
+    name: "by sweeps",
+    start: () => startFleet({ sandbox: SANDBOX }),
+    connect: (fleet, id) => fleet.connect(id).then((base) => fleet.synced(base.id)),
+    settled: (fleet, base) => fleet.synced(base.id),
+  },
+  {
+    name: "live",
+    start: () => startLiveFleet({ sandbox: SANDBOX }),
+    connect: (fleet, id) => connectLive(fleet, id),
+    settled: (fleet, base) => readOut(fleet, base),
+  },
+];
+
+test.for(MODES)(
+  "I1-I3: synced $name, SQL shows every write when it is answered, keeps it, and in the end equals the source",
+  {
+    // A violation that comes once in a while is one: no second try.
+    retry: 0,
+  },
+  async (mode) => {
+    await using fleet = await mode.start();
+    const ctx = createContext(fleet.ctx.config, "proxy");
+    await using releases = new AsyncDisposableStack();
+    releases.defer(() => closeContext(ctx));
+    const proxy = await startProxy(ctx, { port: 0 });
+    releases.defer(() => proxy.stop());
+    const endpoint = `http://localhost:${proxy.port}/api.airtable.com/v0`;
+    const bases = await Promise.all(
+      Array.from({ length: BASES }, () => mode.connect(fleet, createPeople(fleet))),
+    );
+
+    await Promise.all(
+      bases.map(async (base) => {
+        const sql = await fleet.reader(base);
+        const stopEdits = editInApp(fleet, base);
+        const writers = Array.from({ length: WRITERS_PER_BASE }, (_, seed) =>
+          write(fleet, base, sql, endpoint, seed),
+        );
+        await Promise.all(writers).finally(stopEdits);
+      }),
+    );
+    for (const base of bases) {
+      await mode.settled(fleet, base);
+      expect(await expectEqualToSource(fleet, base)).toBeGreaterThan(300);
+    }
+  },
+);
+
+/** @returns the base's id at the source */
+function createPeople(fleet: Fleet): string {
   const records = Array.from({ length: 120 }, (_, index) => ({
     fields: { Name: `Edited ${index}`, Age: index },
   }));
-  const sourceBaseId = fleet.sandbox.control.createBase({
+  return fleet.sandbox.control.createBase({
     name: "Busy",
     tables: [
       {
@@ -73,9 +105,6 @@ async function connectedBase(fleet: Fleet): Promise<Base> {
       },
     ],
   });
-  const base = await fleet.connect(sourceBaseId);
-  await fleet.synced(base.id);
-  return base;
 }
 
 /** One client's history, over records that are its own: after each answer SQL shows just what was answered. */

@@ -12,6 +12,7 @@ import {
   loadCatalog,
   mapRecords,
   markSyncCompleted,
+  markSyncEnded,
   markSyncStarted,
   planSchema,
   type Replica,
@@ -206,6 +207,22 @@ test("I6: a build is swapped in only when it has every image of the journal", as
   ).rejects.toMatchObject({ code: "shape_changed" });
 });
 
+test("I6: what was asked for before a table took its columns does not leave the new one empty", async () => {
+  await using test = await testReplica();
+  const { replica } = test;
+  await build(test, { tables: [versioned] });
+  const asked = await takeTicket(replica);
+  const wider = sourceTable("tblV", "Versions", { Version: "number", Loud: "text" });
+  const table = (await build(test, { tables: [wider] })).get("tblV")!;
+  const old = sourceRecord("rec1", { fld0: 1 });
+  expect((await apply(replica, table, { ticket: asked, records: [old] })).lost).toEqual(["rec1"]);
+  const whole = sourceRecord("rec1", { fld0: 1, fld1: "ONE" });
+  const ticket = await takeTicket(replica);
+  expect((await apply(replica, table, { ticket, records: [whole] })).lost).toEqual([]);
+  const [entry] = await journalSince(replica, "tblV", ticket);
+  expect(entry).toMatchObject({ recordId: "rec1", asked: ticket });
+});
+
 test("a swap gives up soon when a query holds the table, and nothing has changed", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
@@ -254,7 +271,51 @@ test("names that swap are swapped in place: no row is rewritten, comments and is
   const [comment] = await replica.sql`
     select obj_description('public.beta'::regclass) as of_table, col_description('public.beta'::regclass, attnum) as of_column
     from pg_attribute where attrelid = 'public.beta'::regclass and attname = 'one'`;
-  expect(comment).toMatchObject({ of_table: "Beta", of_column: "One" });
+  expect(comment).toMatchObject({ of_table: "Beta\n\ntbl1", of_column: "One\n\nfld1, text" });
+});
+
+test("comments say what the source calls a table and its columns, and follow it without a rebuild", async () => {
+  await using test = await testReplica();
+  const { replica, epoch } = test;
+  const shop = sourceTable("tbl1", "Shop", { Name: "text", Price: "number" });
+  await build(test, { tables: [shop] }, {});
+  const follow = async () => {
+    const catalog = await loadCatalog(replica);
+    const plan = planSchema(catalog, { tables: [shop] }, SETTINGS);
+    expect(plan.rebuild).toEqual([]);
+    await changeShape(replica, epoch, catalog, plan);
+  };
+  const told = async () => {
+    const [row] = await replica.sql`
+      select obj_description('public.shop'::regclass) as shop, col_description('public.shop'::regclass, 3) as name,
+        col_description('public.shop'::regclass, 4) as price`;
+    return row;
+  };
+  expect(await told()).toEqual({
+    shop: "Shop\n\ntbl1",
+    name: "Name\n\nfld0, text",
+    price: "Price\n\nfld1, number",
+  });
+  shop.description = "All we sell";
+  Object.assign(shop.fields[0]!, {
+    description: "As on the label",
+    type: "long_text",
+    sourceType: "multilineText",
+  });
+  await follow();
+  const now = {
+    shop: "Shop\n\ntbl1\n\nAll we sell",
+    name: "Name\n\nfld0, multilineText\n\nAs on the label",
+    price: "Price\n\nfld1, number",
+  };
+  expect(await told()).toEqual(now);
+  // As an older version left them.
+  await replica.sql.unsafe(`
+    update public_swap._tables set spec = spec - 'commentForm';
+    comment on table public.shop is 'Shop';
+    comment on column public.shop.price is 'Price'`);
+  await follow();
+  expect(await told()).toEqual(now);
 });
 
 test("a table that the source dropped goes, with its issues and its journal", async () => {
@@ -310,6 +371,33 @@ test("_sync_meta says running while started_at is later than completed_at", asyn
   await markSyncCompleted(replica, epoch);
   expect(await running()).toMatchObject({ running: false, duration_last: expect.stringMatching(/^00:00:0/) });
   expect(await reader`select * from __sync_meta__`).toHaveLength(1);
+});
+
+test("a sync that ends without completing leaves _sync_meta as the last one that completed", async () => {
+  await using test = await testReplica();
+  const { replica, epoch } = test;
+  const meta = async () =>
+    (await replica.sql`select *, started_at > completed_at as is_running from public._sync_meta`)[0]!;
+  await markSyncStarted(replica, epoch);
+  await markSyncEnded(replica, epoch);
+  expect(await meta()).toMatchObject({ started_at: null, completed_at: null });
+  await markSyncStarted(replica, epoch);
+  await markSyncCompleted(replica, epoch);
+  const completed = await meta();
+  await markSyncEnded(replica, epoch);
+  expect(await meta()).toEqual(completed);
+  for (const end of [() => markSyncEnded(replica, epoch), () => claimEpoch(replica)]) {
+    await markSyncStarted(replica, epoch);
+    expect(await meta()).toMatchObject({ is_running: true });
+    await end();
+    const ended = await meta();
+    expect(ended).toMatchObject({
+      is_running: false,
+      completed_at: completed.completed_at,
+      duration_last: completed.duration_last,
+    });
+    expect(Math.abs(ended.started_at - completed.started_at)).toBeLessThanOrEqual(1);
+  }
 });
 
 test("I8: the customer's role reads the tables, and can do nothing else", async () => {

@@ -1,5 +1,6 @@
 /** The source's shape changes, also while it is read: nothing is lost, rewritten in vain, or seen by half. */
 import { expect, test } from "vitest";
+import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../core/replica";
 import type { SourceRecord, SourceTable } from "../../core/source/types";
 import { type Engine, testEngine } from "../support/engine";
 import { readerOf } from "../support/replica";
@@ -239,6 +240,27 @@ test("I6: a table whose schema changes while it is rebuilt is never live with a 
     expect((await engine.rows("things"))[7]).toMatchObject(wanted);
     if (change === "drop") expect((await engine.rows("things"))[7]).not.toHaveProperty("count");
   }
+});
+
+test("I6: a write that the source was asked for before a field came leaves no hole in the rebuilt column", async () => {
+  const engine = await testEngine();
+  const { table, records } = things();
+  const { records: live } = engine.source.add(table, records);
+  await engine.sync();
+  const { replica } = engine.replica;
+  const known = (await loadCatalog(replica)).get("tblT")!;
+  const [asked, written] = [await takeTicket(replica), structuredClone(live.get(idOf(3))!)];
+  table.fields.push({ id: "fld2", name: "New", type: "text", sourceType: "text" });
+  for (const record of live.values()) record.fields.fld2 = "new";
+  engine.source.before = async (call) => {
+    if (call !== "list tblT 100") return;
+    const rows = mapRecords(compileMapper(known.spec), [written], []);
+    const image = { epoch: null, ticket: asked, rows, gone: [], issues: [], records: [written] };
+    expect((await applyImages(replica, known, image)).lost).toEqual([]);
+  };
+  await engine.sync();
+  expect(await column(engine, "new")).toEqual(records.map(() => "new"));
+  expect(engine.source.calls.filter((call) => call.startsWith("ids"))).toHaveLength(1);
 });
 
 test("what is renamed while its table is rebuilt goes live under its new names", async () => {

@@ -8,53 +8,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { snakeCase } from "../../core/replica/naming";
 import { type Engine, testEngine } from "../support/engine";
-import { readerOf } from "../support/replica";
+import { watchForHalves } from "../support/half-tables";
 import { replicaState } from "../support/replica-state";
 import { type History, histories, World } from "../support/schema-history";
 
 const HISTORIES = Number(process.env.HISTORIES ?? 12);
-
-/** A customer who reads every table, over and over. */
-interface Watcher {
-  /** What was seen that nobody should see. */
-  wrong: string[];
-  reads: number;
-  stop(): Promise<void>;
-}
-
-function watch(url: string): Watcher {
-  const watcher: Watcher = { wrong: [], reads: 0, stop: async () => {} };
-  let isOver = false;
-  const work = (async () => {
-    await using reader = readerOf(url);
-    while (!isOver) {
-      const tables = await reader<{ name: string }[]>`
-        select relname as name from pg_class
-        where relnamespace = 'public'::regnamespace and relkind = 'r' and relname !~ '^_'`;
-      for (const { name } of tables) {
-        try {
-          // One statement, so one state. Not prepared: a plan may outlive its table.
-          const rows = await reader.unsafe(`
-            select v.key, count(*)::int as rows, count(v.value)::int as filled
-            from public."${name}" as t, jsonb_each_text(to_jsonb(t)) as v where v.key !~ '^odd' group by v.key`);
-          watcher.reads++;
-          if (rows.length === 0) watcher.wrong.push(`${name} is empty`);
-          for (const { key, rows: all, filled } of rows) {
-            if (filled !== 0 && filled !== all) watcher.wrong.push(`${name}.${key}: ${filled} of ${all}`);
-          }
-        } catch (error) {
-          const { code } = error as { code?: string };
-          if (code !== "42P01") watcher.wrong.push(`${name}: ${error}`);
-        }
-      }
-    }
-  })();
-  watcher.stop = async () => {
-    isOver = true;
-    await work;
-  };
-  return watcher;
-}
 
 async function live(engine: Engine, world: World, history: History): Promise<void> {
   const { source } = engine;
@@ -85,7 +43,7 @@ test("any history of edits, schema changes and settings ends as a replica built 
     await using engine = await testEngine();
     const world = new World(engine.source);
     await engine.sync();
-    const watcher = watch(engine.replica.readerUrl);
+    const watcher = watchForHalves(engine.replica.readerUrl);
     try {
       await live(engine, world, history);
     } finally {

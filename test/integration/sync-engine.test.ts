@@ -229,6 +229,29 @@ test("a key that is refused stops the sync at once, and the rows stay", async ()
   expect(await rows()).toHaveLength(3);
 });
 
+test("while no sync runs _sync_meta says so, also when the last one failed", async () => {
+  const { source, sync, replica } = await engine();
+  source.add(people, persons(3));
+  const meta = async () =>
+    (
+      await replica.replica.sql`
+        select started_at <= completed_at as is_completed, started_at, completed_at from public._sync_meta`
+    )[0]!;
+  source.before = (call) => {
+    if (call !== "schema") throw new BasetideError("source_not_found");
+  };
+  await sync();
+  expect(await meta()).toMatchObject({ started_at: null, completed_at: null });
+  source.before = () => {};
+  await sync();
+  const completed = await meta();
+  source.before = () => {
+    throw new BasetideError("source_not_found");
+  };
+  await sync();
+  expect(await meta()).toMatchObject({ is_completed: true, completed_at: completed.completed_at });
+});
+
 test("a 429 blocks the base for 30 s for everyone, and is no failure", async () => {
   const { source, sync, blocks } = await engine();
   source.add(people, persons(3));

@@ -105,6 +105,15 @@ test("the sandbox's demo replicates into the database that is printed, and a res
     await until(isSynced, { what: "the first sync is complete", timeoutMs: START_MS, retryErrors: true });
     const [rows] = await sql`select count(*)::int as count from projects`;
     expect(rows?.count).toBe(250);
+    const mine = async () => (await sql`select name from tasks where name = 'Mine'`).length;
+    expect(await mine()).toBe(0);
+    const curl = /curl -s (\S+) (-H .*)/.exec(output)!;
+    const wrote = Bun.spawnSync(["sh", "-c", `curl -sf ${curl[1]} ${curl[2]}`]);
+    expect(wrote.exitCode, "the curl that is printed").toBe(0);
+    expect(await mine()).toBe(1);
+    const added = async () =>
+      (await sql`select from tasks where created_time > now() - interval '1 hour'`).length;
+    await until(async () => (await added()) > 1, { what: "life goes on by itself", timeoutMs: START_MS });
     await expect(sql`delete from projects`).rejects.toMatchObject({ code: "25006" });
     await sql.end();
     program.kill("SIGINT");

@@ -1,22 +1,8 @@
 import { expect, test } from "vitest";
 import { createAccount, createBase, getBase, listRuns, updateSettings } from "../../core/control";
-import { type Fleet, startFleet } from "../support/fleet";
+import { startFleet } from "../support/fleet";
 import { until } from "../support/poll";
-import { startProgram } from "../support/program";
-
-/** Environment of a worker process beside the fleet's own. */
-function workerEnv({ ctx }: Fleet): Record<string, string> {
-  const { config } = ctx;
-  return {
-    DATABASE_URL: config.databaseUrl!,
-    SECRET_KEY: config.secretKey!,
-    UPSTREAMS: Object.entries(config.upstreams)
-      .map(([host, address]) => `${host}=${address}`)
-      .join(","),
-    WORKER_PORT: "0",
-    LOG_LEVEL: "info",
-  };
-}
+import { startWorkerProcess } from "../support/worker-process";
 
 test("I4: two workers that sync one source base for two accounts stay within its quota", {
   timeout: 60_000,
@@ -31,7 +17,7 @@ test("I4: two workers that sync one source base for two accounts stay within its
       platform: "airtable",
       apiKey: sandbox.key,
       sourceBaseId: sourceId,
-      settings: { turbo: true },
+      settings: { turbo: true, live: false },
     }),
   ]);
   await Promise.all(bases.map((base) => fleet.synced(base.id)));
@@ -61,8 +47,7 @@ test("I7: a base whose worker is killed is synced by another one within 30 s", {
   timeout: 90_000,
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
-  await using doomed = startProgram("apps/worker/main.ts", [], workerEnv(fleet));
-  await doomed.says("started");
+  await using doomed = await startWorkerProcess(fleet);
   const base = await fleet.connect(fleet.sandbox.control.generate({ records: 300, tables: 1 }));
   await fleet.synced(base.id);
   doomed.kill("SIGKILL");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Base } from "../../core/control";
+import type { Base, LiveState } from "../../core/control";
 import { indicatorOf, median } from "../../core/control/indicator";
 
 const now = new Date("2026-11-20T12:00:00Z");
@@ -17,6 +17,9 @@ function base(changes: Partial<Facts> = {}): Facts {
     recentSweepMs: Array(20).fill(10_000),
     progress: null,
     createdAt: ago(9e9),
+    settings: { live: true, rapid: false },
+    live: null,
+    restsUntil: null,
     ...changes,
   };
 }
@@ -58,6 +61,17 @@ test("a sync that does not come is yellow when late, red when very late", () => 
   );
 });
 
+test("a rest that the call budget asks for is no delay; what comes late after it is", () => {
+  const rested = (ms: number) => ({ sync: synced(10_000, 9e7), restsUntil: ago(ms) });
+  expect(indicatorOf(base(rested(-3_600_000)), now)).toEqual({
+    color: "green",
+    reason: "In step with the call budget; the next sync begins in 1 h 0 min",
+  });
+  expect(color(rested(80_000))).toBe("green");
+  expect(color(rested(80_001))).toBe("yellow");
+  expect(color(rested(350_001))).toBe("red");
+});
+
 describe("a base in rapid mode", () => {
   const sweptAgo = (ageMs: number) => ({
     sync: { ...synced(4000), kind: "rapid" as const },
@@ -78,6 +92,102 @@ describe("a base in rapid mode", () => {
     expect(indicatorOf(base(sweptAgo(1_300_000)), now).reason).toBe(
       "Deletes and computed fields were last swept 21 min 40 s ago; usual are 10 min 0 s",
     );
+  });
+});
+
+describe("a base in live mode", () => {
+  const HOUR_MS = 3_600_000;
+  /** Read a second ago, compared a minute ago; nothing was synced for hours, since nothing has changed. */
+  const live = (changes: Partial<LiveState> = {}): Partial<Facts> => ({
+    sync: { ...synced(300, 5 * HOUR_MS), kind: "live" },
+    recentSweepMs: Array(20).fill(300),
+    sweep: { startedAt: ago(20 * HOUR_MS), completedAt: ago(19 * HOUR_MS), besideMs: 120_000 },
+    live: {
+      state: "on",
+      reason: "",
+      by: "poll",
+      changedAt: ago(5 * HOUR_MS),
+      readAt: ago(1000),
+      dueAt: ago(0),
+      waiting: 0,
+      waitingSince: null,
+      missed: 0,
+      missedAt: null,
+      comparedAt: ago(60_000),
+      staleSince: null,
+      gapSince: null,
+      expiresAt: null,
+      ...changes,
+    },
+  });
+  const reason = (changes: Partial<LiveState>) => indicatorOf(base(live(changes)), now).reason;
+  const colorOf = (changes: Partial<LiveState>) => color(live(changes));
+
+  test("is green without a sync for hours, and says when SQL was last the same as the source", () => {
+    expect(indicatorOf(base(live()), now)).toEqual({
+      color: "green",
+      reason: "Live; SQL was the same as the source 1 min 0 s ago",
+    });
+  });
+
+  test("is yellow when the feed was not read in time, red when it is five minutes late", () => {
+    expect(colorOf({ dueAt: ago(60_000) })).toBe("green");
+    expect(colorOf({ dueAt: ago(60_001) })).toBe("yellow");
+    expect(colorOf({ dueAt: ago(300_001) })).toBe("red");
+    expect(reason({ readAt: ago(9e5), dueAt: ago(3e5) })).toBe(
+      "The source was not asked for changes for 15 min 0 s",
+    );
+  });
+
+  test("is yellow when SQL was found to lag behind, red when that lasts", () => {
+    expect(colorOf({ staleSince: ago(1) })).toBe("yellow");
+    expect(reason({ staleSince: ago(90_000) })).toBe("SQL was found to lag behind the source 1 min 30 s ago");
+    expect(colorOf({ staleSince: ago(300_001) })).toBe("red");
+  });
+
+  test("is never green on the word of a hook alone: SQL has to be compared, or swept, within the hour", () => {
+    expect(colorOf({ comparedAt: ago(HOUR_MS) })).toBe("green");
+    expect(colorOf({ comparedAt: ago(HOUR_MS + 1) })).toBe("yellow");
+    expect(colorOf({ comparedAt: ago(5 * HOUR_MS + 1) })).toBe("red");
+    expect(colorOf({ comparedAt: null })).toBe("red");
+    const swept = { startedAt: ago(60_000), completedAt: ago(30_000), besideMs: 30_000 };
+    expect(color({ ...live({ comparedAt: null }), sweep: swept })).toBe("green");
+    // A budget slows down reading and comparing alike.
+    const slow = { readAt: ago(HOUR_MS / 2), dueAt: new Date(now.getTime() + HOUR_MS / 2) };
+    expect(colorOf({ ...slow, comparedAt: ago(6 * HOUR_MS) })).toBe("green");
+    expect(colorOf({ ...slow, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");
+  });
+
+  test("is yellow when what changed waits for a minute, red for as long as nothing explains", () => {
+    const waiting = (ms: number) => ({ waiting: 20_000, waitingSince: ago(ms) });
+    expect(colorOf(waiting(60_000))).toBe("green");
+    expect(colorOf(waiting(60_001))).toBe("yellow");
+    expect(colorOf(waiting(300_001))).toBe("red");
+    expect(reason({ waiting: 1, waitingSince: ago(120_000) })).toBe(
+      "1 changed record waits to be read, the oldest for 2 min 0 s",
+    );
+  });
+
+  test("is yellow when a gap in what the source tells is not closed by a sweep in time, red later", () => {
+    expect(colorOf({ gapSince: ago(360_000) })).toBe("green");
+    expect(colorOf({ gapSince: ago(360_001) })).toBe("yellow");
+    expect(colorOf({ gapSince: ago(900_001) })).toBe("red");
+  });
+
+  test("shows the worst of what is the matter", () => {
+    expect(reason({ staleSince: ago(1), dueAt: ago(400_000), readAt: ago(401_000) })).toMatch(
+      /^The source was not asked/,
+    );
+  });
+
+  test("is judged as any other by sweeps when the key may not, when it is switched off, and in rapid mode", () => {
+    const swept = { ...live(), sync: synced(10_000, 80_001), recentSweepMs: Array(20).fill(10_000) };
+    expect(color(swept)).toBe("green");
+    expect(color({ ...swept, live: { ...live().live!, state: "refused" } })).toBe("yellow");
+    expect(color({ ...swept, live: { ...live().live!, state: "making", readAt: null } })).toBe("yellow");
+    expect(color({ ...swept, settings: { live: false, rapid: false } })).toBe("yellow");
+    expect(color({ ...swept, settings: { live: true, rapid: true } })).toBe("yellow");
+    expect(color({ ...live(), settings: { live: false, rapid: false } })).toBe("yellow");
   });
 });
 

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { recordFingerprint, URL_REFRESH_MS } from "../../core/sync/record-fingerprint";
+import {
+  fingerprintIn,
+  isUrlRefresh,
+  recordFingerprint,
+  URL_REFRESH_MS,
+} from "../../core/sync/record-fingerprint";
 import { pageOf } from "../support/fake-source";
 import { sourceRecord } from "../support/source-records";
 
@@ -24,4 +29,12 @@ test("a record with attachments counts as changed once in every refresh period",
       expect(new Set(changes).size).toBe(2);
     }),
   );
+});
+
+test("where the URLs are ours a record with attachments has one fingerprint for ever, and nothing is a refresh", () => {
+  const table = { hasLastingUrls: true };
+  const attached = page(true);
+  expect(fingerprintIn(table, attached, 0)).toBe(attached.fingerprint(0));
+  expect(isUrlRefresh(table, attached, 0, 0n)).toBe(false);
+  expect(isUrlRefresh({ hasLastingUrls: false }, attached, 0, 0n)).toBe(true);
 });

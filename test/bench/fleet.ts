@@ -1,0 +1,242 @@
+/**
+ * What a fleet costs its control plane, and how fast its workers share bases out: a simulation without source calls,
+ * with the real ledger, queue and scheduler on a real Postgres.
+ *
+ * Costs are per base and second, beyond what workers without bases cost; they are what one control plane can be sized by.
+ * CPU is that of the server alone, so it holds on a busy machine. Run: `bun run bench fleet`, with FLEET_BASES (10000),
+ * FLEET_WORKERS (4), FLEET_BUSY (150) and FLEET_SECONDS (30, of each measurement).
+ */
+import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+import { readConfig } from "../../core/config";
+import { createAccount, ensureDefaultCluster, migrateControl } from "../../core/control";
+import { openQueue } from "../../core/queue";
+import { queueDepth } from "../../core/queue/depth";
+import { closeContext, createContext } from "../../core/start";
+import { until } from "../support/poll";
+import { cpuSeconds, parentOf } from "../support/process-usage";
+import { type Program, startProgram } from "../support/program";
+import { startTestServer } from "../support/server";
+import { ratio, table } from "./print";
+
+const BASES = Number(process.env.FLEET_BASES ?? 10_000);
+const WORKERS = Number(process.env.FLEET_WORKERS ?? 4);
+const BUSY = Number(process.env.FLEET_BUSY ?? 150);
+const SECONDS = Number(process.env.FLEET_SECONDS ?? 30);
+const SHARED_OUT_TIMEOUT_MS = 600_000;
+/** The part of a server's cores that a control plane may use for long. */
+const USABLE = 0.7;
+const CORES = 8;
+/** Numbers that are kept: even within one in a minute, and all in hand half a minute after a kill. */
+const EVEN_LIMIT_MS = 60_000;
+const KILLED_LIMIT_MS = 30_000;
+
+interface Cost {
+  transactions: number;
+  walBytes: number;
+  serverCpu: number;
+  workerCpu: number;
+}
+
+export async function run(): Promise<boolean> {
+  await using releases = new AsyncDisposableStack();
+  const server = await startTestServer();
+  releases.defer(() => server.stop());
+  const env = {
+    DATABASE_URL: server.url,
+    SECRET_KEY: randomBytes(32).toString("base64"),
+    DATA_DIR: join(tmpdir(), "basetide-unused"),
+    LOG_LEVEL: "error",
+    WORKER_PORT: "0",
+    WORKER_CONCURRENCY: String(BASES),
+  };
+  const ctx = createContext(readConfig(env), "bench");
+  releases.defer(() => closeContext(ctx));
+  const { db } = ctx;
+  await migrateControl(server.url, ctx.log);
+  await ensureDefaultCluster(ctx);
+  const queue = await openQueue(ctx, server.url, { isWorker: false });
+  releases.defer(() => queue.close());
+  const pid = await serverPid(server.url);
+
+  const workers: Program[] = [];
+  const addWorker = async () => {
+    const worker = releases.use(startProgram("test/support/fleet-process.ts", [], env));
+    workers.push(worker);
+    await worker.says("started");
+  };
+  const cost = async (): Promise<Cost> => {
+    const now = async () => ({
+      ...(await counters(db)),
+      serverCpu: cpuSeconds(pid),
+      workerCpu: cpuOf(workers),
+    });
+    const [from, at] = [await now(), performance.now()];
+    await Bun.sleep(SECONDS * 1000);
+    const [to, seconds] = [await now(), (performance.now() - at) / 1000];
+    const each = (name: keyof Cost) => (to[name] - from[name]) / seconds;
+    return {
+      transactions: each("transactions"),
+      walBytes: each("walBytes"),
+      serverCpu: each("serverCpu"),
+      workerCpu: each("workerCpu"),
+    };
+  };
+  const held = async () => {
+    const rows = await db<{ bases: number }[]>`
+      select bases from workers where seen_at > now() - interval '9 s' order by bases`;
+    return rows.map((row) => row.bases);
+  };
+
+  for (let index = 1; index < WORKERS; index++) await addWorker();
+  const idle = await cost();
+  await insertBases(ctx, BASES);
+  const taken = await timed(() => allInHand(db, BASES));
+  const quiet = await cost();
+
+  await addWorker();
+  const isEven = async () => {
+    const all = await held();
+    return all.length === WORKERS && all.at(-1)! - all[0]! <= 1;
+  };
+  const evenMs = await timed(() =>
+    until(isEven, { what: "even shares", timeoutMs: SHARED_OUT_TIMEOUT_MS, intervalMs: 200 }),
+  );
+  const victim = workers.shift()!;
+  const [{ bases: lost } = { bases: 0 }] = await db<{ bases: number }[]>`
+    select bases from workers where pid = ${victim.pid}`;
+  victim.kill("SIGKILL");
+  const killedMs = await timed(() => {
+    const isTaken = async () => {
+      const [row] = await db<{ bases: number }[]>`
+        select sum(bases)::int as bases from workers where pid <> ${victim.pid}`;
+      return row!.bases >= BASES;
+    };
+    return until(isTaken, {
+      what: "the lost bases in hand",
+      timeoutMs: SHARED_OUT_TIMEOUT_MS,
+      intervalMs: 200,
+    });
+  });
+
+  const costs = [{ name: `quiet (${BASES})`, bases: BASES, cost: quiet }];
+  for (const kind of ["small", "busy"]) {
+    await keepOnly(db, kind, BUSY);
+    await allInHand(db, BUSY);
+    await allSynced(db, BUSY);
+    costs.push({ name: `${kind} (${BUSY})`, bases: BUSY, cost: await cost() });
+  }
+  table(
+    [
+      "per base and second",
+      "transactions",
+      "WAL",
+      "CPU of the server",
+      "of workers",
+      `a control plane of ${CORES} cores ends at`,
+    ],
+    costs.map(({ name, bases, cost }) => {
+      const each = (of: keyof Cost) => Math.max(0, cost[of] - idle[of]) / bases;
+      return [
+        name,
+        each("transactions").toFixed(3),
+        `${each("walBytes").toFixed(0)} B`,
+        `${(each("serverCpu") * 1e6).toFixed(0)} µs`,
+        `${(each("workerCpu") * 1e6).toFixed(0)} µs`,
+        `${Math.round((CORES * USABLE) / each("serverCpu"))} bases`,
+      ];
+    }),
+  );
+  console.log(
+    `\na worker without bases: ${(idle.transactions / (WORKERS - 1)).toFixed(1)} transactions a second, ` +
+      `${((1000 * idle.serverCpu) / (WORKERS - 1)).toFixed(1)} ms of the server's CPU a second`,
+  );
+  const [even, killed] = [ratio(evenMs / EVEN_LIMIT_MS, 1), ratio(killedMs / KILLED_LIMIT_MS, 1)];
+  table(
+    [`${BASES} bases on ${WORKERS} workers`, "", "ratio"],
+    [
+      [`taken by ${WORKERS - 1}, from none`, `${(taken / 1000).toFixed(1)} s`, ""],
+      ["even within one after another joins", `${(evenMs / 1000).toFixed(1)} s`, even.text],
+      [`a killed one's ${lost} in hand elsewhere`, `${(killedMs / 1000).toFixed(1)} s`, killed.text],
+    ],
+  );
+  return even.isWithin && killed.isWithin;
+}
+
+type BenchContext = Parameters<typeof ensureDefaultCluster>[0];
+
+/** Rows as if that many bases had been connected and synced once. */
+async function insertBases(ctx: BenchContext, count: number): Promise<void> {
+  const { db, secrets } = ctx;
+  const account = await createAccount(db, { email: "fleet@example.org", password: "correct horse" });
+  const rows = Array.from({ length: count }, (_, index) => {
+    const id = `bas_${String(index).padStart(20, "0")}`;
+    return {
+      id,
+      source: `app${String(index).padStart(14, "0")}`,
+      key: secrets.seal("key", `bases.api_key:${id}`),
+    };
+  });
+  await db`
+    with rows as (select * from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as r (id text, source text, key text)),
+    made as (
+      insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+      select 'dbs' || id, ${account.id}, (select id from clusters), id, id, '' from rows)
+    insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name, state)
+    select id, ${account.id}, 'airtable', source, 'quiet', key, 'dbs' || id, 'public', 'starting' from rows`;
+}
+
+/** Leaves `count` bases of that kind, and pauses the others. */
+async function keepOnly(db: postgres.Sql, kind: string, count: number): Promise<void> {
+  await db`
+    with kept as (select id from bases order by id limit ${count})
+    update bases set name = case when id in (select id from kept) then ${kind} else name end,
+      is_paused = id not in (select id from kept),
+      state = case when id in (select id from kept) then 'starting' else 'paused' end`;
+}
+
+async function allInHand(db: postgres.Sql, count: number): Promise<void> {
+  await until(async () => (await queueDepth(db)).active === count, {
+    what: `${count} bases in hand`,
+    timeoutMs: SHARED_OUT_TIMEOUT_MS,
+    intervalMs: 200,
+  });
+}
+
+/** Leases that began before the bases were of that kind have ended. */
+async function allSynced(db: postgres.Sql, count: number): Promise<void> {
+  const [now] = await db<{ now: Date }[]>`select now()`;
+  const isSynced = async () => {
+    const [row] = await db<{ synced: number }[]>`
+      select count(*)::int as synced from bases where state <> 'paused' and sync_started_at > ${now!.now}`;
+    return row!.synced === count;
+  };
+  await until(isSynced, { what: `${count} bases synced`, timeoutMs: SHARED_OUT_TIMEOUT_MS, intervalMs: 200 });
+}
+
+async function counters(db: postgres.Sql): Promise<{ transactions: number; walBytes: number }> {
+  const [row] = await db<{ transactions: number; walBytes: number }[]>`
+    select (select sum(xact_commit) from pg_stat_database)::float8 as transactions,
+      (pg_current_wal_insert_lsn() - '0/0')::float8 as "walBytes"`;
+  return row!;
+}
+
+function cpuOf(workers: Program[]): number {
+  return workers.reduce((sum, worker) => sum + cpuSeconds(worker.pid), 0);
+}
+
+async function serverPid(url: string): Promise<number> {
+  const sql = postgres(url, { max: 1 });
+  const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  const parent = parentOf(row!.pid);
+  await sql.end();
+  return parent;
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}

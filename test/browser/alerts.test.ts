@@ -1,0 +1,117 @@
+/** The pages of alerts in a real browser: with and without JavaScript, wide and narrow, light and dark. */
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningConsole, startConsole } from "../../apps/console/start";
+import { createAccount } from "../../core/control";
+import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { type Fleet, startFleet } from "../support/fleet";
+import { type Receiver, startReceiver } from "../support/receiver";
+
+const PASSWORD = "correct horse";
+const TIMEOUT_MS = 120_000;
+
+let fleet: Fleet;
+let running: RunningConsole;
+let browser: Browser | undefined;
+let receiver: Receiver;
+let baseUrl: string;
+
+beforeAll(async () => {
+  if (noBrowser) return;
+  fleet = await startFleet({ workers: 0, env: { SMTP_URL: "smtp://127.0.0.1:1" } });
+  running = await startConsole(fleet.ctx, { port: 0 });
+  baseUrl = `http://localhost:${running.port}`;
+  receiver = startReceiver();
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await running?.stop();
+  await receiver?.[Symbol.asyncDispose]();
+  await fleet?.[Symbol.asyncDispose]();
+});
+
+/** Somebody with a colleague, and messages of the last days. */
+async function visit(options: Omit<VisitorOptions, "baseUrl">) {
+  const { db } = fleet.ctx;
+  const name = crypto.randomUUID().slice(0, 8);
+  const account = await createAccount(db, { email: `ada.${name}@example.org`, password: PASSWORD });
+  const other = await createAccount(db, { email: `grace.${name}@example.org`, password: PASSWORD });
+  await db`insert into account_members (account_id, user_id, role)
+    select ${account.id}, user_id, 'member' from account_members where account_id = ${other.id}`;
+  const messages = [
+    ["2 minutes", "Inventory has turned red", "waiting", 3, "The mail server answered 451"],
+    ["3 hours", "20 bases have turned red", "sent", 1, null],
+    [
+      "2 days",
+      "Sales: sync has spent its part of the month's calls",
+      "given_up",
+      9,
+      "The mail server cannot be reached",
+    ],
+  ] as const;
+  for (const [age, subject, state, attempts, error] of messages) {
+    await db`
+      insert into alert_messages (id, account_id, user_id, at, subject, state, attempts, error)
+      select ${crypto.randomUUID()}, account_id, user_id, now() - ${age}::interval, ${subject}, ${state}, ${attempts}, ${error}
+      from account_members where account_id = ${account.id} and role = 'owner'`;
+  }
+  const visitor = await newVisitor(browser!, { baseUrl, ...options });
+  const { page } = visitor;
+  await page.goto("/sign-in?next=/account/alerts");
+  await page.getByLabel("E-mail").fill(account.email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "By e-mail to you" }).waitFor();
+  return visitor;
+}
+
+const options = [
+  { name: "with a script", hasScript: true, isPhone: false, isDark: false },
+  { name: "without JavaScript", hasScript: false, isPhone: false, isDark: false },
+  { name: "on a phone", hasScript: true, isPhone: true, isDark: false },
+  { name: "in the dark", hasScript: true, isPhone: false, isDark: true },
+];
+
+test.for(options)(
+  "one chooses, adds a webhook, tries it and changes it: $name",
+  { timeout: TIMEOUT_MS },
+  async ({ name, ...look }, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    const picture = (of: string) => `alerts-${of}-${name.replaceAll(" ", "-")}`;
+    await using visitor = await visit(look);
+    const { page } = visitor;
+    const mine = page.locator("#mail");
+    await mine.getByLabel("A base changes its schema").check();
+    await mine.getByLabel("A base recovers").uncheck();
+    await mine.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    expect(await mine.getByLabel("A base changes its schema").isChecked()).toBe(true);
+    expect(await mine.getByLabel("A base recovers").isChecked()).toBe(false);
+
+    await page.getByLabel("Address").fill("http://169.254.169.254/");
+    await page.getByRole("button", { name: "Add the webhook" }).click();
+    await page.getByRole("alert").filter({ hasText: "private network" }).waitFor();
+    await page.getByLabel("Address").fill(receiver.url("/services/T0/B0/x"));
+    await page.getByLabel("Form").selectOption("slack");
+    await page.getByLabel("Name").fill("Ops channel");
+    await page.getByRole("button", { name: "Add the webhook" }).click();
+    await page.getByText("it is not shown again").first().waitFor();
+    await visitor.inspect(picture("webhook"));
+
+    receiver.answer = { status: 500 };
+    await page.getByRole("button", { name: "Send a trial" }).click();
+    await page.getByText("The trial did not arrive").waitFor();
+    await visitor.inspect(picture("trial"));
+    await page.getByRole("link", { name: "All alerts" }).click();
+    await page.getByRole("heading", { name: "Webhooks" }).waitFor();
+    await visitor.inspect(picture("all"));
+    receiver.answer = { status: 200 };
+    await page.getByRole("link", { name: "Change Ops channel" }).click();
+    await page.getByRole("button", { name: "Send a trial" }).click();
+    await page.getByText("The trial has arrived.").waitFor();
+    await page.getByRole("button", { name: "Delete this webhook" }).click();
+    await page.getByText("The webhook is deleted.").waitFor();
+    visitor.expectNoProblems();
+  },
+);

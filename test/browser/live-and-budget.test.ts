@@ -1,0 +1,235 @@
+/** Live mode and the call budget as people see them, in a real browser: every state, wide and narrow, light and dark. */
+import type { Browser, Cookie, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningConsole, startConsole } from "../../apps/console/start";
+import {
+  type Base,
+  createAccount,
+  createWorkspace,
+  getBase,
+  recordRun,
+  updateSettings,
+} from "../../core/control";
+import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { type Fleet, startFleet } from "../support/fleet";
+import { noteCalls, noteFeed } from "../support/live-rows";
+import { until } from "../support/poll";
+
+const OWNER = { email: "fleet@example.org", password: "correct horse" };
+/** Who has no workspace when a test begins, and who has one. */
+const CUSTOMER = { email: "customer@example.org", password: "correct horse" };
+const AGENCY = { email: "agency@example.org", password: "correct horse" };
+const TIMEOUT_MS = 120_000;
+
+let fleet: Fleet;
+let running: RunningConsole;
+let browser: Browser | undefined;
+let baseUrl: string;
+let customerId: string;
+
+beforeAll(async () => {
+  if (noBrowser) return;
+  // No worker: what is seen is what the test has noted.
+  fleet = await startFleet({ workers: 0 });
+  customerId = (await createAccount(fleet.ctx.db, CUSTOMER)).id;
+  const agency = await createAccount(fleet.ctx.db, AGENCY);
+  await createWorkspace(fleet.ctx, agency.id, { name: "Agency", plan: "team" });
+  running = await startConsole(fleet.ctx, { port: 0 });
+  baseUrl = `http://localhost:${running.port}`;
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await running?.stop();
+  await fleet?.[Symbol.asyncDispose]();
+});
+
+/** Who has signed in before: attempts are limited, and sessions go on. */
+const sessions = new Map<typeof OWNER, Cookie[]>();
+
+async function visit(who = OWNER, options: Omit<VisitorOptions, "baseUrl"> = {}) {
+  const visitor = await newVisitor(browser!, { baseUrl, ...options });
+  const { page } = visitor;
+  await page.context().addCookies(sessions.get(who) ?? []);
+  if (sessions.has(who)) return visitor;
+  await page.goto("/sign-in");
+  await page.getByLabel("E-mail").fill(who.email);
+  await page.getByLabel("Password").fill(who.password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { level: 1, name: "Bases" }).waitFor();
+  sessions.set(who, await page.context().cookies());
+  return visitor;
+}
+
+/** A base with a day of rounds behind it. */
+async function liveBase(name: string): Promise<Base> {
+  const { ctx, sandbox } = fleet;
+  const base = await fleet.connect(sandbox.control.generate({ name, records: 20 }), { live: true });
+  const tables = [{ name: "orders", source_name: "Orders", records: 84_000 }];
+  const usual = { seen: 20, inserted: 0, updated: 2, deleted: 0, requests: 3, waitMs: 0, tables };
+  const ended = (secondsAgo: number, ms: number) => ({
+    startedAt: new Date(Date.now() - secondsAgo * 1000 - ms),
+    completedAt: new Date(Date.now() - secondsAgo * 1000),
+  });
+  await recordRun(ctx.db, base.id, { ...usual, kind: "first", ...ended(90_000, 290_000) });
+  for (let index = 20; index > 0; index--) {
+    const times = ended(index * 700, 300 + 37 * ((index * 7) % 11));
+    await recordRun(ctx.db, base.id, { ...usual, kind: "live", ...times });
+  }
+  await ctx.db`update bases set sweep_started_at = now() - interval '5 hours', sweep_completed_at = now() - interval '4 hours' where id = ${base.id}`;
+  return getBase(ctx.db, base.id);
+}
+
+const options = [
+  { name: "in the light", isPhone: false, isDark: false },
+  { name: "in the dark", isPhone: false, isDark: true },
+  { name: "on a phone", isPhone: true, isDark: false },
+];
+
+test.for(options)(
+  "every state of live mode is said in words: $name",
+  { timeout: TIMEOUT_MS },
+  async ({ name, ...look }, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    const { db } = fleet.ctx;
+    const base = await liveBase(`Live ${name}`);
+    await using visitor = await visit(OWNER, look);
+    const { page } = visitor;
+    const states: [string, Parameters<typeof noteFeed>[2], string][] = [
+      ["pings", { hasPings: true, pace: 1200, missed: 0 }, "Live"],
+      ["polled", { pace: 5, waiting: 4210, waitingAgo: 20, missed: 3 }, "Live"],
+      ["stale", { staleAgo: 70, comparedAgo: 70, gapAgo: 70 }, "Behind"],
+      ["refused", { state: "refused", reason: REFUSED }, "Behind"],
+    ];
+    for (const [state, feed, word] of states) {
+      await noteFeed(db, base, feed);
+      await page.goto(`/bases/${base.id}`);
+      await page.locator("#now .badge.state", { hasText: word }).waitFor();
+      await visitor.inspect(`live-${state}-${name.replaceAll(" ", "-")}`);
+    }
+    await noteFeed(db, base, { hasPings: true, pace: 1200 });
+    await page.goto("/bases");
+    await visitor.inspect(`live-list-${name.replaceAll(" ", "-")}`);
+    visitor.expectNoProblems();
+  },
+);
+
+const REFUSED =
+  "The key may not manage webhooks: tick the scope webhook:manage in the token's settings, and save it.";
+
+test("what waits is counted before one's eyes, and the rapid switch says what it does to live mode", {
+  timeout: TIMEOUT_MS,
+}, async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const { db } = fleet.ctx;
+  const base = await liveBase("Watched");
+  await noteFeed(db, base);
+  await using visitor = await visit();
+  const { page } = visitor;
+  await page.goto(`/bases/${base.id}`);
+  await noteFeed(db, base, { waiting: 1234, waitingAgo: 3 });
+  await page.locator("#now dl div", { hasText: "Waiting" }).getByText("1,234").waitFor();
+
+  await page.goto(`/bases/${base.id}/settings`);
+  const note = page.getByText("rapid mode is on and takes its place");
+  const rapid = page.getByRole("switch", { name: "Rapid creates and updates" });
+  for (const isOn of [true, false]) {
+    await rapid.setChecked(isOn);
+    await until(async () => (await note.count()) === Number(isOn), { what: `live mode says ${isOn}` });
+    expect((await getBase(db, base.id)).settings).toMatchObject({ live: true, rapid: isOn });
+  }
+  await page.getByRole("switch", { name: "Live changes" }).setChecked(false);
+  await until(async () => !(await getBase(db, base.id)).settings.live, { what: "live is off" });
+  visitor.expectNoProblems();
+});
+
+test.for([...options, { name: "without JavaScript", hasScript: false }])(
+  "a workspace is added, chosen, changed and deleted, and its calls are seen: $name",
+  { timeout: TIMEOUT_MS },
+  async ({ name, ...look }, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    const { db } = fleet.ctx;
+    const base = await liveBase(`Budget ${name}`);
+    await db`update bases set account_id = ${customerId} where id = ${base.id}`;
+    await noteFeed(db, base, { hasPings: true, pace: 1200 });
+    await using visitor = await visit(CUSTOMER, look);
+    const { page } = visitor;
+    const inspect = (view: string) => visitor.inspect(`budget-${view}-${name.replaceAll(" ", "-")}`);
+
+    await page.goto("/account/workspaces");
+    await inspect("1-none");
+    await page.getByLabel("Name").fill("Marketing <b>");
+    await page.getByLabel("Another number").check();
+    await page.getByRole("textbox", { name: "Calls a month" }).fill("many");
+    await page.getByRole("button", { name: "Add the workspace" }).click();
+    await page.getByText("A whole number of at least 1").waitFor();
+    await inspect("2-wrong");
+    await page.getByRole("textbox", { name: "Calls a month" }).fill("100,000");
+    await page.getByRole("button", { name: "Add the workspace" }).click();
+    await page.getByText("The workspace is there").waitFor();
+
+    await page.goto(`/bases/${base.id}/settings`);
+    await page.getByLabel("Workspace").selectOption({ label: "Marketing <b> (100,000 calls a month)" });
+    await inspect("3-settings");
+    await page.locator("#call-budget").getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    await noteCalls(db, base, {
+      client: 4_200,
+      byKind: { payloads: 21_000, records: 6_300, sweep: 3_100, schema: 610, freshness: 900, hooks: 12 },
+    });
+    await page.goto(`/bases/${base.id}`);
+    await page.getByRole("heading", { name: "Call budget" }).waitFor();
+    await inspect("4-base");
+    await page.goto("/account/workspaces");
+    await inspect("5-list");
+    await page.getByRole("link", { name: "Change Marketing" }).click();
+    await page.getByRole("heading", { name: "What sync's calls were for" }).waitFor();
+    await inspect("6-one");
+    await page.getByLabel("Free").check();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved. Sync keeps to it").waitFor();
+    await page.getByText("This month's calls are used up.").waitFor();
+    await inspect("7-over");
+    await page.getByRole("button", { name: "Delete this workspace" }).click();
+    await page.getByText("Move them to another one first").waitFor();
+    await updateSettings(fleet.ctx, await getBase(db, base.id), { workspaceId: null });
+    await page.getByRole("button", { name: "Delete this workspace" }).click();
+    await page.getByText("The workspace is deleted").waitFor();
+    visitor.expectNoProblems();
+  },
+);
+
+test.for(options)(
+  "the last step of connecting a base asks for the plan: $name",
+  { timeout: TIMEOUT_MS },
+  async ({ name, ...look }, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    const { ctx, sandbox } = fleet;
+    const who = { email: `${crypto.randomUUID()}@example.org`, password: OWNER.password };
+    const account = await createAccount(ctx.db, who);
+    await createWorkspace(ctx, account.id, { name: "Agency", plan: "team" });
+    sandbox.control.generate({ name: `Asked ${name}`, records: 5 });
+    await using visitor = await visit(AGENCY, look);
+    const { page } = visitor;
+    await connectUpToStart(page, `Asked ${name}`);
+    expect(await page.getByLabel("Business or no cap").isChecked()).toBe(true);
+    await visitor.inspect(`budget-start-${name.replaceAll(" ", "-")}`);
+    await page.getByLabel("Agency").check();
+    await page.getByRole("button", { name: "Start syncing" }).click();
+    await page.waitForURL(/\/bases\/bas_/);
+    await page.getByRole("link", { name: "Agency" }).waitFor();
+    visitor.expectNoProblems();
+  },
+);
+
+async function connectUpToStart(page: Page, name: string): Promise<void> {
+  await page.goto("/new");
+  await page.getByRole("button", { name: "Airtable" }).click();
+  await page.getByLabel("API key").fill(fleet.sandbox.key);
+  await page.getByRole("button", { name: "Check the key" }).click();
+  await page.getByLabel(name).check();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("heading", { name: "Where should the copy live?" }).waitFor();
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("heading", { name: "Ready to sync" }).waitFor();
+}

@@ -1,0 +1,52 @@
+/** Every fault that a service has to live through. */
+import type { Fault } from "../harness/chaos";
+import { away, diskFull, killBackend, killDatabases } from "./databases";
+import { cutAtCommit, freezeAtCommit, killAtCommit, killAtCursor, killInSwap } from "./points";
+import { clockOff, freeze, killAtRandom, rollOut } from "./processes";
+import { refusedKeys, spoiltAnswers } from "./source-errors";
+import { spoiltWays } from "./ways";
+
+/** A worker that is silent for so long has lost its leases, ms: heartbeats are looked for after 10 s. */
+const FREEZE_MS = { short: 16_000, long: 65_000 };
+
+/** Those that a few seconds show, each of another kind. */
+export const shortFaults: Fault[] = [
+  killAtCommit("worker", "before"),
+  killAtCommit("proxy", "before"),
+  killInSwap("replicas"),
+  killDatabases("control"),
+  diskFull,
+];
+
+export const longFaults: Fault[] = [
+  killAtRandom("worker"),
+  killAtRandom("proxy"),
+  killAtRandom("console"),
+  killDatabases("control"),
+  killDatabases("replicas"),
+  killDatabases("control", "replicas"),
+  killBackend("control"),
+  killBackend("replicas"),
+  ...[8000, 60_000].flatMap((ms) => [
+    away(["control"], ms),
+    away(["replicas"], ms),
+    away(["control", "replicas"], ms),
+  ]),
+  killAtCommit("worker", "before"),
+  killAtCommit("worker", "after"),
+  killAtCommit("proxy", "before"),
+  killAtCommit("proxy", "after"),
+  cutAtCommit,
+  killInSwap("worker"),
+  killInSwap("replicas"),
+  freeze(FREEZE_MS.short),
+  freeze(FREEZE_MS.long),
+  freezeAtCommit,
+  killAtCursor,
+  ...spoiltWays,
+  diskFull,
+  clockOff,
+  spoiltAnswers,
+  refusedKeys,
+  rollOut,
+];

@@ -1,0 +1,158 @@
+/** What happens at named points: at the very statement that a process sends to a database. */
+import type { Held, HoldPoint } from "../../support/fault-line";
+import { until } from "../../support/poll";
+import type { Chaos, Fault } from "../harness/chaos";
+import type { Role, Supervised } from "../harness/supervised";
+import { holdings, killed, now } from "./kit";
+
+/** Longest wait for a statement to come by, ms. */
+const POINT_MS = 20_000;
+
+/** Stops the service at a statement that a process of this role sends to a replica. */
+async function at(
+  { service }: Chaos,
+  role: Role,
+  statement: RegExp,
+  point: HoldPoint,
+): Promise<{ held: Held; client: Supervised }> {
+  let client: Supervised | undefined;
+  const held = await service.replicaLine.hold(
+    (text, port) => {
+      if (!statement.test(text)) return false;
+      client = service.clientOf(port);
+      return client?.role === role;
+    },
+    point,
+    AbortSignal.timeout(POINT_MS),
+  );
+  return { held, client: client! };
+}
+
+const APPLY = /\.apply_images\(/;
+const SWAP = /\.swap_in\(/;
+const CURSOR = /update live_feeds\b[^;]*\bcursor = /;
+
+/** Kills a process between what the source has said and what the replica holds of it, or right after that. */
+export function killAtCommit(role: Role, point: HoldPoint): Fault {
+  const when =
+    point === "before" ? "between source answer and replica commit" : "between replica commit and answer";
+  return {
+    name: `kill -9 of a ${role} ${when}`,
+    weight: 3,
+    sparesWrites: true,
+    async run(chaos) {
+      const orphans = await holdings(chaos);
+      const { held, client } = await at(chaos, role, APPLY, point);
+      const done = await killed(chaos, client, orphans.get(client.name) ?? []);
+      // What the dead have sent may still arrive, or get lost.
+      if (chaos.random.chance(0.5)) held.pass();
+      else held.cut();
+      return done;
+    },
+  };
+}
+
+/** The proxy's way to the replica breaks after the source has written: the client is to get its answer. */
+export const cutAtCommit: Fault = {
+  name: "a proxy's way to the replica cut before its commit",
+  weight: 2,
+  async run(chaos) {
+    const { held } = await at(chaos, "proxy", APPLY, "before");
+    held.cut();
+    return { brokenAt: now(), mendedAt: now() };
+  },
+};
+
+/** Something dies while a table is being swapped in, inside that transaction. */
+export function killInSwap(victim: "worker" | "replicas"): Fault {
+  return {
+    name: `kill -9 of ${victim === "worker" ? "a worker" : "Postgres"} in the swap's transaction`,
+    weight: 3,
+    sparesWrites: victim === "worker",
+    async run(chaos) {
+      const { random, service } = chaos;
+      const base = random.pick(service.bases);
+      const locked = Promise.withResolvers<void>();
+      const release = Promise.withResolvers<void>();
+      // The catalog is the last thing that a swap writes; who holds it keeps the swap from its end.
+      const lock = base.owner
+        .begin(async (sql) => {
+          await sql`lock table public_swap._tables in share mode`;
+          locked.resolve();
+          await release.promise;
+        })
+        .catch(() => {});
+      await locked.promise;
+      try {
+        const orphans = await holdings(chaos);
+        const point = at(chaos, "worker", SWAP, "inside");
+        point.catch(() => {});
+        await base.shout();
+        const { held, client } = await point;
+        await Bun.sleep(60);
+        if (victim === "worker") {
+          const done = await killed(chaos, client, orphans.get(client.name) ?? []);
+          held.pass();
+          return done;
+        }
+        const brokenAt = now();
+        await service.replicas.kill();
+        held.pass();
+        await service.replicas.start();
+        return { brokenAt, mendedAt: now(), returned: ["replicas"] };
+      } finally {
+        release.resolve();
+        await lock;
+      }
+    },
+  };
+}
+
+/** As above, with a write that it had sent and that arrives only when somebody else has the base. */
+export const freezeAtCommit: Fault = {
+  name: "SIGSTOP of a worker with a write on its way, until it is overtaken",
+  weight: 3,
+  sparesWrites: true,
+  async run(chaos) {
+    const orphans = await holdings(chaos);
+    const { held, client } = await at(chaos, "worker", APPLY, "before");
+    const brokenAt = now();
+    const bases = orphans.get(client.name) ?? [];
+    client.freeze();
+    try {
+      const isOvertaken = async () => (await chaos.heldBy(client)).length === 0;
+      await until(isOvertaken, { what: "a frozen worker is overtaken", timeoutMs: 60_000, intervalMs: 200 });
+      held.pass();
+      await Bun.sleep(500);
+    } finally {
+      held.pass();
+      client.thaw();
+    }
+    return { brokenAt, mendedAt: now(), orphans: bases };
+  },
+};
+
+/** A worker dies when what the source's feed has told is in the replica, and the feed's cursor has not moved on. */
+export const killAtCursor: Fault = {
+  name: "kill -9 of a worker between payload and cursor",
+  weight: 3,
+  sparesWrites: true,
+  async run(chaos) {
+    const workers = chaos.service.of("worker");
+    const held = await holdings(chaos);
+    const over = new AbortController();
+    const found = workers.map(async (worker) => {
+      const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POINT_MS)]);
+      return { worker, at: await worker.control.hold((text) => CURSOR.test(text), "before", signal) };
+    });
+    const { worker, at: point } = await Promise.any(found);
+    over.abort();
+    const done = await killed(chaos, worker, held.get(worker.name) ?? []);
+    if (chaos.random.chance(0.5)) point.pass();
+    else point.cut();
+    // Another worker may have come there, too, before it was called off.
+    for (const other of await Promise.allSettled(found))
+      if (other.status === "fulfilled") other.value.at.pass();
+    return done;
+  },
+};

@@ -1,0 +1,57 @@
+/**
+ * I4. Never more than five requests within a second for one base, as the source saw them come.
+ *
+ * A machine that stands still for a moment lets what was sent in order arrive in a bunch; the ledger allows for 25 ms
+ * of that. More is forgiven only as far as somebody was seen to stand still just then.
+ */
+
+import { NOTED_MS, type Stall } from "../../support/stall-watch";
+import type { Arrival } from "./source";
+
+const PER_WINDOW = 5;
+const WINDOW_MS = 1000;
+/** So many are looked at. */
+const MOST = 50;
+/** From one grant to the fifth after it, as the ledger gives them out, ms. */
+const GRANTED_MS = 1025;
+/** Two on the way, each of which may stand still for so long before it is noted, ms. */
+const UNNOTED_MS = 2 * NOTED_MS;
+/** What stood still so long before a request came counts, ms. */
+const NEAR_MS = 300;
+
+export class ArrivalCheck {
+  readonly violations: string[] = [];
+  /** Most requests in any second, and windows that were forgiven. */
+  most = 0;
+  forgiven = 0;
+  #last = new Map<string, Arrival[]>();
+
+  /** @param stalls of everybody on the way, on the arrivals' clock */
+  add(baseId: string, arrivals: Arrival[], stalls: Stall[]): void {
+    const all = [...(this.#last.get(baseId) ?? []), ...arrivals];
+    for (const [index, { at }] of all.entries()) {
+      const window = all.slice(Math.max(0, index - MOST), index + 1).filter((one) => at - one.at < WINDOW_MS);
+      this.most = Math.max(this.most, window.length);
+      if (window.length <= PER_WINDOW) continue;
+      const six = window.slice(-PER_WINDOW - 1);
+      const missingMs = GRANTED_MS - (at - six[0]!.at);
+      if (isForgiven(six[0]!.at, missingMs, stalls)) this.forgiven++;
+      else this.violations.push(`I4: ${describe(six)}`);
+    }
+    this.#last.set(baseId, all.slice(-PER_WINDOW));
+  }
+}
+
+function describe(arrivals: Arrival[]): string {
+  const [first] = arrivals;
+  const each = arrivals.map(({ at, what }) => `${(at - first!.at).toFixed(0)} ms ${what}`);
+  return `${arrivals.length} requests within a second: ${each.join(", ")}`;
+}
+
+/** May the first of them have been held up by as much as is missing? */
+function isForgiven(first: number, missingMs: number, stalls: Stall[]): boolean {
+  const heldMs = stalls
+    .filter(({ from, to }) => from <= first && to >= first - NEAR_MS)
+    .reduce((sum, { ms }) => sum + ms, UNNOTED_MS);
+  return missingMs <= GRANTED_MS - WINDOW_MS + heldMs;
+}

@@ -1,0 +1,81 @@
+/**
+ * What happens to a replica, written down by the replica itself: who claimed the base, and who wrote. Triggers of the
+ * test's own, none of the product's code.
+ *
+ * I5. Whoever writes for a lease must be the one that claimed the base last.
+ */
+import type postgres from "postgres";
+
+/** What the product's own tables tell: the epoch, rows and their journal, the catalog, the times of syncs. */
+const WATCHED = { _state: "claim", _journal: "rows", _tables: "shape" };
+
+const INSTALL = `
+  create schema if not exists chaos;
+  create table if not exists chaos.log (
+    seq bigserial primary key, at timestamptz not null default clock_timestamp(), port integer, what text not null);
+  create table if not exists chaos.disk (is_full boolean not null);
+  insert into chaos.disk select false where not exists (select from chaos.disk);
+  create or replace function chaos.note() returns trigger language plpgsql as $$
+  begin
+    if tg_argv[0] <> 'claim' and (select is_full from chaos.disk) then
+      raise exception 'could not write to file "base/pgsql_tmp/pgsql_tmp1.0": No space left on device'
+        using errcode = '53100';
+    end if;
+    insert into chaos.log (port, what) values (inet_client_port(), tg_argv[0]);
+    return null;
+  end $$;
+  ${Object.entries({ ...WATCHED, "public._sync_meta": "meta" })
+    .map(([table, what]) => {
+      const name = table.includes(".") ? table : `public_swap.${table}`;
+      return `create or replace trigger chaos_note after insert or update or delete on ${name}
+        for each statement execute function chaos.note('${what}');`;
+    })
+    .join("\n")}`;
+
+export interface Noted {
+  seq: number;
+  /** By the database's clock. */
+  at: Date;
+  /** The writer's port: the line's, towards the server. */
+  port: number;
+  what: "claim" | "rows" | "shape" | "meta";
+}
+
+export async function installAudit(owner: postgres.Sql): Promise<void> {
+  await owner.unsafe(INSTALL);
+}
+
+/** From now on the replica's disk is full, or has room again. */
+export async function fillDisk(owner: postgres.Sql, isFull: boolean): Promise<void> {
+  await owner`update chaos.disk set is_full = ${isFull}`;
+}
+
+/** Follows one replica's notes, and finds who wrote without a right to. */
+export class Audit {
+  readonly violations: string[] = [];
+  /** Whose lease it is: the process's name and pid. */
+  holder: string | undefined;
+  #read = 0;
+
+  /**
+   * Reads on. To be called often: a port is another's, some day.
+   *
+   * @param whoHas name and pid of the process at that port, and whether it writes under leases
+   */
+  async readOn(
+    owner: postgres.Sql,
+    whoHas: (port: number) => { id: string; isWorker: boolean } | undefined,
+  ): Promise<Noted[]> {
+    const notes = await owner<Noted[]>`
+      select seq::float8 as seq, at, port, what from chaos.log where seq > ${this.#read} order by seq`;
+    for (const { seq, port, what } of notes) {
+      this.#read = seq;
+      const who = whoHas(port);
+      if (!who?.isWorker) continue;
+      if (what === "claim") this.holder = who.id;
+      else if (this.holder !== undefined && who.id !== this.holder)
+        this.violations.push(`I5: ${who.id} wrote ${what} while ${this.holder} held the base`);
+    }
+    return notes;
+  }
+}

@@ -1,0 +1,311 @@
+/**
+ * The whole service as it runs in production, for killing: two workers, two proxies and a console, each a process of
+ * its own under supervision, a Postgres for the control plane and one for the replicas, and the source; everything
+ * that one says to another goes over a line that can be spoiled.
+ */
+import { randomBytes } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import postgres from "postgres";
+import { createAccount, createToken } from "../../../core/control";
+import { type FaultLine, faultLine } from "../../support/fault-line";
+import { freePort } from "../../support/free-port";
+import { peerProcess } from "../../support/peer-process";
+import { until } from "../../support/poll";
+import { type Stall, watchStalls } from "../../support/stall-watch";
+import { ArrivalCheck } from "./arrivals";
+import { installAudit } from "./audit";
+import { type MortalPostgres, mortalPostgres } from "./mortal-postgres";
+import { type ChaosSource, startSource } from "./source";
+import { type Role, type Supervised, supervise } from "./supervised";
+import { type Mode, WatchedBase } from "./watched-base";
+
+const SIDE_RECORDS = 130;
+const BUSY_RECORDS = 50;
+/** A first sync, on a machine with other things to do, ms. */
+const FIRST_SYNC_MS = 60_000;
+
+export interface ServiceOptions {
+  /** A base in each. */
+  modes: Mode[];
+  /** Where what ended processes said is kept. */
+  logFile?: string | undefined;
+  env?: Record<string, string>;
+}
+
+/** A base as the management API tells of it. */
+export interface ApiBase {
+  id: string;
+  state: string;
+  indicator: { color: string; reason: string };
+}
+
+export class Service implements AsyncDisposable {
+  readonly bases: WatchedBase[] = [];
+  readonly arrivals = new ArrivalCheck();
+  /** When a way to the source was held up by a test, what went over it came as it was let. */
+  readonly excuses: Stall[] = [];
+  #releases = new AsyncDisposableStack();
+  #stalls = watchStalls();
+  #token = "";
+  /** By the line's port towards the replicas' server: whose connection it is. */
+  #writers = new Map<number, { id: string; isWorker: boolean }>();
+
+  private constructor(
+    readonly control: MortalPostgres,
+    readonly replicas: MortalPostgres,
+    readonly replicaLine: FaultLine,
+    readonly source: ChaosSource,
+    readonly processes: Supervised[],
+  ) {}
+
+  static async start(options: ServiceOptions): Promise<Service> {
+    await using releases = new AsyncDisposableStack();
+    const [control, replicas] = await Promise.all([mortalPostgres(), mortalPostgres()]);
+    releases.use(control);
+    releases.use(replicas);
+    const source = releases.use(await startSource());
+    const replicaLine = await replicas.line();
+    const env = {
+      REPLICA_URL: replicaLine.over(replicas.url),
+      SECRET_KEY: randomBytes(32).toString("base64"),
+      DATA_DIR: join(tmpdir(), "basetide-unused"),
+      LOG_LEVEL: "info",
+      UPSTREAM_TIMEOUT_MS: "5000",
+      // What people change of a base's shape is seen soon.
+      SCHEMA_POLL_SECONDS: "3",
+      ...options.env,
+    };
+    const processes: Supervised[] = [];
+    const add = async (name: string, role: Role, port: number, consoleUrl: string) => {
+      const ways = { control: await control.line(), source: await sourceLine(source) };
+      releases.use(ways.source);
+      const upstream = ways.source.over(source.url).replace(/\/$/, "");
+      const own = {
+        ...env,
+        CONSOLE_URL: consoleUrl,
+        DATABASE_URL: ways.control.over(control.url),
+        UPSTREAMS: `api.airtable.com=${upstream},content.airtable.com=${upstream}`,
+      };
+      processes.push(releases.use(supervise(name, role, port, ways, own, options.logFile)));
+    };
+    const consolePort = await freePort();
+    const consoleUrl = `http://127.0.0.1:${consolePort}`;
+    await add("console", "console", consolePort, consoleUrl);
+    for (const number of [1, 2]) await add(`worker ${number}`, "worker", await freePort(), consoleUrl);
+    for (const number of [1, 2]) await add(`proxy ${number}`, "proxy", await freePort(), consoleUrl);
+    const service = new Service(control, replicas, replicaLine, source, processes);
+    service.#releases = releases.move();
+    try {
+      await service.#begin(options.modes);
+      return service;
+    } catch (error) {
+      await service[Symbol.asyncDispose]();
+      throw error;
+    }
+  }
+
+  of(role: Role): Supervised[] {
+    return this.processes.filter((one) => one.role === role);
+  }
+
+  /** The control plane, straight to its server. */
+  async onControl<T>(work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
+    const sql = postgres(this.control.url, { max: 1, onnotice: () => {} });
+    try {
+      return await work(sql);
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  }
+
+  /** The process at the client's end of a connection of the replicas' line. */
+  clientOf(clientPort: number): Supervised | undefined {
+    const byPid = new Map(this.processes.flatMap((one) => (one.pid ? [[one.pid, one]] : [])));
+    const pid = peerProcess(clientPort, this.replicaLine.port, byPid.keys());
+    return pid === undefined ? undefined : byPid.get(pid);
+  }
+
+  /** Reads on in every replica's audit. Fails while the server is away. */
+  async readAudits(): Promise<void> {
+    await Promise.all(
+      this.bases.map((base) => base.audit.readOn(base.owner, (port) => this.#writers.get(port))),
+    );
+  }
+
+  /** Takes in what the source saw since the last time. */
+  async checkArrivals(): Promise<void> {
+    const { arrivals, refused, stalls } = await this.source.takeArrivals();
+    const all: Stall[] = [...stalls, ...this.#stalls.take(), ...this.excuses.splice(0)];
+    for (const base of this.bases)
+      this.arrivals.add(base.facts.sourceBaseId, arrivals[base.facts.sourceBaseId] ?? [], all);
+    if (refused > 0) this.arrivals.violations.push(`I4: ${refused} answers 429`);
+  }
+
+  async apiBases(): Promise<ApiBase[]> {
+    const answer = await this.#api("GET", "bases");
+    if (!answer.ok) throw new Error(`The console answers ${answer.status}`);
+    return (await answer.json()) as ApiBase[];
+  }
+
+  /** Waits until every base is green, with no human hand. @returns those that are not after `timeoutMs`, and why */
+  async untilGreen(timeoutMs: number): Promise<string[]> {
+    const deadline = performance.now() + timeoutMs;
+    for (;;) {
+      // The console may be starting.
+      const bases = await this.apiBases().catch(() => undefined);
+      const others = bases?.filter(({ indicator }) => indicator.color !== "green");
+      if (others?.length === 0) return [];
+      if (performance.now() > deadline) {
+        return (
+          others?.map(({ id, indicator }) => `${id} is ${indicator.color}: ${indicator.reason}`) ?? [
+            "the console does not answer",
+          ]
+        );
+      }
+      await Bun.sleep(250);
+    }
+  }
+
+  /** Everything that was found to be wrong since the last call. */
+  takeViolations(): string[] {
+    const kept = [
+      ...this.bases.flatMap((base) => [base.violations, base.audit.violations]),
+      this.arrivals.violations,
+      ...this.processes.map((one) => one.faults),
+    ];
+    return kept.flatMap((found) => found.splice(0));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const base of this.bases) await base.close();
+    this.#stalls[Symbol.dispose]();
+    await this.#releases.disposeAsync();
+  }
+
+  /** An account, its bases, and their first syncs. */
+  async #begin(modes: Mode[]): Promise<void> {
+    this.replicaLine.onConnect = (clientPort, targetPort) => {
+      const client = this.clientOf(clientPort);
+      if (client)
+        this.#writers.set(targetPort, {
+          id: `${client.name} (${client.pid})`,
+          isWorker: client.role === "worker",
+        });
+    };
+    for (const one of this.processes)
+      await until(() => one.isReady(), { what: `${one.name} is ready`, timeoutMs: 30_000, intervalMs: 50 });
+    this.#token = await this.onControl(async (db) => {
+      const account = await createAccount(db, { email: "chaos@example.org", password: "correct horse" });
+      return createToken(db, account.id, "chaos");
+    });
+    await Promise.all(modes.map((mode) => this.#connect(mode)));
+  }
+
+  async #connect(mode: Mode): Promise<void> {
+    const { baseId: sourceBaseId } = await this.source.call<{ baseId: string }>(
+      "POST",
+      "bases",
+      sourceBase(mode),
+    );
+    const settings = {
+      turbo: mode === "turbo",
+      rapid: mode === "rapid",
+      live: mode === "live",
+      // Until all that happens to the replica is noted.
+      paused: true,
+    };
+    const answer = await this.#api("POST", "bases", {
+      platform: "airtable",
+      api_key: this.source.key,
+      base_id: sourceBaseId,
+      settings,
+    });
+    if (!answer.ok) throw new Error(`A base is not connected: ${answer.status} ${await answer.text()}`);
+    const { id } = (await answer.json()) as { id: string };
+    const { url } = (await (await this.#api("GET", `bases/${id}/credentials`)).json()) as { url: string };
+    const readerUrl = this.#straight(url);
+    const ownerUrl = new URL(this.replicas.url);
+    ownerUrl.pathname = new URL(readerUrl).pathname;
+    const facts = { id, sourceBaseId, mode, readerUrl, ownerUrl: ownerUrl.href };
+    const base = new WatchedBase(facts, this.source);
+    this.bases.push(base);
+    await installAudit(base.owner);
+    await this.#api("PATCH", `bases/${id}`, { paused: false });
+    base.learn(await this.source.dump(sourceBaseId));
+    await until(async () => (await this.apiBases()).some((one) => one.id === id && one.state === "active"), {
+      what: `the first sync of ${mode}`,
+      timeoutMs: FIRST_SYNC_MS,
+      intervalMs: 200,
+    });
+    base.watch();
+  }
+
+  #api(method: string, path: string, body?: unknown): Promise<Response> {
+    const [console] = this.of("console");
+    return fetch(`http://127.0.0.1:${console!.port}/api/v1/${path}`, {
+      method,
+      headers: { authorization: `Bearer ${this.#token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(10_000),
+    });
+  }
+
+  /** The same database, past the line. */
+  #straight(url: string): string {
+    const straight = new URL(url);
+    const { hostname, port } = new URL(this.replicas.url);
+    straight.hostname = hostname;
+    straight.port = port;
+    return straight.href;
+  }
+}
+
+function sourceLine(source: ChaosSource): Promise<FaultLine> {
+  const { hostname, port } = new URL(source.url);
+  return faultLine({ host: hostname, port: Number(port) }, { isPostgres: false });
+}
+
+/** One table that clients write to, one that only beats, and one that looks up in the first. */
+function sourceBase(mode: Mode) {
+  const name = mode.padEnd(6, "0");
+  const [tableId, tokenId, linkId] = [`tblBusy0000${name}`, `fldToken000${name}`, `fldLink0000${name}`];
+  const many = <T>(length: number, make: (index: number) => T) => Array.from({ length }, (_, at) => make(at));
+  const busyId = (index: number) => `rec${name}${String(index).padStart(8, "0")}`;
+  return {
+    name: `Chaos ${mode}`,
+    tables: [
+      {
+        id: tableId,
+        name: "Busy",
+        fields: [{ id: tokenId, name: "Token", type: "singleLineText" }],
+        records: many(BUSY_RECORDS, (index) => ({ id: busyId(index), fields: { Token: `first ${index}` } })),
+      },
+      {
+        name: "Pulse",
+        fields: [{ name: "Beat", type: "number", options: { precision: 0 } }],
+        records: [{ fields: { Beat: 0 } }],
+      },
+      {
+        name: "Side",
+        fields: [
+          { name: "Note", type: "singleLineText" },
+          {
+            id: linkId,
+            name: "Busy",
+            type: "multipleRecordLinks",
+            options: { linkedTableId: tableId, isOneWay: true },
+          },
+          {
+            name: "Tokens",
+            type: "multipleLookupValues",
+            options: { recordLinkFieldId: linkId, fieldIdInLinkedTable: tokenId },
+          },
+        ],
+        records: many(SIDE_RECORDS, (index) => ({
+          fields: { Note: `note ${index}`, Busy: [busyId(index % BUSY_RECORDS)] },
+        })),
+      },
+    ],
+  };
+}

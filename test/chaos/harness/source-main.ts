@@ -1,0 +1,61 @@
+/**
+ * The sandbox as a process of its own, which also tells its parent what happens to every record's token, in the
+ * source's own order, and when requests came.
+ */
+import { startSandbox } from "../../../apps/sandbox/server";
+import type { Change } from "../../../apps/sandbox/store";
+import type { WireTable } from "../../support/expected-cells";
+import { clockMs, watchStalls } from "../../support/stall-watch";
+import type { Arrival, FromSource, ToSource } from "./source";
+
+const TOKEN_FIELD = "Token";
+
+const sandbox = await startSandbox({ port: 0, settings: { rateLimitOff: true } });
+const stalls = watchStalls();
+const tell = (message: FromSource) => process.send!(message);
+
+/** By table; "" for one without tokens. */
+const tokenFields = new Map<string, string>();
+sandbox.control.onChange(({ baseId, events }: Change) => {
+  const told: [string, string][] = [];
+  for (const event of events) {
+    if (!("recordId" in event)) continue;
+    const field = tokenFieldOf(baseId, event.tableId);
+    if (field === "") continue;
+    if (event.kind === "record_deleted") told.push([event.recordId, ""]);
+    else {
+      const token = (event.kind === "record_created" ? event.cells : event.current)[field];
+      if (typeof token === "string") told.push([event.recordId, token]);
+    }
+  }
+  if (told.length > 0) tell({ kind: "tokens", baseId, told });
+});
+
+function tokenFieldOf(baseId: string, tableId: string): string {
+  const known = tokenFields.get(tableId);
+  if (known !== undefined) return known;
+  const tables = sandbox.control.dump(baseId).tables as unknown as WireTable[];
+  const fields = tables.find((table) => table.id === tableId)?.fields ?? [];
+  const id = fields.find(({ name }) => name === TOKEN_FIELD)?.id ?? "";
+  tokenFields.set(tableId, id);
+  return id;
+}
+
+process.on("message", (message: ToSource) => {
+  if (message.kind !== "take_arrivals") return;
+  const offset = clockMs() - performance.now();
+  const arrivals: Record<string, Arrival[]> = {};
+  let refused = 0;
+  for (const base of sandbox.control.bases()) {
+    const entries = sandbox.control.log(base.id);
+    arrivals[base.id] = entries.map(({ arrivalMs, method, path }) => ({
+      at: arrivalMs + offset,
+      what: `${method} ${path.replace(/^\/v0\//, "").slice(0, 60)}`,
+    }));
+    refused += entries.filter((entry) => entry.status === 429 && entry.fault === undefined).length;
+  }
+  sandbox.control.clearLog();
+  tell({ kind: "arrivals", arrivals, refused, stalls: stalls.take() });
+});
+process.on("disconnect", () => process.exit(0));
+tell({ kind: "ready", url: sandbox.url, key: sandbox.key });

@@ -1,0 +1,168 @@
+/**
+ * A base that is written to and looked at all the time.
+ *
+ * I1, I2. What SQL shows of a record never goes back in the source's order, nor behind what a client was told.
+ * I6. A row's formula is that of its own token, and a column is filled for every row at once.
+ */
+import postgres from "postgres";
+import type { SourceDump } from "../../support/compare-to-source";
+import { Audit } from "./audit";
+import type { ChaosSource, TokenHistory } from "./source";
+
+/** How often SQL is looked at, ms. */
+const LOOK_EVERY_MS = 80;
+/** More than these say nothing new. */
+const MAX_VIOLATIONS = 10;
+/** Columns of formulas over the token, whatever their fields are called by then: the number stays. */
+const SHOUT = /^(?:shout|yell)_(\d+)/;
+
+export type Mode = "sweeps" | "turbo" | "rapid" | "live";
+
+export interface BaseFacts {
+  id: string;
+  sourceBaseId: string;
+  mode: Mode;
+  /** As the customer; as the owner. Straight to the server. */
+  readerUrl: string;
+  ownerUrl: string;
+}
+
+export class WatchedBase {
+  readonly audit = new Audit();
+  readonly violations: string[] = [];
+  readonly owner: postgres.Sql;
+  readonly reader: postgres.Sql;
+  readonly history: TokenHistory;
+  /** Records of the busy table that may be written to. */
+  ids: string[] = [];
+  sideTableId = "";
+  sideIds: string[] = [];
+  /** The pulse's record; when each beat was made, by its number, on performance.now(). */
+  pulseId = "";
+  readonly beats = new Map<number, number>();
+  lastBeat = 0;
+  /** The greatest beat that SQL has shown, and when each was first shown or outrun. */
+  shownBeat = 0;
+  readonly shownAt: { beat: number; at: number }[] = [];
+  /** Least index that SQL may show of a record. */
+  readonly #floors = new Map<string, number>();
+  #shouts = 0;
+  readonly #deletedShouts = new Set<string>();
+  readonly #said = new Set<string>();
+  #isOver = false;
+  #watching: Promise<void> = Promise.resolve();
+
+  constructor(
+    readonly facts: BaseFacts,
+    readonly source: ChaosSource,
+  ) {
+    const options = {
+      max: 2,
+      onnotice: () => {},
+      backoff: () => 0.1,
+      connect_timeout: 3,
+      fetch_types: false,
+    };
+    this.owner = postgres(facts.ownerUrl, options);
+    this.reader = postgres(facts.readerUrl, options);
+    this.history = source.history(facts.sourceBaseId);
+  }
+
+  /** Takes in the base as it is at the source, before anybody writes to it. */
+  learn(dump: SourceDump): void {
+    const [busy, pulse] = ["Busy", "Pulse"].map((name) => dump.tables.find((table) => table.name === name)!);
+    const token = busy!.fields.find((field) => field.name === "Token")!;
+    for (const record of busy!.records) this.history.note(record.id, String(record.fields[token.id]));
+    this.ids = busy!.records.map((record) => record.id);
+    this.pulseId = pulse!.records[0]!.id;
+    const side = dump.tables.find((table) => table.name === "Side")!;
+    this.sideTableId = side.id;
+    this.sideIds = side.records.map((record) => record.id);
+  }
+
+  /** Gives the busy table a field that is a formula over each record's token. */
+  shout(): Promise<unknown> {
+    return this.source.call("POST", `bases/${this.facts.sourceBaseId}/tables/Busy/fields`, {
+      name: `Shout ${++this.#shouts}`,
+      type: "formula",
+      options: { formula: "UPPER({Token})" },
+    });
+  }
+
+  /** The field is to be deleted: what SQL still shows of its column, the source has no more. */
+  forgetShout(name: string): void {
+    this.#deletedShouts.add(/\d+/.exec(name)?.[0] ?? "");
+  }
+
+  watch(): void {
+    this.#watching = this.#watch();
+  }
+
+  /** A client was told of this state of the record: SQL must not show an older one any more. */
+  async promise(id: string, token: string | undefined): Promise<void> {
+    this.#raise(id, await this.history.arrivedAt(id, token));
+  }
+
+  /** @returns when SQL first showed a beat that was made after `since` (performance.now()); undefined: not yet */
+  syncedAfter(since: number): number | undefined {
+    return this.shownAt.find(({ beat, at }) => at > since && (this.beats.get(beat) ?? 0) > since)?.at;
+  }
+
+  async close(): Promise<void> {
+    this.#isOver = true;
+    await this.#watching;
+    await Promise.all([this.owner.end({ timeout: 1 }), this.reader.end({ timeout: 1 })]);
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#isOver) {
+      try {
+        await this.#look();
+      } catch {
+        // The server is down, or the table is being changed just now.
+      }
+      await Bun.sleep(LOOK_EVERY_MS);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const floors = new Map(this.#floors);
+    const [rows, [pulse]] = await Promise.all([
+      this.reader<Record<string, string | null>[]>`select * from busy`.simple(),
+      this.reader<{ beat: string }[]>`select beat from pulse`.simple(),
+    ]);
+    const beat = Number(pulse?.beat ?? 0);
+    if (beat > this.shownBeat) {
+      this.shownBeat = beat;
+      this.shownAt.push({ beat, at: performance.now() });
+    }
+    const shown = new Map(rows.map((row) => [row.id!, row]));
+    for (const id of new Set([...floors.keys(), ...shown.keys()])) {
+      const row = shown.get(id);
+      const token = row?.token ?? undefined;
+      const index = row ? await this.history.arrivedAt(id, token) : this.history.indexOf(id, undefined);
+      const floor = floors.get(id) ?? -1;
+      if (row && index < 0) this.#found(`I2: ${id} shows "${token}", which the source never had`);
+      else if (index < floor)
+        this.#found(`I1: ${id} shows state ${index} after state ${floor} was shown or answered`);
+      this.#raise(id, index);
+      for (const [column, cell] of Object.entries(row ?? {})) {
+        const [, number] = SHOUT.exec(column) ?? [];
+        if (number && !this.#deletedShouts.has(number) && cell !== token?.toUpperCase())
+          this.#found(`I6: ${column} of ${id} is "${cell}" beside "${token}"`);
+      }
+    }
+  }
+
+  /** Once per violation, though it may be seen many times. */
+  #found(violation: string): void {
+    const said = `${violation} (${this.facts.mode})`;
+    if (this.#said.has(said) || this.violations.length >= MAX_VIOLATIONS) return;
+    this.#said.add(said);
+    this.violations.push(said);
+  }
+
+  #raise(id: string, index: number): void {
+    if (index > (this.#floors.get(id) ?? -1)) this.#floors.set(id, index);
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * The short form: a service of real processes lives through one fault of each kind, while people write. `bun run chaos`
+ * is the long one, with all of them.
+ */
+import { expect, test } from "vitest";
+import { Random } from "../../apps/sandbox/random";
+import { shortFaults } from "./faults";
+import { Chaos } from "./harness/chaos";
+import { Figures } from "./harness/figures";
+import { Service } from "./harness/service";
+
+/** Longest that a worker's bases wait for another one, ms; the machine has other tests to run. */
+const WORKER_LOST_MS = 30_000;
+const GREEN_MS = 60_000;
+
+test("I1-I7: whatever is killed, cut or full, nothing is lost, nobody reads what is wrong, and it heals by itself", {
+  timeout: 240_000,
+  // A violation that comes once in a while is one: no second try.
+  retry: 0,
+}, async () => {
+  await using service = await Service.start({ modes: ["turbo", "live"] });
+  const figures = new Figures();
+  const chaos = new Chaos(service, new Random(), figures);
+  chaos.people.start();
+  try {
+    for (const fault of shortFaults) expect(await chaos.suffer(fault), fault.name).toEqual([]);
+  } finally {
+    await chaos.people.stop();
+  }
+  console.log(figures.describe());
+  expect(chaos.people.answered.ok).toBeGreaterThan(20);
+  expect(figures.percentile("worker lost: its bases sync again", 100)).toBeLessThan(WORKER_LOST_MS);
+  expect(await service.untilGreen(GREEN_MS)).toEqual([]);
+});

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { judgeAudit } from "../support/dependency-audit";
+
+const advisory = (severity: string) => ({
+  severity,
+  title: "Prototype pollution",
+  url: "https://github.com/advisories/GHSA-x",
+  vulnerable_versions: "<1.2.3",
+});
+
+test("a grave vulnerability fails the audit, a mild one is told", () => {
+  const answer = (severity: string) => ({
+    code: 1,
+    out: JSON.stringify({ lodash: [advisory(severity)] }),
+    err: "",
+  });
+  expect(judgeAudit(answer("critical"))).toMatchObject({ isFailed: true });
+  expect(judgeAudit(answer("high"))).toMatchObject({ isFailed: true });
+  expect(judgeAudit(answer("moderate"))).toEqual({
+    isFailed: false,
+    text: "moderate: lodash <1.2.3: Prototype pollution (https://github.com/advisories/GHSA-x)",
+  });
+  expect(judgeAudit({ code: 0, out: "{}", err: "" })).toEqual({
+    isFailed: false,
+    text: "Audited: no known vulnerability.",
+  });
+});
+
+test("a registry without advisories is said to have none, and is no all-clear", () => {
+  const without = { code: 1, out: "", err: "error: POST https://example.org/advisories/bulk - 405" };
+  expect(judgeAudit(without)).toEqual({
+    isFailed: false,
+    text: "NOT AUDITED: the package registry has no advisories (it answers 405); nothing was checked.",
+  });
+  expect(judgeAudit({ code: 1, out: "", err: "error: ConnectionRefused" }).text).toContain(
+    "cannot be reached",
+  );
+});
