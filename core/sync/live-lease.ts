@@ -42,12 +42,13 @@ export function goLive(
   input: TogetherInput,
 ): Promise<void> {
   const { modifiedSince } = platform;
-  const compare = async ({ front, pending }: Live) => {
+  const compare = async ({ front, pending, misses }: Live) => {
     await compareFreshness({
       ...front,
       feed,
       modifiedSince: modifiedSince!,
       isPending: (tableId, recordId) => pending.has(tableId, recordId),
+      isTold: (tableId, recordId, sinceMs) => misses.wasNamedSince(tableId, recordId, sinceMs),
       onStale: (count) => ctx.syncMetrics.untold("comparison", count),
     });
   };

@@ -51,7 +51,7 @@ function connectWith(apiKey: string, sourceBaseId: string): Promise<Base> {
     platform: "airtable",
     apiKey,
     sourceBaseId,
-    settings: { turbo: true },
+    settings: { turbo: true, live: false },
   });
 }
 

@@ -165,14 +165,19 @@ async function sweep({ cadence, runs }: LiveEngine): Promise<void> {
   const passes = () => runs.filter((run) => run.isBeside).length;
   const before = passes();
   cadence.sweepEveryMs = 0;
-  await until(() => passes() > before, { what: "a pass is complete" });
+  await passing(until(() => passes() > before, { what: "a pass is complete" }));
   cadence.sweepEveryMs = DAY_MS;
 }
 
-/** Time goes by: what was not there is looked for again after some seconds. */
-async function settled(engine: LiveEngine): Promise<void> {
-  const timer = setInterval(() => vi.advanceTimersByTime(100), 10);
-  await engine.settled().finally(() => clearInterval(timer));
+/** Sweeps wait for others, and what was not there is looked for again after some seconds. */
+function settled(engine: LiveEngine): Promise<void> {
+  return passing(engine.settled());
+}
+
+/** Time goes by meanwhile. */
+async function passing<T>(work: Promise<T>): Promise<T> {
+  const timer = setInterval(() => vi.advanceTimersByTime(50), 10);
+  return work.finally(() => clearInterval(timer));
 }
 
 async function equal(

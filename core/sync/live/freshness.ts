@@ -25,6 +25,8 @@ const FIRST_MS = 15 * 60_000;
 
 /** Our clock and what is known of the source's may be so far apart. */
 const CLOCK_ERROR_MS = 5000;
+/** A record may have been named so long before it was compared, ms. */
+const TOLD_BEFORE_MS = 5000;
 
 /** Cells that no change of the record itself is told for: they may differ while the feed is well. */
 const NOT_TOLD: ReadonlySet<FieldType> = new Set<FieldType>([
@@ -50,6 +52,11 @@ export interface Comparing extends Pick<Sweep, "replica" | "reader" | "epoch" | 
   modifiedSince: (sinceMs: number) => string;
   /** Is the record known to have changed, and not in the replica yet? True until its image has been applied. */
   isPending: (tableId: string, recordId: string) => boolean;
+  /**
+   * Has the feed named the record since then (performance.now())? A feed that says nothing of what differed is silent,
+   * though a sweep may have brought it meanwhile. Unless given, only what nobody brought tells.
+   */
+  isTold?: (tableId: string, recordId: string, sinceMs: number) => boolean;
   /** Told of records that were stale, once they are right. */
   onStale?: (count: number) => void;
   /** How long the feed may take to tell of a change, ms; GRACE_MS unless given. */
@@ -78,6 +85,7 @@ export async function compareFreshness(comparing: Comparing): Promise<Compared |
   if (nowMs === undefined || !chosen) return null;
   const { source, table } = chosen;
   const sinceMs = sinceOf(feed, source.id, nowMs);
+  const askedAt = performance.now();
   reader.tickets.renew();
   const ticket = await reader.tickets.current();
   const list = (signal: AbortSignal) =>
@@ -89,22 +97,23 @@ export async function compareFreshness(comparing: Comparing): Promise<Compared |
     );
   const page = await ask(reader, list, "freshness");
   const suspects = await findSuspects(comparing, table, page);
-  let stale = 0;
+  let [stale, untold] = [0, 0];
   if (suspects.length > 0) {
     // It may be that nobody has asked: what the feed tells now is no lie of it.
     feed.poke();
     await wait(comparing.graceMs ?? GRACE_MS, reader.stop);
+    untold = untoldOf(comparing, source.id, page, suspects, askedAt - TOLD_BEFORE_MS);
     stale = await judge(comparing, source, { page, ticket }, suspects);
   }
   feed.comparisons.compared(source.id, nowMs);
-  if (stale === 0) {
+  if (stale === 0 && untold === 0) {
     await feed.noteFresh();
   } else {
     reader.log.warn(
-      { tableId: source.id, records: stale },
+      { tableId: source.id, records: stale, untold },
       "SQL lags behind the source, of which the feed told nothing",
     );
-    comparing.onStale?.(stale);
+    if (stale > 0) comparing.onStale?.(stale);
     await feed.noteStale();
   }
   return { records: page.size, stale };
@@ -153,6 +162,19 @@ async function findSuspects(comparing: Comparing, table: TableMemory, page: Reco
 
 function toldColumns({ live }: TableMemory): ColumnSpec[] {
   return live.spec.columns.filter(({ type }) => !NOT_TOLD.has(type));
+}
+
+/** How many of the suspects differed by something that the feed does not tell of, and that a sweep may have brought. */
+function untoldOf(
+  { isTold, isPending }: Comparing,
+  tableId: string,
+  page: RecordPage,
+  suspects: number[],
+  sinceMs: number,
+): number {
+  if (!isTold) return 0;
+  const ids = suspects.map((index) => page.id(index));
+  return ids.filter((id) => !isPending(tableId, id) && !isTold(tableId, id, sinceMs)).length;
 }
 
 /** Applies what nobody else has brought meanwhile (M1). @returns how many records that were */

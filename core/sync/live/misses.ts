@@ -33,11 +33,16 @@ export class Misses {
     }
   }
 
+  /** Was the record named since then, as far as is remembered? */
+  wasNamedSince(tableId: string, recordId: string, sinceMs: number): boolean {
+    return (this.#namedAt(tableId, recordId) ?? Number.NEGATIVE_INFINITY) >= sinceMs;
+  }
+
   /** A sweep found these to be other than in the replica. */
   found(tableId: string, recordIds: Iterable<string>, nowMs: number): void {
     const suspects = within(this.#suspects, tableId);
     for (const id of recordIds) {
-      const namedAt = this.#named.get(tableId)?.get(id) ?? this.#namedBefore.get(tableId)?.get(id);
+      const namedAt = this.#namedAt(tableId, id);
       if (namedAt === undefined || nowMs - namedAt > NAMED_BEFORE_MS) suspects.set(id, nowMs);
     }
   }
@@ -54,6 +59,10 @@ export class Misses {
       if (suspects.size === 0) this.#suspects.delete(tableId);
     }
     return count;
+  }
+
+  #namedAt(tableId: string, recordId: string): number | undefined {
+    return this.#named.get(tableId)?.get(recordId) ?? this.#namedBefore.get(tableId)?.get(recordId);
   }
 }
 

@@ -3,10 +3,13 @@ import type { Held, HoldPoint } from "../../support/fault-line";
 import { until } from "../../support/poll";
 import type { Chaos, Fault } from "../harness/chaos";
 import type { Role, Supervised } from "../harness/supervised";
+import type { WatchedBase } from "../harness/watched-base";
 import { holdings, killed, now } from "./kit";
 
 /** Longest wait for a statement to come by, ms. */
-const POINT_MS = 20_000;
+const POINT_MS = 40_000;
+/** By then a swap that was let go waits for its lock, ms. */
+const INSIDE_MS = 150;
 
 /** Stops the service at a statement that a process of this role sends to a replica. */
 async function at(
@@ -71,40 +74,43 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
     sparesWrites: victim === "worker",
     async run(chaos) {
       const { random, service } = chaos;
-      const base = random.pick(service.bases);
-      const locked = Promise.withResolvers<void>();
-      const release = Promise.withResolvers<void>();
-      // The catalog is the last thing that a swap writes; who holds it keeps the swap from its end.
-      const lock = base.owner
-        .begin(async (sql) => {
-          await sql`lock table public_swap._tables in share mode`;
-          locked.resolve();
-          await release.promise;
-        })
-        .catch(() => {});
-      await locked.promise;
+      const orphans = await holdings(chaos);
+      const point = at(chaos, "worker", SWAP, "before");
+      point.catch(() => {});
+      await random.pick(service.bases).shout();
+      const { held, client } = await point;
+      const locks = await Promise.all(service.bases.map(lockCatalog));
       try {
-        const orphans = await holdings(chaos);
-        const point = at(chaos, "worker", SWAP, "inside");
-        point.catch(() => {});
-        await base.shout();
-        const { held, client } = await point;
-        await Bun.sleep(60);
-        if (victim === "worker") {
-          const done = await killed(chaos, client, orphans.get(client.name) ?? []);
-          held.pass();
-          return done;
-        }
+        held.pass();
+        await Bun.sleep(INSIDE_MS);
+        if (victim === "worker") return await killed(chaos, client, orphans.get(client.name) ?? []);
         const brokenAt = now();
         await service.replicas.kill();
-        held.pass();
         await service.replicas.start();
         return { brokenAt, mendedAt: now(), returned: ["replicas"] };
       } finally {
-        release.resolve();
-        await lock;
+        for (const release of locks) await release();
       }
     },
+  };
+}
+
+/** The catalog is the last thing that a swap writes: who holds it keeps the swap from its end. @returns what lets go */
+async function lockCatalog({ owner }: WatchedBase): Promise<() => Promise<void>> {
+  const locked = Promise.withResolvers<void>();
+  const over = Promise.withResolvers<void>();
+  const lock = owner
+    .begin(async (sql) => {
+      await sql`lock table public_swap._tables in share mode`;
+      locked.resolve();
+      await over.promise;
+    })
+    // The server may be killed meanwhile.
+    .catch(locked.reject);
+  await locked.promise;
+  return async () => {
+    over.resolve();
+    await lock;
   };
 }
 

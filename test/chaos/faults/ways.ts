@@ -4,6 +4,9 @@ import { clockMs } from "../../support/stall-watch";
 import type { Chaos, Fault } from "../harness/chaos";
 import { now } from "./kit";
 
+/** Who was cut off is back after this, ms. */
+const REUNION_MS = 2500;
+
 type Way = "control plane" | "replicas" | "source";
 
 function waysTo({ service, random }: Chaos, way: Way): FaultLine[] {
@@ -31,7 +34,9 @@ function spoilt(
         if (isCutAtEnd) line.reset();
         line.mend();
       }
-      if (way === "source") chaos.service.excuses.push({ from, to: clockMs(), ms: Number.POSITIVE_INFINITY });
+      const { excuses, alone } = chaos.service;
+      if (way === "source") excuses.push({ from, to: clockMs(), ms: Number.POSITIVE_INFINITY });
+      if (way === "control plane") alone.push({ from, to: clockMs() + REUNION_MS });
       return { brokenAt, mendedAt: now() };
     },
   };
