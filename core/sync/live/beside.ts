@@ -107,13 +107,15 @@ export async function keepComparing(live: Live): Promise<void> {
   for (;;) {
     await wait(TICK_MS, stop);
     if (performance.now() - memory.comparedAt < live.cadence().freshnessMs) continue;
-    memory.comparedAt = performance.now();
+    const startedAt = performance.now();
     try {
       await input.compare(live);
     } catch (caught) {
       const error = asBasetideError(caught);
+      // One that the lease's end breaks off is made by the next lease at once: a lease is as long as they are apart.
       if (isWholeBases(error)) throw error;
       input.reader.log.debug({ error }, "not compared with the source");
     }
+    memory.comparedAt = startedAt;
   }
 }

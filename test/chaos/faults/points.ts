@@ -1,4 +1,5 @@
 /** What happens at named points: at the very statement that a process sends to a database. */
+import { Client } from "pg";
 import type { Held, HoldPoint } from "../../support/fault-line";
 import { until } from "../../support/poll";
 import type { Chaos, Fault } from "../harness/chaos";
@@ -96,22 +97,14 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
 }
 
 /** The catalog is the last thing that a swap writes: who holds it keeps the swap from its end. @returns what lets go */
-async function lockCatalog({ owner }: WatchedBase): Promise<() => Promise<void>> {
-  const locked = Promise.withResolvers<void>();
-  const over = Promise.withResolvers<void>();
-  const lock = owner
-    .begin(async (sql) => {
-      await sql`lock table public_swap._tables in share mode`;
-      locked.resolve();
-      await over.promise;
-    })
-    // The server may be killed meanwhile.
-    .catch(locked.reject);
-  await locked.promise;
-  return async () => {
-    over.resolve();
-    await lock;
-  };
+async function lockCatalog({ facts }: WatchedBase): Promise<() => Promise<void>> {
+  // Not with the driver of the rest, which breaks down when a server dies within its transaction.
+  const client = new Client({ connectionString: facts.ownerUrl });
+  client.on("error", () => {});
+  await client.connect();
+  await client.query("begin");
+  await client.query("lock table public_swap._tables in share mode");
+  return () => client.end().catch(() => {});
 }
 
 /** As above, with a write that it had sent and that arrives only when somebody else has the base. */
