@@ -3,7 +3,7 @@
  * and clients that wait for nothing at all.
  */
 import { leftForSync, nextMonth, rateOf } from "../../core/control";
-import { type CadenceFacts, cadenceOf } from "../../core/sync/cadence";
+import { type Cadence, type CadenceFacts, cadenceOf } from "../../core/sync/cadence";
 
 export interface MonthPlan {
   /** `2026-11` */
@@ -38,10 +38,24 @@ export interface MonthEnd {
 
 /** Workers look at the budget this often. */
 const LOOK_MS = 15_000;
+const DAY_MS = 86_400_000;
 /** Longest that nothing happens. */
 const STEP_MS = 10 * 60_000;
 /** A base makes no more calls than this between two looks of a worker. */
 const CALLS_PER_LOOK = (LOOK_MS / 1000) * 5;
+
+/** Calls of an idle base: all that falls due within a day, the first of each at its beginning; and a hook kept alive. */
+export function simulateDay(cadence: Cadence, sweepCalls: number): number {
+  const times = (everyMs: number) => Math.ceil(DAY_MS / everyMs);
+  const hookCalls = 1;
+  return (
+    times(cadence.pollMs) +
+    times(cadence.freshnessMs) +
+    times(cadence.schemaMs) +
+    times(cadence.sweepEveryMs) * sweepCalls +
+    hookCalls
+  );
+}
 
 interface Task {
   atMs: number;

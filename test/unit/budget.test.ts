@@ -10,7 +10,7 @@ import {
   PING_BURST,
   sweepCallsOf,
 } from "../../core/sync/cadence";
-import { type MonthPlan, simulateMonth } from "../support/budget-simulation";
+import { type MonthPlan, simulateDay, simulateMonth } from "../support/budget-simulation";
 
 const DAY_MS = 86_400_000;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
@@ -92,19 +92,6 @@ test("an idle live base with pings makes at most 300 calls a day, whatever its s
   const changing = cadenceOf({ ...of, sweepCalls: 3000, tables: 9, changesByItself: true });
   expect(changing.sweepEveryMs).toBe(45 * 60_000);
 });
-
-/** Everything that falls due within a day, the first of each at its beginning; and a hook kept alive. */
-function simulateDay(cadence: Cadence, sweepCalls: number): number {
-  const times = (everyMs: number) => Math.ceil(DAY_MS / everyMs);
-  const hookCalls = 1;
-  return (
-    times(cadence.pollMs) +
-    times(cadence.freshnessMs) +
-    times(cadence.schemaMs) +
-    times(cadence.sweepEveryMs) * sweepCalls +
-    hookCalls
-  );
-}
 
 test("unused reads are saved up for pings that come close together, and no more than that", () => {
   const bucket = new CallBucket();
