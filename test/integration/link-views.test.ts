@@ -19,7 +19,7 @@ import { sourceTable } from "../support/source-records";
 
 vi.setConfig({ testTimeout: 60_000 });
 
-const HISTORIES = Number(process.env.HISTORIES ?? 8);
+const HISTORIES = Number(process.env.HISTORIES ?? 4);
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 
 async function replicaOf(tables: SourceTable[]): Promise<TestReplica & { reader: postgres.Sql }> {
@@ -178,7 +178,7 @@ const unviewed = (sql: postgres.Sql) => sql<{ name: string }[]>`
     where v.relkind = 'v' and v.relnamespace = t.relnamespace and v.relname = t.relname || '__' || a.attname)`;
 
 test("through any history of the schema every array of links has its view at every moment", {
-  timeout: 60_000 + HISTORIES * 10_000,
+  timeout: 30_000 + HISTORIES * 5_000,
 }, async () => {
   let looks = 0;
   const isKept = fc.asyncProperty(histories, async (history) => {
