@@ -160,6 +160,24 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
   return rows.map(toBase);
 }
 
+/** The settings among a base's columns. */
+export function settingsOf(row: SettingsRow): BaseSettings {
+  return {
+    turbo: row.turbo,
+    rapid: row.rapid,
+    live: row.live,
+    linkedRecordsAsText: row.linked_records_as_text,
+    lookupsAsText: row.lookups_as_text,
+    linkViews: row.link_views,
+    history: row.history,
+    historyDays: row.history_days,
+    notify: row.notify,
+    ownAttachmentUrls: row.own_attachment_urls,
+    replicaReads: row.replica_reads,
+    paused: row.is_paused,
+  };
+}
+
 function toBase(row: BaseRow): Base {
   return {
     id: row.id,
@@ -168,20 +186,7 @@ function toBase(row: BaseRow): Base {
     sourceBaseId: row.source_base_id,
     name: row.name,
     state: row.state,
-    settings: {
-      turbo: row.turbo,
-      rapid: row.rapid,
-      live: row.live,
-      linkedRecordsAsText: row.linked_records_as_text,
-      lookupsAsText: row.lookups_as_text,
-      linkViews: row.link_views,
-      history: row.history,
-      historyDays: row.history_days,
-      notify: row.notify,
-      ownAttachmentUrls: row.own_attachment_urls,
-      replicaReads: row.replica_reads,
-      paused: row.is_paused,
-    },
+    settings: settingsOf(row),
     database: {
       id: row.database_id,
       name: row.database_name,
@@ -247,15 +252,8 @@ function toLiveState(row: BaseRow): LiveState | null {
   };
 }
 
-interface BaseRow extends FeedRow {
-  id: string;
-  account_id: string;
-  platform: string;
-  source_base_id: string;
-  name: string;
-  database_id: string;
-  schema_name: string;
-  state: BaseState;
+/** The columns that hold settings. */
+export interface SettingsRow {
   turbo: boolean;
   rapid: boolean;
   live: boolean;
@@ -267,8 +265,19 @@ interface BaseRow extends FeedRow {
   notify: boolean;
   own_attachment_urls: boolean;
   replica_reads: boolean;
-  attachment_key_version: number;
   is_paused: boolean;
+}
+
+interface BaseRow extends FeedRow, SettingsRow {
+  id: string;
+  account_id: string;
+  platform: string;
+  source_base_id: string;
+  name: string;
+  database_id: string;
+  schema_name: string;
+  state: BaseState;
+  attachment_key_version: number;
   workspace_id: string | null;
   source_user_id: string | null;
   rests_until: Date | null;

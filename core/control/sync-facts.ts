@@ -1,6 +1,6 @@
 /** What a running sync goes by and people may change at any moment, read for many bases at once. */
 import type { Db } from "../context";
-import type { BaseSettings, BaseState } from "./base-row";
+import { type BaseSettings, type BaseState, type SettingsRow, settingsOf } from "./base-row";
 
 export interface SyncFacts {
   id: string;
@@ -20,25 +20,13 @@ export interface SyncFacts {
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
   const rows = await db<FactsRow[]>`
     select id, state, turbo, rapid, live, linked_records_as_text, lookups_as_text, link_views, history, history_days,
-      notify, own_attachment_urls, replica_reads, attachment_key_version, is_paused, resync_requested_at, schema_look_requested_at, database_id, md5(sealed_api_key) as key_version
+      notify, own_attachment_urls, replica_reads, attachment_key_version, is_paused, resync_requested_at,
+      schema_look_requested_at, database_id, md5(sealed_api_key) as key_version
     from bases where id = any (${baseIds})`;
   return rows.map((row) => ({
     id: row.id,
     state: row.state,
-    settings: {
-      turbo: row.turbo,
-      rapid: row.rapid,
-      live: row.live,
-      linkedRecordsAsText: row.linked_records_as_text,
-      lookupsAsText: row.lookups_as_text,
-      linkViews: row.link_views,
-      history: row.history,
-      historyDays: row.history_days,
-      notify: row.notify,
-      ownAttachmentUrls: row.own_attachment_urls,
-      replicaReads: row.replica_reads,
-      paused: row.is_paused,
-    },
+    settings: settingsOf(row),
     resyncRequestedAt: row.resync_requested_at,
     schemaLookRequestedAt: row.schema_look_requested_at,
     databaseId: row.database_id,
@@ -47,22 +35,10 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
   }));
 }
 
-interface FactsRow {
+interface FactsRow extends SettingsRow {
   id: string;
   state: BaseState;
-  turbo: boolean;
-  rapid: boolean;
-  live: boolean;
-  linked_records_as_text: boolean;
-  lookups_as_text: boolean;
-  link_views: boolean;
-  history: boolean;
-  history_days: number;
-  notify: boolean;
-  own_attachment_urls: boolean;
-  replica_reads: boolean;
   attachment_key_version: number;
-  is_paused: boolean;
   resync_requested_at: Date | null;
   schema_look_requested_at: Date | null;
   database_id: string;

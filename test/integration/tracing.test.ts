@@ -15,15 +15,19 @@ interface Span {
   attributes: { key: string; value: { stringValue?: string } }[];
 }
 
+/** What is read of the protocol's message. */
+interface Export {
+  resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
+}
+
 /** A collector of traces, as OpenTelemetry's protocol has it in JSON. */
 function collector() {
   const spans: Span[] = [];
   const server = Bun.serve({
     port: 0,
     async fetch(request) {
-      // biome-ignore lint/suspicious/noExplicitAny: a protocol's message, of which only spans are read
-      const body = (await request.json()) as any;
-      for (const { scopeSpans } of body.resourceSpans) {
+      const { resourceSpans } = (await request.json()) as Export;
+      for (const { scopeSpans } of resourceSpans) {
         for (const scope of scopeSpans) spans.push(...scope.spans);
       }
       return Response.json({});
