@@ -130,6 +130,8 @@ async function isBelievable({ replica }: Sweep, live: CatalogTable, table: Table
 /**
  * Puts the build live, with all that was written meanwhile, under the names that its table and columns have by then;
  * waits out queries that hold the live table.
+ *
+ * @throws BasetideError `source_schema_changed` when it could not yet, and the table is wanted with other columns by now
  */
 async function swapIn(
   build: Build,
@@ -166,6 +168,8 @@ async function swapIn(
       // A table that gives its name up may be busy itself, and the name in somebody else's hands.
       if (isStale) await shapes.reload();
       else await shapes.tend();
+      // What has come to have other columns takes no new name any more, and its old one may be another table's for good.
+      confirmShape(shapes, build.spec);
     }
   }
 }

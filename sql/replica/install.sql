@@ -267,8 +267,10 @@ create or replace function {{swap}}.change_shape(
   p_dropped text[]
 ) returns void language plpgsql as $change$
 declare
-  v_deadline timestamptz;
   v_dropped text[];
+  v_going oid[];
+  v_changing oid[];
+  v_deadline timestamptz;
   v_views jsonb[];
   one text;
 begin
@@ -295,11 +297,14 @@ begin
   delete from {{swap}}._tables where table_id = any (p_dropped);
   perform {{swap}}.set_catalog(p_tables);
 
+  -- Finding out what is to be locked counts for nothing: there may be a thousand views.
+  v_going := {{swap}}.going_link_views();
+  v_changing := {{swap}}.changing_link_views();
   v_deadline := clock_timestamp() + p_timeout::interval;
   v_views := {{swap}}.lock_views(
     array(select format('{{schema}}.%I', name)::regclass::oid from unnest(v_dropped) as name)
-      || {{swap}}.going_link_views(), v_deadline);
-  perform {{swap}}.lock_link_views(v_deadline);
+      || v_going, v_deadline);
+  perform {{swap}}.lock_link_views(v_changing, v_deadline);
   perform {{swap}}.lock_relations(p_locked || v_dropped, v_deadline);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
@@ -337,6 +342,8 @@ create or replace function {{swap}}.swap_in(
 declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
+  v_going oid[];
+  v_changing oid[];
   v_deadline timestamptz;
   v_views jsonb[];
   one text;
@@ -365,11 +372,13 @@ begin
   perform {{swap}}.lock_for_links();
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
 
+  v_going := {{swap}}.going_link_views();
+  v_changing := {{swap}}.changing_link_views();
   v_deadline := clock_timestamp() + p_timeout::interval;
   v_views := {{swap}}.lock_views(
     array(select format('{{schema}}.%I', v_live.name)::regclass::oid where v_live.name is not null)
-      || {{swap}}.going_link_views(), v_deadline);
-  perform {{swap}}.lock_link_views(v_deadline);
+      || v_going, v_deadline);
+  perform {{swap}}.lock_link_views(v_changing, v_deadline);
   if v_live.name is not null then
     perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
     foreach one in array p_renames loop

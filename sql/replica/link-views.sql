@@ -102,8 +102,13 @@ create or replace function {{swap}}.going_link_views() returns oid[] language sq
   select array(select c.view from {{swap}}.link_view_changes() as c where (c.wanted).name is null and c.view is not null)
 $going$;
 
--- lock_link_views(deadline): keeps everybody out of the views that change.
-create or replace function {{swap}}.lock_link_views(p_deadline timestamptz) returns void
+-- changing_link_views(): those that change, and those that have to go among them.
+create or replace function {{swap}}.changing_link_views() returns oid[] language sql as $changing$
+  select array(select c.view from {{swap}}.link_view_changes() as c where c.view is not null)
+$changing$;
+
+-- lock_link_views(views, deadline): keeps everybody out of these.
+create or replace function {{swap}}.lock_link_views(p_views oid[], p_deadline timestamptz) returns void
 language plpgsql as $lock_link_views$
 declare
   one record;
@@ -111,14 +116,29 @@ begin
   for one in
     select c.relname as name, o.rolname as owner
     from pg_class as c join pg_roles as o on o.oid = c.relowner
-    where c.oid = any (array(select l.view from {{swap}}.link_view_changes() as l)) order by c.relname
+    where c.oid = any (p_views) order by c.relname
   loop
     perform {{swap}}.wait_until(p_deadline);
     execute format('alter view {{schema}}.%I owner to %I', one.name, one.owner);
   end loop;
 end $lock_link_views$;
 
--- rename_link_views(): those that stay get their new names, all at once, as some may take each other's.
+-- free_going_names(names): those that have to go and have one of these names, which others take, are put aside.
+create or replace function {{swap}}.free_going_names(p_names text[]) returns void language plpgsql as $free$
+declare
+  v_going {{swap}}._link_views[] := array(
+    select c.had from {{swap}}.link_view_changes() as c
+    where c.view is not null and (c.wanted).name is null and (c.had).name = any (p_names));
+begin
+  for nth in 1 .. cardinality(v_going) loop
+    execute format('alter view {{schema}}.%I rename to %I', v_going[nth].name, '_going_' || nth);
+    update {{swap}}._link_views as l set name = '_going_' || nth
+    where (l.table_id, l.field_id) = (v_going[nth].table_id, v_going[nth].field_id);
+  end loop;
+end $free$;
+
+-- rename_link_views(): those that stay get their new names, all at once, as some may take each other's. Before any is
+-- dropped: what the customer has made over them follows.
 create or replace function {{swap}}.rename_link_views() returns void language plpgsql as $rename_link_views$
 declare
   v_had {{swap}}._link_views[];
@@ -127,6 +147,7 @@ declare
 begin
   select array_agg(c.had), array_agg(c.wanted) into v_had, v_wanted from {{swap}}.link_view_changes() as c
   where c.view is not null and (c.wanted).name is not null;
+  perform {{swap}}.free_going_names(array(select w.name from unnest(v_wanted) as w));
   for nth in 1 .. coalesce(cardinality(v_had), 0) loop
     v_aside := '_renaming_' || nth;
     execute format('alter view {{schema}}.%I rename to %I', v_had[nth].name, v_aside);
@@ -207,6 +228,8 @@ $lock_for_links$;
 create or replace function {{swap}}.follow_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
 language plpgsql as $follow_link_views$
 declare
+  v_going oid[];
+  v_changing oid[];
   v_deadline timestamptz;
   v_views jsonb[];
 begin
@@ -217,9 +240,11 @@ begin
   if not exists (select from {{swap}}.link_view_changes()) then
     return;
   end if;
+  v_going := {{swap}}.going_link_views();
+  v_changing := {{swap}}.changing_link_views();
   v_deadline := clock_timestamp() + p_timeout::interval;
-  v_views := {{swap}}.lock_views({{swap}}.going_link_views(), v_deadline);
-  perform {{swap}}.lock_link_views(v_deadline);
+  v_views := {{swap}}.lock_views(v_going, v_deadline);
+  perform {{swap}}.lock_link_views(v_changing, v_deadline);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
