@@ -1,0 +1,86 @@
+/** The pages: every link leads somewhere, every page can be found from the README, every command is one. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { expect, test } from "vitest";
+import { repoFiles, repoRoot } from "../support/source-files";
+
+const pages = repoFiles().filter((path) => path.endsWith(".md"));
+const read = (path: string) => readFileSync(join(repoRoot, path), "utf8");
+
+/** Without what is code: links there are examples. */
+function prose(markdown: string): string {
+  return markdown.replace(/^(`{3,}).*?^\1/gms, "").replace(/`[^`\n]*`/g, "code");
+}
+
+/** Where the page's links lead, outside the web. */
+function linksOf(markdown: string): string[] {
+  const targets = [...prose(markdown).matchAll(/\]\(([^)\s]+)(?:\s+"[^"]*")?\)/g)].map(
+    ([, target]) => target!,
+  );
+  return targets.filter((target) => !/^[a-z][a-z0-9+.-]*:/i.test(target));
+}
+
+/** The anchors that a page's headings have, as GitHub makes them. */
+function anchorsOf(markdown: string): Set<string> {
+  const anchors = new Set<string>();
+  const headings = markdown.replace(/^(`{3,}).*?^\1/gms, "").matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm);
+  for (const [, heading = ""] of headings) {
+    const text = heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[`*]/g, "");
+    const slug = text
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\p{M}\s_-]/gu, "")
+      .replace(/\s/g, "-");
+    let anchor = slug;
+    for (let count = 1; anchors.has(anchor); count++) anchor = `${slug}-${count}`;
+    anchors.add(anchor);
+  }
+  return anchors;
+}
+
+/** What is wrong with a link of the page `from`; undefined: nothing. */
+function faultOf(from: string, link: string): string | undefined {
+  const [path = "", anchor] = link.split("#");
+  const target = path === "" ? from : normalize(join(dirname(from), decodeURIComponent(path)));
+  if (target.startsWith("..") || !existsSync(join(repoRoot, target))) return `${from}: ${link} leads nowhere`;
+  if (anchor === undefined) return undefined;
+  const isThere = target.endsWith(".md") && anchorsOf(read(target)).has(anchor);
+  return isThere ? undefined : `${from}: ${link} names a section that is not there`;
+}
+
+test.each(pages)("every link of %s leads to a file and a section that are there", (page) => {
+  expect(linksOf(read(page)).flatMap((link) => faultOf(page, link) ?? [])).toEqual([]);
+});
+
+test("every page can be reached from the README, and the README names each but decisions itself", () => {
+  const named = new Set(linksOf(read("README.md")).map((link) => normalize(link.split("#")[0]!)));
+  const decisions = new Set(
+    linksOf(read("docs/adr/README.md")).map((link) => normalize(join("docs/adr", link.split("#")[0]!))),
+  );
+  expect(pages.filter((page) => page !== "README.md" && !named.has(page) && !decisions.has(page))).toEqual(
+    [],
+  );
+});
+
+test("every `bun run` that a page gives is a script of package.json, every bench one that there is", () => {
+  const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
+  const benches = read("test/bench/main.ts");
+  const wrong = pages.flatMap((page) => {
+    const given = [...read(page).matchAll(/\bbun(?:@[\d.]+)? run ([a-z]+)(?: ([a-z][a-z-]*))?/g)];
+    return given
+      .filter(([, script = "", name]) => {
+        const isBench = script === "bench" && name !== undefined;
+        return !scripts[script] || (isBench && !benches.includes(`import("./${name}")`));
+      })
+      .map(([command]) => `${page}: ${command}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
+test("headings become the anchors that links name, and faults are told", () => {
+  const page = "# One `two`: three\n\n## A, b\n\n## A, b\n\n```sh\n# none\n```\n";
+  expect([...anchorsOf(page)]).toEqual(["one-two-three", "a-b", "a-b-1"]);
+  expect(linksOf("[a](b.md) `[c](d.md)` [e](https://f.example)")).toEqual(["b.md"]);
+  expect(faultOf("README.md", "docs/none.md")).toMatch(/leads nowhere/);
+  expect(faultOf("README.md", "docs/sql.md#none")).toMatch(/not there/);
+  expect(faultOf("docs/sql.md", "#history")).toBeUndefined();
+});
