@@ -3,6 +3,7 @@
 FROM oven/bun:1.4.5-slim AS dependencies
 WORKDIR /app
 COPY package.json bun.lock bunfig.toml ./
+COPY patches patches
 # The embedded Postgres is for `bun run up` only, and what peers name is for tests.
 RUN bun install --frozen-lockfile --production --omit=optional --omit=peer --ignore-scripts
 

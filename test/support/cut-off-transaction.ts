@@ -1,0 +1,53 @@
+/**
+ * A program for tests: what becomes of a pool of one connection whose server goes away in the middle of a transaction,
+ * and once more with a query on its way. Prints JSON. Its argument is a database, over a line that is here.
+ */
+import postgres from "postgres";
+import { cuttableLine } from "./cuttable-line";
+
+const thrown: string[] = [];
+process.on("uncaughtException", ({ message }) => {
+  thrown.push(message);
+});
+
+await using line = await cuttableLine(process.argv[2]!);
+let closed = Promise.withResolvers<void>();
+const sql = postgres(line.url, {
+  max: 1,
+  connect_timeout: 3,
+  backoff: () => 0.03,
+  onclose: () => closed.resolve(),
+});
+
+/** Cuts, and waits until the driver knows. */
+async function cut(): Promise<void> {
+  closed = Promise.withResolvers();
+  line.cut();
+  await closed.promise;
+  line.mend();
+}
+
+const codeOf = (error: unknown) => String((error as { code?: unknown }).code);
+/** More than the driver keeps together before it writes. */
+const text = "x".repeat(5000);
+let late: Promise<string> | undefined;
+const transaction = await sql
+  .begin(async (tx) => {
+    await tx`select 1`;
+    await cut();
+    // Whoever is in the middle of a transaction does not know yet, and goes on.
+    late = tx`select length(${text})`.then(() => "ok", codeOf);
+    await late;
+    await tx`select 2`;
+  })
+  .then(() => "ok", codeOf);
+const statement = await late;
+// Gets the same connection, anew.
+const afterwards = await sql`select 3`.then(() => "ok", codeOf);
+const pending = sql`select 4`.then(() => "ok", codeOf);
+await cut();
+await pending;
+const atLast = await sql`select 5`.then(() => "ok", codeOf);
+const driver = import.meta.resolve("postgres");
+console.log(JSON.stringify({ driver, transaction, statement, afterwards, atLast, thrown }));
+await sql.end({ timeout: 1 });
