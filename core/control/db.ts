@@ -2,7 +2,7 @@
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
-import { reconnectPause } from "../reconnect";
+import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
 
 /** Connections of one process: enough for its requests at once, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
@@ -46,12 +46,12 @@ const UNAVAILABLE_STATE = /^(08...|57P0[1-5]|53300|28...|3D000)$/;
 /** A pool on the control plane; connections are made when the first query needs them. */
 export function connectControl(url: string, options: { max?: number } = {}): Db {
   return postgres(url, {
+    ...postgresLine(),
     max: options.max ?? POOL_SIZE,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
-    backoff: reconnectPause,
     idle_timeout: IDLE_TIMEOUT_SECONDS,
     onnotice: () => {},
-    connection: { application_name: "basetide" },
+    connection: { application_name: "basetide", ...WATCHED_BY_SERVER },
   });
 }
 

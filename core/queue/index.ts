@@ -13,6 +13,7 @@ import { trimAlerts } from "../alerts/messages";
 import type { Db } from "../context";
 import { activeBaseIds, trimAudit, trimRuns } from "../control";
 import type { Logger } from "../log";
+import { pgLine } from "../postgres-line";
 import { trimWindows } from "../quota";
 import {
   bringForward,
@@ -82,6 +83,7 @@ export async function openQueue(
 ): Promise<OpenQueue> {
   const { db, log } = ctx;
   const boss = new PgBoss({
+    ...pgLine(),
     connectionString: databaseUrl,
     application_name: "basetide queue",
     max: CONNECTIONS,

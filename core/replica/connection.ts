@@ -5,7 +5,7 @@
  */
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
-import { reconnectPause } from "../reconnect";
+import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
 import { quoteIdent } from "./naming";
 
 export type ReplicaSql = Sql<{ bigint: number }>;
@@ -29,15 +29,16 @@ export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 /** A small pool on one replica database, as its owner. */
 export function connectReplica(url: string): ReplicaSql {
   return postgres(url, {
+    ...postgresLine(),
     max: MAX_CONNECTIONS,
     idle_timeout: IDLE_TIMEOUT,
     connect_timeout: CONNECT_TIMEOUT,
-    backoff: reconnectPause,
     onnotice: () => {},
     connection: {
       application_name: "basetide",
       search_path: SAFE_SEARCH_PATH,
       lock_timeout: LOCK_TIMEOUT_MS,
+      ...WATCHED_BY_SERVER,
     },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
   });

@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import postgres from "postgres";
+import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import type { Replica } from "./replica";
@@ -43,8 +44,8 @@ export async function installReplica(
     .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
     .replaceAll("{{schema}}", schema)
     .replaceAll("{{swap}}", swap);
-  const connection = { search_path: SAFE_SEARCH_PATH };
-  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection });
+  const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
+  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection, ...postgresLine() });
   try {
     await onReplica(() =>
       sql.begin(async (tx) => {

@@ -5,6 +5,7 @@
  */
 import { randomBytes } from "node:crypto";
 import postgres, { type Sql } from "postgres";
+import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import { scramVerifier } from "./scram";
@@ -201,8 +202,14 @@ async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
 }
 
 export async function withAdmin<T>(url: string, work: (admin: Sql) => Promise<T>): Promise<T> {
-  const connection = { search_path: SAFE_SEARCH_PATH };
-  const admin = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10, connection });
+  const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
+  const admin = postgres(url, {
+    max: 1,
+    onnotice: () => {},
+    connect_timeout: 10,
+    connection,
+    ...postgresLine(),
+  });
   try {
     return await work(admin);
   } catch (error) {

@@ -6,7 +6,11 @@
  * the answer to it, for as long as the test has something to do at that very point. No code of ours knows of it.
  */
 import net from "node:net";
+import { CAN_DEAFEN, deafen } from "./deaf-socket";
 import { StatementReader } from "./postgres-statements";
+
+/** Longer than kernels put off an acknowledgement, 200 ms. */
+const LAST_WORDS_MS = 250;
 
 /** Where in the life of a statement a connection is held: not sent yet, under way in the server, or carried out. */
 export type HoldPoint = "before" | "inside" | "after";
@@ -38,8 +42,11 @@ export interface FaultLine extends AsyncDisposable {
   reset(): void;
   /** Nothing goes through any more, though connections are taken; what is sent meanwhile arrives at the mending. */
   stall(): void;
-  /** Those connected now never hear of each other again, nor that this is so. Whoever connects next is served. */
-  strand(): void;
+  /**
+   * Those connected now never hear of each other again, nor that this is so: not even, where sockets can be deafened,
+   * that what they send arrives, once it resolves. Whoever connects next is served.
+   */
+  strand(): Promise<void>;
   /** Ends all of that. What was stranded stays so. */
   mend(): void;
   /** Holds the connection that next sends a matching statement. Rejects with the signal's reason. */
@@ -102,8 +109,8 @@ export async function faultLine(
     stall() {
       state.isStalled = true;
     },
-    strand() {
-      for (const connection of connections) connection.isStranded = true;
+    async strand() {
+      await Promise.all([...connections].map((connection) => connection.strand()));
     },
     mend() {
       state.isCut = false;
@@ -177,7 +184,10 @@ class Connection {
       this.#down.take(bytes);
       this.#down.flow();
     });
-    this.#far.on("connect", () => line.onConnect(clientPort, this.#far.localPort ?? 0));
+    this.#far.on("connect", () => {
+      if (this.isStranded) void this.strand();
+      line.onConnect(clientPort, this.#far.localPort ?? 0);
+    });
     for (const socket of [near, this.#far]) {
       socket.on("error", () => {});
       socket.on("close", () => this.#ended(socket));
@@ -187,6 +197,15 @@ class Connection {
   flow(): void {
     this.#up.flow();
     this.#down.flow();
+  }
+
+  async strand(): Promise<void> {
+    this.isStranded = true;
+    // A socket that does not hear what it sent before acknowledged would send that again and again.
+    await Bun.sleep(LAST_WORDS_MS);
+    for (const socket of CAN_DEAFEN ? [this.#near, this.#far] : []) {
+      if (!socket.connecting && !socket.destroyed) deafen(socket);
+    }
   }
 
   cut(): void {
