@@ -1,5 +1,6 @@
 /** Starts the proxy: its ledger, its queue, its listener. */
 import http from "node:http";
+import { hostname } from "node:os";
 import type { Context } from "../../core/context";
 import { listen } from "../../core/http/listen";
 import { openQueue } from "../../core/queue";
@@ -23,12 +24,19 @@ export interface RunningProxy {
  */
 export async function startProxy(ctx: Context, options: { port?: number } = {}): Promise<RunningProxy> {
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false });
-  const proxy = proxyApp({ ...ctx, ledger: createLedger(ctx), platforms: platforms(ctx.config), queue });
+  const port = options.port ?? ctx.config.proxyPort;
+  const ledger = createLedger(ctx, { standsInAs: nameOf(port) });
+  const proxy = proxyApp({ ...ctx, ledger, platforms: platforms(ctx.config), queue });
+  async function close(): Promise<void> {
+    await proxy.close();
+    await ledger.close();
+    await queue.close();
+  }
   try {
     // Bun.serve goes by it; its type says read-only, Bun's documentation says that it can be set.
     Object.assign(http, { maxHeaderSize: MAX_HEADER_BYTES });
     const listener = listen(proxy.app, {
-      port: options.port ?? ctx.config.proxyPort,
+      port,
       portVariable: "PROXY_PORT",
       idleTimeout: IDLE_SECONDS,
       // Counted by the proxy itself, which says what is wrong; Bun would only hang up.
@@ -39,13 +47,16 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
       port: listener.port,
       async stop() {
         await listener.stop();
-        await proxy.close();
-        await queue.close();
+        await close();
       },
     };
   } catch (error) {
-    await proxy.close();
-    await queue.close();
+    await close();
     throw error;
   }
+}
+
+/** What a proxy is known by that takes the place of one that was killed: its machine or container, and its port. */
+function nameOf(port: number): string {
+  return `${hostname()}:${port || crypto.randomUUID()}`;
 }

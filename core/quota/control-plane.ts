@@ -6,6 +6,7 @@
  */
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
+import type { Register } from "./attendance";
 import type { Book, CallKind } from "./book";
 import type { QuotaClock } from "./clock";
 
@@ -37,7 +38,7 @@ export interface SharedBook extends Book {
   reunite(hasGranted: boolean): Promise<void>;
 }
 
-export interface ControlPlane {
+export interface ControlPlane extends Register {
   /** @param user of the source whose places over all keys are counted, too */
   book(key: string, kind: CallKind, share: number, user?: string | null): SharedBook;
   /**
@@ -83,6 +84,17 @@ export function controlPlane(
     }
   }
 
+  async function reach(): Promise<void> {
+    if (failedAt !== undefined || !offset.isKnown) await learnOffset();
+  }
+
+  async function attend(id: string): Promise<number> {
+    const [row] = await call(
+      (to) => to<{ share: number }[]>`select quota_attend(${id}, ${clock.now() - offset.ms}) as share`,
+    );
+    return row!.share;
+  }
+
   function book(key: string, kind: CallKind, share: number, user: string | null = null): SharedBook {
     return {
       async reunite(hasGranted) {
@@ -118,12 +130,22 @@ export function controlPlane(
     };
   }
 
-  return { call, book };
+  return {
+    call,
+    book,
+    reach,
+    attend,
+    async leave(id) {
+      await call((to) => to`delete from quota_proxies where id = ${id}`);
+    },
+  };
 }
 
 interface ClockOffset {
   /** Takes in a time that the server has just answered; returns what to add to its times to have them here. */
   learn(serverNow: number): number;
+  /** What it last returned. */
+  readonly ms: number;
   /** Has an answer been seen lately? */
   readonly isKnown: boolean;
 }
@@ -138,6 +160,9 @@ function clockOffset(clock: QuotaClock): ClockOffset {
         [before, least, since] = [this.isKnown ? least : Infinity, Infinity, now];
       }
       least = Math.min(least, now - serverNow);
+      return this.ms;
+    },
+    get ms() {
       return Math.min(before, least);
     },
     get isKnown() {

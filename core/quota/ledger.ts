@@ -6,14 +6,15 @@
  */
 import type { Registry } from "prom-client";
 import type { Db } from "../context";
-import { isBasetideError } from "../errors";
 import type { Logger } from "../log";
-import { type BlockReason, type Book, type CallKind, type QuotaKey, WINDOW_MS } from "./book";
+import { type Attendance, attend } from "./attendance";
+import type { BlockReason, CallKind, QuotaKey } from "./book";
 import { processClock, type QuotaClock } from "./clock";
-import { type ControlPlane, controlPlane, type SharedBook } from "./control-plane";
+import { type ControlPlane, controlPlane } from "./control-plane";
 import { createLane, type Lane } from "./lane";
 import { type LocalWindow, localWindow } from "./local-window";
 import { quotaMetrics } from "./metrics";
+import { standIn } from "./stand-in";
 
 /** The longest pause that is kept, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
@@ -23,8 +24,11 @@ const KEYS_KEPT = 1000;
 export interface LedgerOptions {
   /** A control plane that does not answer within it counts as away, ms. */
   callTimeoutMs?: number;
-  /** Requests per window and key that this process gives to clients while the control plane is away. */
-  fallbackPerWindow?: number;
+  /**
+   * Names a process that serves clients while the control plane is away (a proxy's host and port); others say that it
+   * is away.
+   */
+  standsInAs?: string;
   clock?: QuotaClock;
 }
 
@@ -45,11 +49,11 @@ export interface Ledger {
    */
   takeSync(key: QuotaKey, share: number, signal: AbortSignal, user?: string | null): Promise<void>;
   /**
-   * Resolves when a client's request may be sent, which must then happen at once. Goes on without the control
-   * plane, at a lower rate.
+   * Resolves when a client's request may be sent, which must then happen at once. Where the process stands in for
+   * the control plane, it goes on without it, at a lower rate.
    *
    * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
-   *   the signal's reason, and the place goes to whoever is next
+   *   `control_unavailable` where nobody stands in; the signal's reason, and the place goes to whoever is next
    */
   takeClient(key: QuotaKey, options: { deadlineMs: number; signal: AbortSignal }): Promise<void>;
   /**
@@ -72,13 +76,15 @@ export interface Ledger {
    * @throws BasetideError `control_unavailable`
    */
   forget(key: QuotaKey): Promise<void>;
+  /** Ends what stands in for the control plane. Never fails. */
+  close(): Promise<void>;
 }
 
 export function createLedger(
   ctx: { db: Db; log: Logger; metrics: Registry },
   options: LedgerOptions = {},
 ): Ledger {
-  const { callTimeoutMs = 1000, fallbackPerWindow = 2, clock = processClock } = options;
+  const { callTimeoutMs = 1000, standsInAs, clock = processClock } = options;
   const metrics = quotaMetrics(ctx.metrics);
   const lanes = new Map<string, Lane>();
   const windows = new Map<QuotaKey, LocalWindow>();
@@ -92,6 +98,8 @@ export function createLedger(
     } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "quota ledger back");
   });
 
+  const attendance = standsInAs === undefined ? undefined : attend(control, clock, standsInAs);
+
   async function take(kind: CallKind, lane: Lane, deadlineAt: number, signal: AbortSignal) {
     const askedAt = clock.now();
     await lane.wait(deadlineAt, signal);
@@ -104,18 +112,18 @@ export function createLedger(
     if (known) return known;
     if (lanes.size >= KEYS_KEPT) dropIdle(lanes, (lane) => lane.isIdle);
     const shared = control.book(key, kind, share, user);
-    const book = withFallback(shared, kind === "sync" ? undefined : () => windowOf(key));
+    const book =
+      kind === "client" && attendance ? standIn(shared, () => windowOf(key, attendance), attendance) : shared;
     const lane = createLane(kind, book, clock, () => metrics.missed(kind));
     lanes.set(name, lane);
     return lane;
   }
 
-  function windowOf(key: QuotaKey): LocalWindow {
-    const window = windows.get(key) ?? localWindow(clock, fallbackPerWindow);
+  function windowOf(key: QuotaKey, { share, freeFrom }: Attendance): LocalWindow {
+    const window = windows.get(key) ?? localWindow(clock);
     if (windows.size >= KEYS_KEPT) dropIdle(windows, (other) => other.isIdle);
     windows.set(key, window);
-    // What was granted just before the control plane went still counts.
-    window.shutUntil(awayFrom + WINDOW_MS);
+    window.open(share, freeFrom);
     return window;
   }
 
@@ -129,7 +137,7 @@ export function createLedger(
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
       metrics.blocked(reason);
       ctx.log.warn({ quotaKey: key, blockMs, reason }, "source asked for a pause");
-      if (reason === "rate_limited") windowOf(key).shutUntil(clock.now() + blockMs);
+      if (reason === "rate_limited" && attendance) windowOf(key, attendance).shutUntil(clock.now() + blockMs);
       try {
         await control.call((db) =>
           reason === "rate_limited"
@@ -156,41 +164,8 @@ export function createLedger(
     async forget(key) {
       await control.call((db) => db`select quota_forget(${key})`);
     },
-  };
-}
 
-/**
- * `shared`, and the local window, where there is one, for each question that the control plane does not answer.
- *
- * I4. The first question that it answers again shuts the key for a moment: others may still be on their own.
- */
-function withFallback(shared: SharedBook, local: (() => LocalWindow) | undefined): Book {
-  const isLocal = new WeakSet<object>();
-  let wasAway = false;
-  let hasGranted = false;
-  return {
-    async take(withinMs, back) {
-      try {
-        if (wasAway) await shared.reunite(hasGranted);
-        wasAway = hasGranted = false;
-        return await shared.take(withinMs, back);
-      } catch (error) {
-        if (!isBasetideError(error, "control_unavailable")) throw error;
-        wasAway = true;
-        if (!local) throw error;
-        const booking = await local().take(withinMs, back);
-        for (const place of booking.places) {
-          if (!place) continue;
-          isLocal.add(place);
-          hasGranted = true;
-        }
-        return booking;
-      }
-    },
-    isVoid(place) {
-      if (!local) return shared.isVoid(place);
-      return isLocal.has(place) ? local().isVoid(place) : shared.isVoid(place).catch(() => false);
-    },
+    close: async () => attendance?.leave(),
   };
 }
 

@@ -1,21 +1,24 @@
 /**
  * The book that clients are served from while the control plane is away: a window of this process alone.
  *
- * Other processes have one too and none knows of the others, so each gives out less than half of what the
- * source allows: two proxies together stay within it. Sync rests meanwhile.
+ * Other processes have one too and none knows of the others, so each gives out its share of what the source allows
+ * (see attendance.ts). Sync rests meanwhile.
  */
 import { type Book, WINDOW_MS } from "./book";
 import type { QuotaClock } from "./clock";
 
 export interface LocalWindow extends Book {
-  /** Gives out nothing before `atMs` on the clock: a block, or calls of others that still count. */
+  /** Gives out `share` places in 1,025 ms, and none before `atMs` on the clock. */
+  open(share: number, atMs: number): void;
+  /** Gives out nothing before `atMs` on the clock. */
   shutUntil(atMs: number): void;
   /** Does it know nothing that a new one would not? */
   readonly isIdle: boolean;
 }
 
-/** @param perWindow places in 1,025 ms */
-export function localWindow(clock: QuotaClock, perWindow: number): LocalWindow {
+/** A window that gives out nothing before it is opened. */
+export function localWindow(clock: QuotaClock): LocalWindow {
+  let perWindow = 0;
   let slots: number[] = [];
   let shutUntilMs = -Infinity;
 
@@ -23,7 +26,18 @@ export function localWindow(clock: QuotaClock, perWindow: number): LocalWindow {
     return Math.max(now, shutUntilMs, slots.at(-1) ?? now, (slots.at(-perWindow) ?? -Infinity) + WINDOW_MS);
   }
 
+  function shutUntil(atMs: number): void {
+    shutUntilMs = Math.max(shutUntilMs, atMs);
+    const now = clock.now();
+    slots = slots.filter((slot) => slot <= now || slot >= shutUntilMs);
+  }
+
   return {
+    open(share, atMs) {
+      perWindow = share;
+      shutUntil(atMs);
+    },
+    shutUntil,
     async take(withinMs, back) {
       const now = clock.now();
       for (const slot of back) {
@@ -41,11 +55,6 @@ export function localWindow(clock: QuotaClock, perWindow: number): LocalWindow {
     },
     async isVoid(place) {
       return shutUntilMs > place.at;
-    },
-    shutUntil(atMs) {
-      shutUntilMs = Math.max(shutUntilMs, atMs);
-      const now = clock.now();
-      slots = slots.filter((slot) => slot <= now || slot >= shutUntilMs);
     },
     get isIdle() {
       return Math.max(shutUntilMs, (slots.at(-1) ?? -Infinity) + WINDOW_MS) <= clock.now();

@@ -17,6 +17,10 @@ create unlogged table quota_windows (
   -- when a client last asked
   client_at float8 not null default 0,
   blocked_until float8 not null default 0,
+  -- two calls a second until then (see 0010_budget.sql)
+  slow_until float8 not null default 0,
+  -- when the source refused what should have been within its limit, lately
+  refused_at float8[] not null default '{}',
   -- calls since counted_from that are not in quota_calls yet
   sync_calls integer not null default 0,
   client_calls integer not null default 0,
@@ -40,12 +44,57 @@ create table quota_calls (
   constraint quota_calls_pkey primary key (key, month)
 );
 
--- quota_count(key, since, sync, client): adds calls to the month that `since` lies in.
+-- Calls of the last hour per key and minute, for people to see; up to 10 s behind.
+create unlogged table quota_minutes (
+  key text not null,
+  minute timestamptz not null,
+  sync integer not null default 0,
+  client integer not null default 0,
+  constraint quota_minutes_pkey primary key (key, minute)
+);
+
+-- Proxies: each says twice a second that it is there. One that this server no longer hears of may be serving clients by
+-- itself, with up to `share` places per window of every key.
+create table quota_proxies (
+  -- its host and port: one that is started again takes its own row over
+  id text not null,
+  share integer not null,
+  seen_at float8 not null,
+  constraint quota_proxies_pkey primary key (id)
+) with (fillfactor = 50);
+
+-- quota_attend(id, seen, now): a proxy was there at `seen`, by its own idea of this server's time, so that a message that
+-- was long on its way does not count for more. Returns its share: two places, or one where there are more than two
+-- proxies, so that up to four that are silent leave one place to everybody else.
+create function quota_attend(p_id text, p_seen float8, p_now float8 default null) returns integer
+language plpgsql as $$
+declare
+  -- As long as quota_take counts on a silent one.
+  remembered_ms constant float8 := 900000;
+  now_ms float8 := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  others integer := (
+    select count(*) from quota_proxies p where p.id <> p_id and p.seen_at > now_ms - remembered_ms);
+  own_share integer := case when others > 1 then 1 else 2 end;
+begin
+  perform set_config('synchronous_commit', 'off', true);
+  insert into quota_proxies (id, share, seen_at) values (p_id, own_share, least(p_seen, now_ms))
+  on conflict (id) do update set share = excluded.share, seen_at = excluded.seen_at;
+  return own_share;
+end $$;
+
+-- quota_count(key, since, sync, client): adds calls to the month and to the minute that `since` lies in. It comes
+-- once in 10 s of a key that is used, with what was counted since: what is older than an hour goes at the same time.
 create function quota_count(p_key text, p_since float8, p_sync integer, p_client integer) returns void
 language sql as $$
   insert into quota_calls as c (key, month, sync, client)
   values (p_key, date_trunc('month', to_timestamp(p_since / 1000) at time zone 'UTC'), p_sync, p_client)
   on conflict (key, month) do update set sync = c.sync + excluded.sync, client = c.client + excluded.client;
+  insert into quota_minutes as m (key, minute, sync, client)
+  select p_key, date_trunc('minute', to_timestamp(p_since / 1000)), p_sync, p_client
+  where p_sync <> 0 or p_client <> 0
+  on conflict (key, minute) do update set sync = m.sync + excluded.sync, client = m.client + excluded.client;
+  delete from quota_minutes m
+  where m.key = p_key and m.minute < to_timestamp(p_since / 1000) - interval '1 hour';
 $$;
 
 -- quota_open(key, now): makes the key's row and returns it. A key that was counted before and has no row
@@ -60,20 +109,23 @@ begin
   if exists (select from quota_calls c where c.key = p_key) then
     shut_until := greatest(
       p_now + 2100,
-      (select extract(epoch from b.blocked_until) * 1000 from quota_blocks b where b.key = p_key));
+      (select extract(epoch from b.blocked_until) * 1000 from quota_blocks b
+       where b.key = p_key and b.reason = 'rate_limited'));
   end if;
   perform quota_count(p_key, p_now, 0, 0);
-  insert into quota_windows (key, blocked_until, counted_from)
-  values (p_key, shut_until, p_now)
+  insert into quota_windows (key, blocked_until, counted_from, slow_until)
+  values (p_key, shut_until, p_now, coalesce(
+    (select extract(epoch from s.until) * 1000 from quota_slowed s where s.key = p_key), 0))
   returning * into q;
   return q;
 end $$;
 
--- quota_take(key, kind, share, within, back, now): books calls, and returns when each may go out.
+-- quota_take(key, kind, share, within, back, now, user): books calls, and returns when each may go out.
 --   kind, share  'client', or 'sync' with its share of requests per window (3 or 5)
 --   within       one element per call wanted: how many ms ahead its place may be
 --   back         places booked earlier that were not used: they are free again
---   now          a clock of the tests; else the server's, read after the lock, so that places are in order
+--   now          a clock of the tests; else the server's, read after the locks, so that places are in order
+--   user         of the source, where its own limit over all bases (50 per window) may matter; null: it does not
 -- Returns asked_at (now), slots (one per call wanted: its time, null when there is no place within reach) and
 -- next_at: the earliest time that a further call of this kind could get as things stand.
 --
@@ -82,14 +134,18 @@ end $$;
 -- which asks for now and not for later, gets only what no client has asked for.
 -- Sync's places are spaced evenly over its share, or a client would find five of them gone at once and wait a
 -- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
+-- A key that the source has slowed has two places per window, and sync its part of those. What proxies that are silent
+-- may give out by themselves is left to them, for a quarter of an hour: one that was killed and did not come back is
+-- no different from here.
+-- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
 create function quota_take(
   p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
-  p_now float8 default null,
+  p_now float8 default null, p_user text default null,
   out asked_at float8, out slots float8[], out next_at float8)
 language plpgsql as $$
 declare
   window_ms constant float8 := 1025;
-  per_window constant integer := 5;
+  slowed_per_window constant integer := 2;
   -- How much earlier than evenly spaced sync may go, to make up for a slow page or a late start.
   quiet_credit_ms constant float8 := 1025;
   busy_credit_ms constant float8 := 10;
@@ -98,8 +154,15 @@ declare
   -- With the second between two tries of a sync and the two windows that may be booked: one call in 10 s.
   overdue_ms constant float8 := 6900;
   count_every_ms constant float8 := 10000;
+  -- A proxy counts as silent after so long, and for so long. See core/quota/attendance.ts.
+  silent_ms constant float8 := 1500;
+  remembered_ms constant float8 := 900000;
   q quota_windows;
-  spacing_ms constant float8 := window_ms / p_share;
+  per_window integer := 5;
+  share integer;
+  spacing_ms float8;
+  -- places of the user, over all keys; null where nobody counts them
+  user_slots float8[];
   credit_ms float8;
   is_busy boolean;
   is_sync boolean := p_kind = 'sync';
@@ -110,11 +173,24 @@ declare
   m integer;
 begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  if p_user is not null then
+    user_slots := quota_user_slots(p_user);
+  end if;
   asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   select * into q from quota_windows w where w.key = p_key;
   if not found then
     q := quota_open(p_key, asked_at);
   end if;
+
+  if asked_at < q.slow_until then
+    per_window := slowed_per_window;
+  end if;
+  share := greatest(1, p_share * per_window / 5);
+  per_window := greatest(1, per_window - (
+    select coalesce(sum(p.share), 0) from quota_proxies p
+    where p.seen_at between asked_at - remembered_ms and asked_at - silent_ms));
+  share := least(share, per_window);
+  spacing_ms := window_ms / share;
 
   if q.slots[cardinality(q.slots)] > asked_at + 5000 then
     -- No place is booked so far ahead: the clock was set back.
@@ -140,6 +216,12 @@ begin
     q.slots := q.slots[2:];
   end loop;
 
+  if user_slots is not null then
+    user_slots := array(
+      select s from unnest(user_slots) s
+      where s between asked_at - window_ms and asked_at + 5000);
+  end if;
+
   if not is_sync and cardinality(p_within) > 0 then
     q.client_at := asked_at;
     is_changed := true;
@@ -151,6 +233,11 @@ begin
     n := array_position(q.slots, slot);
     continue when n is null;
     q.slots := q.slots[:n - 1] || q.slots[n + 1:];
+    -- Other keys may have a place at the very same time: one goes, not all.
+    m := array_position(user_slots, slot);
+    if m is not null then
+      user_slots := user_slots[:m - 1] || user_slots[m + 1:];
+    end if;
     if is_sync then
       q.sync_slots := array_remove(q.sync_slots, slot);
       q.sync_from := q.sync_from - spacing_ms;
@@ -170,7 +257,7 @@ begin
     if is_sync then
       m := cardinality(q.sync_slots);
       if q.sync_slots[m] > asked_at - overdue_ms then
-        slot := greatest(slot, q.sync_from, q.sync_slots[m - p_share + 1] + window_ms);
+        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] + window_ms);
         if is_busy then
           slot := greatest(slot, q.slots[n] + window_ms / per_window - busy_credit_ms);
         end if;
@@ -179,9 +266,15 @@ begin
         reach := reach + 2 * window_ms;
       end if;
     end if;
+    if user_slots is not null then
+      slot := quota_user_place(user_slots, slot);
+    end if;
     if slot - asked_at <= reach then
       slots[i] := slot;
       q.slots := q.slots || slot;
+      if user_slots is not null then
+        user_slots := user_slots || slot;
+      end if;
       if is_sync then
         q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slot;
         q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
@@ -201,22 +294,48 @@ begin
         blocked_until = q.blocked_until,
         sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
     where w.key = p_key;
+    if user_slots is not null then
+      update quota_users u set slots = user_slots where u.id = p_user;
+    end if;
   end if;
 end $$;
 
 -- quota_block(key, ms, reason, now): no call of the key for `ms`, for anyone. Places booked ahead are void:
 -- their holders look at blocked_until before they go, and those calls are not counted.
+-- What the source refuses though no more went out than it allows was refused because it has slowed the key, or because
+-- somebody else asks for the same base: after the third time within ten minutes the key keeps to two calls a second,
+-- for an hour, and for another where the first refusal after it comes at once.
 create function quota_block(p_key text, p_ms float8, p_reason text, p_now float8 default null) returns void
 language plpgsql as $$
 declare
   now_ms float8;
   until_ms float8;
+  -- More than so many calls within the last while: a slowed key allows two in a second.
+  slowed_per_window constant integer := 2;
+  lately_ms constant float8 := 1500;
+  remembered_ms constant float8 := 600000;
+  suspected_ms constant float8 := 3600000;
+  q quota_windows;
 begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
   now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   until_ms := now_ms + p_ms;
   if not exists (select from quota_windows w where w.key = p_key) then
     perform quota_open(p_key, now_ms);
+  end if;
+  select * into q from quota_windows w where w.key = p_key;
+  if p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+    and (select count(*) from unnest(q.slots) s where s between now_ms - lately_ms and now_ms) > slowed_per_window
+    and not exists (
+      select from bases b join workspaces w on w.id = b.workspace_id
+      where b.platform || ':' || b.source_base_id = p_key and w.plan = 'business')
+  then
+    q.refused_at := array(select r from unnest(q.refused_at) r where r > now_ms - remembered_ms order by r) || now_ms;
+    if cardinality(q.refused_at) >= 3 or q.slow_until > now_ms - remembered_ms then
+      perform quota_slow(p_key, now_ms + suspected_ms, false, now_ms);
+      q.refused_at := '{}';
+    end if;
+    update quota_windows w set refused_at = q.refused_at where w.key = p_key;
   end if;
   update quota_windows w
   set blocked_until = greatest(w.blocked_until, until_ms),
@@ -249,9 +368,11 @@ begin
   update quota_windows w set sync_calls = 0, client_calls = 0, counted_from = now_ms where w.key = p_key;
   delete from quota_blocks b where b.key = p_key;
   delete from quota_calls c where c.key = p_key;
+  delete from quota_kinds k where k.key = p_key;
+  delete from quota_slowed s where s.key = p_key;
 end $$;
 
 -- Down Migration
 
-drop function quota_forget, quota_block, quota_take, quota_open, quota_count;
-drop table quota_calls, quota_blocks, quota_windows;
+drop function quota_forget, quota_block, quota_take, quota_open, quota_count, quota_attend;
+drop table quota_proxies, quota_minutes, quota_calls, quota_blocks, quota_windows;

@@ -43,45 +43,7 @@ set recent_sweep_ms = array(
     sweep_completed_at = b.sync_completed_at,
     sweep_beside_ms = b.sync_duration_ms * 6;
 
--- A spent monthly cap is noted in quota_blocks, and shuts nobody out: clients are told of it by the source itself.
-create or replace function quota_open(p_key text, p_now float8) returns quota_windows
-language plpgsql as $$
-declare
-  q quota_windows;
-  shut_until float8 := 0;
-begin
-  if exists (select from quota_calls c where c.key = p_key) then
-    shut_until := greatest(
-      p_now + 2100,
-      (select extract(epoch from b.blocked_until) * 1000 from quota_blocks b
-       where b.key = p_key and b.reason = 'rate_limited'));
-  end if;
-  perform quota_count(p_key, p_now, 0, 0);
-  insert into quota_windows (key, blocked_until, counted_from)
-  values (p_key, shut_until, p_now)
-  returning * into q;
-  return q;
-end $$;
-
 -- Down Migration
-
-create or replace function quota_open(p_key text, p_now float8) returns quota_windows
-language plpgsql as $$
-declare
-  q quota_windows;
-  shut_until float8 := 0;
-begin
-  if exists (select from quota_calls c where c.key = p_key) then
-    shut_until := greatest(
-      p_now + 2100,
-      (select extract(epoch from b.blocked_until) * 1000 from quota_blocks b where b.key = p_key));
-  end if;
-  perform quota_count(p_key, p_now, 0, 0);
-  insert into quota_windows (key, blocked_until, counted_from)
-  values (p_key, shut_until, p_now)
-  returning * into q;
-  return q;
-end $$;
 
 update bases set sync_kind = 'sweep' where sync_kind = 'rapid';
 delete from sync_runs where kind = 'rapid';

@@ -46,38 +46,8 @@ create unlogged table workers (
   constraint workers_pkey primary key (id)
 ) with (fillfactor = 50);
 
--- Calls of the last hour per key and minute, for people to see; up to 10 s behind.
-create unlogged table quota_minutes (
-  key text not null,
-  minute timestamptz not null,
-  sync integer not null default 0,
-  client integer not null default 0,
-  constraint quota_minutes_pkey primary key (key, minute)
-);
-
--- quota_count(key, since, sync, client): adds calls to the month and to the minute that `since` lies in. It comes
--- once in 10 s of a key that is used, with what was counted since: what is older than an hour goes at the same time.
-create or replace function quota_count(p_key text, p_since float8, p_sync integer, p_client integer) returns void
-language sql as $$
-  insert into quota_calls as c (key, month, sync, client)
-  values (p_key, date_trunc('month', to_timestamp(p_since / 1000) at time zone 'UTC'), p_sync, p_client)
-  on conflict (key, month) do update set sync = c.sync + excluded.sync, client = c.client + excluded.client;
-  insert into quota_minutes as m (key, minute, sync, client)
-  select p_key, date_trunc('minute', to_timestamp(p_since / 1000)), p_sync, p_client
-  where p_sync <> 0 or p_client <> 0
-  on conflict (key, minute) do update set sync = m.sync + excluded.sync, client = m.client + excluded.client;
-  delete from quota_minutes m
-  where m.key = p_key and m.minute < to_timestamp(p_since / 1000) - interval '1 hour';
-$$;
-
 -- Down Migration
 
-create or replace function quota_count(p_key text, p_since float8, p_sync integer, p_client integer) returns void
-language sql as $$
-  insert into quota_calls as c (key, month, sync, client)
-  values (p_key, date_trunc('month', to_timestamp(p_since / 1000) at time zone 'UTC'), p_sync, p_client)
-  on conflict (key, month) do update set sync = c.sync + excluded.sync, client = c.client + excluded.client;
-$$;
-drop table quota_minutes, workers;
+drop table workers;
 alter table accounts drop column region;
 drop table requests;

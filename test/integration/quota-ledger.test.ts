@@ -36,9 +36,33 @@ function newLedger(
     onnotice: () => {},
     connect_timeout: 1,
     fetch_types: false,
+    backoff: () => 0.1,
   });
   const ledger = createLedger({ db, log: createLogger("silent", "test"), metrics }, options);
-  return { ...ledger, metrics, [Symbol.asyncDispose]: () => db.end({ timeout: 1 }) };
+  async function dispose(): Promise<void> {
+    await ledger.close();
+    await db.end({ timeout: 1 });
+  }
+  return { ...ledger, metrics, [Symbol.asyncDispose]: dispose };
+}
+
+/** A ledger of a proxy that the control plane knows, and its way there. */
+async function proxyLedger(name: string) {
+  const line = await cuttableLine(database.url);
+  const ledger = newLedger({ url: line.url, standsInAs: name });
+  await until(
+    () => database.sql`select from quota_proxies where id = ${name}`.then(({ length }) => length > 0),
+    {
+      what: "the proxy is known",
+    },
+  );
+  async function dispose(): Promise<void> {
+    await ledger[Symbol.asyncDispose]();
+    await line[Symbol.asyncDispose]();
+    // One that was cut off to its end left it behind.
+    await database.sql`delete from quota_proxies where id = ${name}`;
+  }
+  return { ...ledger, line, [Symbol.asyncDispose]: dispose };
 }
 
 const client = (deadlineMs = 30_000, signal = never) => ({ deadlineMs, signal });
@@ -177,30 +201,95 @@ test("I7: a crash of the server forgets no pause, and lets nobody go at once who
   await ledger.takeClient(newKey(), client(50));
 });
 
-test("while the control plane is away clients go on at a lower rate, sync says so, and both come back", async () => {
-  await using ledger = newLedger({ url: NOWHERE });
+test("while the control plane is away a proxy's clients go on at a lower rate, sync says so, and a pause is kept", async () => {
+  await using ledger = await proxyLedger("lonely");
   const key = newKey();
+  ledger.line.cut();
   await expect(ledger.takeSync(key, 3, never)).rejects.toMatchObject({ code: "control_unavailable" });
   expect(await metric(ledger, "basetide_quota_fallback")).toBe(1);
   const startedAt = performance.now();
   await Promise.all([1, 2].map(() => ledger.takeClient(key, client())));
-  // What the ledger granted in the last second still counts.
-  expect(performance.now() - startedAt).toBeGreaterThan(900);
+  // Others may have booked ahead before they knew.
+  expect(performance.now() - startedAt).toBeGreaterThan(3000);
   await expect(ledger.takeClient(key, client(500))).rejects.toMatchObject({ code: "quota_timeout" });
   await ledger.block(key, 30_000, "rate_limited");
   await expect(ledger.takeClient(key, client(5000))).rejects.toMatchObject({ code: "quota_timeout" });
   await expect(ledger.usage(key)).rejects.toMatchObject({ code: "control_unavailable" });
 });
 
+test("without the control plane nothing is granted by who is no proxy, or one that was never known", async () => {
+  await using worker = newLedger({ url: NOWHERE });
+  await using proxy = newLedger({ url: NOWHERE, standsInAs: "new" });
+  for (const ledger of [worker, proxy]) {
+    const refused = ledger.takeClient(newKey(), client());
+    await expect(refused).rejects.toMatchObject({ code: "control_unavailable" });
+  }
+});
+
+test("I4: a proxy cut off alone, others with the ledger, and its return: never six requests in a second", async () => {
+  await using cutOff = await proxyLedger("cut off");
+  await using other = newLedger();
+  const key = newKey();
+  const sent: number[] = [];
+  let alone = 0;
+  const stop = new AbortController();
+  async function askAgainAndAgain(ledger: Ledger, onSent = () => {}): Promise<void> {
+    while (!stop.signal.aborted) {
+      await ledger.takeClient(key, client(20_000, stop.signal)).then(
+        () => {
+          sent.push(performance.now());
+          onSent();
+        },
+        () => {},
+      );
+    }
+  }
+  const all = [
+    ...[other, other, other].map((ledger) => askAgainAndAgain(ledger)),
+    ...[cutOff, cutOff, cutOff].map((ledger) => askAgainAndAgain(ledger, () => alone++)),
+  ];
+  await until(() => sent.length >= 8, { what: "both send" });
+  cutOff.line.cut();
+  const isAlone = async () => (await metric(cutOff, "basetide_quota_fallback")) === 1;
+  await until(isAlone, { what: "it is cut off" });
+  const before = alone;
+  await until(() => alone >= before + 6, { what: "it goes on by itself", timeoutMs: 20_000 });
+  cutOff.line.mend();
+  await until(async () => !(await isAlone()), { what: "it is back" });
+  const then = sent.length;
+  // Twelve at five a second: those of the time without it leave three.
+  await until(() => sent.length >= then + 20, { what: "all is as before", timeoutMs: 20_000 });
+  stop.abort();
+  await Promise.all(all);
+  expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
+});
+
+test("what a proxy may give out by itself depends on how many there are, and one that ends is forgotten", async () => {
+  const shares = () => database.sql`select id, share from quota_proxies order by id`;
+  {
+    await using _one = await proxyLedger("p1");
+    await using _two = await proxyLedger("p2");
+    await until(async () => (await shares()).every(({ share }) => share === 2), { what: "two each" });
+    await using _three = await proxyLedger("p3");
+    await until(async () => (await shares()).every(({ share }) => share === 1), { what: "one each" });
+  }
+  const line = await cuttableLine(database.url);
+  {
+    await using _stopped = newLedger({ url: line.url, standsInAs: "stopped" });
+    await until(async () => (await shares()).length === 1, { what: "it is known" });
+  }
+  expect(await shares()).toEqual([]);
+  await line[Symbol.asyncDispose]();
+});
+
 test("I4: who was on its own shuts the key for everybody when it is back, until its last calls are past", async () => {
-  await using line = await cuttableLine(database.url);
-  await using cutOff = newLedger({ url: line.url });
+  await using cutOff = await proxyLedger("on its own");
   await using other = newLedger();
   const key = newKey();
   await cutOff.takeClient(key, client());
-  line.cut();
+  cutOff.line.cut();
   await Promise.all([1, 2].map(() => cutOff.takeClient(key, client())));
-  line.mend();
+  cutOff.line.mend();
   const isBack = async () => {
     await cutOff.takeClient(key, client(100)).catch(() => {});
     return (await metric(cutOff, "basetide_quota_fallback")) === 0;

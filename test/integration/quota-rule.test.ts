@@ -162,6 +162,48 @@ async function minute(load: { clientsPerSecond: number; share: number; tables: n
   return { all: run.grants.map(({ at }) => at), sync: of("sync"), client: of("client") };
 }
 
+test("I4: proxies cut off from the ledger, any and at any time, and others that reach it keep to one limit together", async () => {
+  const cuts = fc.array(
+    fc.record({
+      proxy: fc.nat({ max: 3 }),
+      way: fc.constantFrom("cut" as const, "deaf" as const),
+      fromMs: fc.integer({ min: 1000, max: 20_000 }),
+      lastsMs: fc.integer({ min: 10, max: 12_000 }),
+    }),
+    { maxLength: 6 },
+  );
+  let byThemselves = 0;
+  await fc.assert(
+    fc.asyncProperty(cuts, fc.integer({ min: 1, max: 4 }), async (spells, count) => {
+      await database.sql`truncate quota_proxies`;
+      const run = simulate(database.sql);
+      const untilMs = 30_000;
+      const proxies = Array.from({ length: count }, () => run.proxy());
+      run.sync({ share: 5, tables: 2, untilMs, latencyMs: () => 100 });
+      for (const proxy of proxies) {
+        (async () => {
+          while (run.clock.now() < untilMs) {
+            const grant = await run.take(proxy.lane, "client", { deadlineMs: 20_000 });
+            if (grant && proxy.way !== "open") byThemselves++;
+            await run.clock.sleep(grant ? 20 : 500);
+          }
+        })();
+      }
+      for (const { proxy: index, way, fromMs, lastsMs } of spells) {
+        const proxy = proxies[index % count]!;
+        run.clock.at(fromMs, () => (proxy.way = way));
+        run.clock.at(fromMs + lastsMs, () => (proxy.way = "open"));
+      }
+      await run.clock.run(untilMs);
+      const sent = run.grants.map(({ at }) => at);
+      expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
+    }),
+    { numRuns: 12 },
+  );
+  await database.sql`truncate quota_proxies`;
+  expect(byThemselves).toBeGreaterThan(0);
+});
+
 test("clients go first: sync gets nothing that a client is waiting for, but for its floor", async () => {
   for (const clientsPerSecond of [1, 3, 6]) {
     const { all, sync, client } = await minute({ clientsPerSecond, share: 5, tables: 5 });

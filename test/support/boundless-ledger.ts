@@ -9,6 +9,7 @@ export function boundlessLedger(over: Partial<Ledger> = {}): Ledger {
     lift: async () => {},
     usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
     forget: async () => {},
+    close: async () => {},
     ...over,
   };
 }

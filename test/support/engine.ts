@@ -98,6 +98,7 @@ export async function testEngine(
           lift: async () => {},
           usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
           forget: async () => {},
+          close: async () => {},
         },
         quotaKey: "fake:app1",
         share: () => 3,

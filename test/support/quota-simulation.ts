@@ -4,9 +4,13 @@
  * Time stands still while a statement is on its way, and jumps to the next timer once nothing else is to do.
  */
 import type postgres from "postgres";
-import type { Book, CallKind } from "../../core/quota/book";
+import { BasetideError } from "../../core/errors";
+import { attend } from "../../core/quota/attendance";
+import type { Book, CallKind, Place } from "../../core/quota/book";
 import type { QuotaClock } from "../../core/quota/clock";
 import { createLane, type Lane } from "../../core/quota/lane";
+import { localWindow } from "../../core/quota/local-window";
+import { standIn } from "../../core/quota/stand-in";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
 export const EPOCH_MS = 1_780_000_000_000;
@@ -34,7 +38,7 @@ export class VirtualClock implements QuotaClock {
   sleep = (ms: number): Promise<void> => new Promise((resolve) => this.at(this.time + ms, resolve));
 
   /** Holds the clock until `work` is done. */
-  async during<T>(work: Promise<T>): Promise<T> {
+  async during<T>(work: PromiseLike<T>): Promise<T> {
     this.underWay++;
     try {
       return await work;
@@ -105,6 +109,8 @@ export interface Simulation {
   grants: Grant[];
   /** A lane of a process of its own. */
   lane(kind: CallKind, share: number): Lane;
+  /** A proxy, which stands in for a control plane that it cannot reach. */
+  proxy(): SimulatedProxy;
   /** Waits in a lane and notes the grant; null when it was refused or called off. */
   take(
     lane: Lane,
@@ -120,6 +126,12 @@ export interface Simulation {
     latencyMs: () => number;
   }): void;
   block(ms: number): Promise<void>;
+}
+
+export interface SimulatedProxy {
+  lane: Lane;
+  /** How it is cut off from the control plane; `deaf`: what it says arrives there, and it hears nothing. */
+  way: "open" | "cut" | "deaf";
 }
 
 let keys = 0;
@@ -148,10 +160,48 @@ export function simulate(db: postgres.Sql): Simulation {
     return grant;
   }
 
+  function proxy(): SimulatedProxy {
+    const made: SimulatedProxy = { way: "open", lane: undefined as never };
+    async function over<T>(statement: () => Promise<T>): Promise<T> {
+      if (made.way === "cut") throw new BasetideError("control_unavailable");
+      const answer = await statement();
+      if (made.way === "deaf") throw new BasetideError("control_unavailable");
+      return answer;
+    }
+    const query = <T>(statement: PromiseLike<T>) => over(() => clock.during(statement.then((rows) => rows)));
+    const shared = virtualBook(db, clock, key, "client", 5);
+    const attendance = attend(
+      {
+        reach: () => over(async () => {}),
+        async attend(id) {
+          const now = EPOCH_MS + clock.now();
+          const [row] = await query(db`select quota_attend(${id}, ${now}, ${now}) as share`);
+          return row!.share;
+        },
+        leave: async () => {},
+      },
+      clock,
+      `${key}:${crypto.randomUUID()}`,
+    );
+    const window = localWindow(clock);
+    const local = () => {
+      window.open(attendance.share, attendance.freeFrom);
+      return window;
+    };
+    const book = {
+      take: (withinMs: number[], back: number[]) => over(() => shared.take(withinMs, back)),
+      isVoid: (place: Place) => over(() => shared.isVoid(place)),
+      reunite: async () => {},
+    };
+    made.lane = createLane("client", standIn(book, local, attendance), clock, () => {});
+    return made;
+  }
+
   return {
     clock,
     grants,
     lane,
+    proxy,
     take,
     sync({ share, tables, pages = Infinity, untilMs, latencyMs }) {
       const syncLane = lane("sync", share);

@@ -10,7 +10,8 @@ const never = new AbortController().signal;
 
 function setUp(change: (book: Book, clock: VirtualClock) => Book = (book) => book) {
   const clock = new VirtualClock();
-  const window = localWindow(clock, 5);
+  const window = localWindow(clock);
+  window.open(5, 0);
   let missed = 0;
   const lane = createLane("client", change(window, clock), clock, () => missed++);
   const log: { name: string; at: number; code?: string | undefined }[] = [];

@@ -14,6 +14,7 @@ function split(every: number, gapMs = 0, holdMs = 0) {
     lift: async () => {},
     usage: async () => ({ month: "2026-11", sync: 0, client: 0 }),
     forget: async () => {},
+    close: async () => {},
   };
   const made = new QuotaSplit(ledger, () => ({ every, gapMs, holdMs }), stop.signal);
   const given: string[] = [];

@@ -1,11 +1,9 @@
 /** What happens to the ways between processes: cut, slow, narrow, half open, stranded. */
+import { CAN_DEAFEN } from "../../support/deaf-socket";
 import type { FaultLine } from "../../support/fault-line";
 import { clockMs } from "../../support/stall-watch";
 import type { Chaos, Fault } from "../harness/chaos";
 import { now } from "./kit";
-
-/** Who was cut off is back after this, ms. */
-const REUNION_MS = 2500;
 
 type Way = "control plane" | "replicas" | "source";
 
@@ -19,7 +17,7 @@ function waysTo({ service, random }: Chaos, way: Way): FaultLine[] {
 function spoilt(
   way: Way,
   how: string,
-  spoil: (line: FaultLine, chaos: Chaos) => void,
+  spoil: (line: FaultLine, chaos: Chaos) => void | Promise<void>,
   isCutAtEnd = false,
 ): Fault {
   return {
@@ -28,15 +26,13 @@ function spoilt(
     async run(chaos) {
       const lines = waysTo(chaos, way);
       const [brokenAt, from] = [now(), clockMs()];
-      for (const line of lines) spoil(line, chaos);
+      for (const line of lines) await spoil(line, chaos);
       await Bun.sleep(chaos.random.int(2000, 9000));
       for (const line of lines) {
         if (isCutAtEnd) line.reset();
         line.mend();
       }
-      const { excuses, alone } = chaos.service;
-      if (way === "source") excuses.push({ from, to: clockMs(), ms: Number.POSITIVE_INFINITY });
-      if (way === "control plane") alone.push({ from, to: clockMs() + REUNION_MS });
+      if (way === "source") chaos.service.excuses.push({ from, to: clockMs(), ms: Number.POSITIVE_INFINITY });
       return { brokenAt, mendedAt: now() };
     },
   };
@@ -54,7 +50,7 @@ export const spoiltWays: Fault[] = WAYS.flatMap((way) => [
   }),
   spoilt(way, "half open, then as before", (line) => line.stall()),
   spoilt(way, "half open, then cut", (line) => line.stall(), true),
-  // What was connected is dead without a word, and whoever connects anew is served. Requests to the source have a
-  // time-out of ours; elsewhere the kernel gives up on what nobody acknowledges, here sooner than it would.
-  spoilt(way, "stranded", (line) => line.strand(), way !== "source"),
+  // What was connected is dead without a word, and stays so; whoever connects anew is served. Requests to the source
+  // have a time-out of ours; connections to databases end when nobody acknowledges what they send.
+  spoilt(way, "stranded", (line) => line.strand(), way !== "source" && !CAN_DEAFEN),
 ]);

@@ -3,9 +3,6 @@
  *
  * A machine that stands still for a moment lets what was sent in order arrive in a bunch; the ledger allows for 25 ms
  * of that. More is forgiven only as far as somebody was seen to stand still just then.
- *
- * A proxy that alone is cut off from the control plane serves its clients from a window of its own, of which the others
- * know nothing: what comes on top by that is counted apart.
  */
 
 import { NOTED_MS, type Stall } from "../../support/stall-watch";
@@ -13,8 +10,6 @@ import type { Arrival } from "./source";
 
 const PER_WINDOW = 5;
 const WINDOW_MS = 1000;
-/** What a proxy gives out by itself within a window. */
-const BY_ITSELF = 2;
 /** So many are looked at. */
 const MOST = 50;
 /** From one grant to the fifth after it, as the ledger gives them out, ms. */
@@ -29,15 +24,10 @@ export class ArrivalCheck {
   /** Most requests in any second, and windows that were forgiven. */
   most = 0;
   forgiven = 0;
-  /** Windows that a proxy on its own made too full. */
-  byCutOff = 0;
   #last = new Map<string, Arrival[]>();
 
-  /**
-   * @param stalls of everybody on the way, on the arrivals' clock
-   * @param alone when one process alone was cut off from the control plane
-   */
-  add(baseId: string, arrivals: Arrival[], stalls: Stall[], alone: Omit<Stall, "ms">[]): void {
+  /** @param stalls of everybody on the way, on the arrivals' clock */
+  add(baseId: string, arrivals: Arrival[], stalls: Stall[]): void {
     const all = [...(this.#last.get(baseId) ?? []), ...arrivals];
     for (const [index, { at }] of all.entries()) {
       const window = all.slice(Math.max(0, index - MOST), index + 1).filter((one) => at - one.at < WINDOW_MS);
@@ -45,9 +35,7 @@ export class ArrivalCheck {
       if (window.length <= PER_WINDOW) continue;
       const six = window.slice(-PER_WINDOW - 1);
       const missingMs = GRANTED_MS - (at - six[0]!.at);
-      const isAlone = alone.some(({ from, to }) => from <= at && to >= six[0]!.at);
       if (isForgiven(six[0]!.at, missingMs, stalls)) this.forgiven++;
-      else if (isAlone && window.length <= PER_WINDOW + BY_ITSELF) this.byCutOff++;
       else this.violations.push(`I4: ${describe(six)}`);
     }
     this.#last.set(baseId, all.slice(-PER_WINDOW));

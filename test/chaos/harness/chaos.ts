@@ -125,9 +125,11 @@ export class Chaos {
     }
     for (const base of service.bases)
       waits.push(
-        this.#until(() => base.syncedAfter(mendedAt), boundMs, `${base.facts.mode} syncs`).then((at) =>
-          figures.note("any fault over: changes of then are shown", at - mendedAt),
-        ),
+        this.#until(() => base.syncedAfter(mendedAt), boundMs, `${base.facts.mode} syncs`).then((at) => {
+          figures.note("any fault over: changes of then are shown", at - mendedAt);
+          if (returned.includes("control"))
+            figures.note("control plane back: changes show again", at - mendedAt);
+        }),
       );
     await Promise.all(waits);
     for (const process of service.processes)

@@ -1,11 +1,11 @@
 /** A Postgres server of one test's own, over data that outlives it: it can be killed, and started again. */
-import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../apps/up/embedded-postgres";
 import { readPidFile } from "../../../apps/up/postmaster";
 import { createLogger } from "../../../core/log";
 import { type FaultLine, faultLine } from "../../support/fault-line";
+import { scratchFolder } from "../../support/scratch";
 
 /** What a killed server would lose here only a machine's crash loses: no fsync. Commits do reach the kernel. */
 const SETTINGS = {
@@ -31,8 +31,7 @@ export interface MortalPostgres extends AsyncDisposable {
 }
 
 export async function mortalPostgres(): Promise<MortalPostgres> {
-  const folder = mkdtempSync(join(tmpdir(), "basetide-chaos-"));
-  chmodSync(folder, 0o755);
+  const folder = scratchFolder("chaos");
   const dataDir = join(folder, "postgres");
   const log = createLogger("fatal", "chaos");
   const lines = new Set<FaultLine>();

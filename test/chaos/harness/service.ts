@@ -45,8 +45,6 @@ export class Service implements AsyncDisposable {
   readonly arrivals = new ArrivalCheck();
   /** When a way to the source was held up by a test, what went over it came as it was let. */
   readonly excuses: Stall[] = [];
-  /** When one process alone had a spoilt way to the control plane. */
-  readonly alone: Omit<Stall, "ms">[] = [];
   #releases = new AsyncDisposableStack();
   #stalls = watchStalls();
   #token = "";
@@ -139,9 +137,8 @@ export class Service implements AsyncDisposable {
   async checkArrivals(): Promise<void> {
     const { arrivals, refused, stalls } = await this.source.takeArrivals();
     const all: Stall[] = [...stalls, ...this.#stalls.take(), ...this.excuses.splice(0)];
-    const alone = this.alone.splice(0);
     for (const base of this.bases)
-      this.arrivals.add(base.facts.sourceBaseId, arrivals[base.facts.sourceBaseId] ?? [], all, alone);
+      this.arrivals.add(base.facts.sourceBaseId, arrivals[base.facts.sourceBaseId] ?? [], all);
     if (refused > 0) this.arrivals.violations.push(`I4: ${refused} answers 429`);
   }
 
