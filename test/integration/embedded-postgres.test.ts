@@ -2,7 +2,6 @@ import {
   chmodSync,
   chownSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   rmSync,
   statSync,
@@ -10,7 +9,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import pino from "pino";
 import postgres from "postgres";
@@ -21,6 +19,7 @@ import { type Keeper, readPidFile } from "../../apps/up/postmaster";
 import { createLogger } from "../../core/log";
 import { freePort } from "../support/free-port";
 import { until } from "../support/poll";
+import { scratchFolder } from "../support/scratch";
 import { unsafeButFast } from "../support/server";
 
 const OWNER = resolve(import.meta.dirname, "../support/postgres-owner.ts");
@@ -34,12 +33,10 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A data folder to be, under a new temporary folder. */
+/** A data folder to be, in a folder of its own. */
 function newDataDir(): string {
-  const folder = mkdtempSync(join(tmpdir(), "basetide-pg-"));
+  const folder = scratchFolder("pg");
   folders.push(folder);
-  // Only its maker may enter a temporary folder: Postgres's user must too.
-  chmodSync(folder, 0o755);
   return join(folder, "postgres");
 }
 

@@ -1,14 +1,13 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, expect, test } from "vitest";
 import { readPidFile } from "../../apps/up/postmaster";
 import { until } from "../support/poll";
 import { type Program, startProgram } from "../support/program";
+import { scratchFolder } from "../support/scratch";
 
-const dataDir = mkdtempSync(join(tmpdir(), "basetide-up-"));
-chmodSync(dataDir, 0o755);
+const dataDir = scratchFolder("up");
 afterAll(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
 const READY = "Basetide is up.";

@@ -1,12 +1,12 @@
 /**
  * Which Postgres the tests run on: the one of DATABASE_URL; else a container, where a Docker engine answers; else
- * the embedded one, in a temporary folder.
+ * the embedded one, in a folder for the run.
  */
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
 import { createLogger } from "../../core/log";
+import { scratchFolder } from "./scratch";
 
 /** The engine answers its ping within this, or counts as absent. */
 const PROBE_MS = 1000;
@@ -54,14 +54,13 @@ async function startContainer(): Promise<TestServer> {
 }
 
 async function startEmbedded(): Promise<TestServer> {
-  const folder = mkdtempSync(join(tmpdir(), "basetide-test-"));
-  // Root lends the server a user, who must be able to enter.
-  chmodSync(folder, 0o755);
+  const folder = scratchFolder("test");
   const server = await startEmbeddedPostgres({
     dataDir: join(folder, "postgres"),
     port: 0,
     log: createLogger("error", "test"),
-    settings: unsafeButFast,
+    // A run writes little at a time: its log is not to fill the memory.
+    settings: { ...unsafeButFast, max_wal_size: "512MB" },
   });
   return {
     url: server.url,

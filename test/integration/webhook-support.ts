@@ -1,0 +1,67 @@
+/** What tests of the sandbox's webhooks share: the small base in a sandbox, and calls to its hooks. */
+import { afterAll, beforeAll, beforeEach, expect } from "vitest";
+import type { SandboxHandle } from "../../apps/sandbox/server";
+import { call, crew, PEOPLE, quietSandbox, type Reply } from "./sandbox-support";
+
+export const DAY_MS = 24 * 3600 * 1000;
+export const EVERYTHING = {
+  options: { filters: { dataTypes: ["tableData", "tableFields", "tableMetadata"] } },
+};
+
+// Payloads are compared whole: what they are made of is what is tested.
+export type Loose = ReturnType<typeof JSON.parse>;
+
+export const filtered = (filters: object, includes?: object) => ({
+  options: { filters: { dataTypes: ["tableData"], ...filters }, ...(includes && { includes }) },
+});
+
+/** One sandbox for a file, and in it a base of its own for each test. */
+export function webhookScene() {
+  let sandbox: SandboxHandle;
+  let baseId: string;
+
+  beforeAll(async () => {
+    sandbox = await quietSandbox();
+  });
+  afterAll(() => sandbox.stop());
+  beforeEach(() => {
+    sandbox.control.reset();
+    sandbox.control.settings({ rateLimitOff: true });
+    baseId = crew(sandbox);
+  });
+
+  /** Calls the base's webhooks, or what `path` names below them. */
+  const hooks = (method: string, path = "", body?: unknown, key?: string): Promise<Reply> =>
+    call(sandbox, method, `/bases/${baseId}/webhooks${path}`, body, key);
+
+  async function listed(id: string, query = ""): Promise<Loose> {
+    const reply = await hooks("GET", `/${id}/payloads${query}`);
+    expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+    return reply.body;
+  }
+
+  return {
+    get sandbox() {
+      return sandbox;
+    },
+    get control() {
+      return sandbox.control;
+    },
+    get baseId() {
+      return baseId;
+    },
+    hooks,
+    /** Makes a hook. @returns its id */
+    async made(specification: unknown = EVERYTHING, notificationUrl?: string): Promise<string> {
+      const reply = await hooks("POST", "", { specification, ...(notificationUrl && { notificationUrl }) });
+      expect(reply.status, JSON.stringify(reply.body)).toBe(200);
+      return String(reply.body.id);
+    },
+    /** A page of the hook's payloads, as it is answered. */
+    listed,
+    payloads: async (id: string): Promise<Loose[]> => (await listed(id)).payloads,
+    /** One change: Bob gets another name. */
+    rename: (name: string) =>
+      sandbox.control.updateRecords(baseId, PEOPLE, [{ id: "recBob00000000002", fields: { Name: name } }]),
+  };
+}
