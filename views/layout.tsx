@@ -93,7 +93,9 @@ function Navigation({ viewer, active }: { viewer: Viewer; active: Place | undefi
             {viewer.email.slice(0, 1)}
           </span>
           <span class="visually-hidden">Account: </span>
-          <span class="menu-name">{viewer.account.email}</span>
+          <span class="menu-name" title={viewer.account.email}>
+            {viewer.account.email}
+          </span>
         </summary>
         <AccountMenu viewer={viewer} />
       </details>
@@ -106,11 +108,12 @@ function AccountMenu({ viewer }: { viewer: Viewer }) {
   return (
     <div class="menu-items">
       <p class="muted small">Signed in as {viewer.email}</p>
-      <a href="/account">Account and sessions</a>
+      <a href="/account">Sign-in and sessions</a>
       <a href="/account/members">Members</a>
       <a href="/account/workspaces">Workspaces and call budgets</a>
       <a href="/account/alerts">Alerts</a>
       <a href="/account/tokens">API tokens</a>
+      <a href="/account/activity">Activity</a>
       {others.map((account) => (
         <form key={account.id} method="post" action="/account/switch">
           <input type="hidden" name="account" value={account.id} />

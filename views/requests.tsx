@@ -50,36 +50,42 @@ export function RequestsPage(props: RequestsProps) {
             value={typed?.kind}
             options={Object.entries(kindNames).map(([value, text]) => ({ value, text }))}
           />
-          <Field
-            label="Region"
-            name="region"
-            value={typed?.region}
-            autocomplete="off"
-            placeholder="eu-central-1"
-            hint="For another region: where your new databases are to be."
-          />
-          <SelectField
-            label="Database"
-            name="database"
-            value={typed?.database}
-            options={[
-              { value: "", text: databases.length === 0 ? "None that could be" : "None" },
-              ...databases.map(({ id, name }) => ({ value: id, text: name })),
-            ]}
-            hint="For a writable database: you may then make tables and views of your own there. Ours stay read-only."
-          />
+          <div class="for-region">
+            <Field
+              label="Region"
+              name="region"
+              value={typed?.region}
+              autocomplete="off"
+              placeholder="eu-central-1"
+              hint="For another region: where your new databases are to be."
+            />
+          </div>
+          <div class="for-writable">
+            <SelectField
+              label="Database"
+              name="database"
+              value={typed?.database}
+              options={[
+                { value: "", text: databases.length === 0 ? "None here can be made writable" : "Choose one" },
+                ...databases.map(({ id, name }) => ({ value: id, text: name })),
+              ]}
+              hint="For a writable database: you may then make tables and views of your own there. Ours stay read-only."
+            />
+          </div>
           <TextAreaField
             label="Message"
             name="message"
             value={typed?.message ?? ""}
             maxLength={2000}
-            hint="Several bases in one database: say which bases, and the name of the schema for each."
+            hint="What we should know. For several bases in one database: which bases, and the name of the schema for each."
           />
           <Button kind="primary">Send</Button>
         </form>
       </Card>
       <Card id="asked" title="Asked so far">
-        {requests.length === 0 ? <p class="muted">Nothing yet.</p> : null}
+        {requests.length === 0 ? (
+          <p class="muted">Nothing yet. What you ask for and its answer are listed here.</p>
+        ) : null}
         <ul class="log">
           {requests.map((request) => (
             <li key={request.id}>
@@ -105,8 +111,14 @@ export function RequestsPage(props: RequestsProps) {
 
 const tones: Record<OperatorRequest["state"], Tone> = { open: "neutral", approved: "green", denied: "red" };
 
+const stateWords: Record<OperatorRequest["state"], string> = {
+  open: "Open",
+  approved: "Approved",
+  denied: "Denied",
+};
+
 export function RequestState({ request }: { request: OperatorRequest }) {
-  return <Badge tone={tones[request.state]}>{request.state}</Badge>;
+  return <Badge tone={tones[request.state]}>{stateWords[request.state]}</Badge>;
 }
 
 export function RequestSubject({ request }: { request: OperatorRequest }) {

@@ -28,7 +28,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .onRequest(({ request }) => limit(request))
     .onError({ as: "global" }, ({ code, error, request }) =>
       isForPerson(request)
-        ? answerPageError(ctx.log, request, error, code)
+        ? answerPageError({ log: ctx.log, auth }, request, error, code)
         : answerError(ctx.log, request, error, code),
     )
     .use(apiDescription(ctx.config.consoleUrl))

@@ -2,12 +2,14 @@
  * An error as a page: what happened, what to do, and an id for the log. Who is not signed in is sent to do that, and
  * comes back to where they were.
  */
+import type { Viewer } from "../../core/control";
 import type { BasetideError } from "../../core/errors";
 import { type ErrorForCaller, explainError } from "../../core/http/on-error";
 import type { Logger } from "../../core/log";
 import { ErrorNote } from "../../views/components";
 import { ErrorView } from "../../views/error";
 import { isHtmx, renderFragment } from "../../views/render";
+import type { Auth } from "./auth/auth";
 import { answer, goTo } from "./pages";
 
 /** Does a person look at the answer? Programs ask for JSON, or say nothing. */
@@ -17,13 +19,13 @@ export function isForPerson(request: Request): boolean {
 }
 
 /** @param code Elysia's word for errors of its own */
-export function answerPageError(
-  log: Logger,
+export async function answerPageError(
+  ctx: { log: Logger; auth: Auth },
   request: Request,
   error: unknown,
   code: string | number,
-): Response {
-  const known = explainError(log, request, error, code);
+): Promise<Response> {
+  const known = explainError(ctx.log, request, error, code);
   if ((error as Partial<BasetideError>).code === "unauthorized") return goTo(request, signInPath(request));
   // A part of the page that failed leaves the rest as it is; a part that polls tries again.
   if (isHtmx(request)) {
@@ -35,13 +37,28 @@ export function answerPageError(
   const title = titles[known.status] ?? "That did not work";
   return answer(
     request,
-    { title, width: "narrow", status: known.status, headers: { "x-request-id": known.requestId } },
+    {
+      title,
+      width: "narrow",
+      status: known.status,
+      headers: { "x-request-id": known.requestId },
+      viewer: known.status < 500 ? await findViewer(ctx.auth, request) : undefined,
+    },
     <ErrorView
       title={title}
       message={known.message}
       requestId={known.status >= 500 ? known.requestId : undefined}
     />,
   );
+}
+
+/** For the bar's links; an error page is shown whether they can be had or not. */
+async function findViewer(auth: Auth, request: Request): Promise<Viewer | null | undefined> {
+  try {
+    return (await auth.viewer(request)).viewer;
+  } catch {
+    return undefined;
+  }
 }
 
 const titles: Record<number, string> = {
@@ -52,7 +69,16 @@ const titles: Record<number, string> = {
 };
 
 function PartError({ error }: { error: ErrorForCaller }) {
-  return <ErrorNote title="That did not work">{error.message}</ErrorNote>;
+  return (
+    <ErrorNote title={(error.status >= 500 && titles[error.status]) || "That did not work"}>
+      {error.message}
+      {error.status >= 500 ? (
+        <p class="small">
+          Request <code>{error.requestId}</code>
+        </p>
+      ) : null}
+    </ErrorNote>
+  );
 }
 
 /** Back to this very page after it; to the page that a part or a form belongs to, where it is not a page itself. */

@@ -14,7 +14,7 @@ export const kindWords: Record<AlertKind, { label: string; short: string; hint: 
   recovered: {
     label: "A base recovers",
     short: "recovered",
-    hint: "After you could be told that it was red or needed you.",
+    hint: "It was red, or needed you, and is well again.",
   },
   needs_attention: {
     label: "A base needs its key",

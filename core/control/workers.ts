@@ -86,8 +86,15 @@ export async function fleetState(db: Db): Promise<FleetState> {
     (FleetState["bases"] & { oldestLagMs: number | null; oldestBaseId: string | null })[]
   >`
     with oldest as (
-      select id, extract(epoch from now() - sync_started_at)::float8 * 1000 as lag_ms from bases
-      where state = 'active' and sync_started_at is not null order by sync_started_at limit 1
+      select id, extract(epoch from now() - shown_at)::float8 * 1000 as lag_ms
+      from (
+        -- A live base shows what is until its feed ought to have been read.
+        select b.id, case when f.state = 'on' and b.live and not b.rapid then least(f.due_at, now())
+          else b.sync_started_at end as shown_at
+        from bases as b left join live_feeds as f on f.base_id = b.id
+        where b.state = 'active'
+      ) as shown
+      where shown_at is not null order by shown_at limit 1
     )
     select
       count(*) filter (where state = 'active')::int as syncing,

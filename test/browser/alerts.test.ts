@@ -93,7 +93,7 @@ test.for(options)(
     await page.getByRole("button", { name: "Add the webhook" }).click();
     await page.getByRole("alert").filter({ hasText: "private network" }).waitFor();
     await page.getByLabel("Address").fill(receiver.url("/services/T0/B0/x"));
-    await page.getByLabel("Form").selectOption("slack");
+    await page.getByLabel("Format").selectOption("slack");
     await page.getByLabel("Name").fill("Ops channel");
     await page.getByRole("button", { name: "Add the webhook" }).click();
     await page.getByText("it is not shown again").first().waitFor();

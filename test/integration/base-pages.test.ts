@@ -118,6 +118,18 @@ test("whatever the source calls things, a page shows it as text", async () => {
   expect(searched).not.toContain("<img");
 });
 
+test("a base whose key is refused leads to where a new one is given", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  await completed(base, {
+    completedAt: null,
+    error: { code: "source_key_refused", message: "The source does not accept this key" },
+  });
+  const { text } = await ask(`/bases/${base.id}`, { account: owner });
+  expect(text).toContain(`href="/bases/${base.id}/settings#key"`);
+  expect(text).toContain("The last sync, failed.");
+});
+
 test("every page holds a strict policy, and no cache keeps what belongs to an account", async () => {
   const owner = await newAccount();
   const base = await connect(owner);

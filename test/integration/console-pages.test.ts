@@ -65,6 +65,9 @@ test("a person gets an error as a page, a program as JSON, htmx as a part of the
   const person = await site.person();
   const page = await person.get("/bases/bas_nope");
   expect([page.status, page.text]).toEqual([404, expect.stringContaining("<h1>There is nothing here</h1>")]);
+  expect(page.text).toContain('href="/bases"');
+  expect((await person.get("/nowhere")).text).toContain('href="/bases"');
+  expect((await site.client().get("/nowhere")).text).toContain('href="/sign-in"');
   const program = await person.get("/bases/bas_nope", { accept: "application/json" });
   expect(JSON.parse(program.text).error.code).toBe("not_found");
   const part = await person.get("/bases/bas_nope", { "hx-request": "true" });

@@ -52,7 +52,9 @@ test("the fleet page says who is alive, what they hold and who went silent", asy
   const { text } = await ask("/operator", { account: operator });
   expect(text).toMatch(/Workers alive<\/dt><dd>1<\/dd>/);
   expect(text).toContain("41 of 200 places");
-  expect(text).toMatch(/alive[\s\S]*alpha[\s\S]*silent[\s\S]*beta/);
+  expect(text).toMatch(/Alive[\s\S]*alpha[\s\S]*Silent[\s\S]*beta/);
+  // On a phone a row is a block: each value says what it is.
+  expect(text).toContain('<td class="number" data-label="Bases">41</td>');
 });
 
 test("a request is approved and denied with a word to the customer, who reads it", async () => {

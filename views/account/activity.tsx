@@ -26,7 +26,9 @@ export function Activity({ viewer, entries, older, now }: ActivityProps) {
       <Card id="activity" title="Activity">
         <p class="muted">Who changed what in this account. Kept for 400 days.</p>
         {entries.length === 0 ? (
-          <Empty title="Nothing yet" />
+          <Empty title="Nothing yet">
+            Connecting a base, changing a setting, inviting somebody: all of it is listed here.
+          </Empty>
         ) : (
           <Table
             caption="Activity"
@@ -40,7 +42,7 @@ export function Activity({ viewer, entries, older, now }: ActivityProps) {
                 <th scope="row" class="wrap">
                   <Who entry={entry} />
                 </th>
-                <td>{auditActions[entry.action] ?? entry.action}</td>
+                <td class="wrap">{auditActions[entry.action] ?? entry.action}</td>
                 <td class="wrap">
                   <bdi>{detailsOf(entry)}</bdi>
                 </td>
@@ -75,7 +77,7 @@ function Who({ entry: { actorKind, actor } }: { entry: AuditEntry }) {
 /** `name: Inventory, turbo: on`. */
 function detailsOf({ details }: AuditEntry): string {
   return Object.entries(details)
-    .filter(([, value]) => value !== null && value !== undefined)
+    .filter(([name, value]) => value !== null && value !== undefined && !(name === "is_operator" && !value))
     .map(([name, value]) => `${name.replaceAll("_", " ")}: ${inWords(value)}`)
     .join(", ");
 }

@@ -63,11 +63,11 @@ export function WebhookFormView(props: {
         required={!isKnown}
       />
       <SelectField
-        label="Form"
+        label="Format"
         name="form"
         value={form.form}
         options={Object.entries(formWords).map(([value, text]) => ({ value, text }))}
-        hint="Slack's is plain text, and taken by Mattermost and others too."
+        hint="Slack's is plain text; Mattermost and others take it too."
       />
       <Field
         label="Name"
@@ -100,7 +100,7 @@ export function Messages({ messages, now }: { messages: SentMessage[]; now: Date
   return (
     <Table
       caption="Messages"
-      head={[{ text: "When" }, { text: "What" }, { text: "Arrived?" }, { text: "To" }]}
+      head={[{ text: "When" }, { text: "What" }, { text: "Delivery" }, { text: "To" }]}
     >
       {messages.map((message) => (
         <tr key={message.id}>
@@ -110,7 +110,7 @@ export function Messages({ messages, now }: { messages: SentMessage[]; now: Date
           <th scope="row" class="wrap">
             <bdi>{message.subject}</bdi>
           </th>
-          <td>
+          <td class="wrap">
             <Badge tone={states[message.state].tone}>{states[message.state].text}</Badge>
             {message.error ? (
               <p class="small muted">

@@ -32,8 +32,8 @@ export function Alerts(props: AlertsProps) {
   return (
     <AccountFrame viewer={viewer} tab="/account/alerts" done={props.done}>
       <p class="muted">
-        What lasts for two minutes is told, once; what comes and goes within an hour is counted, and what
-        happens to many bases together is one message.
+        You are told once of what has lasted for two minutes. What comes and goes within an hour is counted in
+        one message, and so is what happens to many bases together.
       </p>
       {me ? (
         <Card id="mail" title="By e-mail to you">
@@ -47,7 +47,7 @@ export function Alerts(props: AlertsProps) {
               Confirm your address first: nothing is sent to one that nobody has confirmed.
             </Note>
           ) : null}
-          <form method="post" action="/account/alerts" class="stack limited">
+          <form method="post" action="/account/alerts" class="stack">
             <KindToggles prefix="mail" kinds={me.kinds} />
             <Button kind="primary">Save</Button>
           </form>
@@ -96,7 +96,7 @@ function Webhooks({ webhooks, now }: { webhooks: Webhook[]; now: Date }) {
         caption="Webhooks"
         head={[
           { text: "Name" },
-          { text: "Works?" },
+          { text: "State" },
           { text: "Is told of" },
           { text: "Action", isHidden: true },
         ]}
@@ -130,7 +130,7 @@ export function WebhookState({ webhook, now }: { webhook: Webhook; now: Date }) 
       <>
         <Badge tone="red">Failing</Badge>
         <p class="small muted">
-          <Ago at={failingSince} now={now} />: {error}
+          First failed <Ago at={failingSince} now={now} />: {error}
         </p>
       </>
     );

@@ -2,6 +2,7 @@
 import type { Invitation, Member, Viewer } from "../../core/control";
 import type { Errors } from "../auth/sign-up";
 import { Badge, Button, Card, CopyField, ErrorNote, Field, Note, Table } from "../components";
+import { inUtc } from "../format";
 import { AccountFrame } from "./frame";
 
 export interface MembersProps {
@@ -33,7 +34,7 @@ export function Members(props: MembersProps) {
         >
           {members.map((member) => (
             <tr key={member.userId}>
-              <th scope="row">
+              <th scope="row" class="wrap">
                 {member.email} {member.userId === viewer.userId ? <Badge>You</Badge> : null}
               </th>
               <td>{member.role === "owner" ? "Owner" : "Member"}</td>
@@ -80,12 +81,16 @@ function Invitations({ invitations, isOwner }: { invitations: Invitation[]; isOw
     <Card id="invitations" title="Invited">
       <Table
         caption="Open invitations"
-        head={[{ text: "E-mail" }, { text: "Until" }, { text: "Action", isHidden: true }]}
+        head={[{ text: "E-mail" }, { text: "Open until" }, { text: "Action", isHidden: true }]}
       >
         {invitations.map((invitation) => (
           <tr key={invitation.id}>
-            <th scope="row">{invitation.email}</th>
-            <td class="nowrap">{invitation.expiresAt.toISOString().slice(0, 10)}</td>
+            <th scope="row" class="wrap">
+              {invitation.email}
+            </th>
+            <td>
+              <time dateTime={invitation.expiresAt.toISOString()}>{inUtc(invitation.expiresAt)}</time>
+            </td>
             <td class="number">
               {isOwner ? (
                 <form method="post" action={`/account/invitations/${invitation.id}/withdraw`}>

@@ -2,7 +2,7 @@
 import type { Session, Viewer } from "../../core/control";
 import type { Errors } from "../auth/sign-up";
 import { Badge, Button, Card, ErrorNote, Field, Table } from "../components";
-import { ago, inUtc } from "../format";
+import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
 export interface SignInSettingsProps {
@@ -21,7 +21,7 @@ export function SignInSettings({ viewer, sessions, now, errors, done }: SignInSe
           caption="Your sessions"
           head={[
             { text: "Browser" },
-            { text: "Address" },
+            { text: "IP address" },
             { text: "Signed in" },
             { text: "Action", isHidden: true },
           ]}
@@ -33,10 +33,8 @@ export function SignInSettings({ viewer, sessions, now, errors, done }: SignInSe
                 {session.id === viewer.sessionId ? <Badge tone="green">This one</Badge> : null}
               </th>
               <td>{addressOf(session.ipAddress)}</td>
-              <td>
-                <time dateTime={session.createdAt.toISOString()} title={inUtc(session.createdAt)}>
-                  {ago(session.createdAt, now)}
-                </time>
+              <td class="nowrap">
+                <Ago at={session.createdAt} now={now} />
               </td>
               <td class="number">
                 {session.id === viewer.sessionId ? null : (

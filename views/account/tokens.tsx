@@ -2,7 +2,7 @@
 import type { ApiToken, Viewer } from "../../core/control";
 import type { Errors } from "../auth/sign-up";
 import { Button, Card, CopyField, Empty, Field, Note, Table } from "../components";
-import { ago, inUtc } from "../format";
+import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
 export interface TokensProps {
@@ -35,10 +35,12 @@ export function Tokens(props: TokensProps) {
       ) : null}
       <Card id="tokens" title="API tokens">
         <p class="muted">
-          A token may do all that this console does, by the <a href="/openapi">management API</a>.
+          A token may do all that this console does, by the management API at{" "}
+          <code class="wrap">{consoleUrl}/api/v1</code>. Its calls are described in an{" "}
+          <a href="/openapi">OpenAPI document</a>.
         </p>
         {tokens.length === 0 ? (
-          <Empty title="No tokens yet" />
+          <Empty title="No tokens yet">Make one below, for each program that is to call it.</Empty>
         ) : (
           <Table
             caption="API tokens"
@@ -51,9 +53,13 @@ export function Tokens(props: TokensProps) {
           >
             {tokens.map((one) => (
               <tr key={one.id}>
-                <th scope="row">{one.name}</th>
-                <td title={inUtc(one.createdAt)}>{ago(one.createdAt, now)}</td>
-                <td>{one.lastUsedAt ? ago(one.lastUsedAt, now) : "never"}</td>
+                <th scope="row" class="wrap">
+                  {one.name}
+                </th>
+                <td class="nowrap">
+                  <Ago at={one.createdAt} now={now} />
+                </td>
+                <td class="nowrap">{one.lastUsedAt ? <Ago at={one.lastUsedAt} now={now} /> : "never"}</td>
                 <td class="number">
                   <form method="post" action={`/account/tokens/${one.id}/revoke`}>
                     <Button kind="quiet" isSmall>

@@ -15,6 +15,7 @@ export function SignIn(props: {
   return (
     <AuthFrame
       title="Sign in"
+      lead="Your Airtable bases as live, read-only Postgres databases."
       below={
         <>
           No account yet? <a href={withNext("/signup", next)}>Sign up</a>

@@ -14,7 +14,7 @@ export function SignUp(props: { email: string; next: string; errors: Errors<"ema
       lead="Then connect a base: its tables are in Postgres a few seconds later."
       below={
         <>
-          You have an account? <a href={withNext("/sign-in", next)}>Sign in</a>
+          Already have an account? <a href={withNext("/sign-in", next)}>Sign in</a>
         </>
       }
     >

@@ -14,16 +14,14 @@ export function AnalystsPage(props: { base: Base; sources: string; diagram: stri
           Every table and column has the source's name, id, type and description as its comment:{" "}
           <code>\d+</code> in <code>psql</code> shows them.
         </p>
-        <ul>
+        <ul class="bullets">
           <li>Views over links: {linkViews ? "on" : "off"}</li>
           <li>
             History of changes: {history ? `on, ${historyDays} ${historyDays === 1 ? "day" : "days"}` : "off"}
           </li>
           <li>Notifications: {notify ? "on" : "off"}</li>
         </ul>
-        <ButtonLink kind="quiet" href={`${path}/settings#analysts`}>
-          Change these
-        </ButtonLink>
+        <ButtonLink href={`${path}/settings#analysts`}>Change these</ButtonLink>
       </Card>
       <Program id="dbt-sources" title="dbt sources" name="sources.yml" code={sources}>
         <p>

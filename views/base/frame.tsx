@@ -34,8 +34,8 @@ export function BaseFrame(props: {
         title={<bdi>{base.name || base.sourceBaseId}</bdi>}
         lead={
           <>
-            <code>{base.sourceBaseId}</code> into <code>{base.database.name}</code>, schema{" "}
-            <code>{base.database.schema}</code>
+            Base <code>{base.sourceBaseId}</code>, copied into the database <code>{base.database.name}</code>,
+            schema <code>{base.database.schema}</code>
           </>
         }
         actions={<BaseActions base={base} path={path} />}
@@ -68,7 +68,7 @@ function BaseActions({ base, path }: { base: Base; path: string }) {
     <>
       <form method="post" action={`${path}/pause`}>
         <input type="hidden" name="paused" value={isPaused ? "off" : "on"} />
-        <Button kind="quiet">{isPaused ? "Resume" : "Pause"}</Button>
+        <Button>{isPaused ? "Resume" : "Pause"}</Button>
       </form>
       {isPaused ? null : (
         <form method="post" action={`${path}/sync`}>

@@ -15,9 +15,14 @@ export function HistoryDays({ base, error }: { base: Base; error?: string | unde
         required
         value={String(base.settings.historyDays)}
         error={error}
-        hint={`A change stays in _sync_history for so many days, from 1 to ${MOST_DAYS}, also once history is off.`}
+        hint={
+          <>
+            A change stays in <code>_sync_history</code> for so many days, from 1 to {MOST_DAYS}, also once
+            history is off.
+          </>
+        }
       />
-      <Button kind="quiet">Save</Button>
+      <Button>Save</Button>
     </form>
   );
 }

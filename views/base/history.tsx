@@ -5,6 +5,7 @@ import { Ago } from "../components/ago";
 import { Bars } from "../components/bars";
 import { Table } from "../components/table";
 import { clock, counted, inDigits, inUtc, inWords } from "../format";
+import { kindWords } from "./runs";
 
 /** Rows of the log in the picture: each is a sync, or the alike ones of up to an hour. */
 export const SHOWN_RUNS = 60;
@@ -32,19 +33,24 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
     );
   }
   const facts = [
-    counted(syncs, "sync"),
-    meanMs === undefined ? "" : `${inWords(meanMs)} on average`,
-    completed.length === 0 ? "" : `${inWords(longestMs)} at most`,
-    failed > 0 ? `${inDigits(failed)} failed` : "",
-  ].filter(Boolean);
+    syncs === 1 ? "The last sync" : `The last ${counted(syncs, "sync")}`,
+    meanMs === undefined ? "" : `${inWords(meanMs)}${usualSyncs === 1 ? "" : " on average"}`,
+    usualSyncs < 2 ? "" : `${inWords(longestMs)} at most`,
+    failed === 0
+      ? ""
+      : `${syncs === 1 ? "" : failed === shown.length ? "all " : `${inDigits(failed)} `}failed`,
+  ]
+    .filter(Boolean)
+    .join(", ");
+  const isOther = completed.some((run) => run.kind !== kind);
   return (
     <Card id="history-card" title="Sync time">
       <div class="chart">
         <span class="chart-top small muted" aria-hidden="true">
-          {inWords(highestMs)}
+          {completed.length === 0 ? "no sync has completed" : inWords(highestMs)}
         </span>
         <Bars
-          summary={`Sync time: the last ${facts.join(", ")}. The table below has each.`}
+          summary={`Sync time. ${facts}. The table below has each.`}
           slots={Math.max(MIN_SLOTS, shown.length)}
           top={highestMs || 1}
           line={meanMs}
@@ -64,9 +70,9 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
         </p>
       </div>
       <p class="small muted">
-        The last {facts.join(", ")}.
-        {shown.some(({ kind }) => kind === "live")
-          ? " Live, a sync is a round in which something had changed, or the slow sweep beside."
+        {facts}.{isOther ? " Grey: syncs of another kind." : ""}
+        {shown.some((run) => run.kind === "live")
+          ? " Live, a sync is a round in which something had changed, or the slow sweep in the background."
           : ""}
       </p>
       <details>
@@ -88,6 +94,7 @@ function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {
   return (
     <Table
       caption="The last syncs"
+      onPhone="scroll"
       head={[
         { text: "Started" },
         { text: "Kind" },
@@ -101,7 +108,7 @@ function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {
           <td>
             <Ago at={run.started_at} now={now} />
           </td>
-          <td>{run.error_code === null ? run.kind : `${run.kind}, failed`}</td>
+          <td>{run.error_code === null ? kindWords[run.kind] : `${kindWords[run.kind]}, failed`}</td>
           <td class="number">{run.syncs}</td>
           <td class="number">{run.duration_ms === null ? "–" : inWords(run.duration_ms)}</td>
           <td class="number">{run.longest_ms === null ? "–" : inWords(run.longest_ms)}</td>
@@ -113,6 +120,9 @@ function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {
 
 function titleOf(run: SyncRun): string {
   const what = run.error_code === null ? inWords(run.duration_ms ?? 0) : `failed, ${run.error_code}`;
-  const times = run.syncs > 1 ? `${counted(run.syncs, "sync")} (${run.kind}), on average ` : `${run.kind}, `;
+  const times =
+    run.syncs > 1
+      ? `${counted(run.syncs, "sync")} (${kindWords[run.kind]}), on average `
+      : `${kindWords[run.kind]}, `;
   return `${inUtc(run.started_at)}: ${times}${what}`;
 }

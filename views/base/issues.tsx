@@ -16,7 +16,11 @@ export function Issues({ base }: { base: Base }) {
         is there.
       </p>
       <IssueTable base={base} issues={base.issues.slice(0, ON_OVERVIEW)} />
-      {base.issueCount > ON_OVERVIEW ? <a href={`/bases/${base.id}/issues`}>More issues</a> : null}
+      {base.issueCount > ON_OVERVIEW ? (
+        <p>
+          <a href={`/bases/${base.id}/issues`}>More issues</a>
+        </p>
+      ) : null}
     </Card>
   );
 }
@@ -25,12 +29,14 @@ export function IssuesPage({ base }: { base: Base }) {
   return (
     <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
       <p class="muted">
+        {base.issueCount === 0 ? "None: every value fits its column. " : ""}
         {base.issueCount > base.issues.length
           ? `The latest ${inDigits(base.issues.length)} are listed. `
           : ""}
-        All of them are in the table <code>_sync_issues</code> of the replica.
+        {base.issueCount === 0 ? "Any would also be" : "All of them are"} in the table{" "}
+        <code>_sync_issues</code> of the replica.
       </p>
-      {base.issues.length > 0 ? <IssueTable base={base} issues={base.issues} /> : <p>There are none.</p>}
+      {base.issues.length > 0 ? <IssueTable base={base} issues={base.issues} /> : null}
     </Card>
   );
 }

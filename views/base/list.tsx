@@ -77,7 +77,9 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
         {query === "" ? counted(total, "base") : `${inDigits(bases.length)} of ${counted(total, "base")}`}
       </p>
       {bases.length === 0 ? (
-        <p>No base has “{query}” in its name, id or database.</p>
+        <p class="wrap">
+          No base has “{query}” in its name, id or database. <a href="/bases">Show all</a>
+        </p>
       ) : (
         <Table
           caption="Bases"
@@ -85,7 +87,7 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
             { text: "Name" },
             { text: "State" },
             { text: "Sync time", isNumber: true },
-            { text: "Up to date" },
+            { text: "Last read" },
             { text: "Tables", isNumber: true },
             { text: "Records", isNumber: true },
             { text: "Database" },
@@ -114,11 +116,11 @@ function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
       <td>
         <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} />
       </td>
-      <td class="number nowrap">{base.sync ? inWords(base.sync.durationMs) : "–"}</td>
+      <td class="number nowrap minor">{base.sync ? inWords(base.sync.durationMs) : "–"}</td>
       <td class="nowrap">{readAt ? <Ago at={readAt} now={now} /> : "–"}</td>
-      <td class="number">{inDigits(base.tables)}</td>
+      <td class="number minor">{inDigits(base.tables)}</td>
       <td class="number">{inDigits(base.records)}</td>
-      <td>
+      <td class="minor">
         <code>
           {base.database}
           {base.schema === "public" ? "" : `.${base.schema}`}

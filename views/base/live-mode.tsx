@@ -21,7 +21,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
       <div>
         <dt>Last change</dt>
         <dd>{live.changedAt ? <Ago at={live.changedAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">{roundNote(base)}</dd>
+        <dd class="muted small">{live.changedAt ? roundNote(base) : "none since it is live"}</dd>
       </div>
       <div>
         <dt>Waiting</dt>
@@ -37,7 +37,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         <dd>{live.comparedAt ? <Ago at={live.comparedAt} now={now} /> : "–"}</dd>
         <dd class="muted small">
           {live.comparedAt === null
-            ? "SQL with the source, soon"
+            ? "SQL and source, soon"
             : live.staleSince
               ? "SQL was behind the source"
               : "SQL was the same as the source"}
@@ -117,7 +117,7 @@ function paceOf({ by, readAt, dueAt }: LiveState): string {
 /** From knowing of a change to having it in SQL. */
 function roundNote({ sync, recentSweepMs }: Base): string {
   const usualMs = sync?.kind === "live" ? median(recentSweepMs) : null;
-  return usualMs === null ? "that the source told of" : `usually in SQL within ${inWords(usualMs)}`;
+  return usualMs === null ? "as the source told us" : `usually in SQL within ${inWords(usualMs)}`;
 }
 
 /** The honesty of this mode: what a sweep had to find. */
@@ -126,8 +126,8 @@ function Missed({ live, sweep, now }: { live: LiveState; sweep: Base["sweep"]; n
   return (
     <p class="muted small">
       {missed === 0
-        ? "Missed so far: none. A slow sweep reads everything beside, and counts what the source did not tell of."
-        : `Missed so far: ${counted(missed, "record")} that changed without a word from the source. A slow sweep, which reads everything beside, has found and put them right.`}
+        ? "Missed so far: none. A slow sweep in the background reads everything, and counts what the source did not tell of."
+        : `Missed so far: ${counted(missed, "record")} that changed without a word from the source. A slow sweep in the background, which reads everything, has found them and put them right.`}
       {sweep ? (
         <>
           {" "}

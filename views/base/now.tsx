@@ -11,38 +11,63 @@ const kinds: Record<SyncKind, string> = {
   rebuild: "a rebuild",
   sweep: "a sweep",
   rapid: "a rapid turn",
-  live: "what the source told of",
+  live: "a live round",
 };
 
 /** @param props.keyHelpUrl where people find what their key may do */
 export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpUrl: string | undefined }) {
   const indicator = indicatorOf(base, now);
+  const hasFigures = base.sync !== null || isLive(base);
   const records = base.tables.reduce((sum, table) => sum + table.records, 0);
   return (
     <Card id="now">
       <p class="now-state">
         <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} isAnnounced />
         {/* When all is well the figures say it; the badge holds the reason on hover and for screen readers. */}
-        {indicator.color === "green" ? null : (
+        {indicator.color === "green" && hasFigures ? null : (
           <span class="wrap" aria-hidden="true">
             {indicator.reason}
           </span>
         )}
       </p>
-      <dl class="figures">
-        {isLive(base) ? <LiveFigures base={base} now={now} /> : <SweepFigures base={base} now={now} />}
-        <div>
-          <dt>Records</dt>
-          <dd>{inDigits(records)}</dd>
-          <dd class="muted small">in {counted(base.tables.length, "table")}</dd>
-        </div>
-      </dl>
+      <NextStep base={base} />
+      {/* Before the first sync there is nothing to count. */}
+      {hasFigures ? (
+        <dl class="figures">
+          {isLive(base) ? <LiveFigures base={base} now={now} /> : <SweepFigures base={base} now={now} />}
+          <div>
+            <dt>Records</dt>
+            <dd>{inDigits(records)}</dd>
+            <dd class="muted small">in {counted(base.tables.length, "table")}</dd>
+          </div>
+        </dl>
+      ) : null}
       <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} />
       {base.repairs > 0 ? (
         <p>{counted(base.repairs, "record")} written through the proxy will be shown after a second look.</p>
       ) : null}
       {base.progress ? <ProgressBars progress={base.progress} /> : null}
     </Card>
+  );
+}
+
+/** Where its owner can do something about it. */
+function NextStep({ base }: { base: Base }) {
+  const path = `/bases/${base.id}`;
+  if (base.error?.code === "source_key_refused" || base.error?.code === "source_forbidden") {
+    return (
+      <p>
+        <a href={`${path}/settings#key`}>Give the base a new API key</a>. Until then SQL stays readable as it
+        is.
+      </p>
+    );
+  }
+  if (base.state !== "needs_attention") return null;
+  return (
+    <p>
+      <a href={`${path}/runs`}>See the latest runs</a>. It is tried again every few minutes; SQL stays
+      readable as it is.
+    </p>
   );
 }
 
@@ -63,9 +88,7 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
       <div>
         <dt>Last sync</dt>
         <dd>{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">
-          {base.sync ? `${kinds[base.sync.kind]}, completed` : "none has completed"}
-        </dd>
+        <dd class="muted small">{base.sync ? kinds[base.sync.kind] : "none has completed"}</dd>
       </div>
     </>
   );

@@ -24,7 +24,7 @@ export function ProxyPage({ base, proxyUrl }: { base: Base; proxyUrl: string }) 
         <CopyField id="proxy-address" label="Base address" value={`${proxyUrl}/api.airtable.com`} />
         <p class="muted">
           When all of the base's requests go through the proxy, they come before the sync's and never meet a
-          429: then turn on Turbo in the settings.
+          429: then turn on Turbo in the <a href={`/bases/${base.id}/settings#speed`}>settings</a>.
         </p>
       </Card>
       {proxySnippets({ proxyUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (

@@ -1,15 +1,23 @@
 /** The log of syncs: what each did, those that were alike in one row. */
-import type { SyncRun } from "../../core/control";
+import type { SyncKind, SyncRun } from "../../core/control";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { inDigits, inWords } from "../format";
 
+export const kindWords: Record<SyncKind, string> = {
+  first: "first sync",
+  rebuild: "rebuild",
+  sweep: "sweep",
+  rapid: "rapid turn",
+  live: "live round",
+};
+
 export function RunsPage({ runs, now }: { runs: SyncRun[]; now: Date }) {
   return (
-    <Card id="runs" title={`The last ${inDigits(runs.length)} runs`}>
+    <Card id="runs" title={runs.length > 1 ? `The last ${inDigits(runs.length)} runs` : "Runs"}>
       {runs.length === 0 ? (
-        <p class="muted">No sync has ended yet.</p>
+        <p class="muted">No sync has ended yet. Each is listed here, with what it did.</p>
       ) : (
         <RunTable caption="Runs, the newest first" runs={runs} now={now} />
       )}
@@ -21,6 +29,7 @@ export function RunTable({ caption, runs, now }: { caption: string; runs: SyncRu
   return (
     <Table
       caption={caption}
+      onPhone="scroll"
       head={[
         { text: "Started" },
         { text: "Kind" },
@@ -40,7 +49,7 @@ export function RunTable({ caption, runs, now }: { caption: string; runs: SyncRu
           <td class="nowrap">
             <Ago at={run.started_at} now={now} />
           </td>
-          <td>{run.kind}</td>
+          <td class="nowrap">{kindWords[run.kind]}</td>
           <td class="number">{inDigits(run.syncs)}</td>
           <td class="number nowrap">{run.duration_ms === null ? "–" : inWords(run.duration_ms)}</td>
           <td class="number">{inDigits(run.seen)}</td>
@@ -49,7 +58,15 @@ export function RunTable({ caption, runs, now }: { caption: string; runs: SyncRu
           <td class="number">{inDigits(run.deleted)}</td>
           <td class="number">{inDigits(run.requests)}</td>
           <td class="number nowrap">{inWords(run.wait_ms)}</td>
-          <td>{run.error_code === null ? "completed" : `${run.error_code}: ${run.error_message ?? ""}`}</td>
+          <td class="wrap">
+            {run.error_code === null ? (
+              "completed"
+            ) : (
+              <>
+                {run.error_message ?? "failed"} <code class="muted">{run.error_code}</code>
+              </>
+            )}
+          </td>
         </tr>
       ))}
     </Table>

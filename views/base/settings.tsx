@@ -1,4 +1,5 @@
 /** The settings of a base, each with what it means; a new API key; and the end of it. */
+import { Fragment } from "preact";
 import type { Base, BaseSettings, Workspace } from "../../core/control";
 import { Button, ButtonLink, Card, Toggle } from "../components";
 import { Field } from "../components/field";
@@ -21,6 +22,7 @@ export interface Setting {
     | "replica_reads";
   key: Exclude<keyof BaseSettings, "paused" | "historyDays">;
   label: string;
+  /** What stands between backticks is code. */
   hint: string;
 }
 
@@ -43,13 +45,13 @@ const advanced: Setting[] = [
     name: "linked_records_as_text",
     key: "linkedRecordsAsText",
     label: "Linked records as text",
-    hint: "Columns of linked records become text with the first link instead of text[] with all of them. The tables concerned are rebuilt.",
+    hint: "Columns of linked records become `text` with the first link instead of `text[]` with all of them. The tables concerned are rebuilt.",
   },
   {
     name: "lookups_as_text",
     key: "lookupsAsText",
     label: "Lookups as text",
-    hint: "Lookup columns become text with the first value instead of text[] with all of them. The tables concerned are rebuilt.",
+    hint: "Lookup columns become `text` with the first value instead of `text[]` with all of them. The tables concerned are rebuilt.",
   },
   {
     name: "rapid",
@@ -64,19 +66,19 @@ const analysts: Setting[] = [
     name: "link_views",
     key: "linkViews",
     label: "Views over links",
-    hint: "For each column of linked records there is a view, called table__column, with one row per link, ready to be joined.",
+    hint: "For each column of linked records there is a view, called `table__column`, with one row per link, ready to be joined.",
   },
   {
     name: "history",
     key: "history",
     label: "History of changes",
-    hint: "Every change of a record is noted in the table _sync_history: old and new values, when it was seen, and whether a sync or a write through the proxy made it.",
+    hint: "Every change of a record is noted in the table `_sync_history`: old and new values, when it was seen, and whether a sync or a write through the proxy made it.",
   },
   {
     name: "notify",
     key: "notify",
     label: "Notifications",
-    hint: "Whoever has run LISTEN basetide in the database is told the table and the ids of the records that changed.",
+    hint: "Whoever has run `LISTEN basetide` in the database is told the table and the ids of the records that changed.",
   },
 ];
 
@@ -91,7 +93,7 @@ const replicaReads: Setting = {
   name: "replica_reads",
   key: "replicaReads",
   label: "Reads from the replica",
-  hint: "Reads through the proxy are answered from the database where it holds all that is asked for, and cost none of the source's calls; the answer's header x-basetide-answered-by says by whom. Without this, a client asks for it with the header x-basetide-read: replica.",
+  hint: "Reads through the proxy are answered from the database where it holds all that is asked for, and cost none of the source's calls; the answer's header `x-basetide-answered-by` says by whom. Without this, a client asks for it with the header `x-basetide-read: replica`.",
 };
 
 export const allSettings = [live, turbo, ...advanced, ...analysts, attachments, replicaReads];
@@ -118,9 +120,11 @@ export function SettingsPage(props: {
       </Card>
       <Card id="analysts" title="For analysts">
         {analysts.map((setting) => (
-          <SettingForm key={setting.name} base={base} setting={setting} />
+          <Fragment key={setting.name}>
+            <SettingForm base={base} setting={setting} />
+            {setting.key === "history" ? <HistoryDays base={base} error={historyError} /> : null}
+          </Fragment>
         ))}
-        <HistoryDays base={base} error={historyError} />
       </Card>
       <Card id="attachments" title="Attachments">
         <SettingForm base={base} setting={attachments} />
@@ -202,7 +206,7 @@ function SettingForm({ base, setting, isNews }: { base: Base; setting: Setting; 
         id={name}
         hint={
           <>
-            {hint}
+            {withCode(hint)}
             {key === "live" && base.settings.rapid ? (
               <strong> Now rapid mode is on and takes its place.</strong>
             ) : null}
@@ -219,4 +223,8 @@ function SettingForm({ base, setting, isNews }: { base: Base; setting: Setting; 
       </button>
     </form>
   );
+}
+
+function withCode(text: string) {
+  return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={part}>{part}</code>));
 }

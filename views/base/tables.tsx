@@ -13,6 +13,7 @@ export function Tables({ base }: { base: Base }) {
       ) : (
         <Table
           caption="Tables of the replica"
+          onPhone="fit"
           head={[
             { text: "In the source" },
             { text: "In SQL" },

@@ -48,7 +48,11 @@ export function CallsByKind({ budget }: { budget: Budget }) {
   const kinds = Object.entries(budget.used.byKind).toSorted(([, a], [, b]) => b - a);
   if (kinds.length === 0) return <p class="muted">Sync has not called the source this month.</p>;
   return (
-    <Table caption="What sync's calls were for" head={[{ text: "For" }, { text: "Calls", isNumber: true }]}>
+    <Table
+      caption="What sync's calls were for"
+      onPhone="fit"
+      head={[{ text: "For" }, { text: "Calls", isNumber: true }]}
+    >
       {kinds.map(([kind, calls]) => (
         <tr key={kind}>
           <th scope="row">{kindWords[kind] ?? kind}</th>

@@ -1,6 +1,7 @@
 /**
  * One question of a form: label, input, hint, and the error beside it, which is read out with the input.
- * Attributes that are not named here (`autocomplete`, `hx-get`, …) are passed on to the input.
+ * Attributes that are not named here (`autocomplete`, `hx-get`, …) are passed on to the input. Whoever sent something
+ * wrong comes back to it: it has the focus.
  */
 import type { ComponentChildren, JSX } from "preact";
 
@@ -104,5 +105,8 @@ function Frame(props: Omit<Question, "name"> & { id: string; children: Component
 
 function described(id: string, hint: ComponentChildren, error: string | undefined) {
   const ids = [error ? `${id}-error` : "", hint ? `${id}-hint` : ""].filter(Boolean).join(" ");
-  return { "aria-describedby": ids || undefined, "aria-invalid": error ? ("true" as const) : undefined };
+  return {
+    "aria-describedby": ids || undefined,
+    ...(error && { "aria-invalid": "true" as const, autofocus: true }),
+  };
 }

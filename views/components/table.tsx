@@ -1,31 +1,64 @@
-/** A table with a caption for screen readers; on a narrow screen it scrolls by itself, the page does not. */
-import type { ComponentChildren } from "preact";
+/**
+ * A table with a caption for screen readers. On a narrow screen each row is a block of its own, every value beside
+ * the name of its column; a table that is not for that scrolls by itself, the page does not.
+ */
+import { type ComponentChildren, cloneElement, isValidElement, toChildArray, type VNode } from "preact";
 
-/** @param props.head the columns; one with `isNumber` is aligned to the right, give its cells `class="number"` */
+export interface Column {
+  text: string;
+  /** Aligned to the right; give its cells `class="number"`. */
+  isNumber?: boolean;
+  /** For screen readers only. */
+  isHidden?: boolean;
+}
+
+/**
+ * @param props.onPhone `blocks` unless given; `fit` for few short columns, which fit as they are; `scroll` for logs,
+ *   whose rows are compared
+ */
 export function Table(props: {
   caption: string;
-  head: { text: string; isNumber?: boolean; isHidden?: boolean }[];
+  head: Column[];
   id?: string;
-  /** The rows: `<tr>`s. */
+  onPhone?: "blocks" | "fit" | "scroll";
+  /** The rows: `<tr>`s, or components without hooks that make one. */
   children: ComponentChildren;
 }) {
+  const { caption, head, id, onPhone = "blocks", children } = props;
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms, a region for less than every table
-    <div class="table-scroll" tabIndex={0} role="group" aria-label={props.caption}>
-      <table id={props.id}>
-        <caption class="visually-hidden">{props.caption}</caption>
+    <div class="table-scroll" tabIndex={0} role="group" aria-label={caption}>
+      <table id={id} class={onPhone}>
+        <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
-            {props.head.map((column) => (
+            {head.map((column) => (
               <th key={column.text} scope="col" class={column.isNumber ? "number" : undefined}>
                 {column.isHidden ? <span class="visually-hidden">{column.text}</span> : column.text}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody>{props.children}</tbody>
+        <tbody>
+          {onPhone === "blocks" ? toChildArray(children).map((row) => labelled(row, head)) : children}
+        </tbody>
       </table>
     </div>
   );
+}
+
+type Attributes = Record<string, unknown> & { children?: ComponentChildren };
+
+/** The row, each cell with the name of its column for the stylesheet to show. */
+function labelled(row: ComponentChildren, head: Column[]): ComponentChildren {
+  if (!isValidElement(row)) return row;
+  const { type, props, key } = row as VNode<Attributes>;
+  const made = typeof type === "function" ? (type as (props: Attributes) => VNode<Attributes>)(props) : row;
+  const cells = toChildArray((made as VNode<Attributes>).props.children).map((cell, index) => {
+    const column = head[index];
+    const label = column && !column.isHidden ? { "data-label": column.text } : {};
+    return isValidElement(cell) && (cell as VNode).type === "td" ? cloneElement(cell as VNode, label) : cell;
+  });
+  return cloneElement(made as VNode<Attributes>, { key }, cells);
 }

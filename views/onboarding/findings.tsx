@@ -16,7 +16,7 @@ export function Findings({ findings }: { findings: Finding[] }) {
   const isUsable = findings.every((finding) => finding.state !== "wrong");
   return (
     <div class="findings" role="status">
-      <p class="note-title">{isUsable ? "This database can be used" : "Not yet"}</p>
+      <p class="note-title">{isUsable ? "This database can be used" : "This database cannot be used yet"}</p>
       <ul>
         {STEPS.map(([step, name]) => {
           const finding = findings.find((one) => one.step === step);

@@ -31,8 +31,8 @@ export function Accounts({ accounts, now }: { accounts: AccountSummary[]; now: D
             <td class="number">{inDigits(account.bases)}</td>
             <td class="number">{inDigits(account.records)}</td>
             <td class="number">{inDigits(account.databases)}</td>
-            <td>{account.region ?? <span class="muted">any</span>}</td>
-            <td>{account.isOperator ? <Badge>operator</Badge> : "customer"}</td>
+            <td>{account.region ?? <span class="muted">Default</span>}</td>
+            <td>{account.isOperator ? <Badge>Operator</Badge> : "Customer"}</td>
           </tr>
         ))}
       </Table>

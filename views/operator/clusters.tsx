@@ -22,7 +22,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
           head={[
             { text: "Name" },
             { text: "Region" },
-            { text: "Shown to customers as" },
+            { text: "Public address" },
             { text: "Databases", isNumber: true },
             { text: "State" },
             { text: "Drain", isHidden: true },
@@ -39,7 +39,9 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
               </td>
               <td class="number">{inDigits(cluster.databases)}</td>
               <td>
-                <Badge tone={cluster.state === "active" ? "green" : "neutral"}>{cluster.state}</Badge>
+                <Badge tone={cluster.state === "active" ? "green" : "neutral"}>
+                  {cluster.state === "active" ? "Active" : "Draining"}
+                </Badge>
               </td>
               <td class="number">
                 {cluster.state === "active" ? (

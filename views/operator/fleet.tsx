@@ -38,7 +38,9 @@ export function Fleet({ workers, state, queue, openRequests, now }: FleetProps) 
           <div>
             <dt>Oldest lag</dt>
             <dd>{state.oldestLagMs === null ? "–" : inWords(state.oldestLagMs)}</dd>
-            <dd class="muted small wrap">{state.oldestBaseId ?? "no base syncs"}</dd>
+            <dd class="muted small wrap">
+              {state.oldestBaseId === null ? "no base syncs" : <code>{state.oldestBaseId}</code>}
+            </dd>
           </div>
           <div>
             <dt>Bases</dt>
@@ -57,7 +59,10 @@ export function Fleet({ workers, state, queue, openRequests, now }: FleetProps) 
       </Card>
       <Card id="workers" title="Workers">
         {workers.length === 0 ? (
-          <p class="muted">No worker has reported itself.</p>
+          <p class="muted">
+            No worker has reported itself: nothing is synced. Start one with{" "}
+            <code>bun apps/worker/main.ts</code>.
+          </p>
         ) : (
           <Table
             caption="Workers and what they hold"
@@ -67,14 +72,14 @@ export function Fleet({ workers, state, queue, openRequests, now }: FleetProps) 
               { text: "Process", isNumber: true },
               { text: "Bases", isNumber: true },
               { text: "Places", isNumber: true },
-              { text: "Heard of" },
+              { text: "Last heard of" },
               { text: "Started" },
             ]}
           >
             {workers.map((worker) => (
               <tr key={worker.id}>
                 <td>
-                  <Badge tone={worker.isAlive ? "green" : "red"}>{worker.isAlive ? "alive" : "silent"}</Badge>
+                  <Badge tone={worker.isAlive ? "green" : "red"}>{worker.isAlive ? "Alive" : "Silent"}</Badge>
                 </td>
                 <th scope="row" class="wrap">
                   {worker.host}

@@ -17,7 +17,9 @@ export function RequestDesk({ requests, now }: { requests: OperatorRequest[]; no
   const closed = requests.filter((request) => request.state !== "open");
   return (
     <>
-      {open.length === 0 ? <Card id="none">No request is open.</Card> : null}
+      {open.length === 0 ? (
+        <Card id="none">No request is open. What customers ask for is decided here.</Card>
+      ) : null}
       {open.map((request) => (
         <Card key={request.id} id={request.id}>
           <RequestSubject request={request} />
@@ -30,6 +32,8 @@ export function RequestDesk({ requests, now }: { requests: OperatorRequest[]; no
               name="answer"
               id={`answer-${request.id}`}
               maxLength={2000}
+              autocomplete="off"
+              hint="They read it under Requests."
             />
             <div class="actions">
               <Button name="decision" value="approve" kind="primary">

@@ -1,8 +1,11 @@
 /*
- * The console's only script of its own: marks the page as scripted, copies values at a click, closes the account menu.
- * Everything works without it.
+ * The console's only script of its own: marks the page as scripted, shows the current tab, copies values at a click,
+ * closes the account menu. Everything works without it.
  */
 document.documentElement.classList.add("scripted");
+
+/** On a narrow screen the tabs scroll: the one that one is at is seen. */
+document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 /** How long "Copied" is shown, in ms. */
 const SHOWN_MS = 1600;
