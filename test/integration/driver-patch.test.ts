@@ -1,7 +1,10 @@
 /** What `patches/` mends in postgres.js: servers that go away, seen from a process that has nothing else. */
 import postgres from "postgres";
 import { expect, inject, test } from "vitest";
+import { asAdmin } from "../support/admin";
 import { cuttableLine } from "../support/cuttable-line";
+import { freshDatabase } from "../support/database";
+import { until } from "../support/poll";
 import { startProgram } from "../support/program";
 
 test("a server that goes away in a transaction breaks that transaction, and nothing else of the process", async () => {
@@ -35,6 +38,46 @@ test("a query called off before its connection was there leaves the connection t
     line.mend();
     expect([...(await sql`select 2 as two`)]).toEqual([{ two: 2 }]);
   } finally {
+    await sql.end({ timeout: 1 });
+  }
+});
+
+test("whatever is asked while a database is taken away is answered rightly or fails, and so is all that comes then", {
+  timeout: 60_000,
+}, async () => {
+  for (let round = 0; round < 8; round++) {
+    await using database = await freshDatabase();
+    const { url } = database;
+    const sql = postgres(url, { max: 3, backoff: () => 0.03, onnotice: () => {} });
+    const failed = new Set<unknown>();
+    let asked = 0;
+    let isOver = false;
+    async function askAgainAndAgain(ask: (number: number) => Promise<{ answer: number }[]>): Promise<void> {
+      while (!isOver) {
+        const number = asked++;
+        try {
+          expect([...(await ask(number))]).toEqual([{ answer: number }]);
+        } catch (error) {
+          if (!(error as { code?: unknown }).code) throw error;
+          failed.add((error as { code: unknown }).code);
+        }
+      }
+    }
+    const all = [1, 2, 3, 4, 5, 6].map((each) =>
+      askAgainAndAgain((number) =>
+        each % 2 === 0
+          ? sql<{ answer: number }[]>`select ${number}::int as answer`
+          : sql.begin((own) => own<{ answer: number }[]>`select ${number}::int as answer`),
+      ),
+    );
+    await until(() => asked > 50, { what: "questions are asked" });
+    const name = new URL(url).pathname.slice(1);
+    await asAdmin((server) => server.unsafe(`drop database ${name} with (force)`));
+    await until(() => failed.has("3D000"), { what: "the database is known to be gone" });
+    const then = asked;
+    await until(() => asked > then + 20, { what: "each is told so" });
+    isOver = true;
+    await Promise.all(all);
     await sql.end({ timeout: 1 });
   }
 });
