@@ -82,6 +82,26 @@ test("whatever is asked while a database is taken away is answered rightly or fa
   }
 });
 
+test("a query fails whose connection is taken and closed before it is ready, and the next is tried after a pause", async () => {
+  await using line = await cuttableLine(inject("postgresUrl"));
+  const pauses: number[] = [];
+  const backoff = (failures: number) => {
+    pauses.push(failures);
+    return 0.03;
+  };
+  const sql = postgres(line.url, { max: 1, backoff });
+  try {
+    line.cut();
+    for (let i = 0; i < 3; i++)
+      await expect(sql`select 1`).rejects.toMatchObject({ code: "CONNECTION_CLOSED" });
+    expect(pauses.at(-1)).toBeGreaterThan(0);
+    line.mend();
+    expect([...(await sql`select 2 as two`)]).toEqual([{ two: 2 }]);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});
+
 test("a connection of one's own is had from a pool that has none yet", async () => {
   const sql = postgres(inject("postgresUrl"), { max: 1, fetch_types: false });
   try {
