@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import LongestFirst from "./test/support/sequencer";
+import LongestFirst from "./test/support/sequencer.ts";
 
 export default defineConfig({
   test: {

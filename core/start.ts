@@ -78,7 +78,7 @@ export async function runProcess(
     endAtFaults(ctx);
     const { otlpEndpoint } = ctx.config;
     if (otlpEndpoint) {
-      const tracing = await startTracing(role, otlpEndpoint);
+      const tracing = await startTracing(role, otlpEndpoint, ctx.log);
       releases.defer(() => tracing.stop());
     }
     const signal = nextSignal();

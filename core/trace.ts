@@ -10,16 +10,28 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
-import { asBasetideError } from "./errors";
+import { asBasetideError, type ErrorCode } from "./errors";
+import type { Logger } from "./log";
 import { requestId } from "./request-id";
 
-/** Stops sending, after what is left has been sent. */
+/** Longest that a collector may take for a batch, tries included, ms: a process that stops has no more than ten seconds. */
+const SEND_MS = 4000;
+/** What is left when the process stops is waited for so long, ms. */
+const LAST_SEND_MS = 2000;
+/** A collector that is away is told of once in so long, ms, not with every batch. */
+const TOLD_EVERY_MS = 60_000;
+
 export interface Tracing {
+  /** Stops sending, after what is left has been sent, where the collector takes it. Never fails. */
   stop(): Promise<void>;
 }
 
 /** @param role the process's name, as `basetide-<role>` */
-export async function startTracing(role: string, endpoint: string): Promise<Tracing> {
+export async function startTracing(
+  role: string,
+  endpoint: string,
+  log: Pick<Logger, "warn">,
+): Promise<Tracing> {
   const [sdk, exporter, resources, hooks, core] = await Promise.all([
     import("@opentelemetry/sdk-trace"),
     import("@opentelemetry/exporter-trace-otlp-http"),
@@ -28,14 +40,26 @@ export async function startTracing(role: string, endpoint: string): Promise<Trac
     import("@opentelemetry/core"),
   ]);
   const url = `${endpoint.replace(/\/$/, "")}/v1/traces`;
+  const sender = new exporter.OTLPTraceExporter({ url, timeoutMillis: SEND_MS });
   const provider = new sdk.TracerProvider({
     resource: resources.resourceFromAttributes({ "service.name": `basetide-${role}` }),
-    spanProcessors: [new sdk.BatchSpanProcessor({ exporter: new exporter.OTLPTraceExporter({ url }) })],
+    spanProcessors: [new sdk.BatchSpanProcessor({ exporter: sender })],
   });
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  return { stop: () => provider.shutdown() };
+  let toldAt = Number.NEGATIVE_INFINITY;
+  const tell = (error: unknown) => {
+    if (performance.now() - toldAt < TOLD_EVERY_MS) return;
+    toldAt = performance.now();
+    log.warn({ error }, "traces not sent");
+  };
+  core.setGlobalErrorHandler(tell);
+  return {
+    async stop() {
+      await Promise.race([provider.shutdown().catch(tell), Bun.sleep(LAST_SEND_MS)]);
+    },
+  };
 }
 
 const tracer = trace.getTracer("basetide");
@@ -58,6 +82,11 @@ export function span<T>(name: string, attributes: Attributes, work: () => Promis
       one.end();
     }
   });
+}
+
+/** Fails the span that is running, by a code, where a failure is told of and not thrown. */
+export function failSpan(code: ErrorCode): void {
+  trace.getActiveSpan()?.setStatus({ code: SpanStatusCode.ERROR, message: code });
 }
 
 /** Runs `work` below the span that `headers` name (`traceparent`), if they do. */

@@ -9,6 +9,7 @@ import {
 import { noteAddress } from "../../core/http/client-address";
 import { compressed } from "../../core/http/compress";
 import { listen } from "../../core/http/listen";
+import { withRequestId } from "../../core/request-id";
 import { consoleApp } from "./app";
 import { createAuth } from "./auth/auth";
 
@@ -32,7 +33,9 @@ export async function startConsole(
     {
       async fetch(request, server) {
         noteAddress(request, server.requestIP(request)?.address);
-        return compressed(request, await app.fetch(request));
+        return withRequestId(request.headers.get("x-request-id"), async () =>
+          compressed(request, await app.fetch(request)),
+        );
       },
     },
     { port: options.port ?? ctx.config.consolePort, portVariable: "CONSOLE_PORT" },

@@ -25,19 +25,20 @@ export async function forward(ctx: ProxyContext, request: Request): Promise<Resp
   if (target === "host_not_allowed") return ownAnswer("PROXY_HOST_NOT_ALLOWED");
   if (target === "path_not_allowed") return ownAnswer("PROXY_PATH_NOT_ALLOWED");
   const { headers } = request;
-  try {
-    return await withRequestId(headers.get("x-request-id"), () =>
-      withRemoteParent(headers, () =>
-        span("proxy", { "basetide.call": target.call.kind }, () => answer(ctx, request, target, elsewhere)),
-      ),
-    );
-  } catch (error) {
-    ctx.log.error({ error, method: request.method, call: target.call.kind }, "request failed");
-    return ownAnswer("PROXY_ERROR");
-  } finally {
-    const totalMs = performance.now() - startedAt;
-    ctx.proxyMetrics.answered(classOf(target), totalMs, Math.max(0, totalMs - elsewhere.ms));
-  }
+  const work = () =>
+    span("proxy", { "basetide.call": target.call.kind }, () => answer(ctx, request, target, elsewhere));
+  // Whatever goes wrong is told within: in the request's name.
+  return withRequestId(headers.get("x-request-id"), async () => {
+    try {
+      return await withRemoteParent(headers, work);
+    } catch (error) {
+      ctx.log.error({ error, method: request.method, call: target.call.kind }, "request failed");
+      return ownAnswer("PROXY_ERROR");
+    } finally {
+      const totalMs = performance.now() - startedAt;
+      ctx.proxyMetrics.answered(classOf(target), totalMs, Math.max(0, totalMs - elsewhere.ms));
+    }
+  });
 }
 
 async function answer(
@@ -70,10 +71,9 @@ async function forwardRead(
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<Response> {
-  const bases = baseId === undefined ? [] : (await ctx.writes.bases.recent(baseId)).bases;
-  const isConnected = baseId !== undefined && bases.length > 0;
-  const quotaKey = isConnected ? ctx.writes.quotaKey(baseId) : undefined;
-  const read = isConnected ? await replicaRead(ctx, asked, baseId, bases) : undefined;
+  const found = baseId === undefined ? undefined : await ctx.writes.bases.recent(baseId);
+  const quotaKey = found?.mayBeConnected ? ctx.writes.quotaKey(baseId!) : undefined;
+  const read = found?.bases.length ? await replicaRead(ctx, asked, baseId!, found.bases) : undefined;
   if (read?.answer) return read.answer;
   if (quotaKey !== undefined) {
     const refused = await waitForQuota(ctx, quotaKey, signal, elsewhere);

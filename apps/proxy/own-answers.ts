@@ -1,4 +1,5 @@
 /** The answers that are the proxy's own: `{"error":{"type","message"},"sender":"proxy"}`. */
+import { requestId } from "../../core/request-id";
 import type { ProxyMetrics } from "./metrics";
 import type { UpstreamFailure } from "./upstream";
 
@@ -33,7 +34,10 @@ export type OwnAnswer = keyof typeof answers;
 export function ownAnswer(name: OwnAnswer): Response {
   const { type = name, status, message }: Known = answers[name];
   // Browsers read an answer of another origin only with this header, which the source sends too.
-  const headers = { "access-control-allow-origin": "*" };
+  const headers = new Headers({ "access-control-allow-origin": "*" });
+  // By which the log knows the request, where it has got that far.
+  const id = requestId();
+  if (id) headers.set("x-request-id", id);
   return Response.json({ error: { type, message }, sender: "proxy" }, { status, headers });
 }
 

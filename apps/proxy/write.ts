@@ -31,12 +31,12 @@ export async function forwardWrite(
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const prepared = await ctx.writes.prepare(baseId, call.kind === "write");
-  const isConnected = prepared.bases.length > 0;
+  const hasQuota = prepared.mayBeConnected;
   const quotaKey = ctx.writes.quotaKey(baseId);
   try {
     // In this order: whoever has a place in the quota must go at once.
     await prepared.ready;
-    const refused = isConnected && (await waitForQuota(ctx, quotaKey, signal, elsewhere));
+    const refused = hasQuota && (await waitForQuota(ctx, quotaKey, signal, elsewhere));
     if (refused) return refused;
   } finally {
     prepared.seal();
@@ -49,7 +49,7 @@ export async function forwardWrite(
     if (isSuccess(answer.status)) await settle(ctx, prepared, call, asked, undefined);
     return failed(ctx.proxyMetrics, answer.failure);
   }
-  if (answer.status === 429 && isConnected) {
+  if (answer.status === 429 && hasQuota) {
     await noteRateLimit(ctx, quotaKey, answer.headers, answer.bytes);
   }
   if (isSuccess(answer.status)) await settle(ctx, prepared, call, asked, answer);

@@ -60,8 +60,8 @@ interface Hold {
   over: Promise<void>;
 }
 
-/** What is to become of a base when a lease of it has ended: nothing for now, or the next lease after so many ms. */
-type Next = { afterMs: number } | null;
+/** When a base is to be leased again when a lease of it has ended, ms; null: not for now. */
+type Next = number | null;
 
 /**
  * Starts taking jobs.
@@ -139,14 +139,14 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   async function keep(hold: Hold): Promise<void> {
     const { baseId } = hold.job;
     let next = await lease(hold);
-    while (next?.afterMs === 0 && isKept(hold)) next = await lease(hold);
+    while (next === 0 && isKept(hold)) next = await lease(hold);
     holds.delete(baseId);
     // Of use to nobody once the base has been elsewhere.
     if (hold.stop.signal.aborted) memories.delete(baseId);
     restingSince.set(baseId, performance.now());
     ring();
     if (hold.isLost) return;
-    if (next) await putBack(hold.job, next.afterMs);
+    if (next !== null) await putBack(hold.job, next);
     else
       await queue.finish(hold.job).catch((error: unknown) => log.warn({ baseId, error }, "job not finished"));
   }
@@ -162,9 +162,10 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
 
   async function lease({ job: { baseId }, stop }: Hold): Promise<Next> {
     try {
-      const again = await leaseBase(ctx, baseId, memories, { stop: stop.signal, kill: kill.signal });
+      const signals = { stop: stop.signal, kill: kill.signal, isCrowded };
+      const againMs = await leaseBase(ctx, baseId, memories, signals);
       failures.delete(baseId);
-      return again ? { afterMs: 0 } : null;
+      return againMs;
     } catch (error) {
       if (isBasetideError(error, "not_found")) return null;
       const inARow = (failures.get(baseId) ?? 0) + 1;
@@ -172,9 +173,9 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       const afterMs = failurePauseMs(inARow, error);
       log.error({ baseId, error, afterMs }, "lease failed");
       await recordRun(db, baseId, failedRun(error)).catch(() => {});
-      if (afterMs > LONGEST_REST_MS || isCrowded()) return { afterMs };
+      if (afterMs > LONGEST_REST_MS || isCrowded()) return afterMs;
       await wait(afterMs, stop.signal).catch(() => {});
-      return { afterMs: 0 };
+      return 0;
     }
   }
 

@@ -14,7 +14,7 @@ import { alertsOf, endMessage, noteFailure, type TakenMessage, takeMessage } fro
 import { bodyOf, DELIVERY_HEADER, SIGNATURE_HEADER, signatureOf, trialBody } from "./payload";
 import { NotDelivered, post } from "./post";
 import { getWebhook, noteOutcome, openWebhook, type Webhook } from "./webhooks";
-import { subjectOf, textOf } from "./words";
+import { lateWords, subjectOf, textOf } from "./words";
 
 export interface DeliveryContext extends Pick<Context, "db" | "config" | "secrets" | "log"> {
   /** Null where there is no mail server. */
@@ -83,7 +83,7 @@ async function targetOf(
   const { db, config, sendMail } = ctx;
   if (message.webhookId !== null) {
     const webhook = await getWebhook(db, message.webhookId, message.accountId);
-    const body = bodyOf(webhook.form, message, config.consoleUrl);
+    const body = bodyOf(webhook.form, message, config.consoleUrl, new Date());
     if (!webhook.isOn) return null;
     return {
       channel: webhook.form === "slack" ? "slack" : "webhook",
@@ -125,7 +125,7 @@ async function sendByMail(send: (mail: Mail) => Promise<void>, mail: Mail): Prom
 }
 
 function mailOf(
-  { id, alerts }: TakenMessage,
+  { id, at, alerts }: TakenMessage,
   { email, account }: { email: string; account: string },
   consoleUrl: string,
 ): Mail {
@@ -134,7 +134,7 @@ function mailOf(
     to: email,
     subject: subjectOf(alerts),
     text: [
-      textOf(alerts, consoleUrl),
+      lateWords(at, new Date()) + textOf(alerts, consoleUrl),
       `You get this as a member of the account ${account}. Choose what you are told of, or nothing: ${settings}`,
       "Basetide",
     ].join("\n\n"),

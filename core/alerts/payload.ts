@@ -1,7 +1,7 @@
 /** What webhooks are sent: JSON of ours, or text as Slack and its likes take it; and the signature over it. */
 import { createHmac } from "node:crypto";
 import type { Alert } from "./kinds";
-import { textOf, wordsOf } from "./words";
+import { lateWords, textOf, wordsOf } from "./words";
 
 export const webhookForms = ["json", "slack"] as const;
 export type WebhookForm = (typeof webhookForms)[number];
@@ -9,15 +9,23 @@ export type WebhookForm = (typeof webhookForms)[number];
 export const SIGNATURE_HEADER = "X-Basetide-Signature";
 export const DELIVERY_HEADER = "X-Basetide-Delivery";
 
+/** Slack takes 40,000 letters, others that take its form half of that. */
+const MAX_SLACK_LENGTH = 12_000;
+
 export interface Message {
   id: string;
   at: Date;
   alerts: Alert[];
 }
 
-/** The body for a webhook of this form. */
-export function bodyOf(form: WebhookForm, { id, at, alerts }: Message, consoleUrl: string): string {
-  const text = textOf(alerts, consoleUrl);
+/** The body for a webhook of this form, sent at `now`. */
+export function bodyOf(
+  form: WebhookForm,
+  { id, at, alerts }: Message,
+  consoleUrl: string,
+  now: Date,
+): string {
+  const text = lateWords(at, now) + textOf(alerts, consoleUrl);
   return form === "slack"
     ? slackBody(text)
     : JSON.stringify({
@@ -44,7 +52,9 @@ export function signatureOf(secret: string, body: string, at: Date): string {
 
 /** Slack takes `<…>` for links and for calls of everybody. */
 function slackBody(text: string): string {
-  const escaped = text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+  const short =
+    text.length <= MAX_SLACK_LENGTH ? text : `${text.slice(0, MAX_SLACK_LENGTH - 1).toWellFormed()}…`;
+  const escaped = short.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
   return JSON.stringify({ text: escaped });
 }
 

@@ -9,6 +9,8 @@ import type { Alert, AlertFacts, AlertKind } from "./kinds";
 const MOST_TOLD = 20;
 const MAX_NAME_LENGTH = 80;
 const MAX_REASON_LENGTH = 500;
+/** A message that arrives so long after it was made, ms, says so. */
+const LATE_MS = 2 * 60_000;
 
 /** An alert in words; `url` is of the page that shows more. */
 export interface AlertWords {
@@ -62,6 +64,12 @@ export function textOf(alerts: Alert[], consoleUrl: string): string {
     .join("\n\n");
 }
 
+/** What stands before a message that a receiver could not be reached for: things may be otherwise by now. */
+export function lateWords(at: Date, now: Date): string {
+  if (now.getTime() - at.getTime() < LATE_MS) return "";
+  return `This is of ${inUtc(at.toISOString())} and could not be delivered before.\n\n`;
+}
+
 const summaries: Record<AlertKind, (count: number) => string> = {
   red: (count) => `${bases(count)} turned red`,
   recovered: (count) => `${bases(count)} recovered`,
@@ -100,7 +108,7 @@ const budgetTitles: Record<NonNullable<AlertFacts["level"]>, string> = {
   inside: "its calls last",
   forecast: "its calls will not last the month",
   spent: "sync has spent its part of the month's calls",
-  over: "more calls than its cap are used",
+  over: "all calls of its month are used",
 };
 
 function detailOf({ kind, facts }: Alert): string {

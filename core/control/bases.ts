@@ -266,7 +266,15 @@ export async function openApiKey(
   const [row] = await ctx.db<{ sealed_api_key: string }[]>`
     select sealed_api_key from bases where id = ${base.id}`;
   if (!row) throw new BasetideError("not_found", `There is no base ${base.id}`);
-  return ctx.secrets.open(row.sealed_api_key, apiKeyContext(base.id));
+  return unsealApiKey(ctx, { id: base.id, sealedApiKey: row.sealed_api_key });
+}
+
+/** The same of a base whose sealed key is at hand. @throws BasetideError `secret_unreadable` */
+export function unsealApiKey(
+  { secrets }: Pick<Context, "secrets">,
+  { id, sealedApiKey }: { id: string; sealedApiKey: string },
+): string {
+  return secrets.open(sealedApiKey, apiKeyContext(id));
 }
 
 /** Where the base's replica is, with the rights to write it. @throws BasetideError `secret_unreadable` */

@@ -1,12 +1,15 @@
 /**
  * What the control plane knows of all bases and workspaces together, as gauges of the console. Every console says the
- * same: take the maximum. No label names a base.
+ * same: take the maximum. No label names a base or a workspace.
  */
 import { Gauge } from "prom-client";
 import type { Context } from "../context";
+import { type FleetBudgets, readFleetBudgets } from "./fleet-budgets";
 
 /** Asked once for scrapes that come together. */
 const FRESH_MS = 5_000;
+/** A control plane that hangs is not waited for: a scrape ends after 10 s, and the console would seem to be down. */
+const PATIENCE_MS = 3_000;
 
 interface FleetFacts {
   states: Record<string, number>;
@@ -21,40 +24,48 @@ interface FleetFacts {
   workers: number;
 }
 
+type Facts = FleetFacts & FleetBudgets;
+
 /** Registers the gauges; once per registry. What cannot be asked for is left out of a scrape. */
 export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics" | "log">): void {
-  let asked: Promise<FleetFacts | null> | undefined;
+  let asked: Promise<Facts | null> | undefined;
   const facts = () => {
-    asked ??= readFacts(db)
+    asked ??= Promise.all([readFacts(db), readFleetBudgets(db)])
+      .then(([fleet, budgets]) => ({ ...fleet, ...budgets }))
       .catch((error: unknown) => {
         log.debug({ error }, "fleet not counted");
         return null;
       })
       .finally(() => setTimeout(() => (asked = undefined), FRESH_MS).unref());
-    return asked;
+    return Promise.race([asked, Bun.sleep(PATIENCE_MS).then(() => null)]);
   };
-  const gauge = (name: string, help: string, value: (facts: FleetFacts) => number) =>
+  const gauge = (
+    name: string,
+    help: string,
+    value: (facts: Facts) => number | null | Record<string, number>,
+    label?: string,
+  ) =>
     new Gauge({
       name: `basetide_fleet_${name}`,
       help: `${help}; the same from every console`,
+      labelNames: label === undefined ? [] : [label],
       registers: [metrics],
       async collect() {
         const known = await facts();
         this.reset();
-        if (known) this.set(value(known));
+        const now = known && value(known);
+        if (typeof now === "number") this.set(now);
+        else if (now) for (const [key, count] of Object.entries(now)) this.set({ [label!]: key }, count);
+        // The reset has left it at 0, which would say that there are no workers.
+        else if (label === undefined) this.remove();
       },
     });
-  new Gauge({
-    name: "basetide_fleet_bases",
-    help: "Bases by state (starting, active, paused, needs_attention, deleting); the same from every console",
-    labelNames: ["state"],
-    registers: [metrics],
-    async collect() {
-      const known = await facts();
-      this.reset();
-      for (const [state, count] of Object.entries(known?.states ?? {})) this.set({ state }, count);
-    },
-  });
+  gauge(
+    "bases",
+    "Bases by state (starting, active, paused, needs_attention, deleting)",
+    (fleet) => fleet.states,
+    "state",
+  );
   gauge("bases_failing", "Bases whose last sync failed", (fleet) => fleet.failing);
   gauge(
     "longest_unsynced_seconds",
@@ -74,6 +85,23 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
     (fleet) => fleet.repairs,
   );
   gauge("workers", "Workers that are alive", (fleet) => fleet.workers);
+  gauge(
+    "workspaces",
+    "Workspaces with bases, by state of their call budget (no_cap, inside, forecast, spent, over)",
+    (fleet) => fleet.workspaces,
+    "state",
+  );
+  gauge(
+    "budget_used_ratio",
+    "Largest part of its monthly cap that a workspace has used",
+    (fleet) => fleet.usedRatio,
+  );
+  gauge(
+    "month_calls",
+    "Calls to sources since the month began (UTC), by kind (sync, client)",
+    (fleet) => fleet.calls,
+    "kind",
+  );
 }
 
 async function readFacts(db: Context["db"]): Promise<FleetFacts> {

@@ -33,6 +33,7 @@ export {
   replicaTarget,
   requestResync,
   resume,
+  unsealApiKey,
   updateSettings,
 } from "./bases";
 export { type Forecast, forecastOf, leftForSync, rateOf } from "./budget-rule";

@@ -7,17 +7,18 @@ import { ValidationError } from "elysia";
 import { asControlError } from "../control/db";
 import { BasetideError, type ErrorCode, httpStatus } from "../errors";
 import type { Logger } from "../log";
+import { requestId } from "../request-id";
 
 /** Wrong parts of a request that are named; the rest is found at the next try. */
 const MAX_PARTS = 5;
 
 /** @param code Elysia's word for errors of its own */
 export function answerError(log: Logger, request: Request, error: unknown, code: string | number): Response {
-  const { requestId, status, retryAfterSeconds, ...told } = explainError(log, request, error, code);
-  const headers = new Headers({ "x-request-id": requestId });
+  const { status, retryAfterSeconds, ...told } = explainError(log, request, error, code);
+  const headers = new Headers({ "x-request-id": told.requestId });
   if (retryAfterSeconds !== undefined) headers.set("retry-after", String(retryAfterSeconds));
   return Response.json(
-    { error: { code: told.code, message: told.message, request_id: requestId } },
+    { error: { code: told.code, message: told.message, request_id: told.requestId } },
     { status, headers },
   );
 }
@@ -39,10 +40,15 @@ export function explainError(
   error: unknown,
   code: string | number,
 ): ErrorForCaller {
-  const requestId = randomUUID();
+  const id = requestId() ?? randomUUID();
   const known = toBasetideError(error, code);
   const status = httpStatus[known.code];
-  const facts = { requestId, method: request.method, path: new URL(request.url).pathname, code: known.code };
+  const facts = {
+    requestId: id,
+    method: request.method,
+    path: new URL(request.url).pathname,
+    code: known.code,
+  };
   if (status >= 500) log.error({ ...facts, error: loggable(error) }, "request failed");
   else log.debug({ ...facts, detail: known.message }, "request refused");
   const message =
@@ -54,7 +60,7 @@ export function explainError(
     code: known.code,
     status,
     message,
-    requestId,
+    requestId: id,
     ...(typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {}),
   };
 }

@@ -31,28 +31,26 @@ import type { CallCounter, Ledger } from "../quota";
 import { claimEpoch, ensureInstalled, openReplica, type Replica, takeTicket } from "../replica";
 import { platformById } from "../source";
 import type { Platform } from "../source/types";
-import { span } from "../trace";
+import { failSpan, span } from "../trace";
 import { attachmentUrlsOf } from "./attachment-urls";
 import { type BudgetWatch, type HeldBudget, withinBudget } from "./budget-watch";
-import { type Cadence, cadenceOf, sweepCallsOf } from "./cadence";
 import { endSync } from "./end-sync";
 import { HeldBase, type HeldSync } from "./held-base";
 import type { PingWatch } from "./live/pings";
 import { feedOf, goLive } from "./live-lease";
-import { type BaseMemory, emptyMemory } from "./memory";
+import { type BaseMemory, recall } from "./memory";
 import type { SyncMetrics } from "./metrics";
 import { failurePauseMs, isOutage } from "./pauses";
 import { progressSaver } from "./progress-saver";
 import { rapidBase } from "./rapid";
 import { ReplicaExtras } from "./replica-extras";
 import type { SettingsWatch } from "./settings-watch";
+import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
 import { newReport, type SyncInput, syncBase } from "./sync-base";
 import { TicketSource } from "./tickets";
 import { trimOldJournal } from "./trim-journal";
 
 const LEASE_MS = 60_000;
-/** A small base is not swept more often than this. */
-const MIN_SYNC_INTERVAL_MS = 1000;
 /** A base whose next sweep is further off is given back, so that it takes no room in the worker meanwhile. */
 const LONGEST_REST_MS = 20_000;
 /** In rapid mode a lease waits for the first turn to end: for as long as so many usually take. */
@@ -80,45 +78,52 @@ export interface LeaseSignals {
   stop: AbortSignal;
   /** Aborts when it cannot wait any longer. */
   kill: AbortSignal;
+  /** Do others wait, and the worker has no room for them? */
+  isCrowded?: () => boolean;
 }
 
 /**
- * Syncs the base until the lease has run out, the worker stops, or there is nothing to sync any more.
+ * Syncs the base until the lease has run out, the worker stops, or there is nothing to sync any more; one that fails
+ * while others wait gives its place to them.
  *
- * @returns whether the base is to be leased again at once
+ * @returns when the base is to be leased again, ms from now; null: not any more
  */
 export async function holdLease(
   ctx: SyncContext,
   baseId: string,
   memories: Memories,
   signals: LeaseSignals,
-): Promise<boolean> {
+): Promise<number | null> {
+  const { stop, kill, isCrowded = () => false } = signals;
   const log = ctx.log.child({ baseId });
   const base = await getBase(ctx.db, baseId);
-  if (!isToBeSynced(base)) return false;
+  if (!isToBeSynced(base)) return null;
   const target = await replicaTarget(ctx, base);
   const replica = openReplica(target);
   try {
     await ensureInstalled(replica, target);
     const epoch = await claimEpoch(replica);
-    const memory = recall(memories, base, epoch);
+    const memory = recall(memories.get(baseId), base, epoch);
+    memories.set(baseId, memory);
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
-    using held = await HeldBase.open({ ctx, base, platform, memory, watch: ctx.settingsWatch, ...signals });
-    const lease = { ctx: { ...ctx, log }, baseId, platform, replica, epoch, memory, held, budget };
+    using held = await HeldBase.open({ ctx, base, platform, memory, watch: ctx.settingsWatch, stop, kill });
+    const syncedFrom = base.sync && base.sync.kind !== "live" ? base.sync.startedAt : null;
+    const what = { baseId, platform, replica, epoch, memory, held, budget };
+    const lease = { ctx: { ...ctx, log }, ...what, syncedFrom, isCrowded, hasFailed: false };
     await followExtras(lease, base);
     if (base.sourceUserId === null) void learnUser(lease);
-    const isWanted = await syncUntil(lease, performance.now() + LEASE_MS, base, signals.stop);
+    const againMs = await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
     // In rapid mode a turn may have been broken off.
     await endSync(replica, epoch);
-    return isWanted;
+    return againMs;
   } catch (error) {
     // What is known of the replica is still so when a database was away, unless somebody else had the base meanwhile.
     if (!isOutage(error)) memories.delete(baseId);
-    if (await hasLeft(ctx, base)) return false;
+    if (await hasLeft(ctx, base)) return null;
     if (!isBasetideError(error, "lease_lost")) throw error;
     log.warn("lease lost to another worker");
-    return false;
+    return null;
   } finally {
     await replica.close();
   }
@@ -142,16 +147,26 @@ interface Lease {
   memory: BaseMemory;
   held: HeldBase;
   budget: HeldBudget;
+  isCrowded: () => boolean;
+  /** Has it failed, and not completed a sync since? */
+  hasFailed: boolean;
+  /** When the last sync began that completed; null after live mode, which begins none while nothing changes. */
+  syncedFrom: Date | null;
 }
 
-async function syncUntil(lease: Lease, until: number, first: Base, stop: AbortSignal): Promise<boolean> {
+async function syncUntil(
+  lease: Lease,
+  until: number,
+  first: Base,
+  stop: AbortSignal,
+): Promise<number | null> {
   const { ctx, baseId, memory, held } = lease;
   const noticedAt = performance.now() + NOTICE_MS;
   for (let base = first; ; base = await getBase(ctx.db, baseId)) {
-    if (stop.aborted) return true;
-    if (!isToBeSynced(base)) return false;
+    if (stop.aborted) return 0;
+    if (!isToBeSynced(base)) return null;
     // Moved to another database, or paused and resumed within a second, say: another lease goes on.
-    if (base.database.id !== first.database.id || held.isOver || performance.now() >= until) return true;
+    if (base.database.id !== first.database.id || held.isOver || performance.now() >= until) return 0;
     const startedAt = performance.now();
     const apiKey = held.apiKey;
     try {
@@ -166,12 +181,14 @@ async function syncUntil(lease: Lease, until: number, first: Base, stop: AbortSi
         // What a key that has been replaced meanwhile may not do is no news, and would stop the base.
         if (needsAttention(report) && (await openApiKey(ctx, base)) !== apiKey) continue;
         await keepRun(lease, base, report);
-        if (needsAttention(report)) return false;
+        if (needsAttention(report)) return null;
         if (report.error?.code === "budget_spent") return await giveBack(lease, SPENT_REST_MS);
-        if (report.error) await held.rest(failurePauseMs(++memory.failures, report.error));
       }
-      if (!report?.error)
-        await held.rest(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - startedAt)));
+      if (report?.error || isGivenUp(lease)) {
+        const pauseMs = failurePauseMs(memory.failures, memory.failedWith ?? undefined);
+        if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return pauseMs;
+        await held.rest(pauseMs);
+      } else await held.rest(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - startedAt)));
     } catch (error) {
       // The worker stops, or somebody changed what only another sync can do.
       if (!isBasetideError(error, "sync_stopped")) throw error;
@@ -201,7 +218,7 @@ async function syncAs(
   });
   try {
     if (base.settings.rapid && base.sync && !isForced && platform.modifiedSince) {
-      const cadence = () => cadenceFor(lease, base, "rapid");
+      const cadence = () => cadenceFor(lease.budget, base, "rapid");
       let turns = 0;
       const isDone = await rapidBase({
         ...input,
@@ -209,6 +226,7 @@ async function syncAs(
         onProgress: progress.note,
         cadence,
         modifiedSince: platform.modifiedSince,
+        isGivenUp: () => isGivenUp(lease),
         // A turn that the budget slows down may take longer than a lease, and begins anew with each.
         isOver: () => performance.now() >= (turns > 0 ? until : until + TURNS_WAITED * cadence().turnMs),
         onRun: (report) => {
@@ -227,13 +245,14 @@ async function syncAs(
       await goLive(lease, feed, {
         ...input,
         onProgress: progress.note,
+        isGivenUp: () => isGivenUp(lease),
         isOver: () => performance.now() >= until,
         onRun: (report) => keepRun(lease, base, report),
         onRead: (at) => trimOldJournal(replica, memory, at),
       });
       return null;
     }
-    const restMs = isForced || feed ? 0 : restOf(lease, base);
+    const restMs = isForced || feed ? 0 : restOf(lease.budget, base, memory);
     if (restMs > 0) return { restMs };
     const startedAt = performance.now();
     const report = await syncBase({ ...input, isForced });
@@ -249,6 +268,7 @@ async function syncAs(
   } catch (caught) {
     const error = asBasetideError(caught);
     if (nextStep[error.code] === "stop") throw error;
+    failSpan(error.code);
     return { ...newReport(), kind: base.settings.rapid ? "rapid" : "live", error };
   } finally {
     await progress.end();
@@ -272,37 +292,11 @@ async function learnUser({ ctx, baseId, held }: Lease): Promise<void> {
   }
 }
 
-/** How often a base without a feed asks for what, as its budget is now. */
-function cadenceFor({ budget }: Lease, base: Base, mode: "rapid" | "sweep"): Cadence {
-  return cadenceOf({
-    mode,
-    ratePerSecond: budget.ratePerSecond,
-    hasPings: false,
-    isActive: true,
-    sweepCalls: sweepCallsOf(base.tables),
-    tables: base.tables.length,
-    changesByItself: true,
-  });
-}
-
-function modeOf({ settings }: Base): "rapid" | "sweep" {
-  return settings.rapid ? "rapid" : "sweep";
-}
-
-/** Until the budget lets the next sweep begin, ms. A first sync, one that failed, or a look asked for, waits for none. */
-function restOf(lease: Lease, base: Base): number {
-  if (!base.sweep || base.error || lease.budget.spentUntil || lease.memory.lookRequestedAt) return 0;
-  const { sweepEveryMs } = cadenceFor(lease, base, "sweep");
-  // Without a cap the pace is kept by the loop.
-  if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;
-  return Math.max(0, base.sweep.startedAt.getTime() + sweepEveryMs - Date.now());
-}
-
 /** Ends the lease; the base is taken up again when it has rested. */
-async function giveBack({ ctx, baseId, budget }: Lease, restMs: number): Promise<false> {
+async function giveBack({ ctx, baseId, budget }: Lease, restMs: number): Promise<null> {
   const until = Math.min(Date.now() + restMs, budget.spentUntil?.getTime() ?? Infinity);
   await letRest(ctx.db, baseId, new Date(until));
-  return false;
+  return null;
 }
 
 function inputOf(
@@ -313,13 +307,15 @@ function inputOf(
 ): Omit<SyncInput, "isForced"> {
   const { ctx, replica, epoch, memory, held, budget } = lease;
   const quotaKey = quotaKeyOf(base);
+  const mode = base.settings.rapid ? "rapid" : "sweep";
+  let isAnswered = false;
   return {
     base,
     replica,
     epoch,
     memory,
     attachmentUrls: attachmentUrlsOf(ctx.config, base),
-    schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(lease, base, modeOf(base)).schemaMs),
+    schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(budget, base, mode).schemaMs),
     onProgress,
     onShapeChange: (changes) => {
       recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
@@ -336,7 +332,16 @@ function inputOf(
       sourceBaseId: base.sourceBaseId,
       ledger: withinBudget(ctx.ledger, budget),
       quotaKey,
-      onRequest: (kind) => ctx.callCounter.count(quotaKey, kind),
+      onRequest: (kind) => {
+        ctx.callCounter.count(quotaKey, kind);
+        ctx.syncMetrics.requested(kind);
+      },
+      onAnswer: () => {
+        isAnswered = true;
+      },
+      // A source that was down, and still is, holds nobody up for longer than it takes to see that.
+      mayTryAgain: () => isAnswered || memory.failures === 0 || !lease.isCrowded(),
+      onLost: (images) => ctx.syncMetrics.lost(images),
       share: held.share,
       tickets: new TicketSource(() => takeTicket(replica)),
       log: ctx.log,
@@ -347,26 +352,23 @@ function inputOf(
 }
 
 /** Keeps a report, where people and metrics see it. */
-async function keepRun({ ctx, memory }: Lease, base: Base, report: RunReport): Promise<void> {
+async function keepRun(lease: Lease, base: Base, report: RunReport): Promise<void> {
+  const { ctx, memory } = lease;
   // What fails because the replica has been taken away is no failure of the base.
   if (report.error && (await hasLeft(ctx, base))) return;
   await recordRun(ctx.db, base.id, report);
-  ctx.syncMetrics.observe(report);
+  ctx.syncMetrics.observe(report, lease.syncedFrom);
   logRun(ctx.log, report);
-  if (!report.completedAt || report.isBeside) return;
+  if (report.isBeside) return;
+  lease.hasFailed = report.error !== undefined;
+  if (report.error) {
+    memory.failures++;
+    memory.failedWith = report.error;
+  }
+  if (!report.completedAt) return;
+  lease.syncedFrom = report.kind === "live" ? null : report.startedAt;
   memory.failures = 0;
   if (base.error?.code === "source_billing_limit") await ctx.ledger.lift(quotaKeyOf(base));
-}
-
-/** Memories hold only if this lease follows directly on the one they are of, in the same database. */
-function recall(memories: Memories, { id, database }: Base, epoch: number): BaseMemory {
-  const known = memories.get(id);
-  const isLast = known?.epoch === epoch - 1 && known.databaseId === database.id;
-  const memory = isLast ? known : emptyMemory(epoch);
-  memory.epoch = epoch;
-  memory.databaseId = database.id;
-  memories.set(id, memory);
-  return memory;
 }
 
 /** Is the base being deleted, gone, or moved to another database? As far as can be known: false while nobody can. */
@@ -375,6 +377,11 @@ async function hasLeft({ db }: Pick<Context, "db">, base: Base): Promise<boolean
   const facts = known?.[0];
   if (!known) return false;
   return !facts || facts.state === "deleting" || facts.databaseId !== base.database.id;
+}
+
+/** Is it to make room for others? */
+function isGivenUp({ hasFailed, isCrowded }: Lease): boolean {
+  return hasFailed && isCrowded();
 }
 
 function needsAttention({ error }: RunReport): boolean {

@@ -1,5 +1,6 @@
 /** What a worker remembers of a base from one sync to the next. Losing it costs comparisons in SQL, nothing else. */
 import type { AttachmentSigner } from "../attachments/link";
+import type { Base, RunReport } from "../control";
 import type { CatalogTable, RecordMapper, TableSpec } from "../replica";
 import { compileMapper } from "../replica";
 import { SourceClock } from "../source/clock";
@@ -67,8 +68,9 @@ export interface BaseMemory {
   passBegunAt: number | null;
   /** Live mode: what the feed told of and is still to be done. */
   live: LiveMemory | null;
-  /** Syncs that failed in a row. */
+  /** Syncs that failed in a row, and what the last of them failed with. */
   failures: number;
+  failedWith: RunReport["error"] | null;
   /** How long the source must go on saying that there is nothing before it is believed. */
   emptySpellMs: number;
 }
@@ -92,8 +94,23 @@ export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseM
     passBegunAt: null,
     live: null,
     failures: 0,
+    failedWith: null,
     emptySpellMs,
   };
+}
+
+/**
+ * What a new lease goes on from. What is known of rows holds only if it follows directly on the lease that it is of, in
+ * the same database; how often the base has failed is known here as long as nobody has synced it meanwhile.
+ */
+export function recall(known: BaseMemory | undefined, base: Base, epoch: number): BaseMemory {
+  const isLast = known?.epoch === epoch - 1 && known.databaseId === base.database.id;
+  const memory = isLast ? known : emptyMemory(epoch);
+  memory.epoch = epoch;
+  memory.databaseId = base.database.id;
+  memory.failures = base.error ? Math.max(1, known?.failures ?? 0) : 0;
+  memory.failedWith = base.error ? (known?.failedWith ?? null) : null;
+  return memory;
 }
 
 /** Somebody wants the schema looked at, as of then. Asking for the same once more asks for nothing. */

@@ -5,7 +5,7 @@
  * two tables; where the pass stands is remembered from lease to lease.
  */
 import type { RunReport } from "../control";
-import { asBasetideError, isBasetideError } from "../errors";
+import { asBasetideError, type BasetideError, isBasetideError } from "../errors";
 import { wait } from "../wait";
 import { linkedAbort } from "./linked-abort";
 import { type SweepPass, tableMemory } from "./memory";
@@ -39,17 +39,18 @@ export async function keepSweeping(together: Together, watch: PassWatch): Promis
       memory.pass = null;
       await watch.onEnd?.(pass);
     } else if (pass) {
-      failures = (await sweepNext(together, pass)) ? 0 : failures + 1;
-      if (failures > 0) await wait(failurePauseMs(failures), together.stop);
+      const error = await sweepNext(together, pass);
+      failures = error ? failures + 1 : 0;
+      if (error) await wait(failurePauseMs(failures, error), together.stop);
     } else await wait(Math.min(TICK_MS, Math.max(1, dueInMs(together, watch))), together.stop);
     endIfOver(together);
     together.stop.throwIfAborted();
   }
 }
 
-/** Ends everything if the lease is over and no table is being read whole. */
+/** Ends everything if the lease is over, or given up to others, and no table is being read whole. */
 export function endIfOver({ input, reading, fate }: Together): void {
-  if (reading.size === 0 && input.isOver()) fate.end();
+  if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) fate.end();
 }
 
 async function beginPass({ input, shapes }: Together, watch: PassWatch): Promise<void> {
@@ -75,26 +76,25 @@ function dueInMs({ input }: Together, { everyMs, lastMs }: PassWatch): number {
   return everyMs() - agoMs;
 }
 
-/** Sweeps the next table of the pass, or puts it off. @returns false when it failed */
-async function sweepNext(together: Together, pass: SweepPass): Promise<boolean> {
+/** Sweeps the next table of the pass, or puts it off. @returns what it failed with */
+async function sweepNext(together: Together, pass: SweepPass): Promise<BasetideError | undefined> {
   const { input, shapes, stop } = together;
   const tableId = pass.remaining[0]!;
   const { source, live, rebuild } = shapes.table(tableId);
   pass.remaining.shift();
-  if (!source) return true;
+  if (!source) return;
   pass.remaining.push(tableId);
   try {
     if (live && !rebuild) await sweepOfPass(together, pass, tableId);
     else await wait(TICK_MS, stop);
-    return true;
   } catch (caught) {
     const error = asBasetideError(caught);
-    if (isBasetideError(error, "source_schema_changed")) return true;
+    if (isBasetideError(error, "source_schema_changed")) return;
     if (mayMeanOldSchema(error)) await shapes.lookAgain();
     else if (isWholeBases(error)) throw error;
     input.reader.log.warn({ error, tableId }, "table not swept");
     await input.onRun({ ...newReport(), isBeside: true, startedAt: pass.startedAt, error });
-    return false;
+    return error;
   }
 }
 

@@ -154,7 +154,7 @@ async function keepLooking(rapid: Rapid, reader: Reader): Promise<void> {
         const error = asBasetideError(caught);
         if (isWholeBases(error)) throw error;
         rapid.turns.failed("", error);
-        await wait(failurePauseMs(++failures), stop);
+        await wait(failurePauseMs(++failures, error), stop);
       }
     }
   } finally {
@@ -190,7 +190,7 @@ async function keepLookingAt(rapid: Rapid, reader: Reader, tableId: string): Pro
       if (isBasetideError(error, "source_schema_changed") && shapes.table(tableId).rebuild) continue;
       input.reader.log.debug({ error, tableId }, "table not looked at");
       turns.failed(tableId, error);
-      await wait(failurePauseMs(++failures), stop);
+      await wait(failurePauseMs(++failures, error), stop);
     }
   }
 }

@@ -47,6 +47,12 @@ export interface Reader {
   kind?: AskKind;
   /** Told of every request that goes out, tries included. */
   onRequest?: ((kind: AskKind) => void) | undefined;
+  /** Told of every answer that is none of a failure. */
+  onAnswer?: (() => void) | undefined;
+  /** May what failed in passing be tried again? It may where absent. */
+  mayTryAgain?: (() => boolean) | undefined;
+  /** Told how many images of what was read have lost to a later one. */
+  onLost?: ((images: number) => void) | undefined;
 }
 
 /**
@@ -66,14 +72,16 @@ export async function ask<T>(
     await waitForQuota(reader);
     reader.onRequest?.(kind);
     try {
-      return await span("source", { "basetide.kind": kind }, () => call(reader.kill));
+      const answer = await span("source", { "basetide.kind": kind }, () => call(reader.kill));
+      reader.onAnswer?.();
+      return answer;
     } catch (caught) {
       const error = asBasetideError(caught);
       const step = nextStep[error.code];
       if (error.code === "source_billing_limit") throw await capSpent(reader, error);
       if (step === "wait") {
         await reader.ledger.block(reader.quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited");
-      } else if (step !== "retry" || attempt === MAX_ATTEMPTS) {
+      } else if (step !== "retry" || attempt === MAX_ATTEMPTS || reader.mayTryAgain?.() === false) {
         throw error;
       } else {
         reader.log.debug({ error, attempt }, "source request failed, trying again");

@@ -40,7 +40,7 @@ export async function keepRebuilding(together: Together, watch: RebuildWatch): P
       else if (isWholeBases(error)) throw error;
       input.reader.log.warn({ error, tableId: spec.tableId }, "table not rebuilt");
       watch.onFailure(spec.tableId, error);
-      await wait(failurePauseMs(++failures), stop);
+      await wait(failurePauseMs(++failures, error), stop);
     }
   }
 }

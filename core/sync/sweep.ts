@@ -119,7 +119,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
 }
 
 /** What writing records into a live table takes. */
-type Writing = Pick<Sweep, "replica" | "epoch" | "shapes" | "memory">;
+type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "shapes" | "memory">;
 
 /**
  * Writes these records of a page, and remembers what they look like; what lost is compared when it is next seen.
@@ -196,13 +196,19 @@ async function onLiveTable(
     const images = await imagesFor(table);
     if (liveTable(writing, known) !== table) continue;
     try {
-      return await applyImages(writing.replica, table.live, images);
+      const applied = await applyImages(writing.replica, table.live, images);
+      tellLost(writing, applied);
+      return applied;
     } catch (error) {
       if (!isBasetideError(error, "shape_changed")) throw error;
       await writing.shapes.reload();
       if (liveTable(writing, known) === table) throw error;
     }
   }
+}
+
+function tellLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void {
+  if (lost.length > 0) reader.onLost?.(lost.length);
 }
 
 /** The table as it is live now. @throws BasetideError `source_schema_changed` when it is to go or to be rebuilt */
@@ -260,7 +266,7 @@ async function writtenIds(
 
 /** Deletes the rows that this pass did not see; those written after `firstTicket` are not its to judge, and kept. */
 async function deleteUnseen(
-  { replica, epoch, onChanges }: Sweep,
+  { replica, reader, epoch, onChanges }: Sweep,
   table: TableMemory,
   firstTicket: number,
 ): Promise<{ deleted: number; kept: string[] } | "held"> {
@@ -282,6 +288,7 @@ async function deleteUnseen(
       gone,
       issues: [],
     });
+    tellLost({ reader }, applied);
     deleted += applied.deleted;
     kept.push(...applied.lost);
     if (applied.deleted > 0) {

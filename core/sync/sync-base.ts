@@ -15,6 +15,7 @@ import {
   type TableSpec,
 } from "../replica";
 import type { SourceTable } from "../source/types";
+import { failSpan } from "../trace";
 import { endSync } from "./end-sync";
 import { type Look, Shapes, type TableShape } from "./look";
 import { type BaseMemory, tableMemory } from "./memory";
@@ -93,6 +94,7 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
     if (nextStep[error.code] === "stop") throw error;
     if (nextStep[error.code] === "look_at_schema") input.memory.schemaSeenAt = Number.NEGATIVE_INFINITY;
     report.error = error;
+    failSpan(error.code);
   }
   report.requests = counts.requests;
   report.waitMs = Math.round(counts.waitMs);

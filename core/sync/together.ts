@@ -21,6 +21,8 @@ export interface TogetherInput {
   reader: Omit<Reader, "counts" | "onFirstRequest">;
   /** Has the lease lasted for long enough? */
   isOver: () => boolean;
+  /** Is the base to make room for others, which wait while it fails? */
+  isGivenUp?: () => boolean;
   /** Keeps the report of a sync, or of a sweep beside. */
   onRun: (report: RunReport) => Promise<void>;
   /** All tables' journals have been read, and every ticket in use been taken, after `at` (performance.now()). */

@@ -26,6 +26,9 @@ export interface ConnectedBase {
   sourceBaseId: string;
   databaseId: string;
   schema: string;
+  /** At hand also while the control plane is away: to show a write the source may have to be asked. */
+  sealedApiKey: string;
+  turbo: boolean;
   /** Reads may be answered from the replica without being asked for. */
   replicaReads: boolean;
 }
@@ -35,6 +38,13 @@ export interface Found {
   bases: ConnectedBase[];
   /** False: the control plane is away, and this is what was last known, if anything. */
   isCurrent: boolean;
+  /** False only where it is known, or was last, that nobody has connected the base: then its quota is not ours. */
+  mayBeConnected: boolean;
+}
+
+/** Which replica the base has: another one when it has been moved. */
+export function replicaKey({ id, databaseId, schema }: ConnectedBase): string {
+  return `${id} ${databaseId} ${schema}`;
 }
 
 export class ConnectedBases {
@@ -52,7 +62,7 @@ export class ConnectedBases {
   /** As of a few seconds ago at most. Never fails. */
   async recent(sourceBaseId: string): Promise<Found> {
     const known = this.#known.get(sourceBaseId);
-    if (known && performance.now() - known.at < MAX_AGE_MS) return { bases: known.bases, isCurrent: true };
+    if (known && performance.now() - known.at < MAX_AGE_MS) return foundNow(known.bases);
     const asking = this.#asking.get(sourceBaseId) ?? this.current(sourceBaseId);
     this.#asking.set(sourceBaseId, asking);
     try {
@@ -69,7 +79,7 @@ export class ConnectedBases {
       const bases = await within(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
       if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
       this.#known.set(sourceBaseId, { bases, at: performance.now() });
-      return { bases, isCurrent: true };
+      return foundNow(bases);
     } catch (error) {
       this.#log.warn({ error }, "connected bases not looked up");
       this.#awayUntil = performance.now() + AWAY_MS;
@@ -78,14 +88,19 @@ export class ConnectedBases {
   }
 
   #lastKnown(sourceBaseId: string): Found {
-    return { bases: this.#known.get(sourceBaseId)?.bases ?? [], isCurrent: false };
+    const bases = this.#known.get(sourceBaseId)?.bases;
+    return { bases: bases ?? [], isCurrent: false, mayBeConnected: bases?.length !== 0 };
   }
 
   async #select(sourceBaseId: string): Promise<ConnectedBase[]> {
     return this.#db<ConnectedBase[]>`
       select id, platform, source_base_id as "sourceBaseId", database_id as "databaseId", schema_name as schema,
-        replica_reads as "replicaReads"
+        sealed_api_key as "sealedApiKey", turbo, replica_reads as "replicaReads"
       from bases
       where platform = ${PLATFORM} and source_base_id = ${sourceBaseId} and state <> 'deleting'`;
   }
+}
+
+function foundNow(bases: ConnectedBase[]): Found {
+  return { bases, isCurrent: true, mayBeConnected: bases.length > 0 };
 }

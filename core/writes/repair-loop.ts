@@ -8,6 +8,8 @@ import { type ShowContext, showWrite } from "./show-write";
 const POLL_MS = 2000;
 /** Bases that are mended at the same time: one whose replica hangs does not hold up the others. */
 const LANES = 4;
+/** How often a claim that is being mended is claimed anew, ms: a third of what it lasts. */
+const RENEW_MS = 20_000;
 
 /** Starts the loop. Many processes may run one: each repair is claimed by one of them. */
 export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: ReplicaPool): Running {
@@ -19,9 +21,13 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
     const { base, tableRef, records } = claim;
     const log = ctx.log.child({ baseId: base.id });
     const write = { tableRef, ids: records.map(({ id }) => id), answer: null };
+    // The quota may make it take long; another process must not ask for the same meanwhile.
+    const renewing = setInterval(() => {
+      repairs.renew(claim).catch((error: unknown) => log.debug({ error }, "claim not renewed"));
+    }, RENEW_MS);
     try {
       const isKnown = await pool.use(base, (handle) =>
-        showWrite(ctx, base, handle, write, null, over.signal),
+        showWrite(ctx, base, handle, write, null, { signal: over.signal, isForClient: false }),
       );
       await repairs.done(claim);
       if (!isKnown) log.warn({ records: records.length }, "repair of a table that is gone");
@@ -30,6 +36,8 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
       // Also when it is this process that ends: another one need not wait for the claim to run out.
       if (!over.signal.aborted) log.warn({ error, records: records.length }, "repair put off");
       await repairs.putOff(claim);
+    } finally {
+      clearInterval(renewing);
     }
   }
 

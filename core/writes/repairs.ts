@@ -5,7 +5,7 @@
 import type { Db } from "../context";
 import { asControlError, cleanText } from "../control/db";
 import type { Logger } from "../log";
-import type { ConnectedBase } from "./connected-bases";
+import { type ConnectedBase, replicaKey } from "./connected-bases";
 import type { WriteMetrics } from "./metrics";
 import { within } from "./within";
 
@@ -22,9 +22,14 @@ const MAX_IN_MEMORY = 100_000;
 
 export interface RepairNote {
   /** A base; or a source base, for whoever has connected it, where that could not be found out. */
-  base: Pick<ConnectedBase, "id"> | Pick<ConnectedBase, "platform" | "sourceBaseId">;
+  base: Pick<ConnectedBase, "id"> | UnknownBases;
   tableRef: string;
   ids: string[];
+}
+
+/** Whoever has connected the source base, but for those that have been seen to, as long as their replicas are the same. */
+interface UnknownBases extends Pick<ConnectedBase, "platform" | "sourceBaseId"> {
+  except: ConnectedBase[];
 }
 
 /** Repairs of one table, claimed. */
@@ -108,7 +113,8 @@ export class Repairs {
         returning r.*
       )
       select c.table_ref, c.record_id, c.noted_at::text, b.id, b.platform, b.source_base_id as "sourceBaseId",
-        b.database_id as "databaseId", b.schema_name as schema
+        b.database_id as "databaseId", b.schema_name as schema, b.sealed_api_key as "sealedApiKey", b.turbo,
+        b.replica_reads as "replicaReads"
       from claimed as c join bases as b on b.id = c.base_id`;
     const [first] = rows;
     if (!first) return null;
@@ -125,6 +131,16 @@ export class Repairs {
       where r.base_id = ${base.id} and r.table_ref = ${tableRef} and r.record_id = mended.record_id
         and r.noted_at = mended.noted_at::timestamptz`;
     this.#metrics.repairDone(records.length);
+  }
+
+  /** Keeps a claim from coming up again while it is being mended, but for what was noted again meanwhile. */
+  async renew({ base, tableRef, records }: Claim): Promise<void> {
+    await this.#db`
+      update repairs as r set due_at = now() + ${CLAIM}::interval
+      from unnest(${records.map(({ id }) => id)}::text[], ${records.map(({ notedAt }) => notedAt)}::text[])
+        as claimed (record_id, noted_at)
+      where r.base_id = ${base.id} and r.table_ref = ${tableRef} and r.record_id = claimed.record_id
+        and r.noted_at = claimed.noted_at::timestamptz`;
   }
 
   /** Puts a claim off; each try that fails doubles the pause. */
@@ -152,7 +168,8 @@ export class Repairs {
     const isThe =
       "id" in base
         ? db`id = ${base.id}`
-        : db`platform = ${base.platform} and source_base_id = ${base.sourceBaseId}`;
+        : db`platform = ${base.platform} and source_base_id = ${base.sourceBaseId}
+            and id || ' ' || database_id || ' ' || schema_name <> all (${base.except.map(replicaKey)}::text[])`;
     // Locked: a base that goes away at this moment takes the note along instead of failing it.
     await db`
       insert into repairs (base_id, table_ref, record_id)

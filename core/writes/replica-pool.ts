@@ -9,7 +9,7 @@ import type { Context } from "../context";
 import { attachmentSigner, databaseAdminUrl, getDatabase } from "../control";
 import { isBasetideError } from "../errors";
 import { openReplica } from "../replica";
-import type { ConnectedBase } from "./connected-bases";
+import { type ConnectedBase, replicaKey } from "./connected-bases";
 import { ReplicaHandle } from "./replica-handle";
 import { within } from "./within";
 
@@ -37,7 +37,7 @@ export class ReplicaPool {
 
   /** @throws BasetideError `replica_unavailable`, `control_unavailable`, `secret_unreadable`; what `work` throws */
   async use<T>(base: ConnectedBase, work: (handle: ReplicaHandle) => Promise<T>): Promise<T> {
-    const key = `${base.id} ${base.databaseId} ${base.schema}`;
+    const key = replicaKey(base);
     const entry = this.#entries.get(key) ?? this.#open(key, base);
     entry.users++;
     try {

@@ -12,7 +12,7 @@ import type { WritesContext } from "./context";
 import type { WriteMetrics } from "./metrics";
 import type { ImagesOfRecords, ReplicaHandle } from "./replica-handle";
 import type { RequestLook } from "./schema-look";
-import { sourceReader } from "./source-reader";
+import { type Asking, sourceReader } from "./source-reader";
 import { type TableView, viewTable } from "./table-view";
 
 /** A schema of the source that was asked for this long ago, ms, knows the names of answers given now. */
@@ -36,7 +36,7 @@ export interface ShowContext extends WritesContext {
 
 /**
  * @param ticket taken before the source was asked to write; null if there was none, and the records are read anew
- * @param signal aborts reading anew
+ * @param asking how records are read anew
  * @returns false when neither the replica nor the source knows the table
  * @throws BasetideError `replica_unavailable`, or why the source could not be read
  */
@@ -46,9 +46,9 @@ export async function showWrite(
   handle: ReplicaHandle,
   write: Write,
   ticket: number | null,
-  signal: AbortSignal,
+  asking: Asking,
 ): Promise<boolean> {
-  const source = sourceReader(ctx, base, signal);
+  const source = sourceReader(ctx, base, asking);
   const askSchema = async () => {
     const known = handle.schema;
     if (known && performance.now() - known.at < SCHEMA_FRESH_MS) return known.value;

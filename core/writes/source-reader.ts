@@ -1,5 +1,10 @@
-/** How a proxied write asks the source itself: with the base's own key, out of the clients' quota. */
-import { openApiKey } from "../control";
+/**
+ * How a proxied write asks the source itself: with the base's own key, out of the clients' quota.
+ *
+ * A repair may have to ask for many records one by one. Those requests wait in line with sync: clients go first, and
+ * the sync that shows everybody's changes is not kept waiting until all is mended.
+ */
+import { unsealApiKey } from "../control";
 import { asBasetideError, BasetideError } from "../errors";
 import { platformById } from "../source";
 import type { SourceConnection, SourceRecord, SourceSchema } from "../source/types";
@@ -9,6 +14,10 @@ import type { WritesContext } from "./context";
 
 /** The source's own penalty after a 429, ms. */
 const RATE_LIMIT_PAUSE_MS = 30_000;
+/** So many records that nobody waits for are asked for by name as a client's would be: the usual repair is of a few. */
+const FEW = 5;
+/** Requests a second that the others share with sync: what that may make, or one of the two would wait for ever. */
+const SYNC_SHARE = { usual: 3, turbo: 5 };
 
 export interface SourceReader {
   schema(): Promise<SourceSchema>;
@@ -16,18 +25,30 @@ export interface SourceReader {
   records(tableId: string, ids: readonly string[]): Promise<{ records: SourceRecord[]; gone: string[] }>;
 }
 
-/** @param signal aborts waiting and asking. Every call throws `quota_timeout`, `source_…` or `secret_unreadable` */
-export function sourceReader(ctx: WritesContext, base: ConnectedBase, signal: AbortSignal): SourceReader {
-  let connection: Promise<SourceConnection> | undefined;
+export interface Asking {
+  /** Aborts waiting and asking. */
+  signal: AbortSignal;
+  /** Somebody waits for it. */
+  isForClient: boolean;
+}
 
-  async function ask<T>(call: (connection: SourceConnection) => Promise<T>): Promise<T> {
-    connection ??= openApiKey(ctx, base).then((key) =>
-      platformById(ctx.platforms, base.platform).connect(key),
-    );
-    const opened = await connection;
-    await ctx.ledger.takeClient(quotaKeyOf(base), { deadlineMs: ctx.config.upstreamTimeoutMs, signal });
+/** Every call throws `quota_timeout`, `source_…`, `secret_unreadable`, or `control_unavailable` where nobody waits. */
+export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: Asking): SourceReader {
+  const { signal, isForClient } = asking;
+  let connection: SourceConnection | undefined;
+
+  function place(isOneOfMany: boolean): Promise<void> {
+    const key = quotaKeyOf(base);
+    return isOneOfMany
+      ? ctx.ledger.takeSync(key, base.turbo ? SYNC_SHARE.turbo : SYNC_SHARE.usual, signal)
+      : ctx.ledger.takeClient(key, { deadlineMs: ctx.config.upstreamTimeoutMs, signal });
+  }
+
+  async function ask<T>(call: (connection: SourceConnection) => Promise<T>, isOneOfMany = false): Promise<T> {
+    connection ??= platformById(ctx.platforms, base.platform).connect(unsealApiKey(ctx, base));
+    await place(isOneOfMany);
     try {
-      return await call(opened);
+      return await call(connection);
     } catch (caught) {
       const error = asBasetideError(caught);
       if (error.code === "source_rate_limited") {
@@ -56,8 +77,9 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, signal: Ab
       } while (offset !== undefined);
       // Sources do answer "no records" for a table that has them: who is missing is asked for by name.
       const gone: string[] = [];
-      for (const id of ids.filter((id) => !found.has(id))) {
-        const record = await ask((source) => source.getRecord(base.sourceBaseId, tableId, id, signal));
+      for (const [index, id] of ids.filter((id) => !found.has(id)).entries()) {
+        const get = (source: SourceConnection) => source.getRecord(base.sourceBaseId, tableId, id, signal);
+        const record = await ask(get, !isForClient && index >= FEW);
         if (record) found.set(id, record);
         else gone.push(id);
       }

@@ -25,6 +25,8 @@ const REFRESH_MS = 200;
 export interface PreparedWrite {
   /** Who is to show it. Empty: nobody has connected the base, as far as is known. */
   bases: ConnectedBase[];
+  /** False: it has no quota of ours. */
+  mayBeConnected: boolean;
   /** Resolves when every replica has given a ticket, or will not. */
   ready: Promise<void>;
   /** To be called right before the source is asked: tickets that come later are worth nothing. */
@@ -50,7 +52,7 @@ export class WriteThrough {
 
   /** @param withTickets false for what writes no record, or none whose image is in the answer */
   async prepare(sourceBaseId: string, withTickets: boolean): Promise<PreparedWrite> {
-    const { bases } = await this.bases.current(sourceBaseId);
+    const { bases, mayBeConnected } = await this.bases.current(sourceBaseId);
     const tickets = new Map<string, number>();
     let isSealed = false;
     const take = async (base: ConnectedBase) => {
@@ -62,6 +64,7 @@ export class WriteThrough {
     const show = (base: ConnectedBase, write: Write) => this.#show(base, write, tickets.get(base.id) ?? null);
     return {
       bases,
+      mayBeConnected,
       ready: Promise.all(givers.map(take)).then(() => {}),
       seal() {
         isSealed = true;
@@ -123,10 +126,14 @@ export class WriteThrough {
     { tableRef, ids }: Write,
   ): Promise<ConnectedBase[]> {
     const { bases, isCurrent } = await this.bases.current(sourceBaseId);
-    // Nobody can say who else is connected: that is found out when the control plane is back.
-    if (!isCurrent) this.#repairs.keep({ base: { platform: PLATFORM, sourceBaseId }, tableRef, ids });
     const knownIds = new Set(known.map((base) => base.id));
-    return bases.filter((base) => !knownIds.has(base.id));
+    const others = bases.filter((base) => !knownIds.has(base.id));
+    // Nobody can say who else is connected: that is found out when the control plane is back.
+    if (!isCurrent) {
+      const base = { platform: PLATFORM, sourceBaseId, except: [...known, ...others] };
+      this.#repairs.keep({ base, tableRef, ids });
+    }
+    return others;
   }
 
   async #show(base: ConnectedBase, write: Write, ticket: number | null): Promise<void> {
@@ -135,7 +142,7 @@ export class WriteThrough {
     const signal = AbortSignal.timeout(this.#ctx.config.upstreamTimeoutMs);
     try {
       const isKnown = await this.#pool.use(base, (handle) =>
-        showWrite(this.#ctx, base, handle, write, ticket, signal),
+        showWrite(this.#ctx, base, handle, write, ticket, { signal, isForClient: true }),
       );
       if (isKnown) log.debug({ records: write.ids.length }, "write shown");
       else log.warn("write to a table that the source's schema does not have");

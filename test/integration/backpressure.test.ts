@@ -84,6 +84,45 @@ test("a base whose replica is gone gives its place in a worker with room for one
   }
 });
 
+test.each([
+  ["swept", {}],
+  ["in rapid mode", { rapid: true }],
+  ["in live mode", { live: true }],
+])(
+  "a base %s whose source fails for ever gives its place in a worker with room for one to the base that waits",
+  {
+    timeout: 90_000,
+  },
+  async (_mode, settings) => {
+    await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "1" } });
+    const { sandbox, ctx } = fleet;
+    const failing = await fleet.connect(sandbox.control.generate({ records: 20 }), settings);
+    await fleet.synced(failing.id);
+    sandbox.control.addFault({ kind: "status_500", base: failing.sourceBaseId });
+    await until(async () => (await getBase(ctx.db, failing.id)).error !== null, {
+      what: "the failure to be noticed",
+      timeoutMs: 30_000,
+    });
+    const good = await fleet.connect(sandbox.control.generate({ records: 20 }));
+    await fleet.synced(good.id, 25_000);
+    // In its next turn it does not fail, and stays though others wait all the time.
+    await fleet.workers[0]!.stop();
+    sandbox.control.clearFaults();
+    for (const [{ id }, waitedSeconds] of [
+      [failing, 60],
+      [good, 30],
+    ] as const) {
+      await ctx.db`
+        update pgboss.job set created_on = now() - ${waitedSeconds} * interval '1 s',
+          start_after = now() - ${waitedSeconds} * interval '1 s'
+        where singleton_key = ${id} and state < 'active'`;
+    }
+    await fleet.addWorker();
+    await fleet.synced(failing.id, 20_000);
+    expect(await queueDepth(ctx.db)).toEqual({ waiting: 1, active: 1 });
+  },
+);
+
 test("what reads on while the replica does not answer is bounded: one page in hand and one on its way a table", {
   timeout: 60_000,
 }, async () => {

@@ -1,5 +1,6 @@
 /** Bases are deleted, paused and moved at any moment of a sync, and leave nothing behind. */
 import pino from "pino";
+import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   addCluster,
@@ -32,6 +33,7 @@ import {
   PingWatch,
   SettingsWatch,
   type SyncContext,
+  syncMetrics,
 } from "../../core/sync";
 import { expectEqualToSource } from "../support/equal-to-source";
 import { type Fleet, startFleet } from "../support/fleet";
@@ -140,7 +142,7 @@ test("a lease whose replica is taken away ends without a word", { timeout: 30_00
     ...ctx,
     log: pino({ level: "info" }, { write: (line: string) => void said.push(line) }),
     ledger: createLedger(ctx),
-    syncMetrics: { observe: () => {}, untold: () => {} },
+    syncMetrics: syncMetrics(new Registry()),
     settingsWatch: new SettingsWatch(ctx),
     budgetWatch: new BudgetWatch(ctx),
     pings: new PingWatch(ctx),
@@ -153,7 +155,7 @@ test("a lease whose replica is taken away ends without a word", { timeout: 30_00
   // Without the fence of a deletion: the worst that can happen to it.
   await ctx.db`update bases set state = 'deleting' where id = ${base.id}`;
   await ctx.db.unsafe(`drop database ${base.database.name} with (force)`);
-  await expect(lease).resolves.toBe(false);
+  await expect(lease).resolves.toBeNull();
   expect(said).toEqual([]);
   await deleteBase(ctx, base);
 });

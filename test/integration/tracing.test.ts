@@ -1,5 +1,7 @@
 /** One id and one trace from a client's request through the proxy to the write of the replica. */
 import { expect, test } from "vitest";
+import { BasetideError } from "../../core/errors";
+import { failSpan, span, startTracing } from "../../core/trace";
 import { freePort } from "../support/free-port";
 import { until } from "../support/poll";
 import { startProgram } from "../support/program";
@@ -12,6 +14,7 @@ interface Span {
   traceId: string;
   spanId: string;
   parentSpanId?: string;
+  status: { code: number; message?: string };
   attributes: { key: string; value: { stringValue?: string } }[];
 }
 
@@ -88,4 +91,44 @@ test("a write is one trace and one request id, from its request to the replica",
   }
   const id = { key: "basetide.request_id", value: { stringValue: "order-7" } };
   expect(root.attributes).toContainEqual(id);
+});
+
+test("work that fails, by throwing or by telling, fails its span by its code", async () => {
+  using traces = collector();
+  const tracing = await startTracing("test", traces.url, { warn: () => {} } as never);
+  const thrown = span("thrown", {}, () => Promise.reject(new BasetideError("source_unavailable")));
+  await expect(thrown).rejects.toMatchObject({ code: "source_unavailable" });
+  await span("told", {}, async () => failSpan("source_timeout"));
+  await span("well", {}, async () => {});
+  await tracing.stop();
+  expect(traces.spans.map(({ name, status }) => [name, status.message])).toEqual([
+    ["thrown", "source_unavailable"],
+    ["told", "source_timeout"],
+    ["well", undefined],
+  ]);
+});
+
+test("a collector that hangs keeps no process from ending in time and well", async () => {
+  await using stack = await proxyStack();
+  using collector = Bun.serve({ port: 0, fetch: () => new Promise<Response>(() => {}) });
+  const { config } = stack.ctx;
+  const port = await freePort();
+  await using proxy = startProgram("apps/proxy/main.ts", [], {
+    DATABASE_URL: config.databaseUrl,
+    SECRET_KEY: config.secretKey,
+    UPSTREAMS: `api.airtable.com=${stack.sandbox.url}`,
+    PROXY_PORT: String(port),
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${collector.port}`,
+  });
+  await proxy.says("started");
+  const { status } = await fetch(`http://127.0.0.1:${port}/api.airtable.com/v0/appNone/People`, {
+    headers: { authorization: `Bearer ${stack.sandbox.key}` },
+  });
+  expect(status).toBeGreaterThanOrEqual(400);
+  const at = performance.now();
+  proxy.kill("SIGTERM");
+  expect(await proxy.exited).toBe(0);
+  expect(performance.now() - at, "a container is killed after ten seconds").toBeLessThan(8000);
+  expect(proxy.errors()).toBe("");
+  expect(proxy.output()).toContain('"stopped"');
 });

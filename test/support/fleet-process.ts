@@ -31,7 +31,7 @@ const lease: typeof holdLease = async (ctx, baseId, memories, signals) => {
   const stop = AbortSignal.any([signals.stop, paused.signal]);
   try {
     for (; performance.now() < until; base = await getBase(ctx.db, baseId)) {
-      if (base.state === "paused") return false;
+      if (base.state === "paused") return null;
       const requests = REQUESTS_PER_SYNC[base.name];
       if (requests === undefined) await wait(until - performance.now(), stop);
       else {
@@ -50,7 +50,7 @@ const lease: typeof holdLease = async (ctx, baseId, memories, signals) => {
   } catch (error) {
     if (!stop.aborted) throw error;
   }
-  return true;
+  return 0;
 };
 
 const worker = await startWorker(createContext(readConfig(process.env), "worker"), { lease });

@@ -50,6 +50,28 @@ test("of many it says how many of each, and names the first twenty", () => {
   expect(text).toContain("And 11 more: https://console.example/bases");
 });
 
+test("a message that a receiver could not be reached for says of when it is", () => {
+  const message = { id: "msg_1", at, alerts: [alertOf()] };
+  const textAfter = (minutes: number) =>
+    (
+      JSON.parse(bodyOf("json", message, CONSOLE, new Date(at.getTime() + minutes * 60_000))) as {
+        text: string;
+      }
+    ).text;
+  expect(textAfter(1)).toBe(textOf([alertOf()], CONSOLE));
+  expect(textAfter(20)).toBe(
+    `This is of 2026-11-21 10:00 UTC and could not be delivered before.\n\n${textOf([alertOf()], CONSOLE)}`,
+  );
+});
+
+test("what Slack is sent is never longer than it and its likes take", () => {
+  const changes = Array.from({ length: 10 }, (_, index) => `${"x".repeat(600)} ${index}`);
+  const alerts = Array.from({ length: 20 }, () => alertOf({ kind: "schema_changed", facts: { changes } }));
+  const { text } = JSON.parse(bodyOf("slack", { id: "msg_1", at, alerts }, CONSOLE, at)) as { text: string };
+  expect(text).toHaveLength(12_000);
+  expect(text).toMatch(/^20 bases have changed their schema.*…$/s);
+});
+
 test("every kind, and every error that stops a base, says what to do", () => {
   const stopping = Object.keys(errorCodes).filter(
     (code) => nextStep[code as keyof typeof nextStep] === "needs_attention",
@@ -76,7 +98,7 @@ test("whatever a base is called, it makes up no line, and calls nobody in Slack"
         expect(subjectOf([alert])).not.toMatch(/[\r\n\0]/);
         expect(textOf([alert], CONSOLE).split("\n\n")).toHaveLength(4);
         expect(textOf([alert, alert], CONSOLE).match(/^- /gm)).toHaveLength(2);
-        const slack = bodyOf("slack", { id: "msg_1", at, alerts: [alert] }, CONSOLE);
+        const slack = bodyOf("slack", { id: "msg_1", at, alerts: [alert] }, CONSOLE, at);
         expect(slack).not.toMatch(/[<>]/);
         expect(Object.keys(JSON.parse(slack))).toEqual(["text"]);
       },

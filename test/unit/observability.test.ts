@@ -1,8 +1,9 @@
-/** The dashboard and the alert rules against the metrics that the code has. */
+/** The dashboard and the alert rules against the metrics that there are. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { documentedMetrics } from "../support/metrics";
 import { repoRoot } from "../support/source-files";
 
 const read = (path: string) => readFileSync(join(repoRoot, path), "utf8");
@@ -11,10 +12,8 @@ const sources = ["apps", "core"].flatMap((folder) =>
     .filter((path) => path.endsWith(".ts"))
     .map((path) => read(join(folder, path))),
 );
-/** By name, as they are registered; a name with a variable in it stands for whatever follows. */
-const metrics = new Set(
-  sources.flatMap((text) => [...text.matchAll(/basetide_[a-z_]+/g)].map(([name]) => name)),
-);
+/** What there is; that the processes serve these and no others, `test/integration/metrics.test.ts` sees to. */
+const metrics = new Map(documentedMetrics().map((metric) => [metric.name, metric]));
 
 interface Panel {
   id: number;
@@ -34,13 +33,24 @@ const { groups } = parse(read("docs/monitoring/alerts.yml")) as {
 };
 const rules = groups.flatMap((group) => group.rules);
 
-function unknownMetrics(expression: string): string[] {
-  const used = [...expression.matchAll(/basetide_[a-z_]+/g)].map(([name]) => name);
-  const isKnown = (name: string) =>
-    metrics.has(name) ||
-    metrics.has(name.replace(/_(bucket|count|sum)$/, "")) ||
-    (name.startsWith("basetide_fleet_") && sources.some((text) => text.includes(`"${name.slice(15)}"`)));
-  return used.filter((name) => !isKnown(name));
+/** What an expression names that there is not: metrics, and labels of those it names. */
+function unknownIn(expression: string): string[] {
+  const names = [...expression.matchAll(/basetide_[a-z_]+/g)].map(([name]) => name);
+  const nameOf = (name: string) => (metrics.has(name) ? name : name.replace(/_(bucket|count|sum)$/, ""));
+  const used = names.map(nameOf);
+  const known = new Set([
+    "le",
+    "job",
+    "instance",
+    "service",
+    ...used.flatMap((name) => metrics.get(name)?.labels ?? []),
+  ]);
+  const grouped = [...expression.matchAll(/by \(([^)]*)\)/g)].flatMap(([, labels]) => labels!.split(", "));
+  const matched = [...expression.matchAll(/(\w+)(?==~?"|!=")/g)].map(([label]) => label);
+  return [
+    ...used.filter((name) => !metrics.has(name)),
+    ...[...grouped, ...matched].filter((label) => !known.has(label)),
+  ];
 }
 
 describe("the dashboard", () => {
@@ -49,7 +59,17 @@ describe("the dashboard", () => {
   test("shows metrics that there are", () => {
     expect(panels.length).toBeGreaterThan(15);
     const expressions = panels.flatMap((panel) => panel.targets!.map((target) => target.expr));
-    expect(expressions.flatMap(unknownMetrics)).toEqual([]);
+    expect(expressions.flatMap(unknownIn)).toEqual([]);
+  });
+
+  test("shows each of ours, but what is there for alert rules and single processes", () => {
+    const shown = JSON.stringify(dashboard);
+    const hidden = [...metrics.keys()].filter((name) => !shown.includes(name));
+    expect(hidden).toEqual([
+      "basetide_worker_share",
+      "basetide_worker_bases_given_up_total",
+      "basetide_quota_fallback",
+    ]);
   });
 
   test("reads from the data source that is provisioned", () => {
@@ -73,7 +93,7 @@ describe("the dashboard", () => {
 
 describe("the alert rules", () => {
   test.each(rules)("$alert watches metrics that there are, and has a section of the runbook", (rule) => {
-    expect(unknownMetrics(rule.expr)).toEqual([]);
+    expect(unknownIn(rule.expr)).toEqual([]);
     expect(rule.annotations.summary.length).toBeGreaterThan(10);
     const [page, anchor] = rule.annotations.runbook.split("#");
     expect(anchor).toBe(rule.alert.toLowerCase());

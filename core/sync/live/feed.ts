@@ -22,6 +22,7 @@ import {
 import { asBasetideError, BasetideError, type ErrorCode, nextStep } from "../../errors";
 import { type ChangeBatch, type Platform, platformById } from "../../source";
 import type { BaseMemory } from "../memory";
+import { isOutage } from "../pauses";
 import type { Reader } from "../reader";
 import { type Carried, carriedBy } from "./carried";
 import type { Comparisons } from "./comparisons";
@@ -81,7 +82,7 @@ export async function openFeed(
     return (await feed.prepare(reader, kept)) ? feed : null;
   } catch (caught) {
     const error = asBasetideError(caught);
-    if (error.code === "control_unavailable" || !isPassing(error)) throw error;
+    if (isOutage(error) || !isPassing(error)) throw error;
     // Records may be there to be read though hooks are not.
     carried.outUntil = performance.now() + OUTAGE_MS;
     ctx.log.warn({ error }, "feed not opened; the base is swept meanwhile");
@@ -381,7 +382,7 @@ export class LiveFeed implements Feed {
 
   /** Feeds that are out of order for long leave the base to sweeps. */
   #failed(error: BasetideError): BasetideError {
-    if (isPassing(error) && ++this.#failures >= MAX_READ_FAILURES)
+    if (isPassing(error) && !isOutage(error) && ++this.#failures >= MAX_READ_FAILURES)
       this.#carried.outUntil = performance.now() + OUTAGE_MS;
     return error;
   }

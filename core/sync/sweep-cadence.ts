@@ -1,0 +1,30 @@
+/** How often a base without a feed is swept, or looked at in rapid mode, as its budget is now. */
+import type { Base } from "../control";
+import type { HeldBudget } from "./budget-watch";
+import { type Cadence, cadenceOf, sweepCallsOf } from "./cadence";
+import type { BaseMemory } from "./memory";
+
+/** A small base is not swept more often than this. */
+export const MIN_SYNC_INTERVAL_MS = 1000;
+
+/** How often what is asked for, as the budget is now. */
+export function cadenceFor(budget: HeldBudget, base: Base, mode: "rapid" | "sweep"): Cadence {
+  return cadenceOf({
+    mode,
+    ratePerSecond: budget.ratePerSecond,
+    hasPings: false,
+    isActive: true,
+    sweepCalls: sweepCallsOf(base.tables),
+    tables: base.tables.length,
+    changesByItself: true,
+  });
+}
+
+/** Until the budget lets the next sweep begin, ms. A first sync, one that failed, or a look asked for, waits for none. */
+export function restOf(budget: HeldBudget, base: Base, memory: Pick<BaseMemory, "lookRequestedAt">): number {
+  if (!base.sweep || base.error || budget.spentUntil || memory.lookRequestedAt) return 0;
+  const { sweepEveryMs } = cadenceFor(budget, base, "sweep");
+  // Without a cap the pace is kept by the loop.
+  if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;
+  return Math.max(0, base.sweep.startedAt.getTime() + sweepEveryMs - Date.now());
+}
