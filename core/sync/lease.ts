@@ -26,7 +26,6 @@ import {
   syncFacts,
 } from "../control";
 import { asBasetideError, isBasetideError, nextStep } from "../errors";
-import type { Logger } from "../log";
 import type { CallCounter, Ledger } from "../quota";
 import { claimEpoch, ensureInstalled, openReplica, type Replica, takeTicket } from "../replica";
 import { platformById } from "../source";
@@ -38,6 +37,7 @@ import { endSync } from "./end-sync";
 import { HeldBase, type HeldSync } from "./held-base";
 import type { PingWatch } from "./live/pings";
 import { feedOf, goLive } from "./live-lease";
+import { logRun } from "./log-run";
 import { type BaseMemory, recall } from "./memory";
 import type { SyncMetrics } from "./metrics";
 import { failurePauseMs, isOutage } from "./pauses";
@@ -390,17 +390,4 @@ function needsAttention({ error }: RunReport): boolean {
 
 function isToBeSynced(base: Base): boolean {
   return base.state !== "paused" && base.state !== "deleting";
-}
-
-/** First syncs, rebuilds and failures are news; sweeps, turns and rounds go on for ever. */
-function logRun(log: Logger, { error, tables: _, issues: __, ...facts }: RunReport): void {
-  if (error) log.warn({ ...facts, code: error.code, error }, "sync failed");
-  else if (facts.kind === "sweep" || facts.kind === "rapid" || facts.kind === "live")
-    log.debug(facts, "sync completed");
-  else log.info(facts, "sync completed");
-}
-
-/** An error that kept a lease from even starting, as a run for people to see. */
-export function failedRun(error: unknown): RunReport {
-  return { ...newReport(), error: asBasetideError(error) };
 }
