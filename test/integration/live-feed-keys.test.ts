@@ -1,31 +1,16 @@
 /** Whether a base may have a hook: keys that must not make one, and what is left at the source in the end. */
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { deleteBase, updateSettings } from "../../core/control";
-import { expectNewHook, openedBase } from "../support/feed-scene";
-import { type FeedStack, startFeedStack } from "../support/feed-stack";
+import { expectNewHook, feedScene } from "../support/feed-scene";
 
-vi.setConfig({ testTimeout: 60_000 });
-
-let stack: FeedStack;
-
-beforeAll(async () => {
-  stack = await startFeedStack();
-});
-afterAll(() => stack?.[Symbol.asyncDispose]());
-
-const control = () => stack.fleet.sandbox.control;
-const opened = () => openedBase(stack);
-
-async function sql(query: string): Promise<void> {
-  await stack.fleet.ctx.db.unsafe(query);
-}
+const { stack, control, opened, sql } = feedScene();
 
 describe("a key that may not", () => {
   const scopes = ["data.records:read", "schema.bases:read"];
 
   async function connectedWith(key: string) {
-    const live = await stack.connect();
-    await updateSettings(stack.fleet.ctx, live.base, { apiKey: key });
+    const live = await stack().connect();
+    await updateSettings(stack().fleet.ctx, live.base, { apiKey: key });
     return live;
   }
 
@@ -46,7 +31,7 @@ describe("a key that may not", () => {
     expect(await worker.tryOpen()).toBeNull();
     expect(worker.asked).toEqual({ hooks: 2 });
 
-    await updateSettings(stack.fleet.ctx, live.base, { apiKey: stack.fleet.sandbox.key });
+    await updateSettings(stack().fleet.ctx, live.base, { apiKey: stack().fleet.sandbox.key });
     await worker.open();
     expect((await live.now()).live).toMatchObject({ state: "on", reason: "" });
   });
@@ -61,11 +46,11 @@ describe("a key that may not", () => {
   });
 
   test("make one more, since the base is full: how many there are is said, and no other's is touched", async () => {
-    const live = await stack.connect();
+    const live = await stack().connect();
     for (let count = 0; count < 10; count++) {
-      await fetch(`${stack.fleet.sandbox.url}/v0/bases/${live.sourceId}/webhooks`, {
+      await fetch(`${stack().fleet.sandbox.url}/v0/bases/${live.sourceId}/webhooks`, {
         method: "POST",
-        headers: { authorization: `Bearer ${stack.fleet.sandbox.key}` },
+        headers: { authorization: `Bearer ${stack().fleet.sandbox.key}` },
         body: JSON.stringify({ specification: { options: { filters: { dataTypes: ["tableData"] } } } }),
       });
     }
@@ -83,7 +68,7 @@ describe("a key that may not", () => {
     const { live, feed, worker } = await opened();
     const key = control().createKey({ scopes });
     await sql(`update bases set sealed_api_key = sealed_api_key where id = '${live.base.id}'`);
-    await updateSettings(stack.fleet.ctx, live.base, { apiKey: key });
+    await updateSettings(stack().fleet.ctx, live.base, { apiKey: key });
     await expect(feed.read(await worker.reader())).rejects.toMatchObject({ code: "sync_stopped" });
     expect(await worker.tryOpen()).toBeNull();
   });
@@ -92,7 +77,7 @@ describe("a key that may not", () => {
 describe("at the source nothing is left", () => {
   test("when live mode is switched off; switched on again there is a new hook", async () => {
     const { live, feed } = await opened();
-    await updateSettings(stack.fleet.ctx, live.base, { live: false });
+    await updateSettings(stack().fleet.ctx, live.base, { live: false });
     expect(live.hooks()).toEqual([]);
     expect((await live.now()).live).toBeNull();
     // A worker that has not noticed yet makes no other.
@@ -100,7 +85,7 @@ describe("at the source nothing is left", () => {
     await expect(feed.read(reader)).rejects.toMatchObject({ code: "sync_stopped" });
     expect(live.hooks()).toEqual([]);
     expect(await live.kept()).toBeUndefined();
-    await updateSettings(stack.fleet.ctx, live.base, { live: true });
+    await updateSettings(stack().fleet.ctx, live.base, { live: true });
     await live.worker().open();
     expect(live.hooks()).toHaveLength(1);
   });
@@ -108,18 +93,18 @@ describe("at the source nothing is left", () => {
   test("when the base is deleted", async () => {
     const { live } = await opened();
     expect(live.hooks()).toHaveLength(1);
-    await deleteBase(stack.fleet.ctx, live.base);
+    await deleteBase(stack().fleet.ctx, live.base);
     expect(live.hooks()).toEqual([]);
   });
 
   test("when a key takes the place that cannot see the hook; one that can keeps it", async () => {
     const { live } = await opened();
     const [{ id } = { id: "" }] = live.hooks();
-    await updateSettings(stack.fleet.ctx, live.base, { apiKey: control().createKey() });
+    await updateSettings(stack().fleet.ctx, live.base, { apiKey: control().createKey() });
     expect(live.hooks()).toMatchObject([{ id }]);
     expect(await live.kept()).toMatchObject({ hookId: id, state: "on" });
     // An integration sees its own hooks only.
-    await updateSettings(stack.fleet.ctx, live.base, { apiKey: control().createKey({ isOAuth: true }) });
+    await updateSettings(stack().fleet.ctx, live.base, { apiKey: control().createKey({ isOAuth: true }) });
     expect(live.hooks()).toEqual([]);
     expect(await live.kept()).toMatchObject({ hookId: null, state: "making" });
     const from = new Date();

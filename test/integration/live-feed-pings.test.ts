@@ -1,24 +1,12 @@
 /** What wakes a feed: pings that the console takes, and a look at whether the hook still tells of everything. */
 import { createHmac } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { pingSecret } from "../../core/control";
-import { created, expectNewHook, openedBase } from "../support/feed-scene";
-import { type FeedStack, startFeedStack } from "../support/feed-stack";
+import { created, expectNewHook, feedScene } from "../support/feed-scene";
 import { until } from "../support/poll";
 
-vi.setConfig({ testTimeout: 60_000 });
-
-let stack: FeedStack;
 const signal = new AbortController().signal;
-
-beforeAll(async () => {
-  stack = await startFeedStack();
-});
-afterAll(() => stack?.[Symbol.asyncDispose]());
-
-const control = () => stack.fleet.sandbox.control;
-const consoleUrl = () => stack.fleet.ctx.config.consoleUrl;
-const opened = () => openedBase(stack);
+const { stack, control, consoleUrl, opened } = feedScene();
 
 describe("a ping", () => {
   async function post(path: string, body: string, mac: string | null) {
@@ -45,7 +33,7 @@ describe("a ping", () => {
     expect(created(await read())).toEqual([id]);
     expect((await live.now()).live).toMatchObject({ by: "ping" });
     // That the console can be reached holds for all bases.
-    expect((await (await stack.connect()).worker().open()).hasPings).toBe(false);
+    expect((await (await stack().connect()).worker().open()).hasPings).toBe(false);
     const other = await opened();
     expect((await other.live.worker().open()).hasPings).toBe(true);
   });
@@ -72,7 +60,7 @@ describe("a ping", () => {
     } finally {
       control().settings({ webhooks: { pingDuplication: 0 } });
     }
-    const secret = (await pingSecret(stack.fleet.ctx, live.base.id))!;
+    const secret = (await pingSecret(stack().fleet.ctx, live.base.id))!;
     for (let time = 0; time < 3; time++)
       expect(await post(`/hooks/airtable/${live.base.id}`, "{}", macOf(secret, "{}"))).toEqual({
         status: 204,
@@ -84,7 +72,7 @@ describe("a ping", () => {
   test("that is forged, of another base, too large or of nobody is refused and wakes nobody", async () => {
     const { live, feed } = await opened();
     const other = (await opened()).live;
-    const secret = (await pingSecret(stack.fleet.ctx, live.base.id))!;
+    const secret = (await pingSecret(stack().fleet.ctx, live.base.id))!;
     const path = `/hooks/airtable/${live.base.id}`;
     const body = JSON.stringify({ base: { id: live.sourceId } });
     const refusals = [
@@ -118,7 +106,7 @@ describe("freshness", () => {
     const { live, worker, feed, read } = await opened();
     const { compare } = await worker.swept();
     await feed.closeGap(new Date());
-    const rows = await stack.fleet.owner(await live.now());
+    const rows = await stack().fleet.owner(await live.now());
     const names = async () => (await rows`select name from things order by name`).map(({ name }) => name);
     expect(await compare(feed)).toEqual({ records: 3, stale: 0 });
     expect((await live.now()).live).toMatchObject({ comparedAt: expect.any(Date), staleSince: null });
@@ -166,7 +154,7 @@ describe("freshness", () => {
     // A sweep brings it while it is waited for.
     const comparing = compare(feed, { graceMs: 3000 });
     expect(await feed.wakeUp(30_000, signal)).toBe(true);
-    const rows = await stack.fleet.owner(await live.now());
+    const rows = await stack().fleet.owner(await live.now());
     const before = await rows`select count(*)::int as n from things`;
     expect(before).toEqual([{ n: 3 }]);
     await sweep();

@@ -1,34 +1,19 @@
 /** A base's hook where something is in the way: at the source, in the control plane, or another process. */
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import { pingSecret } from "../../core/control";
 import { createSecretBox } from "../../core/secrets";
-import { created, expectNewHook, openedBase } from "../support/feed-scene";
-import { type FeedStack, startFeedStack } from "../support/feed-stack";
+import { created, expectNewHook, feedScene } from "../support/feed-scene";
 
-vi.setConfig({ testTimeout: 60_000 });
-
-let stack: FeedStack;
-
-beforeAll(async () => {
-  stack = await startFeedStack();
-});
-afterAll(() => stack?.[Symbol.asyncDispose]());
-
-const control = () => stack.fleet.sandbox.control;
-const opened = () => openedBase(stack);
-
-async function sql(query: string): Promise<void> {
-  await stack.fleet.ctx.db.unsafe(query);
-}
+const { stack, control, opened, sql } = feedScene();
 
 describe("a hook", () => {
   test("whose pings the source gave up is told to ping again", async () => {
     const { live } = await opened();
     const [{ id } = { id: "" }] = live.hooks();
     const path = `/v0/bases/${live.sourceId}/webhooks/${id}/enableNotifications`;
-    await fetch(stack.fleet.sandbox.url + path, {
+    await fetch(stack().fleet.sandbox.url + path, {
       method: "POST",
-      headers: { authorization: `Bearer ${stack.fleet.sandbox.key}` },
+      headers: { authorization: `Bearer ${stack().fleet.sandbox.key}` },
       body: JSON.stringify({ enable: false }),
     });
     expect(live.hooks()[0]).toMatchObject({ areNotificationsEnabled: false });
@@ -47,7 +32,7 @@ describe("a hook", () => {
     const from = new Date();
     await live.worker().open();
     await expectNewHook(live, id, from);
-    expect(await pingSecret(stack.fleet.ctx, live.base.id)).toBeTruthy();
+    expect(await pingSecret(stack().fleet.ctx, live.base.id)).toBeTruthy();
   });
 
   test("that a crash left behind is taken away when the next is made", async () => {
@@ -59,7 +44,7 @@ describe("a hook", () => {
   });
 
   test("that cannot be noted is not left at the source, and is made when it can", async () => {
-    const live = await stack.connect();
+    const live = await stack().connect();
     const worker = live.worker();
     await sql("create function no() returns trigger language plpgsql as $$ begin raise 'no'; end $$");
     await sql("create trigger no before insert on live_feeds for each row execute function no()");
@@ -87,7 +72,7 @@ describe("a hook", () => {
 
   test("is polled where pings are switched off: one that has an address gives way", async () => {
     const { live } = await opened();
-    const { config } = stack.fleet.ctx;
+    const { config } = stack().fleet.ctx;
     const [{ id } = { id: "" }] = live.hooks();
     const from = new Date();
     config.livePings = "off";
@@ -107,7 +92,7 @@ describe("a hook", () => {
   });
 
   test("that the source cannot give just now leaves the base to sweeps, and is tried again", async () => {
-    const live = await stack.connect();
+    const live = await stack().connect();
     const worker = live.worker();
     const fault = control().addFault({ base: live.sourceId, path: "webhooks", kind: "status_503" });
     expect(await worker.tryOpen()).toBeNull();
@@ -121,7 +106,7 @@ describe("a hook", () => {
   });
 
   test("whose making was not answered is not left behind", async () => {
-    const live = await stack.connect();
+    const live = await stack().connect();
     const path = "webhooks$";
     control().addFault({
       base: live.sourceId,

@@ -1,22 +1,10 @@
 /** The hook of a base, end to end: made, adopted, refreshed, and made anew when it has ended at the source. */
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { created, expectNewHook, openedBase } from "../support/feed-scene";
-import { type FeedStack, type LiveBase, startFeedStack } from "../support/feed-stack";
-
-vi.setConfig({ testTimeout: 60_000 });
+import { describe, expect, test } from "vitest";
+import { created, expectNewHook, feedScene } from "../support/feed-scene";
+import type { LiveBase } from "../support/feed-stack";
 
 const DAY_MS = 24 * 3600_000;
-
-let stack: FeedStack;
-
-beforeAll(async () => {
-  stack = await startFeedStack();
-});
-afterAll(() => stack?.[Symbol.asyncDispose]());
-
-const control = () => stack.fleet.sandbox.control;
-const consoleUrl = () => stack.fleet.ctx.config.consoleUrl;
-const opened = () => openedBase(stack);
+const { stack, control, consoleUrl, opened } = feedScene();
 
 describe("a hook", () => {
   test("is made with an address of this base, a sealed secret and a gap before it", async () => {
@@ -130,9 +118,12 @@ describe("a hook", () => {
       // Kept alive by another reader, who does not care for what is gone.
       for (let days = 0; days < 8; days += 4) {
         control().advanceClock(4 * DAY_MS);
-        await fetch(`${stack.fleet.sandbox.url}/v0/bases/${live.sourceId}/webhooks/${id}/payloads?cursor=2`, {
-          headers: { authorization: `Bearer ${stack.fleet.sandbox.key}` },
-        });
+        await fetch(
+          `${stack().fleet.sandbox.url}/v0/bases/${live.sourceId}/webhooks/${id}/payloads?cursor=2`,
+          {
+            headers: { authorization: `Bearer ${stack().fleet.sandbox.key}` },
+          },
+        );
       }
       live.create("kept");
       control().settings({ webhooks: { oldCursor } });

@@ -6,8 +6,9 @@
  */
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../core/replica";
+import { takeTicket } from "../../core/replica";
 import type { SourceRecord } from "../../core/source/types";
+import { applyWrite } from "../support/apply-write";
 import type { Payload, TablePayload } from "../support/fake-feed";
 import type { FakeTable } from "../support/fake-source";
 import { type LiveEngine, liveEngine, type Running } from "../support/live-engine";
@@ -198,7 +199,7 @@ async function carryOut(
   const image = structuredClone(table.records.get(id) ?? null);
   return {
     payload: { changedTablesById: { [table.table.id]: told } },
-    ...(event.late !== null && { apply: () => applyWrite(replica, table, id, ticket, image) }),
+    ...(event.late !== null && { apply: () => applyWrite(replica.replica, table, id, ticket, image) }),
   };
 }
 
@@ -272,28 +273,5 @@ function compute({ teams, people }: Tables): void {
       (one) => teams.records.get(one)!.fields.fldTName as string,
     );
     set(people, id, "fldPNames", names);
-  }
-}
-
-/** As the proxy does: an answer that loses is asked for again. */
-async function applyWrite(
-  { replica }: LiveEngine["replica"],
-  table: FakeTable,
-  id: string,
-  ticket: number,
-  image: SourceRecord | null,
-): Promise<void> {
-  const live = (await loadCatalog(replica)).get(table.table.id)!;
-  for (let [at, record] = [ticket, image]; ; record = structuredClone(table.records.get(id) ?? null)) {
-    const { lost } = await applyImages(replica, live, {
-      epoch: null,
-      ticket: at,
-      rows: record ? mapRecords(compileMapper(live.spec), [record], []) : [],
-      gone: record ? [] : [id],
-      issues: [],
-      records: record ? [record] : [],
-    });
-    if (lost.length === 0) return;
-    at = await takeTicket(replica);
   }
 }

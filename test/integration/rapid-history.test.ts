@@ -4,12 +4,13 @@
  */
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../core/replica";
+import { takeTicket } from "../../core/replica";
 import type { SourceRecord } from "../../core/source/types";
 import { Shapes } from "../../core/sync/look";
 import { lookForChanges } from "../../core/sync/look-for-changes";
 import { tableMemory } from "../../core/sync/memory";
 import { sweepTable } from "../../core/sync/sweep";
+import { applyWrite } from "../support/apply-write";
 import { type Engine, testEngine } from "../support/engine";
 import { type FakeTable, modifiedSince } from "../support/fake-source";
 import { sourceRecord, sourceTable } from "../support/source-records";
@@ -161,34 +162,7 @@ async function carryOut(world: World, one: Event): Promise<(() => Promise<void>)
     const ticket = await takeTicket(engine.replica.replica);
     const written = one.kind === "write" ? put(recordOf(id, one.value)) : null;
     if (!written) table.records.delete(id);
-    return () => applyWrite(world, id, ticket, written);
-  }
-}
-
-/** As the proxy does: an answer that loses is asked for again. */
-async function applyWrite(
-  { engine, table }: World,
-  id: string,
-  ticket: number,
-  written: SourceRecord | null,
-) {
-  const { replica } = engine.replica;
-  const live = (await loadCatalog(replica)).get("tblT")!;
-  for (
-    let [at, record] = [ticket, written] as [number, SourceRecord | null];
-    ;
-    record = table.records.get(id) ?? null
-  ) {
-    const { lost } = await applyImages(replica, live, {
-      epoch: null,
-      ticket: at,
-      rows: record ? mapRecords(compileMapper(live.spec), [record], []) : [],
-      gone: record ? [] : [id],
-      issues: [],
-      records: record ? [record] : [],
-    });
-    if (lost.length === 0) return;
-    at = await takeTicket(replica);
+    return () => applyWrite(engine.replica.replica, table, id, ticket, written);
   }
 }
 

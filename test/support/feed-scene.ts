@@ -1,10 +1,31 @@
 /** What tests of a base's feed share: a base whose feed is open, and what a batch and a new hook are looked at for. */
-import { expect } from "vitest";
+import { afterAll, beforeAll, expect, vi } from "vitest";
 import type { FeedBatch } from "../../core/sync/live/feed-types";
-import type { FeedStack, LiveBase } from "./feed-stack";
+import { type FeedStack, type LiveBase, startFeedStack } from "./feed-stack";
+
+/** One stack for a test file. To be called once, before its tests. */
+export function feedScene() {
+  vi.setConfig({ testTimeout: 60_000 });
+  let started: FeedStack | undefined;
+  beforeAll(async () => {
+    started = await startFeedStack();
+  });
+  afterAll(() => started?.[Symbol.asyncDispose]());
+  const stack = () => started!;
+  return {
+    stack,
+    control: () => stack().fleet.sandbox.control,
+    consoleUrl: () => stack().fleet.ctx.config.consoleUrl,
+    opened: () => openedBase(stack()),
+    /** Runs a statement in the control plane. */
+    async sql(query: string): Promise<void> {
+      await stack().fleet.ctx.db.unsafe(query);
+    },
+  };
+}
 
 /** A base with a feed that has been opened, and a reader for it. */
-export async function openedBase(stack: FeedStack) {
+async function openedBase(stack: FeedStack) {
   const live = await stack.connect();
   const worker = live.worker();
   const feed = await worker.open();

@@ -117,22 +117,9 @@ function paceOf(perHour: number): string {
   return `about ${counted(Math.max(1, Math.round(calls)), "call")} ${isSlow ? "a day" : "an hour"}`;
 }
 
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
+
 /** `1 December`, UTC. */
 export function dayOf(at: Date): string {
-  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
+  return DAY.format(at);
 }
-
-const MONTHS = [
-  "January",
-  "February",
-  "March",
-  "April",
-  "May",
-  "June",
-  "July",
-  "August",
-  "September",
-  "October",
-  "November",
-  "December",
-];

@@ -12,7 +12,8 @@ const WATCHED = { _state: "claim", _journal: "rows", _tables: "shape" };
 const INSTALL = `
   create schema if not exists chaos;
   create table if not exists chaos.log (
-    seq bigserial primary key, at timestamptz not null default clock_timestamp(), port integer, what text not null);
+    seq bigserial primary key, xact xid8 not null default pg_current_xact_id(),
+    at timestamptz not null default clock_timestamp(), port integer, what text not null);
   create table if not exists chaos.disk (is_full boolean not null);
   insert into chaos.disk select false where not exists (select from chaos.disk);
   create or replace function chaos.note() returns trigger language plpgsql as $$
@@ -41,6 +42,8 @@ export interface Noted {
   what: "claim" | "rows" | "shape" | "meta";
 }
 
+type WhoHas = (port: number) => { id: string; isWorker: boolean } | undefined;
+
 export async function installAudit(owner: postgres.Sql): Promise<void> {
   await owner.unsafe(INSTALL);
 }
@@ -55,21 +58,32 @@ export class Audit {
   readonly violations: string[] = [];
   /** Whose lease it is: the process's name and pid. */
   holder: string | undefined;
-  #read = 0;
+  /** Transactions before this one have been read: all of them are over. */
+  #read = "0";
+  #reading: Promise<unknown> = Promise.resolve();
 
   /**
    * Reads on. To be called often: a port is another's, some day.
    *
    * @param whoHas name and pid of the process at that port, and whether it writes under leases
    */
-  async readOn(
-    owner: postgres.Sql,
-    whoHas: (port: number) => { id: string; isWorker: boolean } | undefined,
-  ): Promise<Noted[]> {
+  readOn(owner: postgres.Sql, whoHas: WhoHas): Promise<Noted[]> {
+    // One after the other: who reads older notes after newer ones takes an old holder for the new one.
+    const reading = this.#reading.then(() => this.#readOn(owner, whoHas));
+    this.#reading = reading.catch(() => {});
+    return reading;
+  }
+
+  async #readOn(owner: postgres.Sql, whoHas: WhoHas): Promise<Noted[]> {
+    // By transactions that are over, not by number: a claim that has its number commits later than others' writes may.
+    // What a claim and a fenced write note is in the order of their transactions, since one waits for the other.
+    const [{ upto } = { upto: this.#read }] = await owner<{ upto: string }[]>`
+      select pg_snapshot_xmin(pg_current_snapshot())::text as upto`;
     const notes = await owner<Noted[]>`
-      select seq::float8 as seq, at, port, what from chaos.log where seq > ${this.#read} order by seq`;
-    for (const { seq, port, what } of notes) {
-      this.#read = seq;
+      select seq::float8 as seq, at, port, what from chaos.log
+      where xact >= ${this.#read}::text::xid8 and xact < ${upto}::text::xid8 order by seq`;
+    this.#read = upto;
+    for (const { port, what } of notes) {
       const who = whoHas(port);
       if (!who?.isWorker) continue;
       if (what === "claim") this.holder = who.id;
