@@ -9,7 +9,7 @@ import { issueRows } from "./images";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
-import type { CellIssue, Row, TableSpec } from "./spec";
+import type { CellIssue, ReadAs, Row, TableSpec } from "./spec";
 
 /** A table that is being built. */
 export interface Build {
@@ -28,11 +28,17 @@ export interface Build {
    *
    * @param live what it takes the place of, if anything
    * @param seen the last stamp of the journal that the rows take into account
+   * @param readAs what the source's fields were before the first row was read
    * @returns false, with nothing done, when the journal has gone past `seen`: catch up and come again
    * @throws BasetideError `replica_busy` when queries hold the live table; try again. `shape_changed` when the live
    *   table is not `live` any more
    */
-  swapIn(live: CatalogTable | undefined, seen: number, issues: CellIssue[]): Promise<boolean>;
+  swapIn(
+    live: CatalogTable | undefined,
+    seen: number,
+    issues: CellIssue[],
+    readAs?: ReadAs,
+  ): Promise<boolean>;
 }
 
 /** Starts building `wanted`'s table, throwing away what an earlier attempt may have left. */
@@ -44,10 +50,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   let spec = wanted;
   let append = applyStatement(table, spec);
   const change = async (statements: string[]) => {
-    await onReplica(
-      () =>
-        sql`select ${sql.unsafe(swap)}.change_shape(${epoch}, ${LOCK_TIMEOUT}, '{}', '{}', ${statements}::text[], '[]', '{}')`,
-    );
+    await onReplica(() => sql`select ${sql.unsafe(swap)}.shape_build(${epoch}, ${statements}::text[])`);
   };
   const run = async (statement: string, rows: Row[], gone: string[]) => {
     await onReplica(
@@ -76,9 +79,9 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
       spec = renamed;
       append = applyStatement(table, spec);
     },
-    swapIn: (live, seen, issues) =>
+    swapIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
-        const row = catalogRow(schema, spec, (live?.shape ?? 0) + 1);
+        const row = { ...catalogRow(schema, spec, (live?.shape ?? 0) + 1), read_as: readAs };
         const [answer] = await sql<{ swapped: boolean }[]>`
           select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
             ${JSON.stringify(row)}::text::jsonb, ${live ? alignColumns(schema, live.spec, spec) : []}::text[],

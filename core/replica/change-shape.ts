@@ -13,7 +13,7 @@ import { quoteIdent } from "./naming";
 import type { Catalog, SchemaPlan } from "./plan";
 import type { Replica } from "./replica";
 import { type ShapeChange, shapeChanges } from "./shape-changes";
-import type { TableSpec } from "./spec";
+import type { ReadAs, TableSpec } from "./spec";
 
 /** Longest wait for tables that queries hold; while we wait, new queries on them wait too. */
 export const LOCK_TIMEOUT = "100ms";
@@ -25,6 +25,8 @@ export interface CatalogRow {
   shape: number;
   spec: TableSpec;
   apply_sql: string;
+  /** Absent: as it was. */
+  read_as?: ReadAs | undefined;
 }
 
 /**

@@ -56,6 +56,7 @@ export { type Condition, type ReadRows, type RowQuery, readRows } from "./read-r
 export {
   claimEpoch,
   loadCatalog,
+  markRead,
   markSyncCompleted,
   markSyncEnded,
   markSyncStarted,
@@ -70,6 +71,7 @@ export type {
   CellIssue,
   ColumnSpec,
   ColumnType,
+  ReadAs,
   Row,
   TableSpec,
   TypeSettings,

@@ -9,7 +9,7 @@ import type { SourceField, SourceSchema, SourceTable } from "../source/types";
 import { COMMENT_FORM } from "./ddl";
 import { storable } from "./map-record-text";
 import { assignNames } from "./naming";
-import type { ColumnSpec, TableSpec, TypeSettings } from "./spec";
+import type { ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
 import { columnTypeOf, readerOf } from "./type-map";
 
 /** A table as the replica's catalog has it. */
@@ -17,6 +17,7 @@ export interface CatalogTable {
   spec: TableSpec;
   /** Counts up with every change of the columns. */
   shape: number;
+  readAs?: ReadAs | undefined;
 }
 
 /** By table id. */

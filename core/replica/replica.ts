@@ -1,7 +1,7 @@
 /** A handle on one replica, and what is true of it as a whole: epoch, tickets, catalog, `_sync_meta`. */
 import { connectReplica, onReplica, type ReplicaSql, type Schemas, schemasOf } from "./connection";
 import type { Catalog } from "./plan";
-import type { TableSpec } from "./spec";
+import type { ReadAs, TableSpec } from "./spec";
 
 export interface Replica extends Schemas {
   sql: ReplicaSql;
@@ -42,10 +42,25 @@ export function takeTicket({ sql, swap }: Replica): Promise<number> {
 /** The live tables, by the source's table id. */
 export function loadCatalog({ sql, swap }: Replica): Promise<Catalog> {
   return onReplica(async () => {
-    const rows = await sql<{ table_id: string; shape: number; spec: TableSpec }[]>`
-      select table_id, shape, spec from ${sql.unsafe(swap)}._tables`;
-    return new Map(rows.map((row) => [row.table_id, { shape: row.shape, spec: row.spec }]));
+    const rows = await sql<{ id: string; shape: number; spec: TableSpec; readAs: ReadAs | null }[]>`
+      select table_id as id, shape, spec, read_as as "readAs" from ${sql.unsafe(swap)}._tables`;
+    return new Map(
+      rows.map(({ id, shape, spec, readAs }) => [id, { shape, spec, readAs: readAs ?? undefined }]),
+    );
   });
+}
+
+/** Notes in the catalog that all cells of the table have been read. */
+export async function markRead(
+  { sql, swap }: Replica,
+  epoch: number,
+  tableId: string,
+  readAs: ReadAs,
+): Promise<void> {
+  await onReplica(
+    () =>
+      sql`select ${sql.unsafe(swap)}.mark_read(${epoch}, ${tableId}, ${JSON.stringify(readAs)}::text::jsonb)`,
+  );
 }
 
 /** Notes in `_sync_meta` that a sync starts now, or is under way and started `agoMs` before now. */

@@ -51,6 +51,12 @@ export interface TableSpec {
   columns: ColumnSpec[];
 }
 
+/**
+ * What the source's fields were when all cells of a table were read: by field id, of all fields that its cells come
+ * from, tokens that are lost when such cells may have changed though no record did.
+ */
+export type ReadAs = Record<string, string[]>;
+
 /** A value that did not fit its column, or fitted only after a repair. */
 export interface CellIssue {
   recordId: string;

@@ -28,6 +28,8 @@ export interface ChangedTable {
   destroyed: string[];
   /** Fields were made, renamed, retyped or deleted. */
   fieldsChanged: boolean;
+  /** Types, in the platform's words, that fields are said to have come to have, one after the other: by field id. */
+  typesTold: Map<string, string[]>;
 }
 
 export interface SourceChanges {

@@ -154,7 +154,9 @@ export class Shapes {
       askedAt = performance.now();
       return reader.connection.getSchema(reader.sourceBaseId, signal);
     };
-    memory.schema = await ask(reader, getSchema, "schema");
+    const schema = await ask(reader, getSchema, "schema");
+    // The one that is there is kept where it is the same: what was worked out from it holds.
+    if (!Bun.deepEquals(schema, memory.schema)) memory.schema = schema;
     memory.schemaSeenAt = askedAt;
     if (!requestedAt) return;
     memory.lookMadeFor = requestedAt;

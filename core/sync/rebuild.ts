@@ -18,6 +18,7 @@ import {
   type JournalEntry,
   journalSince,
   mapRecords,
+  type ReadAs,
   refreshViews,
   rowIds,
   type ShapeChange,
@@ -33,6 +34,7 @@ import { Fingerprints } from "./fingerprints";
 import { MassChange } from "./mass-change";
 import { MassDeletion } from "./mass-deletion";
 import { mappingOf, type TableMemory, tableMemory } from "./memory";
+import { readAsNow } from "./read-as";
 import { type Reader, readTable, restarting } from "./reader";
 import { fingerprintIn } from "./record-fingerprint";
 import type { Sweep, TableOutcome } from "./sweep";
@@ -62,6 +64,7 @@ async function rebuildOnce(sweep: Sweep, source: SourceTable, spec: TableSpec): 
     massDeletion: memory.tables.get(spec.tableId)?.massDeletion ?? new MassDeletion(memory.emptySpellMs),
   };
   const beganAt = table.journalStamp;
+  const readAs = readAsNow(memory, reader.connection).get(spec.tableId);
   const build = await startBuild(replica, epoch, spec);
   let isLive = false;
   try {
@@ -74,7 +77,7 @@ async function rebuildOnce(sweep: Sweep, source: SourceTable, spec: TableSpec): 
       tableMemory(memory, live).massDeletion = table.massDeletion;
       return { seen, inserted: 0, updated: 0, deleted: 0, isHeld: true, lost: [] };
     }
-    await swapIn(build, sweep, table, beganAt, tickets, issues);
+    await swapIn(build, sweep, table, { beganAt, tickets, issues, readAs });
     isLive = true;
     memory.tables.set(spec.tableId, table);
     return { seen, inserted: seen, updated: 0, deleted: 0, isHeld: false, lost: [] };
@@ -116,6 +119,15 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
   return { tickets, issues, pages };
 }
 
+/** What a build was filled with. */
+interface Filled {
+  /** The ticket counter before anything was read. */
+  beganAt: number;
+  tickets: TicketByPass;
+  issues: Map<string, CellIssue[]>;
+  readAs: ReadAs | undefined;
+}
+
 /** Does the new table have about the records that the live one has? See `MassDeletion`. */
 async function isBelievable({ replica }: Sweep, live: CatalogTable, table: TableMemory): Promise<boolean> {
   let total = 0;
@@ -137,9 +149,7 @@ async function swapIn(
   build: Build,
   sweep: Sweep,
   table: TableMemory,
-  beganAt: number,
-  tickets: TicketByPass,
-  issues: Map<string, CellIssue[]>,
+  { beganAt, tickets, issues, readAs }: Filled,
 ): Promise<void> {
   const { replica, reader, shapes, onShapeChange } = sweep;
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
@@ -151,7 +161,7 @@ async function swapIn(
     }
     const { live } = shapes.table(build.spec.tableId);
     try {
-      if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat())) {
+      if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat(), readAs)) {
         table.live = { spec: build.spec, shape: (live?.shape ?? 0) + 1 };
         // What was asked for before the swap loses to it.
         reader.tickets.renew();

@@ -21,6 +21,7 @@ import type { RecordPage, SourceRecord, SourceTable } from "../source/types";
 import { checkShape } from "./check-shape";
 import type { Shapes } from "./look";
 import { type BaseMemory, type TableMemory, tableMemory } from "./memory";
+import { readAsNow, rememberRead } from "./read-as";
 import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
 import { fingerprintIn, isUrlRefresh } from "./record-fingerprint";
 
@@ -65,6 +66,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
   // A change in place makes another of it, with the same fingerprints.
   let table = first;
   const { fingerprints } = table;
+  const readAs = readAsNow(sweep.memory, reader.connection).get(source.id);
   const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, isHeld: false, lost: [] };
   // Before the journal is read: what is applied from now on is either in there or has a greater stamp.
   const firstTicket = await reader.tickets.current();
@@ -114,6 +116,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
     // Their notes in the journal have been read already: forgotten now, they would never be missed.
     for (const id of kept) fingerprints.expect(id);
     table.isComplete = true;
+    await rememberRead(sweep, source.id, readAs);
   }
   return outcome;
 }

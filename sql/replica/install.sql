@@ -60,6 +60,8 @@ create table if not exists {{swap}}._tables (
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
 alter table {{swap}}._tables add column if not exists columns_since bigint not null default 0;
+-- What the source's fields were when all cells were last read: read_as in core/sync/read-as.ts.
+alter table {{swap}}._tables add column if not exists read_as jsonb;
 
 create sequence if not exists {{swap}}._tickets;
 
@@ -261,7 +263,7 @@ end $lock_relations$;
 --   p_timeout     what all locks together are waited for: readers wait for no longer behind us
 --   p_notes       statements that touch none of the locked tables: run before anybody waits for us
 --   p_locked      tables that p_statements lock, by name
---   p_tables      [{table_id, name, shape, spec, apply_sql}]      p_dropped  table ids, dropped with their issues
+--   p_tables      [{table_id, name, shape, spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
 create or replace function {{swap}}.change_shape(
   p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
   p_dropped text[]
@@ -322,12 +324,21 @@ end $change$;
 
 -- set_catalog(tables): these rows of the catalog become these.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
-  insert into {{swap}}._tables (table_id, name, shape, spec, apply_sql)
+  insert into {{swap}}._tables as known (table_id, name, shape, spec, apply_sql, read_as)
   select * from jsonb_to_recordset(p_tables)
-    as t (table_id text, name text, shape integer, spec jsonb, apply_sql text)
+    as t (table_id text, name text, shape integer, spec jsonb, apply_sql text, read_as jsonb)
   on conflict (table_id) do update
-    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql
+    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql,
+      read_as = coalesce(excluded.read_as, known.read_as)
 $catalog$;
+
+-- mark_read(epoch, table, read_as): all cells of the table have been read.
+create or replace function {{swap}}.mark_read(p_epoch bigint, p_table text, p_read_as jsonb) returns void
+language plpgsql as $mark_read$
+begin
+  perform {{swap}}.fence(p_epoch);
+  update {{swap}}._tables set read_as = p_read_as where table_id = p_table;
+end $mark_read$;
 
 -- swap_in(…): puts a table that was built in {{swap}} in the place of the live one. False, with nothing done,
 -- when the journal has an image for this table that the caller has not seen (p_seen): read it and come again.
@@ -421,6 +432,18 @@ begin
     delete from {{swap}}._journal as j where j.stamp <= p_upto;
   end if;
 end $trim$;
+
+-- shape_build(…): runs the DDL of a table that is being built, which nobody else sees.
+create or replace function {{swap}}.shape_build(p_epoch bigint, p_statements text[]) returns void
+language plpgsql as $shape_build$
+declare
+  one text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  foreach one in array p_statements loop
+    execute one;
+  end loop;
+end $shape_build$;
 
 -- append_rows(…): writes mapped rows into a table that is being built, with the statement the builder made for it.
 create or replace function {{swap}}.append_rows(p_epoch bigint, p_statement text, p_rows json, p_gone text[])

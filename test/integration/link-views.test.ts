@@ -71,6 +71,18 @@ test("a view has one row per link, with its place in the array, for the customer
   await expect(reader`select * from orders__items`).rejects.toMatchObject({ code: "42P01" });
 });
 
+test("a table begins to be built, and is filled, while somebody else changes views", async () => {
+  const { replica, epoch } = await replicaOf([sourceTable("tbl1", "Orders", { Items: "links" })]);
+  const spec = planSchema(new Map(), { tables: [sourceTable("tbl2", "Items", { Name: "text" })] }, SETTINGS)
+    .rebuild[0]!;
+  await replica.sql.begin(async (tx) => {
+    await tx`select ${tx.unsafe(replica.swap)}.lock_for_links()`;
+    const build = await startBuild(replica, epoch, spec);
+    await build.append([{ id: "rec1", created_time: "2024-05-01T12:34:56", name: "Ann" }]);
+    await build.discard();
+  });
+});
+
 test("views follow renames, swapped names, dropped and retyped fields, and dropped tables", async () => {
   const test = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links", Parent: "links" }),

@@ -99,7 +99,7 @@ test("any history of edits, schema changes and settings in live mode ends as a r
 
     await using fresh = await testEngine({ source: engine.source });
     const built = await fresh.sync({ settings: { ...world.settings } });
-    expect(built).toMatchObject({ completedAt: expect.any(Date) });
+    expect(built.error).toBeUndefined();
     const { tables } = await replicaState(fresh.replica);
     const isEqual = async () => Bun.deepEquals((await replicaState(engine.replica)).tables, tables);
     // What differs says more than that something does.

@@ -4,51 +4,20 @@ import { BasetideError } from "../../core/errors";
 import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../core/replica";
 import { editor } from "../support/fake-feed";
 import { pageOf } from "../support/fake-source";
-import { type LiveEngine, liveEngine } from "../support/live-engine";
+import type { LiveEngine } from "../support/live-engine";
+import { liveTeams } from "../support/live-teams";
 import { until } from "../support/poll";
-import { personRecord, recordOf, rowsOf, sourceField, teamRecord, teamsAndPeople } from "../support/teams";
+import { personRecord, recordOf, sourceField, teamRecord } from "../support/teams";
 
 vi.setConfig({ testTimeout: 30_000 });
 
 const DAY_MS = 86_400_000;
 
-const { teams, people } = teamsAndPeople();
-
-/** A base in live mode: two teams, two people, and as many more teams as wanted. */
-async function live(options: { teams?: number; settings?: { linkedRecordsAsText: boolean } } = {}) {
-  const engine = await liveEngine({ emptySpellMs: 300 });
-  const { source, hook } = engine;
-  const more = Array.from({ length: options.teams ?? 0 }, (_, index) =>
-    teamRecord(`recM${String(index).padStart(5, "0")}`, `More ${index}`),
-  );
-  const all = {
-    teams: source.add(teams, [teamRecord("recT1", "Red", ["recP1"]), teamRecord("recT2", "Blue"), ...more]),
-    people: source.add(people, [
-      personRecord("recP1", "Ann", ["recT1"], ["Red"]),
-      personRecord("recP2", "Bob"),
-    ]),
-  };
-  const settings = options.settings ?? {};
-  expect((await engine.sync({ settings })).error).toBeUndefined();
-  source.calls.length = 0;
-  const running = engine.start({ settings, schemaPollMs: 60_000 });
-  await until(() => hook.reads > 0, { what: "the feed is read" });
-  const edit = {
-    teams: editor(hook, { source, table: all.teams }),
-    people: editor(hook, { source, table: all.people }),
-  };
-  const equal = async () => {
-    expect(await engine.rows("teams")).toEqual(rowsOf.teams(all.teams.records.values()));
-    expect(await engine.rows("people")).toEqual(rowsOf.people(all.people.records.values()));
-  };
-  return { engine, running, edit, equal, ...all, ...engine };
-}
-
 /** Calls of the source but for reads of the feed. */
 const calls = ({ source }: Pick<LiveEngine, "source">) => source.calls.filter((call) => call !== "payloads");
 
 test("creates, updates and deletes arrive with one call for all of a table, and without a sweep", async () => {
-  const { engine, edit, equal, source, runs } = await live();
+  const { engine, edit, equal, source, runs } = await liveTeams();
   edit.teams.put(teamRecord("recT3", "Green"), teamRecord("recT2", "Navy"));
   await engine.settled();
   await equal();
@@ -64,7 +33,7 @@ test("creates, updates and deletes arrive with one call for all of a table, and 
 });
 
 test("a round is what _sync_meta calls a sync: none is begun where nothing was told", async () => {
-  const { edit, replica, hook, runs } = await live();
+  const { edit, replica, hook, runs } = await liveTeams();
   const { sql } = replica.replica;
   const read = async () =>
     (
@@ -85,7 +54,7 @@ test("a round is what _sync_meta calls a sync: none is begun where nothing was t
 });
 
 test("_sync_meta promises no more than the feed was asked for", async () => {
-  const { engine, edit, source, replica, runs, equal } = await live();
+  const { engine, edit, source, replica, runs, equal } = await liveTeams();
   const { sql } = replica.replica;
   const held = Promise.withResolvers<void>();
   source.before = (call) => (call === "ids tblT" ? held.promise : undefined);
@@ -110,7 +79,7 @@ test("_sync_meta promises no more than the feed was asked for", async () => {
 });
 
 test("what hangs on a change in another table is read again in the same round", async () => {
-  const { engine, edit, equal, people: table, runs } = await live();
+  const { engine, edit, equal, people: table, runs } = await liveTeams();
   // The source computes it; its feed does not tell.
   table.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
   edit.teams.put(teamRecord("recT1", "Crimson", ["recP1"]));
@@ -122,7 +91,7 @@ test("what hangs on a change in another table is read again in the same round", 
 
 test("dependants are found by the links as they were and as they are, also where links are kept as text", async () => {
   const settings = { linkedRecordsAsText: true };
-  const { engine, edit, people: table, teams: of } = await live({ settings });
+  const { engine, edit, people: table, teams: of } = await liveTeams({ settings });
   // Ann leaves the team, Bob and Cid join; only the team's side is told of.
   table.records.set("recP1", personRecord("recP1", "Ann"));
   table.records.set("recP2", personRecord("recP2", "Bob", ["recT1"], ["Red"]));
@@ -141,7 +110,7 @@ test("dependants are found by the links as they were and as they are, also where
 });
 
 test("what hangs on a record that is destroyed is read again", async () => {
-  const { engine, edit, equal, people: table } = await live();
+  const { engine, edit, equal, people: table } = await liveTeams();
   table.records.set("recP1", personRecord("recP1", "Ann"));
   edit.teams.destroy("recT1");
   await engine.settled();
@@ -149,7 +118,7 @@ test("what hangs on a record that is destroyed is read again", async () => {
 });
 
 test("payloads that are split, repeated or out of order change nothing wrong", async () => {
-  const { engine, edit, equal, hook } = await live();
+  const { engine, edit, equal, hook } = await liveTeams();
   hook.atOnce = 1;
   edit.teams.put(teamRecord("recT3", "Green"));
   edit.teams.put(teamRecord("recT3", "Lime"), teamRecord("recT4", "Grey"));
@@ -165,7 +134,7 @@ test("payloads that are split, repeated or out of order change nothing wrong", a
 });
 
 test("a destroyed record that the source brings back before it is looked for stays", async () => {
-  const { engine, edit, equal, hook, teams: table } = await live();
+  const { engine, edit, equal, hook, teams: table } = await liveTeams();
   hook.atOnce = 1;
   edit.teams.tell({ destroyedRecordIds: ["recT2"] });
   // There is more to read, so the destroyed one is asked for; it is there.
@@ -176,7 +145,7 @@ test("a destroyed record that the source brings back before it is looked for sta
 });
 
 test("I7: a worker that dies between a payload and its cursor leaves nothing wrong, and nothing out", async () => {
-  const { engine, edit, equal, hook, source, running } = await live();
+  const { engine, edit, equal, hook, source, running } = await liveTeams();
   const hold = Promise.withResolvers<void>();
   source.before = (call) => (call === "ids tblT" ? hold.promise : undefined);
   edit.teams.put(teamRecord("recT3", "Green"));
@@ -201,7 +170,7 @@ test("I7: a worker that dies between a payload and its cursor leaves nothing wro
 });
 
 test("a failing read of records is on record, holds the cursor, and is made again", async () => {
-  const { engine, edit, equal, hook, source, runs } = await live();
+  const { engine, edit, equal, hook, source, runs } = await liveTeams();
   let failures = 0;
   source.before = (call) => {
     if (call === "ids tblT" && failures++ < 1) throw new BasetideError("source_schema_changed");
@@ -215,7 +184,7 @@ test("a failing read of records is on record, holds the cursor, and is made agai
 });
 
 test("a record that the source says is not there is looked for again before that is believed", async () => {
-  const { engine, edit, equal, source, hook } = await live();
+  const { engine, edit, equal, source, hook } = await liveTeams();
   let emptied = 0;
   source.onPage = (call, page) => (call.startsWith("ids") && emptied++ === 0 ? pageOf([]) : page);
   edit.teams.put(teamRecord("recT2", "Navy"));
@@ -226,7 +195,7 @@ test("a record that the source says is not there is looked for again before that
 });
 
 test("many changes at once are swept, where that takes no more calls, with what hangs on them", async () => {
-  const { engine, edit, equal, source, people: table } = await live({ teams: 350 });
+  const { engine, edit, equal, source, people: table } = await liveTeams({ teams: 350 });
   table.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
   edit.teams.put(teamRecord("recT1", "Crimson", ["recP1"]));
   const records = Array.from({ length: 350 }, (_, index) =>
@@ -247,7 +216,7 @@ test("many changes at once are swept, where that takes no more calls, with what 
 });
 
 test("a sweep by the feed's order gives way to none, and one for the pass gives way to it", async () => {
-  const { engine, edit, equal, source, cadence, runs } = await live({ teams: 350 });
+  const { engine, edit, equal, source, cadence, runs } = await liveTeams({ teams: 350 });
   const hold = Promise.withResolvers<void>();
   let isHeld = false;
   source.before = (call) => {
@@ -271,7 +240,7 @@ test("a sweep by the feed's order gives way to none, and one for the pass gives 
 });
 
 test("a gap in the feed is closed by a pass that began after it", async () => {
-  const { engine, edit, equal, hook, runs } = await live();
+  const { engine, edit, equal, hook, runs } = await liveTeams();
   edit.teams.silently(teamRecord("recT2", "Navy"));
   hook.tell({});
   hook.tell({});
@@ -287,11 +256,11 @@ test("a gap in the feed is closed by a pass that began after it", async () => {
 });
 
 test("a renamed field is renamed as soon as the feed tells", async () => {
-  const { engine, edit, source, replica } = await live();
+  const { engine, edit, source, replica, teams } = await liveTeams();
   const [first] = source.tables;
   first!.table = {
-    ...teams,
-    fields: [{ ...teams.fields[0]!, name: "Title" }, teams.fields[1]!],
+    ...teams.table,
+    fields: [{ ...teams.table.fields[0]!, name: "Title" }, teams.table.fields[1]!],
   };
   edit.teams.tell({ changedFieldsById: { fldTName: { current: { name: "Title" } } } });
   await until(
@@ -308,7 +277,7 @@ test("a renamed field is renamed as soon as the feed tells", async () => {
 });
 
 test("a new table is built, and records that the feed names meanwhile are in it", async () => {
-  const { engine, source, hook, runs } = await live();
+  const { engine, source, hook, runs } = await liveTeams();
   const added = source.add(
     { id: "tblN", name: "News", primaryFieldId: "fldN", fields: [sourceField("fldN", "Text", "text")] },
     [recordOf("recN1", { fldN: "one" })],
@@ -326,25 +295,8 @@ test("a new table is built, and records that the feed names meanwhile are in it"
   await engine.settled();
 });
 
-test("a formula that computes something else has its table swept", async () => {
-  const { engine, source, edit, hook, people: table, equal } = await live();
-  const [, second] = source.tables;
-  second!.table = {
-    ...people,
-    fields: people.fields.map((one) =>
-      one.id === "fldPNames" ? { ...one, options: { ...one.options, changed: true } } : one,
-    ),
-  };
-  table.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Red!"]));
-  edit.people.tell({ changedFieldsById: { fldPNames: { current: {} } } });
-  await until(() => source.calls.includes("list tblP 0"), { what: "the table is swept" });
-  await engine.settled();
-  await until(() => hook.waiting === 0, { what: "nothing waits" });
-  await equal();
-});
-
 test("what only the sweep finds is missed; what the feed tells of is not", async () => {
-  const { engine, edit, equal, hook, cadence, runs } = await live();
+  const { engine, edit, equal, hook, cadence, runs } = await liveTeams();
   // Time goes on as ever, and leaps where the test says so.
   const real = performance.now.bind(performance);
   let leapMs = 0;
@@ -375,7 +327,7 @@ test("what only the sweep finds is missed; what the feed tells of is not", async
 });
 
 test("I1: a write through the proxy that overlaps with a change elsewhere is never put over it", async () => {
-  const { engine, edit, equal, replica, teams: table } = await live();
+  const { engine, edit, equal, replica, teams: table } = await liveTeams();
   const of = replica.replica;
   const ticket = await takeTicket(of);
   // The proxy's write is answered late; meanwhile somebody has changed the record back, and live mode has read that.
@@ -398,7 +350,7 @@ test("I1: a write through the proxy that overlaps with a change elsewhere is nev
 });
 
 test("the lease ends between two rounds, and what is remembered goes on from there", async () => {
-  const { engine, edit, equal, running } = await live();
+  const { engine, edit, equal, running } = await liveTeams();
   edit.teams.put(teamRecord("recT3", "Green"));
   await engine.settled();
   await running.over();

@@ -67,7 +67,12 @@ function changesOf(
   const parts = {
     ...(was.table.name !== is.table.name && { changedMetadata: { current: { name: is.table.name } } }),
     createdFieldsById: byId(is.table.fields.filter(({ id }) => !fieldsBefore.has(id))),
-    changedFieldsById: byId(renamed),
+    changedFieldsById: Object.fromEntries(
+      renamed.map(({ id, name, sourceType }) => {
+        const isRetyped = fieldsBefore.get(id)!.sourceType !== sourceType;
+        return [id, { current: { name, ...(isRetyped && { type: sourceType }) } }];
+      }),
+    ),
     destroyedFieldIds: [...fieldsBefore.keys()].filter((id) => !fieldsAfter.has(id)),
     createdRecordsById: Object.fromEntries(newIds.map((id) => [id, {}])),
     changedRecordsById: changed,

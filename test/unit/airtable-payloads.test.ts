@@ -20,6 +20,14 @@ const changed = (id: string, ...fields: string[]) =>
   });
 const destroyed = (id: string) => inTable({ destroyedRecordIds: [id] });
 
+const nothing = {
+  created: [],
+  changed: new Map(),
+  destroyed: [],
+  fieldsChanged: false,
+  typesTold: new Map(),
+};
+
 describe("payloads", () => {
   test("say which records, fields and tables changed, and which cells", () => {
     const { changes } = batch(
@@ -42,10 +50,11 @@ describe("payloads", () => {
             changed: new Map([["recA", ["fld1", "fld2"]]]),
             destroyed: ["recC"],
             fieldsChanged: true,
+            typesTold: new Map(),
           },
         ],
-        ["tblN", { created: ["recN"], changed: new Map(), destroyed: [], fieldsChanged: true }],
-        ["tblM", { created: [], changed: new Map(), destroyed: [], fieldsChanged: false }],
+        ["tblN", { ...nothing, created: ["recN"], fieldsChanged: true }],
+        ["tblM", nothing],
       ]),
       tablesCreated: ["tblN"],
       tablesDestroyed: ["tblD"],
@@ -111,6 +120,22 @@ describe("payloads", () => {
     expect(page(5, 9, 0)).toMatchObject({ hasGap: true });
   });
 
+  test("tell each type that a field came to have, whatever else a field's change is", () => {
+    const change = (id: string, current: unknown) => inTable({ changedFieldsById: { [id]: { current } } });
+    const { changes, error } = batch(
+      change("fld1", { name: "A", type: "number" }),
+      change("fld1", { type: "singleLineText" }),
+      change("fld2", { name: "B" }),
+      inTable({ changedFieldsById: { fld3: null, fld4: { current: { type: 7 } }, fld5: "?" } }),
+    );
+    expect(error).toBeUndefined();
+    expect(changes.tables.get(T)).toEqual({
+      ...nothing,
+      fieldsChanged: true,
+      typesTold: new Map([["fld1", ["number", "singleLineText"]]]),
+    });
+  });
+
   test.for([null, [], {}, { payloads: {}, cursor: 1, mightHaveMore: false }, { payloads: [], cursor: 0 }])(
     "%j is no answer of the feed",
     (answer) => {
@@ -140,6 +165,7 @@ describe.skipIf(!dataFolder)(`samples of a client library${dataFolder ? "" : ` (
             changed: new Map([["rec00000000000001", ["fld00000000000001", "fld0000000000001"]]]),
             destroyed: ["rec00000000000002"],
             fieldsChanged: true,
+            typesTold: new Map([["fld10000000000002", ["number"]]]),
           },
         ],
       ]),

@@ -41,6 +41,7 @@ const wirePayload = z.object({
   error: z.boolean().optional(),
   code: z.string().optional(),
 });
+const wireFieldChange = z.object({ current: z.object({ type: z.string() }) });
 const wireBatch = z.object({
   payloads: z.array(z.unknown()),
   cursor: z.number().int().min(1),
@@ -95,6 +96,7 @@ interface CollectedTable {
   changed: Map<string, Set<string>>;
   destroyed: Set<string>;
   fieldsChanged: boolean;
+  typesTold: Map<string, string[]>;
 }
 
 function collect(into: Collected, payload: z.infer<typeof wirePayload>): void {
@@ -119,13 +121,23 @@ function collect(into: Collected, payload: z.infer<typeof wirePayload>): void {
 function collectTable(into: Collected, tableId: string, wire: Partial<z.infer<typeof wireTable>>): void {
   let table = into.tables.get(tableId);
   if (!table) {
-    table = { created: new Set(), changed: new Map(), destroyed: new Set(), fieldsChanged: false };
+    table = {
+      created: new Set(),
+      changed: new Map(),
+      destroyed: new Set(),
+      fieldsChanged: false,
+      typesTold: new Map(),
+    };
     into.tables.set(tableId, table);
   }
   if (wire.changedMetadata !== undefined) into.changed.add(tableId);
   if (entries(wire.createdFieldsById).length > 0 || entries(wire.changedFieldsById).length > 0)
     table.fieldsChanged = true;
   if ((wire.destroyedFieldIds ?? []).length > 0) table.fieldsChanged = true;
+  for (const [id, change] of entries(wire.changedFieldsById)) {
+    const { data } = wireFieldChange.safeParse(change);
+    if (data) table.typesTold.set(id, [...(table.typesTold.get(id) ?? []), data.current.type]);
+  }
   for (const [id] of entries(wire.createdRecordsById)) {
     table.destroyed.delete(id);
     table.changed.delete(id);
@@ -152,6 +164,7 @@ function changesOf({ tables, created, destroyed, changed }: Collected): SourceCh
     changed: new Map([...table.changed].map(([id, fields]) => [id, [...fields]])),
     destroyed: [...table.destroyed],
     fieldsChanged: table.fieldsChanged,
+    typesTold: table.typesTold,
   });
   return {
     tables: new Map([...tables].map(([id, table]) => [id, listed(table)])),

@@ -3,9 +3,10 @@
  * not worked on before.
  */
 import { asBasetideError } from "../../errors";
-import type { SourceField, SourceSchema } from "../../source/types";
+import type { ReadAs } from "../../replica";
 import { wait } from "../../wait";
 import { failurePauseMs } from "../pauses";
+import { isOutdated, readAsNow } from "../read-as";
 import { isWholeBases } from "../sync-base";
 import type { Live } from "./live";
 
@@ -14,7 +15,8 @@ const TICK_MS = 250;
 /** Looks for ever. */
 export async function keepLooking(live: Live): Promise<void> {
   const { shapes, pending, schemaBell, stop, rounds, wake } = live;
-  let known = live.input.memory.schema;
+  const named = new Map<string, ReadAs>();
+  let compared: unknown[] = [];
   for (let failures = 0; ; ) {
     const { mark } = pending;
     const doubted = pending.doubted();
@@ -29,47 +31,39 @@ export async function keepLooking(live: Live): Promise<void> {
       await wait(failurePauseMs(++failures, error), stop);
       continue;
     }
-    const { schema } = live.input.memory;
-    if (known && schema && schema !== known) nameRecomputed(live, known, schema);
-    known = schema;
+    const shown = [live.input.memory.schema, shapes.catalog];
+    if (shown.some((one, index) => one !== compared[index])) nameOutdated(live, named);
+    compared = shown;
     if (doubted.length > 0) {
       pending.settleDoubts(mark);
-      for (const id of doubted) if (!shapes.table(id).source) pending.forgetTable(id);
       live.settled();
       wake.ring();
     }
+    forgetGone(live);
     await schemaBell.wait(TICK_MS, stop);
   }
 }
 
+/** What waits of tables that the source has no more, also what somebody had in hand when they went. */
+function forgetGone({ pending, shapes, settled }: Live): void {
+  const gone = pending.waitingTables().filter((id) => !shapes.table(id).source && !pending.isDoubted(id));
+  for (const id of gone) pending.forgetTable(id);
+  if (gone.length > 0) settled();
+}
+
 /**
- * A field that has another type or computes something else now, or a choice with another name, changes cells that no
- * feed may tell of: its table is swept, and those whose cells hang on it.
+ * Tables whose cells may be other than they were read are swept.
+ *
+ * @param named for what each was named last
  */
-function nameRecomputed(live: Live, before: SourceSchema, after: SourceSchema): void {
-  const { pending, dependants } = live;
-  for (const table of after.tables) {
-    const old = before.tables.find(({ id }) => id === table.id);
-    for (const field of table.fields) {
-      const was = old?.fields.find(({ id }) => id === field.id);
-      if (!was || !mayChangeCells(was, field)) continue;
-      const hops = dependants.graph?.hops(table.id, field.id) ?? [];
-      for (const tableId of new Set([table.id, ...hops.map((hop) => hop.tableId)]))
-        pending.nameTable(tableId, pending.durableCursor);
-      live.wake.ring();
-    }
+function nameOutdated({ input, shapes, pending, wake }: Live, named: Map<string, ReadAs>): void {
+  for (const [tableId, now] of readAsNow(input.memory, input.reader.connection)) {
+    const { live: table, rebuild } = shapes.table(tableId);
+    // A rebuild reads all cells.
+    if (!table || rebuild || !isOutdated(table.readAs, now)) continue;
+    if (Bun.deepEquals(named.get(tableId), now)) continue;
+    named.set(tableId, now);
+    pending.nameTable(tableId, pending.durableCursor);
+    wake.ring();
   }
-}
-
-const COMPUTED: ReadonlySet<SourceField["type"]> = new Set(["formula", "rollup", "lookup", "count"]);
-
-function mayChangeCells(was: SourceField, is: SourceField): boolean {
-  if (was.sourceType !== is.sourceType) return true;
-  if (COMPUTED.has(is.type)) return !Bun.deepEquals(was.options, is.options);
-  const choices = choicesOf(is);
-  return choicesOf(was).some(({ id, name }) => choices.find((choice) => choice.id === id)?.name !== name);
-}
-
-function choicesOf({ options }: SourceField): { id?: unknown; name?: unknown }[] {
-  return Array.isArray(options?.choices) ? options.choices : [];
 }

@@ -150,6 +150,13 @@ export class Pending {
     return open.toSorted((a, b) => isDirect(b) - isDirect(a)).map(([id]) => id);
   }
 
+  /** Tables with anything that waits, if only to be looked at later. */
+  waitingTables(): string[] {
+    return [...this.#tables].flatMap(([id, { direct, dependent, parked, whole }]) =>
+      direct.size + dependent.size + parked.size > 0 || whole ? [id] : [],
+    );
+  }
+
   /** How much waits of a table, without what is parked or in hand. */
   counts(tableId: string): { records: number; isWhole: boolean } {
     const waiting = this.#tables.get(tableId);

@@ -4,7 +4,7 @@
  * L4. What a batch tells is remembered before anything else is waited for: the feed does not tell it twice.
  */
 import { asBasetideError } from "../../errors";
-import type { SourceChanges } from "../../source/change-feed";
+import type { ChangedTable, SourceChanges } from "../../source/change-feed";
 import { wait } from "../../wait";
 import { failurePauseMs } from "../pauses";
 import { isWholeBases } from "../sync-base";
@@ -82,7 +82,8 @@ function name(live: Live, batch: FeedBatch, ticket: number | undefined): void {
   const { from: cursor, changes, mightHaveMore } = batch;
   const now = performance.now();
   pending.beginBatch(cursor);
-  for (const [tableId, { created, changed, destroyed, fieldsChanged }] of changes.tables) {
+  for (const [tableId, table] of changes.tables) {
+    const { created, changed, destroyed, fieldsChanged } = table;
     for (const ids of [created, changed.keys(), destroyed]) misses.named(tableId, ids, now);
     for (const id of created) pending.name(tableId, id, { cursor, why: "direct", fields: null, isNew: true });
     for (const [id, fields] of changed)
@@ -95,8 +96,9 @@ function name(live: Live, batch: FeedBatch, ticket: number | undefined): void {
     const asOf = mightHaveMore ? {} : { ticket };
     for (const id of destroyed)
       pending.name(tableId, id, { cursor, why: "destroyed", fields: null, ...asOf });
-    const { source, live: table } = live.shapes.table(tableId);
-    if (fieldsChanged || !source || !table) pending.doubt(tableId, cursor);
+    const shape = live.shapes.table(tableId);
+    if (fieldsChanged || !shape.source || !shape.live) pending.doubt(tableId, cursor);
+    nameRetyped(live, tableId, table, cursor);
   }
   const { tablesCreated, tablesDestroyed, tablesChanged } = changes;
   for (const tableId of [...tablesCreated, ...tablesDestroyed, ...tablesChanged])
@@ -106,6 +108,24 @@ function name(live: Live, batch: FeedBatch, ticket: number | undefined): void {
   live.memory.changedAt = new Date();
   live.wake.ring();
   if (pending.doubted().length > 0) live.schemaBell.ring();
+}
+
+/**
+ * A field that had another type, if only for a moment, may have other cells now, which need not be told: its table is
+ * swept, and those whose cells hang on it. A look at the schema shows nothing of it when the type is the old one again.
+ */
+function nameRetyped(
+  { shapes, pending, dependants }: Live,
+  tableId: string,
+  { typesTold }: ChangedTable,
+  cursor: number,
+): void {
+  const columns = shapes.table(tableId).live?.spec.columns ?? [];
+  for (const { fieldId, sourceType } of columns) {
+    if (!typesTold.get(fieldId)?.some((type) => type !== sourceType)) continue;
+    const reached = dependants.graph?.hops(tableId, fieldId) ?? [];
+    for (const id of new Set([tableId, ...reached.map((hop) => hop.tableId)])) pending.nameTable(id, cursor);
+  }
 }
 
 function isNews({ tables, tablesCreated, tablesDestroyed, tablesChanged }: SourceChanges): boolean {

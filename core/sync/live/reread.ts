@@ -5,7 +5,7 @@
  * or not: a proxied write that began before loses to it, and is read again by the proxy.
  * L3. What hangs on a change is named before the change is settled, as the links were before it and are after it.
  */
-import { isBasetideError } from "../../errors";
+import { BasetideError, isBasetideError } from "../../errors";
 import type { RecordPage, SourceRecord, SourceTable } from "../../source/types";
 import { MassChange } from "../mass-change";
 import { type TableMemory, tableMemory } from "../memory";
@@ -50,10 +50,10 @@ export async function reread(live: Live, batch: Batch): Promise<void> {
   const cursor = firstCursor(batch);
   reader.tickets.renew();
   const ticket = await reader.tickets.current();
-  const { source } = live.shapes.table(tableId);
+  const source = sourceTable(live, tableId);
   // Nothing else is in the way of the request: what the links were like is asked for meanwhile.
   const before = dependants.of(changed);
-  const [pages, reached] = await bothOf(readByIds(reader, source!, [...entries.keys()]), before);
+  const [pages, reached] = await bothOf(readByIds(reader, source, [...entries.keys()]), before);
   await rounds.started();
   const { fresh, lost } = await apply(live, tableId, pages, ticket);
   // All at once, so that none is read twice.
@@ -181,7 +181,20 @@ async function readByIds(reader: Reader, table: SourceTable, ids: string[]): Pro
 }
 
 function liveMemory({ input, shapes }: Live, tableId: string): TableMemory {
-  return tableMemory(input.memory, shapes.table(tableId).live!);
+  const { live } = shapes.table(tableId);
+  if (!live) throw goneTable(tableId);
+  return tableMemory(input.memory, live);
+}
+
+/** @throws BasetideError `source_schema_changed` when it has gone since the batch was taken */
+function sourceTable({ shapes }: Live, tableId: string): SourceTable {
+  const { source } = shapes.table(tableId);
+  if (!source) throw goneTable(tableId);
+  return source;
+}
+
+function goneTable(tableId: string): BasetideError {
+  return new BasetideError("source_schema_changed", `The source has table ${tableId} no more.`);
 }
 
 function firstCursor({ entries }: Batch): number {
