@@ -1,4 +1,4 @@
-/** Forwards what may change something: the answer is held until every replica shows it. */
+/** Forwards what may change something: the answer is held until every replica shows it, or says that one does not. */
 
 import { span } from "../../core/trace";
 import {
@@ -18,6 +18,8 @@ import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 
 /** Records of one write that are looked after one by one: ten times what the source takes at once. */
 const MAX_IDS = 100;
+/** `x-basetide-sql: pending`: the source has done it, and SQL does not show it yet. */
+const SQL_HEADER = "x-basetide-sql";
 
 /**
  * @param signal the client's: ends the wait for the quota, and nothing once the request is sent
@@ -52,30 +54,44 @@ export async function forwardWrite(
   if (answer.status === 429 && hasQuota) {
     await noteRateLimit(ctx, quotaKey, answer.headers, answer.bytes);
   }
-  if (isSuccess(answer.status)) await settle(ctx, prepared, call, asked, answer);
-  const { bytes, status, statusText, headers } = answer;
-  const body = bytes.length > 0 ? bytes : null;
-  return new Response(body, { status, statusText, headers: cleanAnswer(headers) });
+  const isInSql = !isSuccess(answer.status) || (await settle(ctx, prepared, call, asked, answer));
+  const { bytes, status, statusText } = answer;
+  const headers = cleanAnswer(answer.headers);
+  if (!isInSql) headers.set(SQL_HEADER, "pending");
+  return new Response(bytes.length > 0 ? bytes : null, { status, statusText, headers });
 }
 
-/** The source has done what it was asked for: replicas and syncs follow. */
+/**
+ * The source has done what it was asked for: replicas and syncs follow.
+ *
+ * @returns false when somebody may have connected the base whose SQL does not show yet what was done
+ */
 async function settle(
   ctx: ProxyContext,
   prepared: PreparedWrite,
   call: Call,
   asked: UpstreamRequest,
   answer: WholeAnswer | undefined,
-): Promise<void> {
+): Promise<boolean> {
   const { writes } = ctx;
-  if (call.kind === "schema") return writes.schemaChanged(prepared.bases);
-  if (call.kind === "sync_csv") return writes.requestSync(prepared.bases);
+  const { bases } = prepared;
+  const isNobodys = !prepared.mayBeConnected;
+  if (call.kind === "schema") {
+    writes.schemaChanged(bases);
+    return isNobodys;
+  }
+  if (call.kind === "sync_csv") {
+    writes.requestSync(bases);
+    return isNobodys;
+  }
   const write = await whatWasWritten(call, asked, answer);
-  if (!write) return;
+  if (!write) return true;
   if ((write.ids.length === 0 && !write.answer) || write.ids.length > MAX_IDS) {
     ctx.log.warn({ status: answer?.status, records: write.ids.length }, "answer to a write not understood");
-    return writes.requestSync(prepared.bases);
+    writes.requestSync(bases);
+    return isNobodys;
   }
-  await span("show in replicas", { "basetide.records": write.ids.length }, () => prepared.settle(write));
+  return span("show in replicas", { "basetide.records": write.ids.length }, () => prepared.settle(write));
 }
 
 async function whatWasWritten(

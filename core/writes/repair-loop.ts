@@ -26,11 +26,11 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
       repairs.renew(claim).catch((error: unknown) => log.debug({ error }, "claim not renewed"));
     }, RENEW_MS);
     try {
-      const isKnown = await pool.use(base, (handle) =>
+      const showing = await pool.use(base, (handle) =>
         showWrite(ctx, base, handle, write, null, { signal: over.signal, isForClient: false }),
       );
       await repairs.done(claim);
-      if (!isKnown) log.warn({ records: records.length }, "repair of a table that is gone");
+      if (showing === "no_table") log.warn({ records: records.length }, "repair of a table that is gone");
       else log.info({ records: records.length }, "records repaired");
     } catch (error) {
       // Also when it is this process that ends: another one need not wait for the claim to run out.

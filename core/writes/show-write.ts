@@ -1,8 +1,8 @@
 /**
  * Brings one replica to show a write that the source has made.
  *
- * I1. It returns only when the replica shows the answer's image of every record, or something newer: an image that
- * lost is read anew, with a ticket of its own, until one wins.
+ * I1. It says `shown` only when the replica shows the answer's image of every record, or something newer: an image
+ * that lost is read anew, with a ticket of its own, until one wins.
  */
 import { isBasetideError } from "../errors";
 import type { SourceRecord } from "../source/types";
@@ -29,6 +29,12 @@ export interface Write {
   answer: WriteAnswer | null;
 }
 
+/**
+ * `shown`: SQL has it. `kept`: SQL will have it with the table, which is not built yet. `no_table`: neither the replica
+ * nor the source knows the table.
+ */
+export type Showing = "shown" | "kept" | "no_table";
+
 export interface ShowContext extends WritesContext {
   writeMetrics: WriteMetrics;
   requestLook: RequestLook;
@@ -37,7 +43,6 @@ export interface ShowContext extends WritesContext {
 /**
  * @param ticket taken before the source was asked to write; null if there was none, and the records are read anew
  * @param asking how records are read anew
- * @returns false when neither the replica nor the source knows the table
  * @throws BasetideError `replica_unavailable`, or why the source could not be read
  */
 export async function showWrite(
@@ -47,7 +52,7 @@ export async function showWrite(
   write: Write,
   ticket: number | null,
   asking: Asking,
-): Promise<boolean> {
+): Promise<Showing> {
   const source = sourceReader(ctx, base, asking);
   const askSchema = async () => {
     const known = handle.schema;
@@ -61,7 +66,7 @@ export async function showWrite(
   let ids = write.ids;
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const view = await viewTable(handle, write.tableRef, keysOf(images?.records ?? []), askSchema);
-    if (!view) return false;
+    if (!view) return "no_table";
     if (view.isOutdated) ctx.requestLook([base.id]);
     if (!images || !view.isComplete) {
       const fresh = await handle.ticket();
@@ -73,7 +78,7 @@ export async function showWrite(
       handle.schema = undefined;
       continue;
     }
-    if (outcome.length === 0) return true;
+    if (outcome.length === 0) return view.live ? "shown" : "kept";
     ctx.writeMetrics.lost(outcome.length);
     ids = outcome;
     images = null;

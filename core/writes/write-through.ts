@@ -2,7 +2,7 @@
  * From a write that is about to be sent to replicas that show it.
  *
  * I1. A ticket is taken from every replica before the source is asked, and `settle` comes back only when each of
- * them shows the write; one that cannot is noted for repair.
+ * them shows the write; one that cannot is noted for repair, and `settle` says so.
  */
 import type { ReadAnswer, ReadRequest } from "../reads";
 import { quotaKeyOf } from "../sync";
@@ -31,8 +31,12 @@ export interface PreparedWrite {
   ready: Promise<void>;
   /** To be called right before the source is asked: tickets that come later are worth nothing. */
   seal(): void;
-  /** The source has written: brings all replicas to show it, or notes what does not. Never fails. */
-  settle(write: Write): Promise<void>;
+  /**
+   * The source has written: brings all replicas to show it, or notes what does not. Never fails.
+   *
+   * @returns whether all of them show it, as far as can be known
+   */
+  settle(write: Write): Promise<boolean>;
 }
 
 export class WriteThrough {
@@ -72,8 +76,9 @@ export class WriteThrough {
       },
       settle: async (write) => {
         const shown = Promise.all(bases.map((base) => show(base, write)));
-        const later = await this.#connectedMeanwhile(sourceBaseId, bases, write);
-        await Promise.all([shown, ...later.map((base) => show(base, write))]);
+        const { later, areAll } = await this.#connectedMeanwhile(sourceBaseId, bases, write);
+        const all = (await Promise.all([shown, ...later.map((base) => show(base, write))])).flat();
+        return areAll && all.every((isShown) => isShown);
       },
     };
   }
@@ -119,36 +124,41 @@ export class WriteThrough {
   /**
    * Bases that were connected after the write was prepared. Their first sync may have read the record's page before
    * the source wrote; whoever connects after this has it in the first sync.
+   *
+   * @returns `areAll`: false where there may be others, whom the control plane knows of
    */
   async #connectedMeanwhile(
     sourceBaseId: string,
     known: ConnectedBase[],
     { tableRef, ids }: Write,
-  ): Promise<ConnectedBase[]> {
-    const { bases, isCurrent } = await this.bases.current(sourceBaseId);
+  ): Promise<{ later: ConnectedBase[]; areAll: boolean }> {
+    const { bases, isCurrent, mayBeConnected } = await this.bases.current(sourceBaseId);
     const knownIds = new Set(known.map((base) => base.id));
-    const others = bases.filter((base) => !knownIds.has(base.id));
+    const later = bases.filter((base) => !knownIds.has(base.id));
     // Nobody can say who else is connected: that is found out when the control plane is back.
     if (!isCurrent) {
-      const base = { platform: PLATFORM, sourceBaseId, except: [...known, ...others] };
+      const base = { platform: PLATFORM, sourceBaseId, except: [...known, ...later] };
       this.#repairs.keep({ base, tableRef, ids });
     }
-    return others;
+    return { later, areAll: isCurrent || !mayBeConnected };
   }
 
-  async #show(base: ConnectedBase, write: Write, ticket: number | null): Promise<void> {
+  /** @returns whether the replica shows it */
+  async #show(base: ConnectedBase, write: Write, ticket: number | null): Promise<boolean> {
     const log = this.#ctx.log.child({ baseId: base.id });
     // Writing the replica fails quickly; reading anew may have to wait for the quota.
     const signal = AbortSignal.timeout(this.#ctx.config.upstreamTimeoutMs);
     try {
-      const isKnown = await this.#pool.use(base, (handle) =>
+      const showing = await this.#pool.use(base, (handle) =>
         showWrite(this.#ctx, base, handle, write, ticket, { signal, isForClient: true }),
       );
-      if (isKnown) log.debug({ records: write.ids.length }, "write shown");
-      else log.warn("write to a table that the source's schema does not have");
+      if (showing === "no_table") log.warn("write to a table that the source's schema does not have");
+      else log.debug({ records: write.ids.length, showing }, "write applied");
+      return showing === "shown";
     } catch (error) {
       log.warn({ error, records: write.ids.length }, "write noted for repair");
       await this.#repairs.note({ base, tableRef: write.tableRef, ids: write.ids });
+      return false;
     }
   }
 }

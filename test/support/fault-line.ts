@@ -49,7 +49,10 @@ export interface FaultLine extends AsyncDisposable {
   strand(): Promise<void>;
   /** Ends all of that. What was stranded stays so. */
   mend(): void;
-  /** Holds the connection that next sends a matching statement. Rejects with the signal's reason. */
+  /**
+   * Holds the connection that next sends a matching statement, and no other that sends the like meanwhile. Rejects
+   * with the signal's reason.
+   */
   hold(
     matches: (statement: string, clientPort: number) => boolean,
     at: HoldPoint,
@@ -63,6 +66,8 @@ interface Watch {
   matches: (statement: string, clientPort: number) => boolean;
   at: HoldPoint;
   found: (held: Held) => void;
+  /** Nobody waits for it any more. */
+  isOver: boolean;
 }
 
 /**
@@ -123,6 +128,7 @@ export async function faultLine(
       return new Promise((resolve, reject) => {
         const end = () => {
           watches.delete(watch);
+          watch.isOver = true;
           signal.removeEventListener("abort", giveUp);
         };
         const giveUp = () => {
@@ -136,6 +142,7 @@ export async function faultLine(
             end();
             resolve(held);
           },
+          isOver: false,
         };
         if (signal.aborted) return reject(signal.reason);
         signal.addEventListener("abort", giveUp);
@@ -159,6 +166,9 @@ class Connection {
   readonly #far: net.Socket;
   readonly #up: Way;
   readonly #down: Way;
+  readonly #watches: Set<Watch> | undefined;
+  /** It has sent the statement, and is held when the answer comes. */
+  #awaited: Watch | undefined;
 
   /** @param watches absent: nobody reads along */
   constructor(
@@ -168,6 +178,7 @@ class Connection {
     watches: Set<Watch> | undefined,
   ) {
     const isShut = () => state.isStalled || this.isStranded;
+    this.#watches = watches;
     this.#near = near;
     this.#far = net.connect(line.target.port, line.target.host);
     this.#up = new Way(this.#far, line, isShut);
@@ -176,7 +187,7 @@ class Connection {
     const statements = new StatementReader();
     near.on("data", (bytes: Buffer) => {
       this.#up.take(bytes);
-      const seen = watches && this.#matching(statements.read(bytes), clientPort, watches);
+      const seen = this.#matching(watches ? statements.read(bytes) : [], clientPort);
       if (seen) this.#hold(seen.watch, seen.statement, clientPort);
       this.#up.flow();
     });
@@ -209,6 +220,7 @@ class Connection {
   }
 
   cut(): void {
+    this.#awaitNoMore();
     this.#near.destroy();
     this.#far.destroy();
     this.onEnd();
@@ -216,19 +228,23 @@ class Connection {
 
   /** One side has gone: the other is told when it has been sent the rest; never, if it is stranded. */
   #ended(socket: net.Socket): void {
+    this.#awaitNoMore();
     const [other, way] = socket === this.#near ? [this.#far, this.#up] : [this.#near, this.#down];
     if (!other.destroyed) way.end(() => other.end());
     else this.onEnd();
   }
 
-  #matching(statements: string[], clientPort: number, watches: Set<Watch>) {
+  #matching(statements: string[], clientPort: number) {
     for (const statement of statements) {
-      for (const watch of watches) if (watch.matches(statement, clientPort)) return { watch, statement };
+      for (const watch of this.#watches ?? [])
+        if (watch.matches(statement, clientPort)) return { watch, statement };
     }
     return null;
   }
 
   #hold(watch: Watch, statement: string, clientPort: number): void {
+    // At once: whoever sends the like before the answer is there would be held too, and let go by nobody.
+    this.#watches?.delete(watch);
     const held: Held = {
       statement,
       clientPort,
@@ -240,8 +256,27 @@ class Connection {
     };
     this.#up.isHeld = watch.at === "before";
     this.#down.isHeld = true;
-    if (watch.at === "after") this.#down.onHeld = () => watch.found(held);
-    else watch.found(held);
+    const find = () => {
+      this.#awaited = undefined;
+      if (watch.isOver) held.pass();
+      else watch.found(held);
+    };
+    if (watch.at !== "after") {
+      find();
+      return;
+    }
+    this.#awaited = watch;
+    this.#down.onHeld = find;
+  }
+
+  /** The connection ends before the answer was there: another one is to be held in its place. */
+  #awaitNoMore(): void {
+    const watch = this.#awaited;
+    if (!watch) return;
+    this.#awaited = undefined;
+    this.#down.onHeld = undefined;
+    this.#down.isHeld = false;
+    if (!watch.isOver) this.#watches?.add(watch);
   }
 }
 

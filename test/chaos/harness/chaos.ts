@@ -13,7 +13,7 @@ import type { WatchedBase } from "./watched-base";
 
 /** Until then everything has to work again, unless a fault says otherwise, ms after its end. */
 const BOUND_MS = 60_000;
-/** A write that begins this long after a fault's end has to be shown when it is answered, ms: see the limits. */
+/** Nothing is in the way of a write that begins this long after a fault's end, ms: see the limits. */
 const CALM_AFTER_MS = 6000;
 const POLL_MS = 50;
 
@@ -34,7 +34,7 @@ export interface Fault {
   name: string;
   /** How often it comes, compared with others. */
   weight: number;
-  /** Writes through the proxies are shown when they are answered, all the same. */
+  /** Nothing is in the way of showing writes through the proxies when they are answered, all the same. */
   sparesWrites?: boolean;
   /** Ends well only after this, ms: somebody waits for minutes by design. */
   boundMs?: number;
@@ -58,7 +58,7 @@ export class Chaos {
       apiKey: service.source.key,
       endpoints,
       random,
-      isStrict: (from) => this.#spares || (!this.#isRunning && from > this.#calmFrom),
+      isCalm: (from) => this.#spares || (!this.#isRunning && from > this.#calmFrom),
     });
   }
 

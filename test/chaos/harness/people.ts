@@ -4,6 +4,7 @@
  */
 import Airtable from "airtable";
 import type { Random } from "../../../apps/sandbox/random";
+import { Client } from "./client";
 import type { WatchedBase } from "./watched-base";
 
 /** A client's pause between two writes, and others' between two edits, ms. */
@@ -24,13 +25,16 @@ export interface PeopleOptions {
   /** `http://127.0.0.1:port/api.airtable.com` of each proxy. */
   endpoints: string[];
   random: Random;
-  /** Must what is answered be shown at once? Not while a replica may be away. */
-  isStrict: (from: number) => boolean;
+  /** Is nothing in the way of showing at once what began then? A replica may be away, or the control plane. */
+  isCalm: (from: number) => boolean;
 }
 
 export class People {
-  /** Writes through the proxies: answered with 2xx and anything else. */
-  readonly answered = { ok: 0, failed: 0, strict: 0 };
+  /**
+   * Writes through the proxies: answered with 2xx and anything else. Of the former, those whose answer said that SQL
+   * did not have them yet, ever and where nothing was in the way; all others are to be shown at once.
+   */
+  readonly answered = { ok: 0, failed: 0, pending: 0, calmPending: 0 };
   readonly #options: PeopleOptions;
   #isOver = false;
   #pause: PromiseWithResolvers<void> | undefined;
@@ -99,7 +103,8 @@ export class People {
       requestTimeout: CLIENT_TIMEOUT_MS,
       noRetryIfRateLimited: true,
     });
-    const table = airtable.base(base.facts.sourceBaseId)("Busy");
+    const client = new Client(airtable, base.facts.sourceBaseId);
+    const table = client.table("Busy");
     const token = this.#newToken();
     const told: [string, string | undefined][] = [];
     const kind = random.next();
@@ -126,8 +131,11 @@ export class People {
       this.answered.failed++;
       throw error;
     }
-    if (!this.#options.isStrict(from)) return;
-    this.answered.strict++;
+    if (client.isPending) {
+      this.answered.pending++;
+      if (this.#options.isCalm(from)) this.answered.calmPending++;
+      return;
+    }
     for (const [id, token] of told) await base.promise(id, token);
   }
 
