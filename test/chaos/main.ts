@@ -81,6 +81,8 @@ function report(): void {
   const { most, forgiven } = service.arrivals;
   console.log(`most requests of a base in a second: ${most}`);
   console.log(`windows with more than 5 forgiven to a machine that stood still: ${forgiven}`);
+  const unknown = service.bases.reduce((sum, { audit }) => sum + audit.unknownClaims, 0);
+  console.log(`claims of which nobody could say whose they were: ${unknown}`);
   for (const [what, limitMs] of Object.entries(LIMITS)) {
     const p95 = figures.percentile(what, 95);
     const isWithin = p95 <= limitMs;

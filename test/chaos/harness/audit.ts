@@ -42,6 +42,10 @@ export interface Noted {
   what: "claim" | "rows" | "shape" | "meta";
 }
 
+function placeOf({ seq, at, port }: Noted): string {
+  return `${at.toISOString()} (note ${seq}, port ${port})`;
+}
+
 type WhoHas = (port: number) => { id: string; isWorker: boolean } | undefined;
 
 export async function installAudit(owner: postgres.Sql): Promise<void> {
@@ -56,8 +60,11 @@ export async function fillDisk(owner: postgres.Sql, isFull: boolean): Promise<vo
 /** Follows one replica's notes, and finds who wrote without a right to. */
 export class Audit {
   readonly violations: string[] = [];
-  /** Whose lease it is: the process's name and pid. */
+  /** Whose lease it is: the process's name and pid. Undefined: somebody's whom nobody knows. */
   holder: string | undefined;
+  /** Claims on connections of which nobody could say whose they are: the kernel tells only of those that last. */
+  unknownClaims = 0;
+  #claim: Noted | undefined;
   /** Transactions before this one have been read: all of them are over. */
   #read = "0";
   #reading: Promise<unknown> = Promise.resolve();
@@ -83,13 +90,20 @@ export class Audit {
       select seq::float8 as seq, at, port, what from chaos.log
       where xact >= ${this.#read}::text::xid8 and xact < ${upto}::text::xid8 order by seq`;
     this.#read = upto;
-    for (const { port, what } of notes) {
-      const who = whoHas(port);
-      if (!who?.isWorker) continue;
-      if (what === "claim") this.holder = who.id;
-      else if (this.holder !== undefined && who.id !== this.holder)
-        this.violations.push(`I5: ${who.id} wrote ${what} while ${this.holder} held the base`);
-    }
+    for (const note of notes) this.#judge(note, whoHas(note.port));
     return notes;
+  }
+
+  #judge(note: Noted, who: ReturnType<WhoHas>): void {
+    if (note.what === "claim") {
+      this.#claim = note;
+      this.holder = who?.isWorker ? who.id : undefined;
+      if (!who) this.unknownClaims++;
+    } else if (who?.isWorker && this.holder !== undefined && who.id !== this.holder) {
+      const claim = this.#claim && `since ${placeOf(this.#claim)}`;
+      this.violations.push(
+        `I5: ${who.id} wrote ${note.what}, ${placeOf(note)}, while ${this.holder} held the base ${claim}`,
+      );
+    }
   }
 }

@@ -187,7 +187,9 @@ export class Service implements AsyncDisposable {
   async #begin(modes: Mode[]): Promise<void> {
     this.replicaLine.onConnect = (clientPort, targetPort) => {
       const client = this.clientOf(clientPort);
-      if (client)
+      // The port may have been another's before.
+      if (!client) this.#writers.delete(targetPort);
+      else
         this.#writers.set(targetPort, {
           id: `${client.name} (${client.pid})`,
           isWorker: client.role === "worker",
