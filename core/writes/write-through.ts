@@ -153,7 +153,7 @@ export class WriteThrough {
         showWrite(this.#ctx, base, handle, write, ticket, { signal, isForClient: true }),
       );
       if (showing === "no_table") log.warn("write to a table that the source's schema does not have");
-      else log.debug({ records: write.ids.length, showing }, "write applied");
+      else log.debug({ records: write.ids.length }, `write ${showing}`);
       return showing === "shown";
     } catch (error) {
       log.warn({ error, records: write.ids.length }, "write noted for repair");
