@@ -52,7 +52,7 @@ async function answer(
   const { baseId, call, url } = target;
   const asked = { method: request.method, url, headers: requestHeaders(request.headers), body };
   if (baseId === undefined || call.kind === "read") {
-    return forwardRead(ctx, asked, baseId, request.signal, elsewhere);
+    return forwardRead(ctx, asked, target, request.signal, elsewhere);
   }
   const writing = forwardWrite(ctx, asked, baseId, call, request.signal, elsewhere);
   ctx.underWay.add(writing);
@@ -63,11 +63,11 @@ async function answer(
   }
 }
 
-/** Forwards what changes no record, as a stream. */
+/** Forwards what changes no record of a base, as a stream. */
 async function forwardRead(
   ctx: ProxyContext,
   asked: UpstreamRequest,
-  baseId: string | undefined,
+  { baseId, call }: Target,
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<Response> {
@@ -75,13 +75,26 @@ async function forwardRead(
   const quotaKey = found?.mayBeConnected ? ctx.writes.quotaKey(baseId!) : undefined;
   const read = found?.bases.length ? await replicaRead(ctx, asked, baseId!, found.bases) : undefined;
   if (read?.answer) return read.answer;
-  if (quotaKey !== undefined) {
-    const refused = await waitForQuota(ctx, quotaKey, signal, elsewhere);
-    if (refused) return refused;
+  const isCounted = quotaKey !== undefined;
+  const turn = async () => isCounted && (await waitForQuota(ctx, quotaKey, signal, elsewhere));
+  const ask = async (isFresh: boolean) => {
+    const sentAt = performance.now();
+    const answered = await askUpstream(asked, ctx.config.upstreamTimeoutMs, signal, {
+      isCounted,
+      isFresh,
+    });
+    elsewhere.ms += performance.now() - sentAt;
+    return answered;
+  };
+  const refused = await turn();
+  if (refused) return refused;
+  let response = await ask(false);
+  if (response === "stale" && call.kind === "read") {
+    // The source may have counted the one that broke off: this is one more of the quota.
+    const refusedAgain = await turn();
+    if (refusedAgain) return refusedAgain;
+    response = await ask(true);
   }
-  const sentAt = performance.now();
-  const response = await askUpstream(asked, ctx.config.upstreamTimeoutMs, signal);
-  elsewhere.ms += performance.now() - sentAt;
   if (typeof response === "string") return failed(ctx.proxyMetrics, response);
   if (response.status === 429 && quotaKey !== undefined) return rateLimited(ctx, quotaKey, response);
   cleanAnswer(response.headers);

@@ -44,6 +44,7 @@ export function ownAnswer(name: OwnAnswer): Response {
 const answerOf: Record<UpstreamFailure, OwnAnswer> = {
   timeout: "PROXY_TIMEOUT",
   unreachable: "PROXY_UPSTREAM_UNREACHABLE",
+  stale: "PROXY_UPSTREAM_UNREACHABLE",
   // Nobody is there to read it.
   aborted: "PROXY_UPSTREAM_UNREACHABLE",
 };

@@ -1,22 +1,28 @@
 /** One request to the upstream, with a time-out of its own. */
+import type { IncomingMessage } from "node:http";
+import { bytesOf, firstOf } from "./answer-body";
+import { exchange, StaleConnection, type UpstreamRequest } from "./exchange";
 
-export interface UpstreamRequest {
-  method: string;
-  url: string;
-  headers: Headers;
-  body: Uint8Array<ArrayBuffer> | undefined;
-}
+export type { UpstreamRequest } from "./exchange";
 
-export type UpstreamFailure = "timeout" | "unreachable" | "aborted";
+/** Statuses whose answer has no body, and whose `Response` takes none (Fetch standard, "null body status"). */
+const NO_BODY = new Set([204, 205, 304]);
+
+/** "stale": a kept connection broke before an answer. */
+export type UpstreamFailure = "timeout" | "unreachable" | "aborted" | "stale";
 
 /**
- * Sends the request and gives the answer as soon as its headers are there; its body is a stream of the bytes as they
- * came. `signal` (the client's) breaks off the request, and later the body.
+ * Sends the request and gives the answer as soon as its headers are there; its body is the bytes as they came: whole
+ * if they came at once, and otherwise a stream. `signal` (the client's) breaks off the request, and later the body.
+ *
+ * @param options.isCounted somebody counts the requests: a read is then sent once, too, at twice the price
+ * @param options.isFresh on a connection of its own, which cannot be stale
  */
 export async function askUpstream(
   request: UpstreamRequest,
   timeoutMs: number,
   signal: AbortSignal,
+  { isCounted, isFresh = false }: { isCounted: boolean; isFresh?: boolean },
 ): Promise<Response | UpstreamFailure> {
   // One controller for both reasons, cheaper than `AbortSignal.any`; the client's signal also ends the body later.
   const over = new AbortController();
@@ -28,9 +34,16 @@ export async function askUpstream(
   signal.addEventListener("abort", () => over.abort());
   if (signal.aborted) over.abort();
   try {
-    return await send(request, over.signal);
-  } catch {
-    return signal.aborted ? "aborted" : isLate ? "timeout" : "unreachable";
+    if (!isCounted && isPlainRead(request)) return await fetchOf(request, over.signal);
+    const answer = await exchange(request, over.signal, { isFresh });
+    const head = headOf(answer);
+    if (hasBody(request, answer)) return new Response(await firstOf(answer), head);
+    answer.resume();
+    return new Response(null, head);
+  } catch (error) {
+    over.abort();
+    if (signal.aborted) return "aborted";
+    return isLate ? "timeout" : error instanceof StaleConnection ? "stale" : "unreachable";
   } finally {
     clearTimeout(timer);
   }
@@ -53,20 +66,39 @@ export async function askWhole(
   request: UpstreamRequest,
   timeoutMs: number,
 ): Promise<WholeAnswer | { failure: UpstreamFailure; status: number | undefined }> {
-  const signal = AbortSignal.timeout(timeoutMs);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeoutMs);
   let status: number | undefined;
   try {
-    const response = await send(request, signal);
-    status = response.status;
-    // What is no answer of HTTP cannot be given on.
-    if (status < 200 || status > 599) return { failure: "unreachable", status };
-    const bytes = new Uint8Array(await response.arrayBuffer());
-    return { status, statusText: response.statusText, headers: response.headers, bytes };
-  } catch {
-    return { failure: signal.aborted ? "timeout" : "unreachable", status };
+    const answer = await exchange(request, late.signal);
+    status = answer.statusCode;
+    if (hasBody(request, answer)) return { ...headOf(answer), bytes: await bytesOf(answer) };
+    answer.resume();
+    return { ...headOf(answer), bytes: new Uint8Array() };
+  } catch (error) {
+    if (late.signal.aborted) return { failure: "timeout", status };
+    late.abort();
+    return { failure: error instanceof StaleConnection ? "stale" : "unreachable", status };
+  } finally {
+    clearTimeout(timer);
   }
 }
 
-function send({ method, url, headers, body }: UpstreamRequest, signal: AbortSignal): Promise<Response> {
-  return fetch(url, { method, headers, body, signal, redirect: "manual", decompress: false });
+function isPlainRead({ method }: UpstreamRequest): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
+function fetchOf({ method, url, headers }: UpstreamRequest, signal: AbortSignal): Promise<Response> {
+  return fetch(url, { method, headers, signal, redirect: "manual", decompress: false });
+}
+
+function hasBody({ method }: UpstreamRequest, { statusCode = 0 }: IncomingMessage): boolean {
+  return method !== "HEAD" && !NO_BODY.has(statusCode);
+}
+
+/** @throws TypeError for a header that `Headers` does not take */
+function headOf({ statusCode = 0, statusMessage = "", rawHeaders }: IncomingMessage) {
+  const headers = new Headers();
+  for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at]!, rawHeaders[at + 1]!);
+  return { status: statusCode, statusText: statusMessage, headers };
 }

@@ -40,7 +40,7 @@ export interface FaultOptions {
   /** Table id or name, as in the path. */
   table?: string;
   method?: string;
-  /** A regular expression over path and query as they came. */
+  /** A regular expression over path and query as they came, and the body of a list that is asked for by POST. */
   path?: string;
   /** How many requests it spoils; without it all that match. */
   count?: number;

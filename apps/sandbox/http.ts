@@ -18,6 +18,9 @@ import { send } from "./send";
 /** The longest URL that any route takes. */
 const MAX_URL_LENGTH = 16_000;
 
+/** Enough for all but the ids of many records, characters. */
+const MAX_LOGGED_BODY = 300;
+
 const NO_BODY = new Uint8Array();
 
 export interface Target {
@@ -71,10 +74,11 @@ async function respond(
   try {
     // The throttle comes first: an answer that goes wrong has cost its place in the window as any other.
     const key = admit(sandbox, request, target, entry);
-    const fault = nextFault(sandbox, target, entry);
+    const body = await readBody(request, target.method);
+    if (isListCall(target.method, target.segments)) entry.path = withBody(target.path, body);
+    const fault = nextFault(sandbox, { ...target, path: entry.path }, entry);
     const isReplaced = fault !== undefined && isReplacing(fault);
     if (isReplaced && fault.when !== "after") return replacement(fault);
-    const body = await readBody(request, target.method);
     await pause(sandbox, "before");
     const answer = answerApi(sandbox, apiRequest(request, target, key, body, fault));
     await pause(sandbox, "after");
@@ -112,6 +116,11 @@ function nextFault(sandbox: Sandbox, target: Target, entry: LogEntry): Fault | u
   const fault = sandbox.faults.next({ method, path, baseId, table: segments[1], isList });
   if (fault) entry.fault = fault.kind;
   return fault;
+}
+
+/** What a list asks for is told by the log, and faults go by it, be it in the query or in the body. */
+function withBody(path: string, body: Uint8Array): string {
+  return body.length === 0 ? path : `${path} ${Buffer.from(body).toString().slice(0, MAX_LOGGED_BODY)}`;
 }
 
 async function readBody(request: Request, method: string): Promise<Uint8Array> {

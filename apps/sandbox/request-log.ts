@@ -10,7 +10,7 @@ export interface LogEntry {
   /** On the sandbox's performance clock, ms. */
   arrivalMs: number;
   method: string;
-  /** As it came, with the query. */
+  /** As it came, with the query; of a list that is asked for by POST, with the beginning of its body, too. */
   path: string;
   baseId?: string;
   tokenId?: string;

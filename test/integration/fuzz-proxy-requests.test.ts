@@ -210,13 +210,15 @@ function isWhole(answer: string): boolean {
 }
 
 /** What the proxy says for itself has a type; no answer of ours is a fault of ours. */
-function expectAnswer(answer: string): void {
+function expectAnswer(answer: string, { bytes }: Sent): void {
   if (answer === "") return;
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
   expect(status, answer.slice(0, 200)).toBeGreaterThanOrEqual(100);
   expect(answer).not.toContain("PROXY_ERROR");
   // What is no HTTP the server itself refuses, without a word.
   if (status < 500 || /^HTTP\/1\.1 505 [^\r]*\r\nConnection: close\r\n\r\n$/.test(answer)) return;
+  // To a HEAD its status says what there is to say.
+  if ([502, 504].includes(status) && answer.endsWith("\r\n\r\n") && bytes.includes("HEAD ")) return;
   expect(answer).toMatch(/"type":"PROXY_(TIMEOUT|UPSTREAM_UNREACHABLE)".*"sender":"proxy"/);
 }
 
@@ -235,7 +237,8 @@ fuzz(
   150,
   fc.asyncProperty(fc.array(exchange, { minLength: 1, maxLength: 4 }), async (all) => {
     upstream.requests.length = 0;
-    for (const answer of await Promise.all(all.map(send))) expectAnswer(answer);
+    const answers = await Promise.all(all.map(send));
+    for (const [index, answer] of answers.entries()) expectAnswer(answer, all[index]!);
     expectUpstream(upstream);
     expect(trap.requests).toEqual([]);
     const health = await fetch(`http://127.0.0.1:${stack.proxy.port}/healthz`);

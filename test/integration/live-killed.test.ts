@@ -18,7 +18,7 @@ const RECORDS = 300;
 /** The longest that a worker takes to reach a point. */
 const HOLD_MS = 30_000;
 /** How a list of a whole table is asked for, as only sweeps do. */
-const SWEEPS = "^/v0/app\\w+/tbl\\w+\\?pageSize=100&returnFieldsByFieldId=true(&offset=|$)";
+const SWEEPS = 'listRecords .*"returnFieldsByFieldId":true(,"offset"|})';
 
 interface Point {
   name: string;

@@ -25,7 +25,7 @@ const ROUND_MS = 60_000;
 /** In the first round a list of a whole table, as sweeps ask for it, is held back for so long: they do not help. */
 const SLOW_SWEEP = {
   kind: "hang",
-  path: "pageSize=100&returnFieldsByFieldId=true(&offset=|$)",
+  path: '"returnFieldsByFieldId":true(,"offset"|})',
   delayMs: 2500,
 } as const;
 /** Edits take a few records away; a table that is half there lacks more. */

@@ -135,7 +135,8 @@ test.for(["GET", "POST"])(
 test("half a body of the source's is not passed off as a whole one", async () => {
   upstream.answer = (socket) => {
     socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
-    setTimeout(() => socket.destroy(), 20);
+    // By then it is on its way to the client.
+    setTimeout(() => socket.destroy(), 200);
   };
   await expect(fetch(`${stack.endpoint}/v0/appX/T`).then((answer) => answer.text())).rejects.toThrow();
 });

@@ -53,7 +53,7 @@ async function synced(stack: ProxyStack) {
 
 /** How often records were read again by their ids. */
 function readings({ sandbox }: ProxyStack, baseId: string): number {
-  return sandbox.control.log(baseId).filter(({ path }) => path.includes("listRecords")).length;
+  return sandbox.control.log(baseId).filter(({ path }) => path.includes("RECORD_ID()")).length;
 }
 
 /** Nobody gets into the database until the answer is called. */

@@ -171,9 +171,9 @@ test("I1: a write during the first sync is in the table when that appears, thoug
   const { baseId, ids } = people();
   const replicated = await stack.connect(baseId);
   const { control } = stack.sandbox;
-  control.addFault({ kind: "hang", method: "GET", path: "pageSize", delayMs: 2000, count: 1 });
+  control.addFault({ kind: "hang", method: "POST", path: "pageSize", delayMs: 2000, count: 1 });
   // What the first sync missed, the next one must not mend before we look.
-  control.addFault({ kind: "hang", method: "GET", path: "pageSize", delayMs: 1000, count: 1 });
+  control.addFault({ kind: "hang", method: "POST", path: "pageSize", delayMs: 1000, count: 1 });
   const syncing = replicated.sync();
   await until(() => control.log(baseId).some((entry) => entry.path.includes("pageSize")), {
     what: "the page is read",
@@ -344,7 +344,7 @@ test("I2: a sync that read its page before a proxied write does not take the wri
   const { control } = stack.sandbox;
   control.updateRecords(baseId, TABLE, [{ id: ids[0], fields: { Age: 40 } }]);
   control.clearLog();
-  control.addFault({ kind: "slow_body", method: "GET", path: "pageSize", delayMs: 200, count: 1 });
+  control.addFault({ kind: "slow_body", method: "POST", path: "pageSize", delayMs: 200, count: 1 });
   const syncing = sync();
   await until(() => control.log(baseId).some((entry) => entry.path.includes("pageSize")), {
     what: "the page is read",

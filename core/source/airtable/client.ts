@@ -49,7 +49,7 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
   };
   const postHeaders = { ...headers, "Content-Type": "application/json" };
 
-  return async function request(path, { signal, body, method }) {
+  return async function request(path, { signal, body, method = body === undefined ? "GET" : "POST" }) {
     if (!/^[\x21-\x7e]+$/.test(apiKey)) {
       throw new BasetideError(
         "source_key_refused",
@@ -59,10 +59,13 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
     using limit = limitBy(signal, timeoutMs);
     try {
       const response = await fetch(address + path, {
-        method: method ?? (body === undefined ? "GET" : "POST"),
+        method,
         headers: body === undefined ? headers : postHeaders,
         body: body === undefined ? null : JSON.stringify(body),
         redirect: "manual",
+        // Bun sends what is no POST again by itself when a kept connection breaks before the answer, which the source
+        // counts and the ledger never hears of. Pages, which are most of all requests, are POSTs.
+        keepalive: method === "POST",
         signal: limit.signal,
       });
       clock?.note(Date.parse(response.headers.get("date") ?? ""));

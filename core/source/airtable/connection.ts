@@ -15,8 +15,6 @@ import { createChangeFeed } from "./webhooks";
 
 /** Records per page; the most that the list call gives (its reference, "List records"). */
 const PAGE_SIZE = 100;
-/** Longest path and query that is sent as a GET, characters; the source refuses URLs of over 16,000. */
-const MAX_URL_LENGTH = 8_000;
 /** Pages of 1,000 bases after which a list of bases is taken for an endless one. */
 const MAX_BASES_PAGES = 1_000;
 
@@ -27,20 +25,23 @@ interface ListOptions {
 }
 
 export function createConnection(request: Request): SourceConnection {
-  /** @param post whether the parameters go into a body; decided once for all pages of a list */
+  /** Its POST form, whose parameters may be of any length and which nothing on the way repeats. */
   async function listRecords(
     baseId: string,
     table: SourceTable,
-    options: ListOptions,
-    post: boolean,
+    { offset, filter, sort }: ListOptions,
     signal: AbortSignal,
   ): Promise<RecordPage> {
-    const path = recordsPath(baseId, table.id);
-    const bytes = post
-      ? await request(`${path}/listRecords`, { body: listBody(options), signal })
-      : await request(`${path}?${listQuery(options)}`, { signal });
+    const body = {
+      pageSize: PAGE_SIZE,
+      returnFieldsByFieldId: true,
+      filterByFormula: filter,
+      sort,
+      offset,
+    };
+    const bytes = await request(`${recordsPath(baseId, table.id)}/listRecords`, { body, signal });
     const page = readPage(bytes, table);
-    if (page.offset !== undefined && page.offset === options.offset) {
+    if (page.offset !== undefined && page.offset === offset) {
       throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not move on`);
     }
     return page;
@@ -72,15 +73,10 @@ export function createConnection(request: Request): SourceConnection {
       return readSchema(parseAnswer(await request(path, { signal })));
     },
 
-    async listPage(baseId, table, options, signal) {
-      // Measured without the offset: all pages of a list are to be asked for in the same way.
-      const { offset: _, ...rest } = options;
-      const length = recordsPath(baseId, table.id).length + listQuery(rest).length + 1;
-      return listRecords(baseId, table, options, length > MAX_URL_LENGTH, signal);
-    },
+    listPage: listRecords,
 
     async listByIds(baseId, table, ids, options, signal) {
-      return listRecords(baseId, table, { ...options, filter: idsFormula(ids) }, true, signal);
+      return listRecords(baseId, table, { ...options, filter: idsFormula(ids) }, signal);
     },
 
     async getRecord(baseId, tableId, recordId, signal) {
@@ -101,21 +97,6 @@ export function createConnection(request: Request): SourceConnection {
 
 function recordsPath(baseId: string, tableId: string): string {
   return `/v0/${encodeURIComponent(baseId)}/${encodeURIComponent(tableId)}`;
-}
-
-function listQuery({ offset, filter, sort = [] }: ListOptions): string {
-  const query = new URLSearchParams({ pageSize: String(PAGE_SIZE), returnFieldsByFieldId: "true" });
-  if (filter !== undefined) query.set("filterByFormula", filter);
-  for (const [index, { field, direction }] of sort.entries()) {
-    query.set(`sort[${index}][field]`, field);
-    query.set(`sort[${index}][direction]`, direction);
-  }
-  if (offset !== undefined) query.set("offset", offset);
-  return query.toString();
-}
-
-function listBody({ offset, filter, sort }: ListOptions): Record<string, unknown> {
-  return { pageSize: PAGE_SIZE, returnFieldsByFieldId: true, filterByFormula: filter, sort, offset };
 }
 
 /** The formula that matches the records of these ids, and no other text: an id holds no quote. */

@@ -1,0 +1,75 @@
+/** The body of an upstream's answer, as bytes or as a stream. */
+import type { IncomingMessage } from "node:http";
+
+/** How long the rest of a body is waited for before it is given on as a stream, ms: the time between two packets. */
+const GATHER_MS = 10;
+/** The most that is held for a client that reads more slowly than the source writes, bytes. */
+const MAX_HELD_BYTES = 256 * 1024;
+
+/** The whole body. @throws what the connection broke off with */
+export async function bytesOf(answer: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of answer) pieces.push(piece);
+  return joined(pieces);
+}
+
+/**
+ * The whole body if it comes at once, as most do: Bun sends it on with its length, and with less work than a stream,
+ * which always goes in chunks. Otherwise a stream, which breaks off if the answer does, and ends it if it is cancelled.
+ *
+ * @throws what the connection broke off with
+ */
+export function firstOf(answer: IncomingMessage): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
+  return new Promise((resolve, reject) => {
+    if (answer.destroyed) return reject(answer.errored ?? new Error("the answer broke off"));
+    const pieces: Uint8Array[] = [];
+    let held = 0;
+    const timer = setTimeout(giveOn, GATHER_MS);
+    answer.on("data", gather);
+    answer.on("end", giveAll);
+    answer.on("error", fail);
+    function gather(piece: Uint8Array) {
+      pieces.push(piece);
+      held += piece.length;
+      if (held > MAX_HELD_BYTES) giveOn();
+    }
+    function giveAll() {
+      clearTimeout(timer);
+      resolve(joined(pieces));
+    }
+    function fail(error: Error) {
+      clearTimeout(timer);
+      reject(error);
+    }
+    function giveOn() {
+      clearTimeout(timer);
+      answer.pause();
+      answer.off("data", gather).off("end", giveAll).off("error", fail);
+      resolve(streamOf(answer, pieces));
+    }
+  });
+}
+
+/** A stream of the pieces and of what `answer` still has to give. */
+function streamOf(answer: IncomingMessage, pieces: Uint8Array[]): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(piece);
+        answer.on("data", (piece: Uint8Array) => {
+          controller.enqueue(piece);
+          if ((controller.desiredSize ?? 0) <= 0) answer.pause();
+        });
+        answer.on("end", () => controller.close());
+        answer.on("error", (error) => controller.error(error));
+      },
+      pull: () => void answer.resume(),
+      cancel: () => void answer.destroy(),
+    },
+    new ByteLengthQueuingStrategy({ highWaterMark: MAX_HELD_BYTES }),
+  );
+}
+
+function joined(pieces: Uint8Array[]): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.concat(pieces));
+}
