@@ -7,7 +7,7 @@ import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import type { Replica } from "./replica";
 
-const template = ["install.sql", "link-views.sql", "views.sql", "changes.sql"]
+const template = ["install.sql", "images.sql", "shapes.sql", "link-views.sql", "views.sql", "changes.sql"]
   .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))
   .join("\n");
 

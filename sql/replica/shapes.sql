@@ -1,0 +1,190 @@
+-- The shape of tables: builds aside and their swap, renames, drops, and the catalog. Installed with install.sql.
+
+-- lock_relations(names, deadline): keeps everybody out of these tables of ours.
+create or replace function {{swap}}.lock_relations(p_names text[], p_deadline timestamptz) returns void
+language plpgsql as $lock_relations$
+declare
+  name text;
+begin
+  for name in select distinct n from unnest(p_names) as n order by n loop
+    perform {{swap}}.wait_until(p_deadline);
+    execute format('lock table {{schema}}.%I in access exclusive mode', name);
+  end loop;
+end $lock_relations$;
+
+-- change_shape(…): runs DDL and sets catalog rows, all or nothing. BT002: one of the tables has another shape than the
+-- one that the change was planned for, which is one less than the shape that it gets.
+--   p_timeout     what all locks together are waited for: readers wait for no longer behind us
+--   p_notes       statements that touch none of the locked tables: run before anybody waits for us
+--   p_locked      tables that p_statements lock, by name
+--   p_tables      [{table_id, name, shape, spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
+create or replace function {{swap}}.change_shape(
+  p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
+  p_dropped text[]
+) returns void language plpgsql as $change$
+declare
+  v_dropped text[];
+  v_going oid[];
+  v_changing oid[];
+  v_deadline timestamptz;
+  v_views jsonb[];
+  one text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_table(id)
+  from (
+    select value ->> 'table_id' as id from jsonb_array_elements(p_tables)
+    union select unnest(p_dropped) order by id
+  ) as touched;
+  if exists (
+    select from jsonb_to_recordset(p_tables) as p (table_id text, shape integer)
+      left join {{swap}}._tables as t using (table_id) where t.shape is distinct from p.shape - 1
+  ) then
+    raise exception 'a table has another shape by now' using errcode = 'BT002';
+  end if;
+  v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
+  delete from {{schema}}._sync_issues where table_name = any (v_dropped);
+  foreach one in array p_notes loop
+    execute one;
+  end loop;
+  perform {{swap}}.lock_for_links();
+  delete from {{swap}}._journal where table_id = any (p_dropped);
+  delete from {{swap}}._tables where table_id = any (p_dropped);
+  perform {{swap}}.set_catalog(p_tables);
+
+  -- Finding out what is to be locked counts for nothing: there may be a thousand views.
+  v_going := {{swap}}.going_link_views();
+  v_changing := {{swap}}.changing_link_views();
+  v_deadline := clock_timestamp() + p_timeout::interval;
+  v_views := {{swap}}.lock_views(
+    array(select format('{{schema}}.%I', name)::regclass::oid from unnest(v_dropped) as name)
+      || v_going, v_deadline);
+  perform {{swap}}.lock_link_views(v_changing, v_deadline);
+  perform {{swap}}.lock_relations(p_locked || v_dropped, v_deadline);
+  perform {{swap}}.rename_link_views();
+  v_views := {{swap}}.drop_views(v_views);
+  perform {{swap}}.drop_link_views();
+  foreach one in array v_dropped loop
+    perform {{swap}}.drop_table(one);
+  end loop;
+  foreach one in array p_statements loop
+    execute one;
+  end loop;
+  perform {{swap}}.make_link_views();
+  perform {{swap}}.make_views(v_views);
+  perform {{swap}}.adopt_orphans();
+end $change$;
+
+-- set_catalog(tables): these rows of the catalog become these.
+create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
+  insert into {{swap}}._tables as known (table_id, name, shape, spec, apply_sql, read_as)
+  select * from jsonb_to_recordset(p_tables)
+    as t (table_id text, name text, shape integer, spec jsonb, apply_sql text, read_as jsonb)
+  on conflict (table_id) do update
+    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql,
+      read_as = coalesce(excluded.read_as, known.read_as)
+$catalog$;
+
+-- mark_read(epoch, table, read_as): all cells of the table have been read.
+create or replace function {{swap}}.mark_read(p_epoch bigint, p_table text, p_read_as jsonb) returns void
+language plpgsql as $mark_read$
+begin
+  perform {{swap}}.fence(p_epoch);
+  update {{swap}}._tables set read_as = p_read_as where table_id = p_table;
+end $mark_read$;
+
+-- swap_in(…): puts a table that was built in {{swap}} in the place of the live one. False, with nothing done,
+-- when the journal has an image for this table that the caller has not seen (p_seen): read it and come again.
+-- BT002: the live table has another shape than p_shape (null: there is none).
+--   p_timeout   what all locks together are waited for
+--   p_built     the new table's name in {{swap}}      p_table  its row of the catalog
+--   p_renames   statements that give columns of the live table the names that they have in the new one: views follow
+create or replace function {{swap}}.swap_in(
+  p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
+  p_issues json
+) returns boolean language plpgsql as $swap$
+declare
+  v_name text := p_table ->> 'name';
+  v_live {{swap}}._tables;
+  v_going oid[];
+  v_changing oid[];
+  v_deadline timestamptz;
+  v_views jsonb[];
+  one text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_table(p_table ->> 'table_id');
+  if exists (
+    select from {{swap}}._journal as j where j.table_id = p_table ->> 'table_id' and j.stamp > p_seen
+  ) then
+    return false;
+  end if;
+  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
+  if v_live.shape is distinct from p_shape then
+    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
+  end if;
+  -- All that takes long comes before the locks that readers notice.
+  delete from {{schema}}._sync_issues where table_name = v_live.name;
+  insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
+  select v_name, i.record_id, i.field, i.value, i.reason
+  from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
+  execute format('grant select on {{swap}}.%I to %I', p_built, (select reader from {{swap}}._state));
+  if (select s.history from {{swap}}._state as s) then
+    perform {{swap}}.note_swap(v_live, p_built, p_table);
+  end if;
+  perform {{swap}}.lock_for_links();
+  perform {{swap}}.set_catalog(jsonb_build_array(p_table));
+
+  v_going := {{swap}}.going_link_views();
+  v_changing := {{swap}}.changing_link_views();
+  v_deadline := clock_timestamp() + p_timeout::interval;
+  v_views := {{swap}}.lock_views(
+    array(select format('{{schema}}.%I', v_live.name)::regclass::oid where v_live.name is not null)
+      || v_going, v_deadline);
+  perform {{swap}}.lock_link_views(v_changing, v_deadline);
+  if v_live.name is not null then
+    perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
+    foreach one in array p_renames loop
+      execute one;
+    end loop;
+  end if;
+  perform {{swap}}.rename_link_views();
+  v_views := {{swap}}.drop_views(v_views);
+  perform {{swap}}.drop_link_views();
+  if v_live.name is not null then
+    perform {{swap}}.drop_table(v_live.name);
+  end if;
+  execute format('alter table {{swap}}.%I set schema {{schema}}', p_built);
+  execute format('alter table {{schema}}.%I rename to %I', p_built, v_name);
+  update {{swap}}._tables set columns_since = nextval('{{swap}}._tickets')
+  where table_id = p_table ->> 'table_id';
+  perform {{swap}}.make_link_views();
+  perform {{swap}}.make_views(v_views);
+  perform {{swap}}.adopt_orphans();
+  if (select s.notify from {{swap}}._state as s) then
+    perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
+  end if;
+  return true;
+end $swap$;
+
+-- shape_build(…): runs the DDL of a table that is being built, which nobody else sees.
+create or replace function {{swap}}.shape_build(p_epoch bigint, p_statements text[]) returns void
+language plpgsql as $shape_build$
+declare
+  one text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  foreach one in array p_statements loop
+    execute one;
+  end loop;
+end $shape_build$;
+
+-- append_rows(…): writes mapped rows into a table that is being built, with the statement the builder made for it.
+create or replace function {{swap}}.append_rows(p_epoch bigint, p_statement text, p_rows json, p_gone text[])
+returns void language plpgsql as $append$
+begin
+  perform {{swap}}.fence(p_epoch);
+  execute p_statement using p_rows, p_gone;
+end $append$;
