@@ -37,8 +37,8 @@ const LATE_MS = 15;
  * ten times for each call would make them slower still.
  */
 const SYNC_LATE_MS = 5;
-/** Places missed in a row before a call goes out all the same: a process this slow must still get on. */
-const MOST_MISSED = 10;
+/** Places missed in a row before a call goes out all the same: a process this slow must still get on, if not fast. */
+const MOST_MISSED: Record<CallKind, number> = { client: 10, sync: 30 };
 
 interface Waiter {
   /** Its number in the line. */
@@ -165,7 +165,7 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
       }
       await until(place.at);
       if (waiter.isDone) return;
-      if (clock.now() - place.at > lateMs(kind, waiter.missed) && waiter.missed < MOST_MISSED) {
+      if (clock.now() - place.at > lateMs(kind, waiter.missed) && waiter.missed < MOST_MISSED[kind]) {
         waiter.missed++;
         onMissed();
         unused.push(place.slot);
