@@ -131,9 +131,13 @@ export function writesSince({ sql, swap }: Replica, stamp: number): Promise<Jour
   );
 }
 
-/** Forgets entries up to `stamp`; images with an older ticket are refused from then on. */
-export async function trimJournal({ sql, swap }: Replica, stamp: number): Promise<void> {
-  await onReplica(() => sql`select ${sql.unsafe(swap)}.trim_journal(${stamp})`);
+/**
+ * Forgets entries up to `stamp`; images with an older ticket are refused from then on.
+ *
+ * @throws BasetideError `lease_lost`: what another's lease still needs is not ours to forget
+ */
+export async function trimJournal({ sql, swap }: Replica, epoch: number, stamp: number): Promise<void> {
+  await onReplica(() => sql`select ${sql.unsafe(swap)}.trim_journal(${epoch}, ${stamp})`);
 }
 
 /** Ids of all rows of the live table, in batches. */

@@ -22,5 +22,5 @@ export async function trimOldJournal(replica: Replica, memory: BaseMemory, readA
   const oldest = Math.min(now - JOURNAL_KEPT_MS, readAt - TICKET_AGE_MS);
   let old: number | undefined;
   while (points[0] && points[0].at < oldest) old = points.shift()!.ticket;
-  if (old !== undefined) await trimJournal(replica, old);
+  if (old !== undefined) await trimJournal(replica, memory.epoch, old);
 }

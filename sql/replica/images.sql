@@ -128,9 +128,11 @@ begin
   return query select * from {{swap}}._journal as j where j.table_id = p_table and j.stamp > p_stamp;
 end $since$;
 
--- trim_journal(up to): forgets notes no image can need any more, and refuses images older than them from now on.
-create or replace function {{swap}}.trim_journal(p_upto bigint) returns void language plpgsql as $trim$
+-- trim_journal(epoch, up to): forgets notes no image can need any more, and refuses images older than them from now on.
+create or replace function {{swap}}.trim_journal(p_epoch bigint, p_upto bigint) returns void
+language plpgsql as $trim$
 begin
+  perform {{swap}}.fence(p_epoch);
   if exists (select from {{swap}}._journal as j where j.stamp <= p_upto) then
     update {{swap}}._state set journal_floor = greatest(journal_floor, p_upto);
     delete from {{swap}}._journal as j where j.stamp <= p_upto;

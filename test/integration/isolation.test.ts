@@ -96,7 +96,7 @@ const theSwapSchema = [
   "select setval('public_swap._tickets', 1)",
   "select public_swap.claim()",
   "select public_swap.lock_table('tblItems')",
-  "select public_swap.trim_journal(1)",
+  "select public_swap.trim_journal(1, 1)",
   "create table public_swap.mine (a int)",
   "grant usage on schema public_swap to current_user",
   "drop schema public_swap cascade",

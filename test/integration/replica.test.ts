@@ -145,14 +145,16 @@ test("I2: a sweep does not delete what was written after it began, nor bring bac
   expect(await dumpTable(replica.sql, "versions")).toMatchObject([{ id: "recNew" }]);
 });
 
-test("images older than the trimmed journal are refused", async () => {
+test("images older than the trimmed journal are refused, which only the holder of the lease trims", async () => {
   await using test = await testReplica();
-  const { replica } = test;
+  const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
   const old = await takeTicket(replica);
   await apply(replica, table, { ticket: old, records: [sourceRecord("rec1", { fld0: 2 })] });
   const [entry] = await journalSince(replica, "tblV", 0);
-  await trimJournal(replica, entry!.stamp);
+  await expect(trimJournal(replica, epoch - 1, entry!.stamp)).rejects.toMatchObject({ code: "lease_lost" });
+  expect(await journalSince(replica, "tblV", 0)).toHaveLength(1);
+  await trimJournal(replica, epoch, entry!.stamp);
   expect(await journalSince(replica, "tblV", 0)).toHaveLength(0);
   const lost = await apply(replica, table, { ticket: old, records: [sourceRecord("rec1", { fld0: 1 })] });
   expect(lost.lost).toEqual(["rec1"]);

@@ -6,8 +6,8 @@
  */
 import type postgres from "postgres";
 
-/** What the product's own tables tell: the epoch, rows and their journal, the catalog, the times of syncs. */
-const WATCHED = { _state: "claim", _journal: "rows", _tables: "shape" };
+/** What the product's own tables tell, beside the epoch: rows and their journal, the catalog, the times of syncs. */
+const WATCHED = { _journal: "rows", _tables: "shape" };
 
 const INSTALL = `
   create schema if not exists chaos;
@@ -31,7 +31,9 @@ const INSTALL = `
       return `create or replace trigger chaos_note after insert or update or delete on ${name}
         for each statement execute function chaos.note('${what}');`;
     })
-    .join("\n")}`;
+    .join("\n")}
+  create or replace trigger chaos_note after update of epoch on public_swap._state
+    for each row when (old.epoch <> new.epoch) execute function chaos.note('claim');`;
 
 export interface Noted {
   seq: number;
@@ -46,7 +48,15 @@ function placeOf({ seq, at, port }: Noted): string {
   return `${at.toISOString()} (note ${seq}, port ${port})`;
 }
 
-type WhoHas = (port: number) => { id: string; isWorker: boolean } | undefined;
+/** Whose connection it is. */
+export interface Writer {
+  /** On the machine's clock, ms. */
+  since: number;
+  /** Name and pid of the process, and whether it writes under leases; undefined: nobody can say. */
+  who: { id: string; isWorker: boolean } | undefined;
+}
+
+type WhoHas = (port: number, at: Date) => Writer["who"];
 
 export async function installAudit(owner: postgres.Sql): Promise<void> {
   await owner.unsafe(INSTALL);
@@ -70,9 +80,9 @@ export class Audit {
   #reading: Promise<unknown> = Promise.resolve();
 
   /**
-   * Reads on. To be called often: a port is another's, some day.
+   * Reads on.
    *
-   * @param whoHas name and pid of the process at that port, and whether it writes under leases
+   * @param whoHas whose the connection from that port was at that time
    */
   readOn(owner: postgres.Sql, whoHas: WhoHas): Promise<Noted[]> {
     // One after the other: who reads older notes after newer ones takes an old holder for the new one.
@@ -90,11 +100,11 @@ export class Audit {
       select seq::float8 as seq, at, port, what from chaos.log
       where xact >= ${this.#read}::text::xid8 and xact < ${upto}::text::xid8 order by seq`;
     this.#read = upto;
-    for (const note of notes) this.#judge(note, whoHas(note.port));
+    for (const note of notes) this.#judge(note, whoHas(note.port, note.at));
     return notes;
   }
 
-  #judge(note: Noted, who: ReturnType<WhoHas>): void {
+  #judge(note: Noted, who: Writer["who"]): void {
     if (note.what === "claim") {
       this.#claim = note;
       this.holder = who?.isWorker ? who.id : undefined;

@@ -12,9 +12,9 @@ import { type FaultLine, faultLine } from "../../support/fault-line";
 import { freePort } from "../../support/free-port";
 import { peerProcess } from "../../support/peer-process";
 import { until } from "../../support/poll";
-import { type Stall, watchStalls } from "../../support/stall-watch";
+import { clockMs, type Stall, watchStalls } from "../../support/stall-watch";
 import { ArrivalCheck } from "./arrivals";
-import { installAudit } from "./audit";
+import { installAudit, type Writer } from "./audit";
 import { type MortalPostgres, mortalPostgres } from "./mortal-postgres";
 import { type ChaosSource, startSource } from "./source";
 import { type Role, type Supervised, supervise } from "./supervised";
@@ -22,6 +22,8 @@ import { type Mode, WatchedBase } from "./watched-base";
 
 const SIDE_RECORDS = 130;
 const BUSY_RECORDS = 50;
+/** How far the database's clock and ours, of one machine, may seem apart. */
+const CLOCK_MS = 2;
 /** A first sync, on a machine with other things to do, ms. */
 const FIRST_SYNC_MS = 60_000;
 
@@ -48,8 +50,11 @@ export class Service implements AsyncDisposable {
   #releases = new AsyncDisposableStack();
   #stalls = watchStalls();
   #token = "";
-  /** By the line's port towards the replicas' server: whose connection it is. */
-  #writers = new Map<number, { id: string; isWorker: boolean }>();
+  /**
+   * By the line's port towards the replicas' server: whose connections it has been, the latest last. A lease closes its
+   * own, and the port may be another's within seconds.
+   */
+  #writers = new Map<number, Writer[]>();
 
   private constructor(
     readonly control: MortalPostgres,
@@ -129,8 +134,13 @@ export class Service implements AsyncDisposable {
   /** Reads on in every replica's audit. Fails while the server is away. */
   async readAudits(): Promise<void> {
     await Promise.all(
-      this.bases.map((base) => base.audit.readOn(base.owner, (port) => this.#writers.get(port))),
+      this.bases.map((base) => base.audit.readOn(base.owner, (port, at) => this.#writerAt(port, at))),
     );
+  }
+
+  /** Who had the connection at that time; undefined where nobody can say. */
+  #writerAt(port: number, at: Date): Writer["who"] {
+    return this.#writers.get(port)?.findLast(({ since }) => since <= at.getTime() + CLOCK_MS)?.who;
   }
 
   /** Takes in what the source saw since the last time. */
@@ -187,13 +197,12 @@ export class Service implements AsyncDisposable {
   async #begin(modes: Mode[]): Promise<void> {
     this.replicaLine.onConnect = (clientPort, targetPort) => {
       const client = this.clientOf(clientPort);
-      // The port may have been another's before.
-      if (!client) this.#writers.delete(targetPort);
-      else
-        this.#writers.set(targetPort, {
-          id: `${client.name} (${client.pid})`,
-          isWorker: client.role === "worker",
-        });
+      const writers = this.#writers.get(targetPort) ?? [];
+      this.#writers.set(targetPort, writers);
+      writers.push({
+        since: clockMs(),
+        who: client && { id: `${client.name} (${client.pid})`, isWorker: client.role === "worker" },
+      });
     };
     for (const one of this.processes)
       await until(() => one.isReady(), { what: `${one.name} is ready`, timeoutMs: 30_000, intervalMs: 50 });
