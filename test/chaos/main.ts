@@ -3,7 +3,8 @@
  *
  * `bun run chaos`. CHAOS_SEED repeats a run's choices (what happens between them is the machine's), CHAOS_ONLY takes
  * only faults whose name matches it, CHAOS_LOG names a file for what ended processes said. Prints each fault and a
- * table of figures; ends with 1 when anything promised did not hold.
+ * table of figures; ends with 1 when anything promised did not hold. A signal ends it after the fault under way, a
+ * second one at once.
  */
 import { Random } from "../../apps/sandbox/random";
 import { longFaults } from "./faults";
@@ -34,8 +35,12 @@ console.log(`${count} faults of ${faults.length} kinds, CHAOS_SEED=${seed}, base
 await using service = await Service.start({ modes, logFile: process.env.CHAOS_LOG });
 // Bun's types of `process` know signals only by way of the emitter that it is.
 const signals: NodeJS.EventEmitter = process;
+let isToEnd = false;
 for (const name of ["SIGINT", "SIGTERM"])
-  signals.once(name, () => void service[Symbol.asyncDispose]().then(() => process.exit(130)));
+  signals.on(name, () => {
+    if (isToEnd) void service[Symbol.asyncDispose]().then(() => process.exit(130));
+    isToEnd = true;
+  });
 process.on("uncaughtException", (error) => {
   // A client that breaks down over what a spoilt answer holds is one that was told nothing.
   if (error.stack?.includes("node_modules/airtable/")) return;
@@ -45,7 +50,7 @@ process.on("uncaughtException", (error) => {
 const chaos = new Chaos(service, random, figures);
 chaos.people.start();
 let wrong = 0;
-for (let number = 1; number <= count; number++) {
+for (let number = 1; number <= count && !isToEnd; number++) {
   const fault = pick(faults);
   const from = performance.now();
   const pendingBefore = chaos.people.answered.calmPending;
