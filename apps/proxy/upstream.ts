@@ -84,8 +84,9 @@ export async function askWhole(
   }
 }
 
-function isPlainRead({ method }: UpstreamRequest): boolean {
-  return method === "GET" || method === "HEAD";
+/** `fetch` takes no body for these. */
+function isPlainRead({ method, body }: UpstreamRequest): boolean {
+  return (method === "GET" || method === "HEAD") && body === undefined;
 }
 
 function fetchOf({ method, url, headers }: UpstreamRequest, signal: AbortSignal): Promise<Response> {

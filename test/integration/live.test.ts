@@ -295,6 +295,20 @@ test("a new table is built, and records that the feed names meanwhile are in it"
   await engine.settled();
 });
 
+test("what is in hand of a table that goes is let go, and the cursor moves on", async () => {
+  const { engine, edit, hook, source, replica } = await liveTeams();
+  const held = Promise.withResolvers<void>();
+  source.before = (call) => (call === "ids tblT" ? held.promise : undefined);
+  edit.teams.put(teamRecord("recT3", "Green"));
+  await until(() => source.calls.includes("ids tblT"), { what: "its records are in hand" });
+  source.tables.splice(0, 1);
+  hook.tell({ destroyedTableIds: ["tblT"] });
+  await until(async () => !(await loadCatalog(replica.replica)).has("tblT"), { what: "the table is gone" });
+  source.before = () => {};
+  held.resolve();
+  await engine.settled();
+});
+
 test("what only the sweep finds is missed; what the feed tells of is not", async () => {
   const { engine, edit, equal, hook, cadence, runs } = await liveTeams();
   // Time goes on as ever, and leaps where the test says so.

@@ -133,12 +133,14 @@ test.for(["GET", "POST"])(
 );
 
 test("half a body of the source's is not passed off as a whole one", async () => {
+  let breakOff = () => {};
   upstream.answer = (socket) => {
     socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
-    // By then it is on its way to the client.
-    setTimeout(() => socket.destroy(), 200);
+    breakOff = () => socket.destroy();
   };
-  await expect(fetch(`${stack.endpoint}/v0/appX/T`).then((answer) => answer.text())).rejects.toThrow();
+  const answer = await fetch(`${stack.endpoint}/v0/appX/T`);
+  breakOff();
+  await expect(answer.text()).rejects.toThrow();
 });
 
 test.for([

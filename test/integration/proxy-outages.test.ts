@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { countRepairs } from "../../core/writes";
 import { writeMetrics } from "../../core/writes/metrics";
 import { Repairs } from "../../core/writes/repairs";
-import { asAdmin } from "../support/admin";
+import { shutDatabase } from "../support/admin";
 import { until } from "../support/poll";
 import { metricOf, type ProxyStack, proxyStack } from "../support/proxy-stack";
 
@@ -54,19 +54,6 @@ async function synced(stack: ProxyStack) {
 /** How often records were read again by their ids. */
 function readings({ sandbox }: ProxyStack, baseId: string): number {
   return sandbox.control.log(baseId).filter(({ path }) => path.includes("RECORD_ID()")).length;
-}
-
-/** Nobody gets into the database until the answer is called. */
-async function shut(url: string): Promise<() => Promise<void>> {
-  const database = new URL(url).pathname.slice(1);
-  const allow = (isAllowed: boolean) =>
-    asAdmin(async (admin) => {
-      await admin.unsafe(`alter database ${database} allow_connections ${isAllowed}`);
-      if (!isAllowed)
-        await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${database}`;
-    });
-  await allow(false);
-  return () => allow(true);
 }
 
 test("I7: without the control plane reads and writes go on, and writes to bases not known are shown when it is back", async () => {
@@ -167,7 +154,7 @@ test("I7: what one proxy noted for repair, another mends", async () => {
   const stack = await startStack();
   const at = await synced(stack);
   const another = await stack.startAnother();
-  const open = await shut(at.ownerUrl);
+  const open = await shutDatabase(at.ownerUrl);
   expect((await at.write("noted", {}, another.endpoint)).status).toBe(200);
   expect(await countRepairs(stack.ctx.db, at.base.id)).toBe(1);
   await another[Symbol.asyncDispose]();

@@ -1,7 +1,7 @@
 /** `x-basetide-sql: pending`: an answer to a write that SQL does not show yet says so, and no other does. */
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { countRepairs } from "../../core/writes";
-import { asAdmin } from "../support/admin";
+import { shutDatabase } from "../support/admin";
 import { until } from "../support/poll";
 import { type ProxyStack, proxyStack, type Replicated } from "../support/proxy-stack";
 
@@ -54,19 +54,6 @@ async function texts(replicated: Replicated): Promise<unknown[]> {
   return (await replicated.rows("notes")).map((row) => row.text).sort();
 }
 
-/** Nobody gets into the replica's database until the answer is called. */
-async function shut({ ownerUrl }: Replicated): Promise<() => Promise<void>> {
-  const database = new URL(ownerUrl).pathname.slice(1);
-  const allow = (isAllowed: boolean) =>
-    asAdmin(async (admin) => {
-      await admin.unsafe(`alter database ${database} allow_connections ${isAllowed}`);
-      if (!isAllowed)
-        await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${database}`;
-    });
-  await allow(false);
-  return () => allow(true);
-}
-
 const SHOWN = { status: 200, sql: null };
 const PENDING = { status: 200, sql: "pending" };
 
@@ -100,7 +87,7 @@ test("I1: an answer to a write that one of the replicas cannot show says so, unt
   const at = await synced();
   const another = await stack.connect(at.baseId);
   await another.sync();
-  const open = await shut(at);
+  const open = await shutDatabase(at.ownerUrl);
   expect(await at.patch("meanwhile")).toEqual(PENDING);
   expect(await texts(another)).toEqual(["meanwhile"]);
   await open();

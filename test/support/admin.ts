@@ -11,3 +11,16 @@ export async function asAdmin<T>(work: (admin: postgres.Sql) => Promise<T>): Pro
     await admin.end();
   }
 }
+
+/** Nobody gets into the database until the answer is called. */
+export async function shutDatabase(url: string): Promise<() => Promise<void>> {
+  const database = new URL(url).pathname.slice(1);
+  const allow = (isAllowed: boolean) =>
+    asAdmin(async (admin) => {
+      await admin.unsafe(`alter database ${database} allow_connections ${isAllowed}`);
+      if (!isAllowed)
+        await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${database}`;
+    });
+  await allow(false);
+  return () => allow(true);
+}

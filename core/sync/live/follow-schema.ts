@@ -56,11 +56,18 @@ function forgetGone({ pending, shapes, settled }: Live): void {
  *
  * @param named for what each was named last
  */
-function nameOutdated({ input, shapes, pending, wake }: Live, named: Map<string, ReadAs>): void {
+export function nameOutdated(
+  { input, shapes, pending, wake }: Pick<Live, "input" | "shapes" | "pending" | "wake">,
+  named: Map<string, ReadAs>,
+): void {
   for (const [tableId, now] of readAsNow(input.memory, input.reader.connection)) {
     const { live: table, rebuild } = shapes.table(tableId);
     // A rebuild reads all cells.
-    if (!table || rebuild || !isOutdated(table.readAs, now)) continue;
+    if (!table || rebuild || !isOutdated(table.readAs, now)) {
+      // It may come to be what it was named for once more.
+      named.delete(tableId);
+      continue;
+    }
     if (Bun.deepEquals(named.get(tableId), now)) continue;
     named.set(tableId, now);
     pending.nameTable(tableId, pending.durableCursor);

@@ -1,0 +1,49 @@
+/** Which tables are swept because of what their fields are now. */
+import { expect, test } from "vitest";
+import { dependentsOf } from "../../core/source/airtable/dependents";
+import type { SourceSchema } from "../../core/source/types";
+import { nameOutdated } from "../../core/sync/live/follow-schema";
+import type { Live } from "../../core/sync/live/live";
+import { Pending } from "../../core/sync/live/pending";
+import { Bell } from "../../core/sync/live/pings";
+import { readAsNow } from "../../core/sync/read-as";
+import { teamsAndPeople } from "../support/teams";
+
+const connection = { changeFeed: { dependents: dependentsOf } } as Live["input"]["reader"]["connection"];
+
+function schemaWith(nameType: string): SourceSchema {
+  const { people } = teamsAndPeople();
+  const fields = people.fields.map((field) =>
+    field.id === "fldPName" ? { ...field, sourceType: nameType } : field,
+  );
+  return { tables: [{ ...people, fields }] };
+}
+
+test("a table is named once for what it is, and again when it has been something else in between", () => {
+  const pending = new Pending();
+  const [one, other] = [schemaWith("text"), schemaWith("email")];
+  const memory = { schema: one };
+  const readAs = readAsNow(memory, connection).get("tblP");
+  const live = {
+    input: { memory, reader: { connection } },
+    shapes: { table: () => ({ live: { readAs } }) },
+    pending,
+    wake: new Bell(),
+  } as unknown as Parameters<typeof nameOutdated>[0];
+  const named = new Map();
+  /** Is the table to be swept when its fields are these? */
+  const isNamed = (schema: SourceSchema) => {
+    memory.schema = schema;
+    nameOutdated(live, named);
+    const { isWhole } = pending.counts("tblP");
+    pending.settleTable("tblP", pending.mark, new Set());
+    return isWhole;
+  };
+  expect([one, other, structuredClone(other), one, other].map(isNamed)).toEqual([
+    false,
+    true,
+    false,
+    false,
+    true,
+  ]);
+});
