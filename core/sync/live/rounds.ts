@@ -21,7 +21,10 @@ interface Round {
   /** Over when everything before this cursor is in the replica; undefined until the feed's end was reached. */
   goal: number | undefined;
   before: { requests: number; waitMs: number };
+  /** `_sync_meta` is to speak of it. */
   isMarked: boolean;
+  /** Until it has failed. */
+  marking: Promise<void> | undefined;
 }
 
 interface Setting {
@@ -39,7 +42,6 @@ export class Rounds {
   #round: Round | undefined;
   /** What was told after the round's goal was set. */
   #next: Round | undefined;
-  #marking: Promise<void> = Promise.resolve();
   /** A failure is on record that only a completed sync ends. */
   #isFailing: boolean;
   /** Told when a round has been marked in `_sync_meta`. */
@@ -93,9 +95,13 @@ export class Rounds {
     await this.#setting.onRun({ ...newReport(), kind: "live", startedAt, error });
   }
 
-  /** `_sync_meta` says that a sync is under way. Before anything of it is written. */
+  /**
+   * `_sync_meta` says that a sync is under way. Before anything of it is written.
+   *
+   * @throws BasetideError it could not be said: whoever asks next has it tried again
+   */
   async started(): Promise<void> {
-    await this.#marking;
+    if (this.#round?.isMarked) await this.#mark(this.#round);
   }
 
   /** Completes rounds as they are over, for ever. */
@@ -111,18 +117,26 @@ export class Rounds {
 
   #made({ at, date }: { at: number; date: Date }): Round {
     const report: RunReport = { ...newReport(), kind: "live", startedAt: date };
-    return { report, askedAt: at, goal: undefined, before: { ...this.#setting.counts }, isMarked: false };
+    const before = { ...this.#setting.counts };
+    return { report, askedAt: at, goal: undefined, before, isMarked: false, marking: undefined };
   }
 
   #begin(round: Round, isMarked = true): void {
     this.#round = round;
     round.isMarked = isMarked;
     if (!isMarked) return;
+    this.#mark(round).catch(() => {});
+    this.onMark();
+  }
+
+  #mark(round: Round): Promise<void> {
     const { replica, epoch } = this.#setting;
     // It must not promise what the feed was not asked for: it started when the feed was asked.
-    this.#marking = markSyncStarted(replica, epoch, performance.now() - round.askedAt);
-    this.#marking.catch(() => {});
-    this.onMark();
+    round.marking ??= markSyncStarted(replica, epoch, performance.now() - round.askedAt).catch((error) => {
+      round.marking = undefined;
+      throw error;
+    });
+    return round.marking;
   }
 
   #isOver(): boolean {
@@ -135,7 +149,7 @@ export class Rounds {
     const { replica, epoch, counts, onRun } = this.#setting;
     report.requests = counts.requests - before.requests;
     report.waitMs = Math.round(counts.waitMs - before.waitMs);
-    await this.#marking;
+    await this.started();
     if (isMarked) await markSyncCompleted(replica, epoch);
     report.completedAt = new Date();
     if (report.inserted + report.updated > 0) await tellIssues(replica, report);
