@@ -2,6 +2,7 @@
  * One fault after another on a running service, and after each: does everybody work again, how soon, and does what
  * was promised hold?
  */
+import type { Sql } from "postgres";
 import type { Random } from "../../../apps/sandbox/random";
 import { compareToSource } from "../../support/compare-to-source";
 import { until } from "../../support/poll";
@@ -15,6 +16,8 @@ import type { WatchedBase } from "./watched-base";
 const BOUND_MS = 60_000;
 /** Nothing is in the way of a write that begins this long after a fault's end, ms: see the limits. */
 const CALM_AFTER_MS = 6000;
+/** A feed whose last ping was lost is found out when SQL is compared with the source, which is once a minute, ms. */
+const READ_OUT_MS = 120_000;
 const POLL_MS = 50;
 
 export type Database = "control" | "replicas";
@@ -75,7 +78,7 @@ export class Chaos {
       await this.#measure(fault, done);
       await this.#settle(fault, done);
     } catch (error) {
-      wrong.push(error instanceof Error ? error.message : String(error));
+      wrong.push(messageOf(error));
     } finally {
       this.#isRunning = false;
       this.#calmFrom = Math.max(this.#calmFrom, from);
@@ -152,6 +155,8 @@ export class Chaos {
     for (const mode of new Set(service.bases.map(({ facts }) => facts.mode)))
       figures.note(`quiet: SQL equals the source (${mode})`, (equalAt.get(mode) ?? 0) - quietAt);
     await this.#until(() => service.onControl(hasNoRepairs), boundMs, "no repair is pending");
+    for (const base of service.bases.filter(({ facts }) => facts.mode === "live"))
+      await this.#until(() => service.onControl(isReadOut(base)), READ_OUT_MS, "the feed is read out");
     await service.readAudits();
     await service.checkArrivals();
     figures.note("everything checked after the fault", performance.now() - mendedAt);
@@ -182,13 +187,33 @@ export class Chaos {
   }
 }
 
+/** Of several errors each: together they have none. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
+  return error instanceof Error ? error.message : String(error);
+}
+
 async function firstUse(base: WatchedBase, since: Date): Promise<Date | undefined> {
   const [row] = await base.owner<{ at: Date | null }[]>`
     select min(at) as at from chaos.log where at > ${since}`;
   return row?.at ?? undefined;
 }
 
-async function hasNoRepairs(control: import("postgres").Sql): Promise<boolean> {
+/** Has live mode itself kept up, and not the sweep beside it alone? A base that has no feed just now has nothing to read. */
+function isReadOut({ facts, source }: WatchedBase): (control: Sql) => Promise<boolean> {
+  return async (control) => {
+    const [feed] = await control<{ hookId: string | null; cursor: number }[]>`
+      select hook_id as "hookId", cursor::int as cursor from live_feeds where base_id = ${facts.id}`;
+    if (!feed?.hookId) return true;
+    const hooks = await source.call<{ id: string; cursorForNextPayload: number }[]>(
+      "GET",
+      `bases/${facts.sourceBaseId}/webhooks`,
+    );
+    return hooks.some(({ id, cursorForNextPayload: end }) => id === feed.hookId && end === feed.cursor);
+  };
+}
+
+async function hasNoRepairs(control: Sql): Promise<boolean> {
   const [row] = await control<{ count: number }[]>`select count(*)::int as count from repairs`;
   return row!.count === 0;
 }
