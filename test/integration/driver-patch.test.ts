@@ -42,6 +42,25 @@ test("a query called off before its connection was there leaves the connection t
   }
 });
 
+test("a query called off while it waits behind others on its connection leaves each its own answer", async () => {
+  const sql = postgres(inject("postgresUrl"), { max: 1, fetch_types: false });
+  try {
+    await sql`select 1`;
+    const first = sql`select pg_sleep(0.2)`.execute();
+    const second = sql`select 2 as two`.execute();
+    const third = sql`select 3 as three`.execute();
+    // Lets all three take the pool's one connection.
+    await new Promise((resolve) => setImmediate(resolve));
+    second.cancel();
+    await first;
+    expect([...(await second)]).toEqual([{ two: 2 }]);
+    expect([...(await third)]).toEqual([{ three: 3 }]);
+    expect([...(await sql`select 4 as four`)]).toEqual([{ four: 4 }]);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});
+
 test("whatever is asked while a database is taken away is answered rightly or fails, and so is all that comes then", {
   timeout: 60_000,
 }, async () => {
