@@ -125,6 +125,11 @@ test("a doubt about a shape holds the cursor until a look that was made after it
   expect(waits.durableCursor).toBe(5);
 });
 
+interface Naming {
+  cursor: number;
+  at: number;
+}
+
 /** A made-up history of a feed and of those who work on what it tells. */
 const step = fc.oneof(
   fc.record({ kind: fc.constant("read" as const), named: fc.array(fc.tuple(fc.nat(5), fc.nat(2))) }),
@@ -141,13 +146,13 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
       const waits = new Pending();
       const whys = ["direct", "dependent", "destroyed"] as const;
       /** By record: the batches that named it, and when; without those that it was read after. */
-      const unsettled = new Map<string, { cursor: number; at: number }[]>();
+      const unsettled = new Map<string, Naming[]>();
       const taken: { batch: Batch; at: number }[] = [];
       let sweep: { mark: number; at: number } | undefined;
       let cursor = 1;
-      const read = (ids: Iterable<string>, at: number) => {
+      const read = (ids: Iterable<string>, at: number, isHeld = (_id: string, _naming: Naming) => false) => {
         for (const id of ids) {
-          const left = (unsettled.get(id) ?? []).filter((naming) => naming.at > at);
+          const left = (unsettled.get(id) ?? []).filter((naming) => naming.at > at || isHeld(id, naming));
           if (left.length > 0) unsettled.set(id, left);
           else unsettled.delete(id);
         }
@@ -170,10 +175,12 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
         else if (one.kind === "sweep ends") {
           if (sweep) {
             waits.settleTable("tblA", sweep.mark, new Set());
-            const inHand = new Set(taken.flatMap(({ batch }) => all(batch)));
-            read(
-              [...unsettled.keys()].filter((id) => !inHand.has(id)),
-              sweep.at,
+            // What somebody has in hand is theirs to settle; what was named after they took it is read by the sweep.
+            read(unsettled.keys(), sweep.at, (id, naming) =>
+              taken.some(({ batch, at: takenAt }) => {
+                const { cursor: from = Infinity } = batch.entries.get(id) ?? {};
+                return naming.at < takenAt && naming.cursor >= from;
+              }),
             );
           }
           sweep = undefined;

@@ -239,7 +239,8 @@ export class Pending {
     batch.entries.delete(recordId);
     const waiting = this.#waiting(batch.tableId);
     entry.absences++;
-    if (waiting.direct.has(recordId) || waiting.dependent.has(recordId)) {
+    const lines = [waiting.direct, waiting.dependent, waiting.parked];
+    if (lines.some((line) => line.has(recordId))) {
       this.#return(waiting, recordId, entry);
     } else {
       waiting.parked.set(recordId, { entry, untilMs });
