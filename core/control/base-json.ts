@@ -1,6 +1,6 @@
 /** A base as the management API and the operator's command line show it. */
 import type { Db } from "../context";
-import type { Base, LiveState } from "./base-row";
+import { type Base, type LiveState, serverNow } from "./base-row";
 import { type Budget, budgetsOf, toBudgetJson } from "./budgets";
 import { indicatorOf } from "./indicator";
 import { nextMonth } from "./next-month";
@@ -9,7 +9,7 @@ import { nextMonth } from "./next-month";
 const MONTHLY: ReadonlySet<string> = new Set(["source_billing_limit", "budget_spent"]);
 
 /** Bases with their budgets as they stand. */
-export async function baseJsons(db: Db, bases: Base[], now = new Date()) {
+export async function baseJsons(db: Db, bases: Base[], now = bases[0] ? serverNow(bases[0]) : new Date()) {
   const workspaceIds = new Set(bases.flatMap((base) => base.workspaceId ?? []));
   const budgets = await budgetsOf(db, [...workspaceIds], now);
   return bases.map((base) =>
@@ -17,8 +17,8 @@ export async function baseJsons(db: Db, bases: Base[], now = new Date()) {
   );
 }
 
-export async function baseJson(db: Db, base: Base, now = new Date()) {
-  const [json] = await baseJsons(db, [base], now);
+export async function baseJson(db: Db, base: Base) {
+  const [json] = await baseJsons(db, [base]);
   return json!;
 }
 

@@ -1,5 +1,6 @@
 /** A base as the control plane knows it, and the one query that reads it. */
 
+import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
 import type { ErrorCode } from "../errors";
 import type { CellIssue } from "../replica/spec";
@@ -137,6 +138,23 @@ export interface Base {
   /** Records whose proxied write the replica does not show yet. */
   repairs: number;
   createdAt: Date;
+  /** All times are the server's; this process's clock is so far ahead of it, ms. See `serverNow`. */
+  clockAheadMs: number;
+}
+
+/** What time it is by the server that dated the base. */
+export function serverNow({ clockAheadMs }: Pick<Base, "clockAheadMs">): Date {
+  return new Date(Date.now() - clockAheadMs);
+}
+
+/** How long ago a time of the base was, ms, whatever this process's clock says. */
+export function agoMs(base: Pick<Base, "clockAheadMs">, at: Date): number {
+  return serverNow(base).getTime() - at.getTime();
+}
+
+/** A time by this process's clock as the server has it: that two clocks agree is nobody's promise. */
+export function serverTime(db: Db | TransactionSql, at: Date) {
+  return db`(statement_timestamp() - ${Date.now() - at.getTime()}::float8 * interval '1 ms')`;
 }
 
 /** Bases with everything about them, for the rows that `where` keeps. */
@@ -150,7 +168,7 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,
       f.state as feed_state, f.reason as feed_reason, ${hasPings(db)} as has_pings, f.changed_at, f.read_at,
       f.due_at, f.waiting, f.waiting_since, f.missed, f.missed_at, f.compared_at, f.stale_since, f.gap_since,
-      f.expires_at
+      f.expires_at, clock_timestamp() as read_now
     from bases as b
       join databases as d on d.id = b.database_id
       left join clusters as c on c.id = d.cluster_id
@@ -229,6 +247,7 @@ function toBase(row: BaseRow): Base {
     restsUntil: row.rests_until,
     repairs: row.repairs,
     createdAt: row.created_at,
+    clockAheadMs: Date.now() - row.read_now.getTime(),
   };
 }
 
@@ -303,6 +322,7 @@ interface BaseRow extends FeedRow, SettingsRow {
   port: number;
   recent_sweep_ms: number[];
   repairs: number;
+  read_now: Date;
 }
 
 /** All null where there is no feed. */

@@ -239,9 +239,9 @@ export async function resume(ctx: ManagementContext, base: Base): Promise<Base> 
   return updateSettings(ctx, base, { paused: false });
 }
 
-/** The budget lets the base's next sync begin then; people end that by asking for one, or by a change. */
-export async function letRest(db: Db, baseId: string, until: Date): Promise<void> {
-  await db`update bases set rests_until = ${until} where id = ${baseId}`;
+/** The budget lets the base's next sync begin in `ms`; people end that by asking for one, or by a change. */
+export async function letRest(db: Db, baseId: string, ms: number): Promise<void> {
+  await db`update bases set rests_until = now() + ${ms} * interval '1 ms' where id = ${baseId}`;
 }
 
 /** Asks for a sync now, whatever the base waits for. @throws BasetideError `conflict` when it is paused or going */

@@ -80,9 +80,8 @@ export async function orphansOn(ctx: HealContext, cluster: Cluster): Promise<Ail
   // Of all clusters: two of them may be one server.
   const rows = await ctx.db<{ name: string }[]>`select name from databases where cluster_id is not null`;
   const known = new Set(rows.map(({ name }) => name));
-  const before = Date.now() - ORPHAN_AFTER_MS;
   const orphans = labelled.filter(
-    ({ database, madeAt }) => !known.has(database) && madeAt.getTime() < before,
+    ({ database, madeMsAgo }) => !known.has(database) && madeMsAgo > ORPHAN_AFTER_MS,
   );
   return Promise.all(orphans.map((orphan) => orphanAilment(ctx, cluster, adminUrl, orphan)));
 }

@@ -8,15 +8,17 @@ export { type AuditDetails, type AuditEntry, listChanges, noteChange, trimAudit 
 export { type AuditAction, auditActions } from "./audit-actions";
 export { baseJson, baseJsons, toBaseJson } from "./base-json";
 export { type BaseSummary, listBaseSummaries, selectBaseSummaries } from "./base-list";
-export type {
-  Base,
-  BaseIssue,
-  BaseSettings,
-  BaseState,
-  LiveState,
-  Progress,
-  SyncKind,
-  TableCount,
+export {
+  agoMs,
+  type Base,
+  type BaseIssue,
+  type BaseSettings,
+  type BaseState,
+  type LiveState,
+  type Progress,
+  type SyncKind,
+  serverNow,
+  type TableCount,
 } from "./base-row";
 export {
   activeBaseIds,

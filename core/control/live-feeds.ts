@@ -8,6 +8,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
+import { serverTime } from "./base-row";
 import { hasPings } from "./has-pings";
 
 /** Pings are passed on to workers here; the payload is the base's id. */
@@ -27,7 +28,7 @@ export interface KeptFeed {
   notificationUrl: string | null;
   /** On the source's clock, ms since 1970. */
   expiresMs: number | undefined;
-  /** By the clock of the worker that noted it. */
+  /** By this process's clock. */
   gapSince: Date | null;
   /** Are its pings to be waited for? */
   hasPings: boolean;
@@ -46,18 +47,24 @@ export interface NewHook {
 
 export async function loadFeed(db: Db, baseId: string): Promise<KeptFeed | undefined> {
   const [row] = await db<
-    (Omit<KeptFeed, "cursor" | "expiresMs"> & { cursor: string; expiresAt: Date | null })[]
+    (Omit<KeptFeed, "cursor" | "expiresMs" | "gapSince"> & {
+      cursor: string;
+      expiresAt: Date | null;
+      gapMsAgo: number | null;
+    })[]
   >`
     select state, hook_id as "hookId", sealed_secret as "sealedSecret", cursor,
-      notification_url as "notificationUrl", expires_at as "expiresAt", gap_since as "gapSince",
+      notification_url as "notificationUrl", expires_at as "expiresAt",
+      (extract(epoch from clock_timestamp() - gap_since) * 1000)::double precision as "gapMsAgo",
       ${hasPings(db)} as "hasPings",
       coalesce(state = 'refused' and refused_at > now() - ${REFUSED_RETRY}::interval, false) as "isResting",
       coalesce(pinged_at > read_at, pinged_at is not null) as "isPinged",
       coalesce(extract(epoch from now() - checked_at) * 1000, 'Infinity')::double precision as "checkedMsAgo"
     from live_feeds as f where base_id = ${baseId}`;
   if (!row) return undefined;
-  const { cursor, expiresAt, ...rest } = row;
-  return { ...rest, cursor: Number(cursor), expiresMs: expiresAt?.getTime() };
+  const { cursor, expiresAt, gapMsAgo, ...rest } = row;
+  const gapSince = gapMsAgo === null ? null : new Date(Date.now() - gapMsAgo);
+  return { ...rest, cursor: Number(cursor), expiresMs: expiresAt?.getTime(), gapSince };
 }
 
 /**
@@ -77,7 +84,7 @@ export async function keepHook(
     insert into live_feeds as f
       (base_id, state, hook_id, sealed_secret, cursor, notification_url, expires_at, gap_since, checked_at)
     select b.id, 'on', ${hook.id}, ${hook.sealedSecret}, 1, ${hook.notificationUrl}, ${dateOf(hook.expiresMs)},
-      ${gapSince}::timestamptz, now()
+      ${serverTime(db, gapSince)}, now()
     from bases as b where b.id = ${baseId} and b.live and b.state <> 'deleting' for share
     on conflict (base_id) do update
       set state = 'on', reason = '', refused_at = null, hook_id = excluded.hook_id,
@@ -114,7 +121,7 @@ export async function noteRefused(db: Db, baseId: string, reason: string): Promi
 /** Changes of before `gapSince` are not in the feed. @returns false when the base has another hook by now (G2) */
 export async function noteGap(db: Db, baseId: string, hookId: string, gapSince: Date): Promise<boolean> {
   const noted = await db`
-    update live_feeds set gap_since = greatest(gap_since, ${gapSince}::timestamptz)
+    update live_feeds set gap_since = greatest(gap_since, ${serverTime(db, gapSince)})
     where base_id = ${baseId} and hook_id = ${hookId} returning base_id`;
   return noted.length > 0;
 }
@@ -122,16 +129,18 @@ export async function noteGap(db: Db, baseId: string, hookId: string, gapSince: 
 /** The same for whatever hook the base has: its replica is another one from now on. */
 export async function noteGapOfAny(db: Db | TransactionSql, baseId: string, gapSince: Date): Promise<void> {
   await db`
-    update live_feeds set gap_since = greatest(gap_since, ${gapSince}::timestamptz) where base_id = ${baseId}`;
+    update live_feeds set gap_since = greatest(gap_since, ${serverTime(db, gapSince)}) where base_id = ${baseId}`;
 }
 
-/** A sweep that began at `sweptFrom` has read everything. */
-export async function closeGap(db: Db, baseId: string, sweptFrom: Date): Promise<void> {
-  await db`
+/** A sweep that began at `sweptFrom` has read everything. @returns whether no gap is left */
+export async function closeGap(db: Db, baseId: string, sweptFrom: Date): Promise<boolean> {
+  const [row] = await db<{ isOpen: boolean }[]>`
     update live_feeds set
-      gap_since = case when gap_since > ${sweptFrom}::timestamptz then gap_since end,
-      stale_since = case when gap_since > ${sweptFrom}::timestamptz then stale_since end
-    where base_id = ${baseId} and (gap_since is not null or stale_since is not null)`;
+      gap_since = case when gap_since > ${serverTime(db, sweptFrom)} then gap_since end,
+      stale_since = case when gap_since > ${serverTime(db, sweptFrom)} then stale_since end
+    where base_id = ${baseId} and (gap_since is not null or stale_since is not null)
+    returning gap_since is not null as "isOpen"`;
+  return !row?.isOpen;
 }
 
 export async function saveCursor(db: Db, baseId: string, hookId: string, cursor: number): Promise<void> {
@@ -156,7 +165,7 @@ export async function noteRead(db: Db, baseId: string, facts: ReadFacts): Promis
       due_at = now() + ${facts.dueInMs} * interval '1 ms',
       waiting = ${facts.waiting},
       waiting_since = case when ${facts.waiting}::integer > 0 then coalesce(waiting_since, now()) end,
-      changed_at = coalesce(${facts.changedAt}::timestamptz, changed_at)
+      changed_at = coalesce(${facts.changedAt && serverTime(db, facts.changedAt)}, changed_at)
     where base_id = ${baseId}`;
 }
 
@@ -182,7 +191,7 @@ export async function noteFresh(db: Db, baseId: string): Promise<void> {
 export async function noteStale(db: Db, baseId: string, gapSince: Date): Promise<void> {
   await db`
     update live_feeds set compared_at = now(), stale_since = coalesce(stale_since, now()),
-      gap_since = greatest(gap_since, ${gapSince}::timestamptz)
+      gap_since = greatest(gap_since, ${serverTime(db, gapSince)})
     where base_id = ${baseId}`;
 }
 

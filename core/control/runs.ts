@@ -7,7 +7,14 @@
  */
 import type { Db } from "../context";
 import { type BasetideError, type ErrorCode, nextStep } from "../errors";
-import { type BaseIssue, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
+import {
+  type BaseIssue,
+  type Progress,
+  type SyncKind,
+  serverTime,
+  type TableCount,
+  USUAL_SWEEPS,
+} from "./base-row";
 import { cleanText, jsonText } from "./db";
 
 const KEPT = "30 days";
@@ -77,6 +84,8 @@ export async function recordRun(db: Db, baseId: string, report: RunReport): Prom
   const told = {
     ...report,
     ...outcomeOf(report),
+    startedAt: serverTime(db, report.startedAt),
+    completedAt: report.completedAt && serverTime(db, report.completedAt),
     tables: report.tables ? jsonText(report.tables) : null,
     issues: report.issues ? jsonText(report.issues.slice(0, MAX_ISSUES)) : null,
   };
@@ -93,8 +102,11 @@ export async function recordRun(db: Db, baseId: string, report: RunReport): Prom
     from updated where not exists (select from joined)`;
 }
 
-type Told = Omit<RunReport, "tables" | "issues"> &
-  ReturnType<typeof outcomeOf> & { tables: string | null; issues: string | null };
+type Told = Omit<RunReport, "tables" | "issues" | "startedAt" | "completedAt"> &
+  ReturnType<typeof outcomeOf> & { tables: string | null; issues: string | null } & {
+    startedAt: ReturnType<typeof serverTime>;
+    completedAt: ReturnType<typeof serverTime> | null;
+  };
 
 function outcomeOf(report: RunReport) {
   const isCompleted = report.completedAt !== null;

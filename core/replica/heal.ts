@@ -99,7 +99,8 @@ export interface Labelled {
   database: string;
   /** The role of ours that may connect. */
   role: string | null;
-  madeAt: Date;
+  /** How long ago it was labelled, by the server's clock. */
+  madeMsAgo: number;
   /** Processes of ours that are connected: of another control plane, or of this one before it was restored. */
   inUse: number;
 }
@@ -107,8 +108,10 @@ export interface Labelled {
 /** The databases of the cluster that bear the installation's label. */
 export async function labelledDatabases(adminUrl: string, installation: string): Promise<Labelled[]> {
   return withAdmin(adminUrl, async (admin) => {
-    const rows = await admin<{ database: string; label: string; role: string | null; in_use: number }[]>`
-      select d.datname as database, shobj_description(d.oid, 'pg_database') as label,
+    const rows = await admin<
+      { database: string; label: string; role: string | null; in_use: number; now: Date }[]
+    >`
+      select now() as now, d.datname as database, shobj_description(d.oid, 'pg_database') as label,
         (select r.rolname from aclexplode(d.datacl) as a join pg_roles as r on r.oid = a.grantee
           where a.privilege_type = 'CONNECT' and r.rolname ~ '^bt_[0-9a-f]{16}$' limit 1) as role,
         (select count(*)::int from pg_stat_activity as s
@@ -116,10 +119,10 @@ export async function labelledDatabases(adminUrl: string, installation: string):
       from pg_database as d
       where starts_with(shobj_description(d.oid, 'pg_database'), ${`${LABEL} ${installation} `})
       order by 1`;
-    return rows.map(({ database, label, role, in_use }) => ({
+    return rows.map(({ database, label, role, in_use, now }) => ({
       database,
       role,
-      madeAt: new Date(label.split(" ")[2] ?? 0),
+      madeMsAgo: now.getTime() - new Date(label.split(" ")[2] ?? 0).getTime(),
       inUse: in_use,
     }));
   });

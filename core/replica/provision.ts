@@ -75,9 +75,10 @@ export async function createDatabase(admin: Sql, database: string, installation?
   if (installation !== undefined) await labelDatabase(admin, database, installation);
 }
 
-/** Writes on the database whose it is, and when that was written. */
+/** Writes on the database whose it is, and when that was written, by the server's clock. */
 async function labelDatabase(admin: Sql, database: string, installation: string): Promise<void> {
-  const label = `${LABEL} ${installation} ${new Date().toISOString()}`;
+  const [row] = await admin<{ now: Date }[]>`select now() as now`;
+  const label = `${LABEL} ${installation} ${row!.now.toISOString()}`;
   await overRaces(() => admin.unsafe(`comment on database ${quoteIdent(database)} is '${label}'`));
 }
 

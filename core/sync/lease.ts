@@ -11,6 +11,7 @@
 
 import type { Context } from "../context";
 import {
+  agoMs,
   attachmentSigner,
   type Base,
   getBase,
@@ -108,7 +109,8 @@ export async function holdLease(
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
     using held = await HeldBase.open({ ctx, base, platform, memory, watch: ctx.settingsWatch, stop, kill });
-    const syncedFrom = base.sync && base.sync.kind !== "live" ? base.sync.startedAt : null;
+    const syncedFrom =
+      base.sync && base.sync.kind !== "live" ? new Date(Date.now() - agoMs(base, base.sync.startedAt)) : null;
     const what = { baseId, platform, replica, epoch, memory, held, budget };
     const lease = { ctx: { ...ctx, log }, ...what, syncedFrom, isCrowded, hasFailed: false };
     await followExtras(lease, base);
@@ -294,8 +296,8 @@ async function learnUser({ ctx, baseId, held }: Lease): Promise<void> {
 
 /** Ends the lease; the base is taken up again when it has rested. */
 async function giveBack({ ctx, baseId, budget }: Lease, restMs: number): Promise<null> {
-  const until = Math.min(Date.now() + restMs, budget.spentUntil?.getTime() ?? Infinity);
-  await letRest(ctx.db, baseId, new Date(until));
+  const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
+  await letRest(ctx.db, baseId, Math.min(restMs, spentMs));
   return null;
 }
 

@@ -8,7 +8,7 @@
  * A sweep of the same table may be under way. What a look writes counts as seen by it, so that it is neither taken
  * for gone nor forgotten.
  */
-import type { Base } from "../control";
+import { agoMs, type Base } from "../control";
 import type { SourceTable } from "../source/types";
 import type { TableMemory } from "./memory";
 import { readTable, restarting } from "./reader";
@@ -20,13 +20,13 @@ import { applyRecords, expectJournalled, type Sweep } from "./sweep";
  * them and the source's answers are two.
  */
 const OVERLAP_MS = 10_000;
-/** The same for the first look, which goes back to a sync that another worker's clock has dated. */
+/** The same for the first look, which goes back to a sync of another worker's; the times of both went over the network. */
 const FIRST_OVERLAP_MS = 60_000;
 /** How often a look starts over when the source loses its place. */
 const MAX_STARTS = 5;
 
 export interface Looking extends Pick<Sweep, "replica" | "reader" | "epoch" | "shapes" | "memory"> {
-  base: Pick<Base, "sync">;
+  base: Pick<Base, "sync" | "clockAheadMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
 }
@@ -92,5 +92,5 @@ function sinceMs({ memory, base }: Looking, tableId: string): number {
   const { sync } = base;
   const now = memory.sourceClock.now();
   if (!sync || now === undefined) throw new Error("a look needs a sync before it and the source's clock");
-  return now - (Date.now() - sync.startedAt.getTime()) - FIRST_OVERLAP_MS;
+  return now - agoMs(base, sync.startedAt) - FIRST_OVERLAP_MS;
 }

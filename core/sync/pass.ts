@@ -4,7 +4,7 @@
  * One table at a time, so that each is read once per pass. A pass may take longer than a lease, which then ends between
  * two tables; where the pass stands is remembered from lease to lease.
  */
-import type { RunReport } from "../control";
+import { agoMs, type Base, type RunReport } from "../control";
 import { asBasetideError, type BasetideError, isBasetideError } from "../errors";
 import { wait } from "../wait";
 import { linkedAbort } from "./linked-abort";
@@ -20,8 +20,8 @@ const TICK_MS = 250;
 export interface PassWatch {
   /** How long after the beginning of a pass the next one is due, ms. */
   everyMs: () => number;
-  /** When the last pass began, if none is known here (ms since 1970). */
-  lastMs?: number | undefined;
+  /** How long ago the last pass began where none is known here, ms. */
+  lastAgoMs?: (() => number) | undefined;
   /** Is a pass to begin now, over all tables, whether it is due or one is under way? Asked often, true once. */
   isWanted?: () => boolean;
   onBegin?: (pass: SweepPass) => Promise<void> | void;
@@ -66,14 +66,19 @@ async function beginPass({ input, shapes }: Together, watch: PassWatch): Promise
   await watch.onBegin?.(memory.pass);
 }
 
+/** How long ago the base's last sweep began; Infinity: never. */
+export function sweptAgoMs(base: Pick<Base, "sweep" | "clockAheadMs">): number {
+  return base.sweep ? agoMs(base, base.sweep.startedAt) : Infinity;
+}
+
 function isDue(together: Together, watch: PassWatch): boolean {
   return dueInMs(together, watch) <= 0;
 }
 
-function dueInMs({ input }: Together, { everyMs, lastMs }: PassWatch): number {
+function dueInMs({ input }: Together, { everyMs, lastAgoMs }: PassWatch): number {
   const { passBegunAt } = input.memory;
-  const agoMs = passBegunAt === null ? Date.now() - (lastMs ?? 0) : performance.now() - passBegunAt;
-  return everyMs() - agoMs;
+  const begunMs = passBegunAt === null ? (lastAgoMs?.() ?? Infinity) : performance.now() - passBegunAt;
+  return everyMs() - begunMs;
 }
 
 /** Sweeps the next table of the pass, or puts it off. @returns what it failed with */

@@ -15,7 +15,7 @@ import { Fate } from "./fate";
 import { Shapes } from "./look";
 import { lookForChanges } from "./look-for-changes";
 import { tableMemory } from "./memory";
-import { keepSweeping } from "./pass";
+import { keepSweeping, sweptAgoMs } from "./pass";
 import { failurePauseMs } from "./pauses";
 import { QuotaSplit } from "./quota-split";
 import type { Reader } from "./reader";
@@ -80,7 +80,7 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
     keepRebuilding(rapid, rebuildWatch(rapid)),
     keepSweeping(rapid, {
       everyMs: () => input.cadence().sweepEveryMs,
-      lastMs: input.base.sweep?.startedAt.getTime(),
+      lastAgoMs: () => sweptAgoMs(input.base),
     }),
   ]);
   return true;

@@ -1,5 +1,5 @@
 /** How often a base without a feed is swept, or looked at in rapid mode, as its budget is now. */
-import type { Base } from "../control";
+import { agoMs, type Base } from "../control";
 import type { HeldBudget } from "./budget-watch";
 import { type Cadence, cadenceOf, sweepCallsOf } from "./cadence";
 import type { BaseMemory } from "./memory";
@@ -26,5 +26,5 @@ export function restOf(budget: HeldBudget, base: Base, memory: Pick<BaseMemory, 
   const { sweepEveryMs } = cadenceFor(budget, base, "sweep");
   // Without a cap the pace is kept by the loop.
   if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;
-  return Math.max(0, base.sweep.startedAt.getTime() + sweepEveryMs - Date.now());
+  return Math.max(0, sweepEveryMs - agoMs(base, base.sweep.startedAt));
 }

@@ -1,5 +1,7 @@
 /** The hook of a base, end to end: made, adopted, refreshed, and made anew when it has ended at the source. */
+
 import { describe, expect, test } from "vitest";
+import { about } from "../support/about";
 import { created, expectNewHook, feedScene } from "../support/feed-scene";
 import type { LiveBase } from "../support/feed-stack";
 
@@ -81,7 +83,7 @@ describe("a hook", () => {
     for (let tries = 0; !batch.hasGap && tries < 3; tries++) batch = await read();
     expect(batch.hasGap).toBe(true);
     await expectNewHook(live, id, from);
-    expect(feed.gapSince).toEqual((await live.kept())!.gapSince);
+    expect(feed.gapSince).toEqual(about((await live.kept())!.gapSince));
 
     const second = live.create("second");
     const after = await read();
@@ -102,7 +104,7 @@ describe("a hook", () => {
     control().webhooks.fail(live.sourceId, id, "INTERNAL_ERROR");
     const batch = await read();
     expect(batch).toMatchObject({ hasGap: true, error: "INTERNAL_ERROR" });
-    expect(await live.kept()).toMatchObject({ hookId: id, gapSince: feed.gapSince });
+    expect(await live.kept()).toMatchObject({ hookId: id, gapSince: about(feed.gapSince) });
     expect(feed.gapSince).not.toBeNull();
     expect((await read()).hasGap).toBe(false);
   });
@@ -132,7 +134,7 @@ describe("a hook", () => {
       } finally {
         control().settings({ webhooks: { oldCursor: "skip" } });
       }
-      expect((await live.kept())!.gapSince).toEqual(feed.gapSince);
+      expect((await live.kept())!.gapSince).toEqual(about(feed.gapSince));
       expect(feed.gapSince).not.toBeNull();
       const next = live.create("next");
       const batches = [await read(), await read()];

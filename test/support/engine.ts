@@ -69,6 +69,7 @@ export async function testEngine(
     input: ({ isForced = false, settings = {}, schemaPollMs = 0 } = {}) => ({
       base: {
         sync: null,
+        clockAheadMs: 0,
         tables: [],
         settings: {
           turbo: false,

@@ -4,7 +4,7 @@ import { asBasetideError } from "../../errors";
 import { journalledTables, markSyncCompleted, markSyncStarted } from "../../replica";
 import { wait } from "../../wait";
 import { tableMemory } from "../memory";
-import type { PassWatch } from "../pass";
+import { type PassWatch, sweptAgoMs } from "../pass";
 import type { RebuildWatch } from "../rebuild-beside";
 import { expectJournalled } from "../sweep";
 import { isWholeBases, newReport } from "../sync-base";
@@ -13,6 +13,8 @@ import { readSince } from "../together";
 import type { Live } from "./live";
 
 const TRIM_INTERVAL_MS = 30_000;
+/** A gap that is loaded once more lies this near to where it lay before, by this process's clock. */
+const SAME_GAP_MS = 1000;
 /** While it is not time yet, what the pace is by then is looked at this often. */
 const TICK_MS = 1000;
 
@@ -25,10 +27,10 @@ export function passWatch(live: Live): PassWatch {
   };
   return {
     everyMs: () => live.cadence().sweepEveryMs,
-    lastMs: input.base.sweep?.startedAt.getTime(),
+    lastAgoMs: () => sweptAgoMs(input.base),
     isWanted() {
       const { gapSince } = feed;
-      const isNew = gapSince !== null && gapSince.getTime() !== memory.gapSeen?.getTime();
+      const isNew = gapSince !== null && gapSince.getTime() - (memory.gapSeen?.getTime() ?? 0) > SAME_GAP_MS;
       if (isNew) memory.gapSeen = gapSince;
       return isNew;
     },

@@ -214,8 +214,8 @@ export class LiveFeed implements Feed {
   async closeGap(sweptFrom: Date): Promise<void> {
     const { ctx, base } = this.#keeping;
     await this.#notes.tell("gap not closed", async () => {
-      await closeGap(ctx.db, base.id, sweptFrom);
-      if (this.#gapSince && this.#gapSince <= sweptFrom) this.#gapSince = null;
+      const isClosed = await closeGap(ctx.db, base.id, sweptFrom);
+      if (isClosed && this.#gapSince && this.#gapSince <= sweptFrom) this.#gapSince = null;
     });
   }
 

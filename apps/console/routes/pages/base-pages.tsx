@@ -9,6 +9,7 @@ import {
   listSchemaChanges,
   quotaUse,
   replicaShape,
+  serverNow,
 } from "../../../../core/control";
 import { BasetideError } from "../../../../core/errors";
 import { BaseFrame, type BasePlace, DialogContent, type Notice, notices } from "../../../../views/base/frame";
@@ -36,7 +37,7 @@ export function basePages(ctx: ConsoleContext) {
       listSchemaChanges(db, id, SHOWN_CHANGES),
     ]);
     const keyHelpUrl = ctx.platforms.find((platform) => platform.id === base.platform)?.keyHelpUrl;
-    const now = new Date();
+    const now = serverNow(base);
     const [use, budget] = await Promise.all([
       quotaUse(db, base),
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
@@ -47,10 +48,13 @@ export function basePages(ctx: ConsoleContext) {
   return new Elysia({ name: "base-pages", detail: { hide: true } })
     .use(signedIn(ctx))
     .get("/bases", async ({ request, viewer, account, query }) => {
-      const all = await listBaseSummaries(db, account.id);
+      const [all, [clock]] = await Promise.all([
+        listBaseSummaries(db, account.id),
+        db<{ now: Date }[]>`select now() as now`,
+      ]);
       const search = typeof query.q === "string" ? query.q.trim().slice(0, 200) : "";
       const bases = search === "" ? all : all.filter((base) => matches(base, search.toLowerCase()));
-      const list = { bases, query: search, total: all.length, now: new Date() };
+      const list = { bases, query: search, total: all.length, now: clock!.now };
       const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
       return answer(request, { title: "Bases", viewer, active: "bases" }, view);
     })
@@ -104,7 +108,8 @@ export function basePages(ctx: ConsoleContext) {
             {view}
           </BaseFrame>,
         );
-      if (params.place === "runs") return page("runs", "Runs", <RunsPage runs={runs} now={new Date()} />);
+      if (params.place === "runs")
+        return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
       if (params.place === "issues") return page("overview", "Issues", <IssuesPage base={base} />);
       if (params.place !== "proxy") throw new BasetideError("not_found", "There is no such page");
       return page("proxy", "Proxy", <ProxyPage base={base} proxyUrl={ctx.config.proxyUrl} />);

@@ -1,0 +1,78 @@
+/** Processes whose clocks disagree: what one has noted, another reads as of when it was. */
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import {
+  agoMs,
+  type Base,
+  closeGap,
+  createBase,
+  getBase,
+  keepHook,
+  loadFeed,
+  noteGap,
+  recordRun,
+} from "../../core/control";
+import { sweptAgoMs } from "../../core/sync/pass";
+import { newReport } from "../../core/sync/sync-base";
+import { about } from "../support/about";
+import { GOOD_KEY, SOURCE_BASES, type TestControl, testControl } from "./control-support";
+
+const HOUR_MS = 3_600_000;
+const NEAR_MS = 1000;
+const SHIFTS = [-HOUR_MS, 0, HOUR_MS];
+
+let control: TestControl;
+beforeAll(async () => {
+  control = await testControl();
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+afterEach(() => void vi.useRealTimers());
+
+/** From now on, as a process whose clock is off by so much. */
+function clockOff(ms: number): void {
+  vi.useRealTimers();
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms, shouldAdvanceTime: true });
+}
+
+async function newBase(): Promise<Base> {
+  const account = await control.addAccount(`clock-${crypto.randomUUID()}@example.org`);
+  const sourceBaseId = SOURCE_BASES[0]!.id;
+  return createBase(control.ctx, account.id, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId });
+}
+
+test.each(SHIFTS)("a sync noted by a clock that is off by %d ms is read as of when it was", async (shift) => {
+  const { db } = control.ctx;
+  const { id } = await newBase();
+  const from = new Date();
+  clockOff(shift);
+  await recordRun(db, id, {
+    ...newReport(),
+    kind: "sweep",
+    startedAt: new Date(Date.now() - 5000),
+    completedAt: new Date(),
+  });
+  for (const reader of SHIFTS) {
+    clockOff(reader);
+    const base = await getBase(db, id);
+    expect(Math.abs(agoMs(base, base.sync!.startedAt) - 5000)).toBeLessThan(NEAR_MS);
+    expect(Math.abs(sweptAgoMs(base) - 5000)).toBeLessThan(NEAR_MS);
+    expect(base.sync!.completedAt).toEqual(about(from));
+  }
+});
+
+test.each(SHIFTS)(
+  "a gap noted by a clock that is off by %d ms is closed by what began after it",
+  async (shift) => {
+    const { db } = control.ctx;
+    const { id } = await newBase();
+    const hook = { id: "achOne", sealedSecret: "-", notificationUrl: null, expiresMs: undefined };
+    clockOff(shift);
+    expect(await keepHook(db, id, null, hook, new Date())).toBe(true);
+    expect(await noteGap(db, id, hook.id, new Date())).toBe(true);
+    for (const reader of SHIFTS) {
+      clockOff(reader);
+      expect((await loadFeed(db, id))!.gapSince).toEqual(about(new Date()));
+      expect(await closeGap(db, id, new Date(Date.now() - 5000))).toBe(false);
+    }
+    expect(await closeGap(db, id, new Date())).toBe(true);
+  },
+);
