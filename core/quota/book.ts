@@ -32,6 +32,8 @@ export interface Book {
   take(withinMs: number[], back: number[]): Promise<Booking>;
   /** Was the place made void by a block that began after it was booked? */
   isVoid(place: Place): Promise<boolean>;
+  /** The place's call goes out only now, or may have a moment ago: the window after it counts from now. Never fails. */
+  wentLate(place: Place): Promise<void>;
 }
 
 /**

@@ -127,6 +127,9 @@ export function controlPlane(
         );
         return row === undefined || row.blocked_until > place.slot;
       },
+      async wentLate(place) {
+        await call((to) => to`select quota_late(${key}, ${place.slot})`).catch(() => {});
+      },
     };
   }
 

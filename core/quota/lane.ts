@@ -6,6 +6,8 @@
  *
  * I4. A place is worth its own time only. One that its caller gets to too late (a stalled process, a slow
  * answer) is given back and another is taken, since the window after it was counted from the time it was meant for.
+ * A process may also be stopped between its last look at the clock and the request: the book is told as soon as that is
+ * known, and counts the window from then.
  */
 import { BasetideError } from "../errors";
 import type { Book, Booking, CallKind, Place } from "./book";
@@ -172,6 +174,9 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
         return lineUpAgain(waiter);
       }
       waiter.resolve();
+      // Its request is sent before the next turn of the event loop.
+      await turn();
+      if (clock.now() - place.at > LATE_MS) await book.wentLate(place);
     } catch (error) {
       waiter.reject(error);
     } finally {
@@ -197,6 +202,8 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
     waiter.place = undefined;
     ask();
   }
+
+  const turn = () => new Promise<void>((resolve) => clock.at(clock.now(), resolve));
 
   /** Resolves at a time; at once, without losing a turn of the event loop, when it is past. */
   async function until(atMs: number): Promise<void> {

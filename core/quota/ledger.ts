@@ -113,7 +113,9 @@ export function createLedger(
     if (lanes.size >= KEYS_KEPT) dropIdle(lanes, (lane) => lane.isIdle);
     const shared = control.book(key, kind, share, user);
     const book =
-      kind === "client" && attendance ? standIn(shared, () => windowOf(key, attendance), attendance) : shared;
+      kind === "client" && attendance
+        ? standIn(shared, () => windowOf(key, attendance), attendance, clock)
+        : shared;
     const lane = createLane(kind, book, clock, () => metrics.missed(kind));
     lanes.set(name, lane);
     return lane;

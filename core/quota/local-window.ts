@@ -56,6 +56,11 @@ export function localWindow(clock: QuotaClock): LocalWindow {
     async isVoid(place) {
       return shutUntilMs > place.at;
     },
+    async wentLate(place) {
+      const index = slots.indexOf(place.slot);
+      if (index >= 0) slots.splice(index, 1);
+      slots = [...slots, clock.now()].sort((a, b) => a - b);
+    },
     get isIdle() {
       return Math.max(shutUntilMs, (slots.at(-1) ?? -Infinity) + WINDOW_MS) <= clock.now();
     },

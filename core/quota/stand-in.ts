@@ -2,6 +2,7 @@
 import { isBasetideError } from "../errors";
 import type { Attendance } from "./attendance";
 import type { Book } from "./book";
+import type { QuotaClock } from "./clock";
 import type { SharedBook } from "./control-plane";
 import type { LocalWindow } from "./local-window";
 
@@ -10,7 +11,12 @@ import type { LocalWindow } from "./local-window";
  *
  * I4. The first question that it answers again shuts the key for a moment: others may still be on their own.
  */
-export function standIn(shared: SharedBook, local: () => LocalWindow, attendance: Attendance): Book {
+export function standIn(
+  shared: SharedBook,
+  local: () => LocalWindow,
+  attendance: Attendance,
+  clock: QuotaClock,
+): Book {
   const isLocal = new WeakSet<object>();
   let wasAway = false;
   let hasGranted = false;
@@ -34,5 +40,10 @@ export function standIn(shared: SharedBook, local: () => LocalWindow, attendance
       }
     },
     isVoid: (place) => (isLocal.has(place) ? local().isVoid(place) : shared.isVoid(place).catch(() => false)),
+    async wentLate(place) {
+      if (!isLocal.has(place)) return shared.wentLate(place);
+      attendance.gaveOut(clock.now());
+      await local().wentLate(place);
+    },
   };
 }

@@ -353,6 +353,24 @@ begin
     where b.blocked_until < excluded.blocked_until;
 end $$;
 
+-- quota_late(key, slot, now): a process stood still between its last look at the clock and the request: the call of that
+-- place went out only now.
+create function quota_late(p_key text, p_slot float8, p_now float8 default null) returns void
+language plpgsql as $$
+declare
+  taken float8[];
+  n integer;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  select w.slots into taken from quota_windows w where w.key = p_key;
+  n := array_position(taken, p_slot);
+  if n is not null then
+    taken := taken[:n - 1] || taken[n + 1:];
+  end if;
+  taken := taken || coalesce(p_now, extract(epoch from clock_timestamp()) * 1000)::float8;
+  update quota_windows w set slots = array(select s from unnest(taken) s order by s) where w.key = p_key;
+end $$;
+
 -- quota_forget(key, now): drops what is kept of a key. Its window stays while calls of the last second
 -- or a block still count: clients may go on asking for the base through the proxy.
 create function quota_forget(p_key text, p_now float8 default null) returns void
@@ -374,5 +392,5 @@ end $$;
 
 -- Down Migration
 
-drop function quota_forget, quota_block, quota_take, quota_open, quota_count, quota_attend;
+drop function quota_forget, quota_late, quota_block, quota_take, quota_open, quota_count, quota_attend;
 drop table quota_proxies, quota_minutes, quota_calls, quota_blocks, quota_windows;

@@ -113,6 +113,40 @@ test("I4: whatever happens, no sixth call within the window", async () => {
   );
 });
 
+test("I4: a call that went out late counts from when it did, for whatever is booked after that is known", async () => {
+  const steps = fc.array(
+    fc.record({
+      calls: fc.integer({ min: 0, max: 4 }),
+      passMs: fc.integer({ min: 0, max: 600 }),
+      late: fc.nat(9),
+    }),
+    { minLength: 2, maxLength: 25 },
+  );
+  await fc.assert(
+    fc.asyncProperty(steps, async (history) => {
+      const key = `late:${crypto.randomUUID()}`;
+      const sent: { slot: number; at: number }[] = [];
+      let now = 0;
+      for (const { calls, passMs, late } of history) {
+        const [row] = await database.sql<{ slots: (number | null)[] }[]>`
+          select to_json(slots) as slots
+          from quota_take(${key}, 'client', 5, ${`{${Array(calls).fill(300)}}`}, '{}', ${EPOCH_MS + now})`;
+        for (const slot of row!.slots.flatMap((booked) => booked ?? [])) {
+          const at = slot - EPOCH_MS;
+          expect(sent.filter((other) => at - other.at < WINDOW_MS).length).toBeLessThanOrEqual(4);
+          sent.push({ slot, at });
+        }
+        now += passMs;
+        const held = sent.at(-1 - late);
+        if (!held || held.at > now) continue;
+        await database.sql`select quota_late(${key}, ${held.slot}, ${EPOCH_MS + now})`;
+        held.at = now;
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
 test("calls go in the order they were booked, never in the past, and none while the key is blocked", async () => {
   await fc.assert(
     fc.asyncProperty(actions, async (history) => {

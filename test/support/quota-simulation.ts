@@ -35,6 +35,11 @@ export class VirtualClock implements QuotaClock {
     };
   };
 
+  /** The process stands still: time passes, and nothing is done. */
+  stall(ms: number): void {
+    this.time += ms;
+  }
+
   sleep = (ms: number): Promise<void> => new Promise((resolve) => this.at(this.time + ms, resolve));
 
   /** Holds the clock until `work` is done. */
@@ -93,6 +98,11 @@ export function virtualBook(
         db`select blocked_until from quota_windows where key = ${key}`.then((rows) => rows),
       );
       return row!.blocked_until > place.slot;
+    },
+    async wentLate(place) {
+      await clock.during(
+        db`select quota_late(${key}, ${place.slot}, ${EPOCH_MS + clock.now()})`.then((rows) => rows),
+      );
     },
   };
 }
@@ -191,9 +201,10 @@ export function simulate(db: postgres.Sql): Simulation {
     const book = {
       take: (withinMs: number[], back: number[]) => over(() => shared.take(withinMs, back)),
       isVoid: (place: Place) => over(() => shared.isVoid(place)),
+      wentLate: (place: Place) => over(() => shared.wentLate(place)).catch(() => {}),
       reunite: async () => {},
     };
-    made.lane = createLane("client", standIn(book, local, attendance), clock, () => {});
+    made.lane = createLane("client", standIn(book, local, attendance, clock), clock, () => {});
     return made;
   }
 

@@ -99,6 +99,16 @@ test("I4: a place that the process gets to late is given back and another is tak
   expect(missed()).toBe(1);
 });
 
+test("I4: where a process stood still before it sent a call, the window counts from when it did", async () => {
+  const { clock, lane, log, call } = setUp();
+  lane.wait(Infinity, never).then(() => clock.stall(200));
+  await clock.run(100);
+  for (let i = 0; i < 5; i++) call(`call ${i}`);
+  await clock.run(5000);
+  expect(log.map(({ at }) => at)).toEqual([200, 200, 200, 200, 1225]);
+  expect(lane.isIdle).toBe(true);
+});
+
 test("a call whose place cannot be looked at again fails as the book does", async () => {
   const failing = (book: Book): Book => ({
     ...book,
