@@ -83,9 +83,10 @@ function report(): void {
   );
   console.log(`answered before SQL had it, and said so: ${pending} (${calmPending} with nothing in the way)`);
   console.log(`cells compared with the source: ${figures.cells}`);
-  const { most, forgiven } = service.arrivals;
+  const { most, forgiven, overtaken } = service.arrivals;
   console.log(`most requests of a base in a second: ${most}`);
   console.log(`windows with more than 5 forgiven to a machine that stood still: ${forgiven}`);
+  console.log(`windows with 6 where a frozen process sent what it had a place for before: ${overtaken}`);
   const unknown = service.bases.reduce((sum, { audit }) => sum + audit.unknownClaims, 0);
   console.log(`claims of which nobody could say whose they were: ${unknown}`);
   for (const [what, limitMs] of Object.entries(LIMITS)) {

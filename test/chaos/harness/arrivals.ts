@@ -3,6 +3,9 @@
  *
  * A machine that stands still for a moment lets what was sent in order arrive in a bunch; the ledger allows for 25 ms
  * of that. More is forgiven only as far as somebody was seen to stand still just then.
+ *
+ * A process that was frozen between its place and its request sends it when it goes on: nobody can call that back. One
+ * request too many is allowed around such a moment, and counted apart.
  */
 
 import { NOTED_MS, type Stall } from "../../support/stall-watch";
@@ -24,6 +27,10 @@ export class ArrivalCheck {
   /** Most requests in any second, and windows that were forgiven. */
   most = 0;
   forgiven = 0;
+  /** Windows with one too many where a frozen process went on. */
+  overtaken = 0;
+  /** When a frozen process went on, on the arrivals' clock. */
+  readonly thawedAt: number[] = [];
   #last = new Map<string, Arrival[]>();
 
   /** @param stalls of everybody on the way, on the arrivals' clock */
@@ -36,9 +43,14 @@ export class ArrivalCheck {
       const six = window.slice(-PER_WINDOW - 1);
       const missingMs = GRANTED_MS - (at - six[0]!.at);
       if (isForgiven(six[0]!.at, missingMs, stalls)) this.forgiven++;
+      else if (window.length === PER_WINDOW + 1 && this.#isOvertaken(six)) this.overtaken++;
       else this.violations.push(`I4: ${describe(six)}`);
     }
     this.#last.set(baseId, all.slice(-PER_WINDOW));
+  }
+
+  #isOvertaken(six: Arrival[]): boolean {
+    return this.thawedAt.some((at) => six.some((one) => one.at >= at && one.at < at + NEAR_MS));
   }
 }
 
