@@ -83,9 +83,15 @@ function report(): void {
   );
   console.log(`answered before SQL had it, and said so: ${pending} (${calmPending} with nothing in the way)`);
   console.log(`cells compared with the source: ${figures.cells}`);
-  const { most, forgiven, overtaken } = service.arrivals;
+  const { most, forgiven, overtaken, shortBy } = service.arrivals;
   console.log(`most requests of a base in a second: ${most}`);
   console.log(`windows with more than 5 forgiven to a machine that stood still: ${forgiven}`);
+  const [half = 0, last = 0] = [0.5, 1].map(
+    (part) => shortBy.toSorted((a, b) => a - b)[Math.ceil(shortBy.length * part) - 1],
+  );
+  console.log(
+    `  ${shortBy.length} of them no fault explains: half too short by ${half.toFixed(0)} ms or less, all by ${last.toFixed(0)}`,
+  );
   console.log(`windows with 6 where a frozen process sent what it had a place for before: ${overtaken}`);
   const unknown = service.bases.reduce((sum, { audit }) => sum + audit.unknownClaims, 0);
   console.log(`claims of which nobody could say whose they were: ${unknown}`);

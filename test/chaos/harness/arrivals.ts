@@ -27,6 +27,8 @@ export class ArrivalCheck {
   /** Most requests in any second, and windows that were forgiven. */
   most = 0;
   forgiven = 0;
+  /** By how much those were too short, where no fault held up what went to the source; ms. */
+  readonly shortBy: number[] = [];
   /** Windows with one too many where a frozen process went on. */
   overtaken = 0;
   /** When a frozen process went on, on the arrivals' clock. */
@@ -42,8 +44,11 @@ export class ArrivalCheck {
       if (window.length <= PER_WINDOW) continue;
       const six = window.slice(-PER_WINDOW - 1);
       const missingMs = GRANTED_MS - (at - six[0]!.at);
-      if (isForgiven(six[0]!.at, missingMs, stalls)) this.forgiven++;
-      else if (window.length === PER_WINDOW + 1 && this.#isOvertaken(six)) this.overtaken++;
+      const heldMs = heldUpMs(six[0]!.at, stalls);
+      if (missingMs <= GRANTED_MS - WINDOW_MS + heldMs) {
+        this.forgiven++;
+        if (heldMs < Number.POSITIVE_INFINITY) this.shortBy.push(missingMs);
+      } else if (window.length === PER_WINDOW + 1 && this.#isOvertaken(six)) this.overtaken++;
       else this.violations.push(`I4: ${describe(six)}`);
     }
     this.#last.set(baseId, all.slice(-PER_WINDOW));
@@ -60,10 +65,9 @@ function describe(arrivals: Arrival[]): string {
   return `${arrivals.length} requests within a second: ${each.join(", ")}`;
 }
 
-/** May the first of them have been held up by as much as is missing? */
-function isForgiven(first: number, missingMs: number, stalls: Stall[]): boolean {
-  const heldMs = stalls
+/** How long what came first may have been held up, ms. */
+function heldUpMs(first: number, stalls: Stall[]): number {
+  return stalls
     .filter(({ from, to }) => from <= first && to >= first - NEAR_MS)
     .reduce((sum, { ms }) => sum + ms, UNNOTED_MS);
-  return missingMs <= GRANTED_MS - WINDOW_MS + heldMs;
 }
