@@ -1,0 +1,38 @@
+/** The control plane's clock as a process knows it: places are used late by as much as is not known. */
+import { expect, test } from "vitest";
+import type { Db } from "../../core/context";
+import { controlPlane } from "../../core/quota/control-plane";
+import { VirtualClock } from "../support/quota-simulation";
+
+/** How far the server's clock is ahead of the process's, ms. */
+const AHEAD_MS = 5_000_000;
+
+/** A control plane whose n-th answer is so long on its way back, ms; and the first place that it gives. */
+async function firstPlace(backMs: (answer: number) => number) {
+  const clock = new VirtualClock();
+  let answers = 0;
+  const db = (() => {
+    const now = clock.now() + AHEAD_MS;
+    const row = { now, asked_at: now, slots: [now], next_at: now };
+    return clock.sleep(backMs(++answers)).then(() => [row]);
+  }) as unknown as Db;
+  const book = controlPlane(db, clock, 1000, () => {}).book("key", "client", 5);
+  const taken = book.take([1000], []);
+  await clock.run(60_000);
+  const { places } = await taken;
+  return { answers, lateMs: places[0]!.at + AHEAD_MS - places[0]!.slot };
+}
+
+test("three answers are enough where they come at once", async () => {
+  expect(await firstPlace(() => 2)).toEqual({ answers: 4, lateMs: 2 });
+});
+
+test("I4: while answers are slow more are waited for, until one was quick", async () => {
+  expect(await firstPlace((answer) => (answer === 7 ? 3 : 60))).toEqual({ answers: 8, lateMs: 3 });
+});
+
+test("where all answers are slow the quickest has to do", async () => {
+  const { answers, lateMs } = await firstPlace((answer) => (answer === 2 ? 40 : 200));
+  expect(lateMs).toBe(40);
+  expect(answers).toBeLessThan(10);
+});
