@@ -1,4 +1,5 @@
 /** What the source answers when it is not well. */
+import type { Sql } from "postgres";
 import { FAULT_KINDS, type FaultKind } from "../../../apps/sandbox/faults";
 import type { Fault } from "../harness/chaos";
 import { now } from "./kit";
@@ -12,6 +13,15 @@ const PASSING = FAULT_KINDS.filter((kind) => !PATIENT.includes(kind));
 /** A base that was blocked by a 429 rests for 30 s; one whose key was refused for 3 minutes. */
 const BLOCKED_MS = 90_000;
 const REFUSED_MS = 300_000;
+
+/**
+ * Three refusals within ten minutes slow a base down for an hour, in which busy clients leave its sync a request in seven
+ * seconds. Nobody waits for that hour here.
+ */
+async function letAnHourPass(control: Sql): Promise<void> {
+  await control`delete from quota_slowed`;
+  await control`update quota_windows set slow_until = 0, refused_at = '{}'`;
+}
 
 /** A part of all requests goes wrong at the source, in one of many ways each. */
 function sourceErrors(kinds: FaultKind[], name: string, weight: number, boundMs: number): Fault {
@@ -32,6 +42,7 @@ function sourceErrors(kinds: FaultKind[], name: string, weight: number, boundMs:
       }
       await Bun.sleep(random.int(5000, 10_000));
       await service.source.call("DELETE", "faults");
+      await service.onControl(letAnHourPass);
       return { brokenAt, mendedAt: now() };
     },
   };
