@@ -24,6 +24,7 @@ import {
   resume,
 } from "../../core/control";
 import { createSecretBox } from "../../core/secrets";
+import { about } from "../support/about";
 import { freshDatabase } from "../support/database";
 import { GOOD_KEY, OTHER_KEY, type TestControl, testControl } from "./control-support";
 
@@ -140,8 +141,8 @@ test("a completed run makes a base active, one that needs a person needs_attenti
   expect(await getBase(db, id)).toMatchObject({
     state: "active",
     error: null,
-    sync: { kind: "first", startedAt: done.startedAt, completedAt: done.completedAt },
-    sweep: { startedAt: done.startedAt, completedAt: done.completedAt },
+    sync: { kind: "first", startedAt: about(done.startedAt), completedAt: about(done.completedAt) },
+    sweep: { startedAt: about(done.startedAt), completedAt: about(done.completedAt) },
     recentSweepMs: [],
   });
   const sweeps = [1000, 2000, 3000].map((ms) => {
