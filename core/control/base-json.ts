@@ -1,15 +1,17 @@
 /** A base as the management API and the operator's command line show it. */
 import type { Db } from "../context";
-import { type Base, type LiveState, serverNow } from "./base-row";
+import type { Base, LiveState } from "./base-row";
 import { type Budget, budgetsOf, toBudgetJson } from "./budgets";
 import { indicatorOf } from "./indicator";
 import { nextMonth } from "./next-month";
+import { serverNow } from "./server-time";
 
 /** Errors that end when calls are counted anew. */
 const MONTHLY: ReadonlySet<string> = new Set(["source_billing_limit", "budget_spent"]);
 
 /** Bases with their budgets as they stand. */
-export async function baseJsons(db: Db, bases: Base[], now = bases[0] ? serverNow(bases[0]) : new Date()) {
+export async function baseJsons(db: Db, bases: Base[]) {
+  const now = bases[0] ? serverNow(bases[0]) : new Date();
   const workspaceIds = new Set(bases.flatMap((base) => base.workspaceId ?? []));
   const budgets = await budgetsOf(db, [...workspaceIds], now);
   return bases.map((base) =>

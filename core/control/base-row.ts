@@ -1,6 +1,5 @@
 /** A base as the control plane knows it, and the one query that reads it. */
 
-import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
 import type { ErrorCode } from "../errors";
 import type { CellIssue } from "../replica/spec";
@@ -140,21 +139,6 @@ export interface Base {
   createdAt: Date;
   /** All times are the server's; this process's clock is so far ahead of it, ms. See `serverNow`. */
   clockAheadMs: number;
-}
-
-/** What time it is by the server that dated the base. */
-export function serverNow({ clockAheadMs }: Pick<Base, "clockAheadMs">): Date {
-  return new Date(Date.now() - clockAheadMs);
-}
-
-/** How long ago a time of the base was, ms, whatever this process's clock says. */
-export function agoMs(base: Pick<Base, "clockAheadMs">, at: Date): number {
-  return serverNow(base).getTime() - at.getTime();
-}
-
-/** A time by this process's clock as the server has it: that two clocks agree is nobody's promise. */
-export function serverTime(db: Db | TransactionSql, at: Date) {
-  return db`(statement_timestamp() - ${Date.now() - at.getTime()}::float8 * interval '1 ms')`;
 }
 
 /** Bases with everything about them, for the rows that `where` keeps. */

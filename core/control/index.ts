@@ -8,17 +8,15 @@ export { type AuditDetails, type AuditEntry, listChanges, noteChange, trimAudit 
 export { type AuditAction, auditActions } from "./audit-actions";
 export { baseJson, baseJsons, toBaseJson } from "./base-json";
 export { type BaseSummary, listBaseSummaries, selectBaseSummaries } from "./base-list";
-export {
-  agoMs,
-  type Base,
-  type BaseIssue,
-  type BaseSettings,
-  type BaseState,
-  type LiveState,
-  type Progress,
-  type SyncKind,
-  serverNow,
-  type TableCount,
+export type {
+  Base,
+  BaseIssue,
+  BaseSettings,
+  BaseState,
+  LiveState,
+  Progress,
+  SyncKind,
+  TableCount,
 } from "./base-row";
 export {
   activeBaseIds,
@@ -163,6 +161,7 @@ export {
   type SealedColumn,
   sealedColumns,
 } from "./seals";
+export { agoMs, serverNow } from "./server-time";
 export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { noteSourceUser } from "./source-user";
 export { type SyncFacts, syncFacts } from "./sync-facts";

@@ -8,8 +8,8 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
-import { serverTime } from "./base-row";
 import { hasPings } from "./has-pings";
+import { serverTime } from "./server-time";
 
 /** Pings are passed on to workers here; the payload is the base's id. */
 export const PING_CHANNEL = "basetide_ping";
@@ -28,8 +28,9 @@ export interface KeptFeed {
   notificationUrl: string | null;
   /** On the source's clock, ms since 1970. */
   expiresMs: number | undefined;
-  /** By this process's clock. */
+  /** By the server's clock; its age by nobody's. */
   gapSince: Date | null;
+  gapMsAgo: number | null;
   /** Are its pings to be waited for? */
   hasPings: boolean;
   /** Has it been pinged since it was last read? */
@@ -47,14 +48,10 @@ export interface NewHook {
 
 export async function loadFeed(db: Db, baseId: string): Promise<KeptFeed | undefined> {
   const [row] = await db<
-    (Omit<KeptFeed, "cursor" | "expiresMs" | "gapSince"> & {
-      cursor: string;
-      expiresAt: Date | null;
-      gapMsAgo: number | null;
-    })[]
+    (Omit<KeptFeed, "cursor" | "expiresMs"> & { cursor: string; expiresAt: Date | null })[]
   >`
     select state, hook_id as "hookId", sealed_secret as "sealedSecret", cursor,
-      notification_url as "notificationUrl", expires_at as "expiresAt",
+      notification_url as "notificationUrl", expires_at as "expiresAt", gap_since as "gapSince",
       (extract(epoch from clock_timestamp() - gap_since) * 1000)::double precision as "gapMsAgo",
       ${hasPings(db)} as "hasPings",
       coalesce(state = 'refused' and refused_at > now() - ${REFUSED_RETRY}::interval, false) as "isResting",
@@ -62,29 +59,28 @@ export async function loadFeed(db: Db, baseId: string): Promise<KeptFeed | undef
       coalesce(extract(epoch from now() - checked_at) * 1000, 'Infinity')::double precision as "checkedMsAgo"
     from live_feeds as f where base_id = ${baseId}`;
   if (!row) return undefined;
-  const { cursor, expiresAt, gapMsAgo, ...rest } = row;
-  const gapSince = gapMsAgo === null ? null : new Date(Date.now() - gapMsAgo);
-  return { ...rest, cursor: Number(cursor), expiresMs: expiresAt?.getTime(), gapSince };
+  const { cursor, expiresAt, ...rest } = row;
+  return { ...rest, cursor: Number(cursor), expiresMs: expiresAt?.getTime() };
 }
 
 /**
  * Puts a new hook in the place of `replaced`, to be read from its beginning (G1).
  *
- * @returns false, changing nothing, when the base is not to be live any more or has another hook by now
+ * @returns the gap that it begins with; null, changing nothing, when the base is not to be live any more or has another
+ *   hook by now
  */
 export async function keepHook(
   db: Db,
   baseId: string,
   replaced: string | null,
   hook: NewHook,
-  gapSince: Date,
-): Promise<boolean> {
+): Promise<Date | null> {
   // A lock: who switches live mode off and removes the hook after it must find this one.
-  const kept = await db`
+  const [kept] = await db<{ gapSince: Date }[]>`
     insert into live_feeds as f
       (base_id, state, hook_id, sealed_secret, cursor, notification_url, expires_at, gap_since, checked_at)
     select b.id, 'on', ${hook.id}, ${hook.sealedSecret}, 1, ${hook.notificationUrl}, ${dateOf(hook.expiresMs)},
-      ${serverTime(db, gapSince)}, now()
+      ${gapNow(db)}, now()
     from bases as b where b.id = ${baseId} and b.live and b.state <> 'deleting' for share
     on conflict (base_id) do update
       set state = 'on', reason = '', refused_at = null, hook_id = excluded.hook_id,
@@ -93,8 +89,8 @@ export async function keepHook(
         pinged_at = case when f.notification_url = excluded.notification_url then f.pinged_at end,
         unpinged_at = case when f.notification_url = excluded.notification_url then f.unpinged_at end
       where f.hook_id is not distinct from ${replaced}
-    returning base_id`;
-  return kept.length > 0;
+    returning gap_since as "gapSince"`;
+  return kept?.gapSince ?? null;
 }
 
 /** The source says that the hook is well. */
@@ -118,29 +114,27 @@ export async function noteRefused(db: Db, baseId: string, reason: string): Promi
     on conflict (base_id) do update set state = 'refused', reason = excluded.reason, refused_at = now()`;
 }
 
-/** Changes of before `gapSince` are not in the feed. @returns false when the base has another hook by now (G2) */
-export async function noteGap(db: Db, baseId: string, hookId: string, gapSince: Date): Promise<boolean> {
-  const noted = await db`
-    update live_feeds set gap_since = greatest(gap_since, ${serverTime(db, gapSince)})
-    where base_id = ${baseId} and hook_id = ${hookId} returning base_id`;
-  return noted.length > 0;
+/** Changes of before now are not in the feed. @returns since when; null when the base has another hook by now (G2) */
+export async function noteGap(db: Db, baseId: string, hookId: string): Promise<Date | null> {
+  const [noted] = await db<{ gapSince: Date }[]>`
+    update live_feeds set gap_since = greatest(gap_since, ${gapNow(db)})
+    where base_id = ${baseId} and hook_id = ${hookId} returning gap_since as "gapSince"`;
+  return noted?.gapSince ?? null;
 }
 
 /** The same for whatever hook the base has: its replica is another one from now on. */
-export async function noteGapOfAny(db: Db | TransactionSql, baseId: string, gapSince: Date): Promise<void> {
-  await db`
-    update live_feeds set gap_since = greatest(gap_since, ${serverTime(db, gapSince)}) where base_id = ${baseId}`;
+export async function noteGapOfAny(db: Db | TransactionSql, baseId: string): Promise<void> {
+  await db`update live_feeds set gap_since = greatest(gap_since, ${gapNow(db)}) where base_id = ${baseId}`;
 }
 
-/** A sweep that began at `sweptFrom` has read everything. @returns whether no gap is left */
-export async function closeGap(db: Db, baseId: string, sweptFrom: Date): Promise<boolean> {
-  const [row] = await db<{ isOpen: boolean }[]>`
+/** A sweep has found what was missing before `gapSince`; null: nothing was. What somebody has noted since stays. */
+export async function closeGap(db: Db, baseId: string, gapSince: Date | null): Promise<void> {
+  const isOpen = db`coalesce(gap_since > ${gapSince}::timestamptz, gap_since is not null)`;
+  await db`
     update live_feeds set
-      gap_since = case when gap_since > ${serverTime(db, sweptFrom)} then gap_since end,
-      stale_since = case when gap_since > ${serverTime(db, sweptFrom)} then stale_since end
-    where base_id = ${baseId} and (gap_since is not null or stale_since is not null)
-    returning gap_since is not null as "isOpen"`;
-  return !row?.isOpen;
+      gap_since = case when ${isOpen} then gap_since end,
+      stale_since = case when ${isOpen} then stale_since end
+    where base_id = ${baseId} and (gap_since is not null or stale_since is not null)`;
 }
 
 export async function saveCursor(db: Db, baseId: string, hookId: string, cursor: number): Promise<void> {
@@ -187,12 +181,18 @@ export async function noteFresh(db: Db, baseId: string): Promise<void> {
     where base_id = ${baseId}`;
 }
 
-/** SQL was compared with the source, and lags behind: the feed told nothing of what changed. */
-export async function noteStale(db: Db, baseId: string, gapSince: Date): Promise<void> {
-  await db`
+/** SQL was compared with the source, and lags behind: the feed told nothing of what changed before now. */
+export async function noteStale(db: Db, baseId: string): Promise<Date | null> {
+  const [noted] = await db<{ gapSince: Date }[]>`
     update live_feeds set compared_at = now(), stale_since = coalesce(stale_since, now()),
-      gap_since = greatest(gap_since, ${serverTime(db, gapSince)})
-    where base_id = ${baseId}`;
+      gap_since = greatest(gap_since, ${gapNow(db)})
+    where base_id = ${baseId} returning gap_since as "gapSince"`;
+  return noted?.gapSince ?? null;
+}
+
+/** A gap is known by its time, and a Date holds no more than ms. */
+function gapNow(db: Db | TransactionSql) {
+  return db`date_trunc('milliseconds', clock_timestamp())`;
 }
 
 /** Whose pings the hook's are, or undefined where the base has none: what they are signed with. */

@@ -7,15 +7,9 @@
  */
 import type { Db } from "../context";
 import { type BasetideError, type ErrorCode, nextStep } from "../errors";
-import {
-  type BaseIssue,
-  type Progress,
-  type SyncKind,
-  serverTime,
-  type TableCount,
-  USUAL_SWEEPS,
-} from "./base-row";
+import { type BaseIssue, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
 import { cleanText, jsonText } from "./db";
+import { serverTime } from "./server-time";
 
 const KEPT = "30 days";
 /** How long the syncs of one row may go on, where they change something and where they do not. */

@@ -263,7 +263,7 @@ async function syncAs(
       memory.lookedUntil.clear();
       memory.pass = null;
       memory.passBegunAt = startedAt;
-      await feed?.closeGap(report.startedAt);
+      await feed?.closeGap(startedAt);
       await trimOldJournal(replica, memory, startedAt);
     }
     return report;

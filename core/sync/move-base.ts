@@ -209,7 +209,7 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
       returning id`;
     if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");
     // What the feed told meanwhile is in the old replica only.
-    await noteGapOfAny(tx, base.id, new Date());
+    await noteGapOfAny(tx, base.id);
     const { accountId, id } = base;
     const details = { name: base.name, from: from.host, to: to.host };
     await noteChange(tx, ctx.actor, { accountId, action: "base.moved", subject: id, details });

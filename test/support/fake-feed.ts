@@ -33,6 +33,8 @@ export class FakeHook {
   saves: number[] = [];
   missed = 0;
   gapSince: Date | null = null;
+  /** The same by performance.now(). */
+  gapAt = 0;
   /** Payloads before this number are not kept. */
   keptFrom = 1;
   waiting = 0;
@@ -86,7 +88,10 @@ class FakeFeed implements Feed {
       "payloads",
     );
     hook.reads++;
-    if (batch.hasGap) hook.gapSince = new Date();
+    if (batch.hasGap) {
+      hook.gapSince = new Date();
+      hook.gapAt = performance.now();
+    }
     this.#next = batch.cursor;
     return { ...batch, from };
   }
@@ -104,8 +109,8 @@ class FakeFeed implements Feed {
     this.#hook.missed += count;
   }
 
-  async closeGap(sweptFrom: Date): Promise<void> {
-    if (this.#hook.gapSince && this.#hook.gapSince < sweptFrom) this.#hook.gapSince = null;
+  async closeGap(sweptFrom: number): Promise<void> {
+    if (this.#hook.gapAt <= sweptFrom) this.#hook.gapSince = null;
   }
 }
 

@@ -13,8 +13,6 @@ import { readSince } from "../together";
 import type { Live } from "./live";
 
 const TRIM_INTERVAL_MS = 30_000;
-/** A gap that is loaded once more lies this near to where it lay before, by this process's clock. */
-const SAME_GAP_MS = 1000;
 /** While it is not time yet, what the pace is by then is looked at this often. */
 const TICK_MS = 1000;
 
@@ -30,7 +28,7 @@ export function passWatch(live: Live): PassWatch {
     lastAgoMs: () => sweptAgoMs(input.base),
     isWanted() {
       const { gapSince } = feed;
-      const isNew = gapSince !== null && gapSince.getTime() - (memory.gapSeen?.getTime() ?? 0) > SAME_GAP_MS;
+      const isNew = gapSince !== null && gapSince.getTime() !== memory.gapSeen?.getTime();
       if (isNew) memory.gapSeen = gapSince;
       return isNew;
     },
@@ -38,10 +36,10 @@ export function passWatch(live: Live): PassWatch {
       memory.isPassMarked = !rounds.isActive;
       if (memory.isPassMarked) await markSyncStarted(replica, epoch);
     },
-    async onEnd({ startedAt }) {
+    async onEnd() {
       if (memory.isPassMarked) await markSyncCompleted(replica, epoch);
       memory.isPassMarked = false;
-      if (feed.gapSince) await feed.closeGap(startedAt);
+      if (feed.gapSince) await feed.closeGap(input.memory.passBegunAt!);
       // One that is open still wants another pass.
       memory.gapSeen = null;
       live.followGap();

@@ -24,8 +24,8 @@ export interface Feed {
   noteDue(at: Date, facts: FeedFacts): Promise<void>;
   /** Counts records that only a sweep found changed. */
   addMissed(count: number): Promise<void>;
-  /** A sweep of everything that began at `sweptFrom` is complete. */
-  closeGap(sweptFrom: Date): Promise<void>;
+  /** A sweep of everything that began at `sweptFrom` (performance.now()) is complete. */
+  closeGap(sweptFrom: number): Promise<void>;
 }
 
 /**

@@ -90,6 +90,12 @@ export async function openFeed(
   }
 }
 
+/** Changes of before then are not in the feed: by the server's clock, which it is known by, and by performance.now(). */
+interface Gap {
+  since: Date;
+  at: number;
+}
+
 export class LiveFeed implements Feed {
   #keeping: Keeping;
   #carried: Carried;
@@ -101,7 +107,7 @@ export class LiveFeed implements Feed {
   /** The hook's own number to ask for next, and the one that is durable. */
   #next = 1;
   #saved = 1;
-  #gapSince: Date | null = null;
+  #gap: Gap | null = null;
   /** What is to be thought of the hook until it is looked after; when that was last tried, and last done. */
   #doubt: "none" | "unsure" | "dead" = "none";
   #triedAt = Number.NEGATIVE_INFINITY;
@@ -126,7 +132,12 @@ export class LiveFeed implements Feed {
   }
 
   get gapSince(): Date | null {
-    return this.#gapSince;
+    return this.#gap?.since ?? null;
+  }
+
+  /** How long ago the feed's gap ended, ms; Infinity: it has none. */
+  get gapAgoMs(): number {
+    return this.#gap ? performance.now() - this.#gap.at : Number.POSITIVE_INFINITY;
   }
 
   get comparisons(): Comparisons {
@@ -211,11 +222,13 @@ export class LiveFeed implements Feed {
   }
 
   /** A gap whose end cannot be noted stays: another sweep follows. */
-  async closeGap(sweptFrom: Date): Promise<void> {
+  async closeGap(sweptFrom: number): Promise<void> {
     const { ctx, base } = this.#keeping;
+    const gap = this.#gap;
+    if (gap && gap.at > sweptFrom) return;
     await this.#notes.tell("gap not closed", async () => {
-      const isClosed = await closeGap(ctx.db, base.id, sweptFrom);
-      if (isClosed && this.#gapSince && this.#gapSince <= sweptFrom) this.#gapSince = null;
+      await closeGap(ctx.db, base.id, gap?.since ?? null);
+      if (this.#gap === gap) this.#gap = null;
     });
   }
 
@@ -236,13 +249,14 @@ export class LiveFeed implements Feed {
    */
   async noteStale(): Promise<void> {
     const { ctx, base } = this.#keeping;
-    const gapSince = new Date();
-    this.#gapSince = gapSince;
+    // Until the server has said since when, the gap closes nothing there.
+    const gap = { since: new Date(0), at: performance.now() };
+    this.#gap = gap;
     this.#doubt = this.#carried.remakes === 0 ? "dead" : "unsure";
     this.#triedAt = Number.NEGATIVE_INFINITY;
     if (this.#doubt === "dead") this.#carried.noteRemake();
     this.poke();
-    await noteStale(ctx.db, base.id, gapSince);
+    gap.since = (await noteStale(ctx.db, base.id)) ?? gap.since;
   }
 
   /** A hook that cannot be refreshed just now can be read, which puts off its end as well. */
@@ -295,11 +309,11 @@ export class LiveFeed implements Feed {
   async #noteGap(why: string): Promise<void> {
     const { ctx, base } = this.#keeping;
     const { id } = this.#hook!;
-    const gapSince = new Date();
     ctx.log.warn({ hookId: id, why }, "changes are missing from the feed: a sweep has to find them");
     // Another process has put another hook in its place: a lease that begins anew goes by that.
-    if (!(await noteGap(ctx.db, base.id, id, gapSince))) throw new BasetideError("sync_stopped");
-    this.#gapSince = gapSince;
+    const since = await noteGap(ctx.db, base.id, id);
+    if (!since) throw new BasetideError("sync_stopped");
+    this.#gap = { since, at: performance.now() };
   }
 
   /** @throws BasetideError `sync_stopped` when new hooks do not help: the base is swept for a while */
@@ -344,7 +358,7 @@ export class LiveFeed implements Feed {
     this.#checkedAt = performance.now();
     this.#hook = mended.hook;
     if (mended.is === "well") return "same";
-    this.#gapSince = mended.gapSince;
+    this.#gap = { since: mended.gapSince, at: performance.now() };
     this.#startAt(1);
     return "other";
   }
@@ -365,8 +379,8 @@ export class LiveFeed implements Feed {
   }
 
   #adopt(kept: KeptFeed): void {
-    const { hookId, notificationUrl, expiresMs } = kept;
-    this.#gapSince = kept.gapSince;
+    const { hookId, notificationUrl, expiresMs, gapSince, gapMsAgo } = kept;
+    this.#gap = gapSince && { since: gapSince, at: performance.now() - gapMsAgo! };
     if (hookId === null) return;
     this.#checkedAt = performance.now() - kept.checkedMsAgo;
     this.#hook = { id: hookId, notificationUrl, expiresMs };

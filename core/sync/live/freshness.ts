@@ -120,11 +120,10 @@ export async function compareFreshness(comparing: Comparing): Promise<Compared |
 }
 
 /** What was missing from the feed before is left to a sweep, and says nothing of the hook that there is now. */
-function sinceOf({ comparisons, gapSince }: LiveFeed, tableId: string, nowMs: number): number {
+function sinceOf({ comparisons, gapAgoMs }: LiveFeed, tableId: string, nowMs: number): number {
   const comparedUntil = comparisons.untilMs.get(tableId);
   const sinceMs = comparedUntil === undefined ? nowMs - FIRST_MS : comparedUntil - OVERLAP_MS;
-  if (!gapSince) return sinceMs;
-  return Math.max(sinceMs, nowMs - (Date.now() - gapSince.getTime()) + CLOCK_ERROR_MS);
+  return Math.max(sinceMs, nowMs - gapAgoMs + CLOCK_ERROR_MS);
 }
 
 function chooseTable({

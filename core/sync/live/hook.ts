@@ -146,17 +146,11 @@ async function replace(
   if (!made)
     return refuse(keeping, "The API key may not make webhooks: its owner must be a creator in the base.");
   if ("reason" in made) return refuse(keeping, made.reason);
-  const gapSince = new Date();
   const { id, secretBase64, expiresMs } = made;
   const sealedSecret = ctx.secrets.seal(secretBase64, hookSecretContext(base.id));
-  const isKept = await keepOrDelete(
-    keeping,
-    reader,
-    replacedId,
-    { id, sealedSecret, notificationUrl: url, expiresMs },
-    gapSince,
-  );
-  if (!isKept) return { is: "taken" };
+  const kept = { id, sealedSecret, notificationUrl: url, expiresMs };
+  const gapSince = await keepOrDelete(keeping, reader, replacedId, kept);
+  if (!gapSince) return { is: "taken" };
   ctx.log.info({ hookId: id, replacedId, isPinging: url !== null }, "hook made");
   return { is: "new", hook: { id, notificationUrl: url, expiresMs }, gapSince };
 }
@@ -186,14 +180,13 @@ async function make(
   }
 }
 
-/** A hook that cannot be noted is taken away again, as far as possible. */
+/** A hook that cannot be noted is taken away again, as far as possible. @returns the gap that it begins with */
 async function keepOrDelete(
   { ctx, base }: Keeping,
   reader: Reader,
   replacedId: string | null,
   hook: Parameters<typeof keepHook>[3],
-  gapSince: Date,
-): Promise<boolean> {
+): Promise<Date | null> {
   const discard = () =>
     call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, hook.id, signal)).catch(
       (error: unknown) => {
@@ -201,9 +194,9 @@ async function keepOrDelete(
       },
     );
   try {
-    const isKept = await keepHook(ctx.db, base.id, replacedId, hook, gapSince);
-    if (!isKept) await discard();
-    return isKept;
+    const gapSince = await keepHook(ctx.db, base.id, replacedId, hook);
+    if (!gapSince) await discard();
+    return gapSince;
   } catch (error) {
     await discard();
     throw error;
