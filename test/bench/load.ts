@@ -11,7 +11,7 @@ import { type Base, createBase, listBases } from "../../core/control";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { childrenPrivateBytes, cpuSeconds, parentOf, residentBytes } from "../support/process-usage";
-import { quantile } from "../support/quota-simulation";
+import { quantile } from "../support/quantile";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { startWorkerProcess } from "../support/worker-process";

@@ -8,6 +8,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { pause } from "../../core/control";
 import { type Fleet, startFleet } from "../support/fleet";
+import { quantile } from "../support/quantile";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";
@@ -111,8 +112,8 @@ async function addedLatency(
     }
   }
   const rows = ([50, 99] as const).map((rank): [Figure, number, number] => {
-    const direct = percentile(times.direct, rank);
-    return [`${kind} p${rank}, ms`, percentile(times.proxied, rank) - direct, direct];
+    const direct = quantile(times.direct, rank / 100);
+    return [`${kind} p${rank}, ms`, quantile(times.proxied, rank / 100) - direct, direct];
   });
   for (const [name, added, direct] of rows)
     console.log(`${name}: ${direct.toFixed(2)} direct, ${added.toFixed(2)} added`);
@@ -217,11 +218,6 @@ async function startPrinting(
     if (port) return { port, pid: child.pid };
   }
   throw new Error(`${command.join(" ")} did not start: ${text}`);
-}
-
-function percentile(values: number[], rank: number): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor((sorted.length * rank) / 100))]!;
 }
 
 if (import.meta.main) process.exit((await run()) ? 0 : 1);

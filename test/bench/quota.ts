@@ -10,8 +10,9 @@
 import postgres from "postgres";
 import { migrateControl } from "../../core/control/migrate";
 import { createLogger } from "../../core/log";
+import { quantile } from "../support/quantile";
 import type { QuotaGrant, QuotaJob } from "../support/quota-process";
-import { mostWithin, quantile } from "../support/quota-simulation";
+import { mostWithin } from "../support/quota-simulation";
 import { startTestServer } from "../support/server";
 
 const COST_SECONDS = 3;

@@ -8,7 +8,7 @@
 import { startFleet } from "../support/fleet";
 import { freePort } from "../support/free-port";
 import { type Program, startProgram } from "../support/program";
-import { quantile } from "../support/quota-simulation";
+import { quantile } from "../support/quantile";
 import { startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";

@@ -7,6 +7,7 @@
  * second one at once.
  */
 import { Random } from "../../apps/sandbox/random";
+import { quantile } from "../support/quantile";
 import { longFaults } from "./faults";
 import { Chaos, type Fault } from "./harness/chaos";
 import { Figures } from "./harness/figures";
@@ -86,11 +87,9 @@ function report(): void {
   const { most, forgiven, overtaken, shortBy } = service.arrivals;
   console.log(`most requests of a base in a second: ${most}`);
   console.log(`windows with more than 5 forgiven to a machine that stood still: ${forgiven}`);
-  const [half = 0, last = 0] = [0.5, 1].map(
-    (part) => shortBy.toSorted((a, b) => a - b)[Math.ceil(shortBy.length * part) - 1],
-  );
+  const [half, all] = [0.5, 1].map((part) => quantile(shortBy, part).toFixed(0));
   console.log(
-    `  ${shortBy.length} of them no fault explains: half too short by ${half.toFixed(0)} ms or less, all by ${last.toFixed(0)}`,
+    `  ${shortBy.length} of them no fault explains: half too short by ${half} ms or less, all by ${all}`,
   );
   console.log(`windows with 6 where a frozen process sent what it had a place for before: ${overtaken}`);
   const unknown = service.bases.reduce((sum, { audit }) => sum + audit.unknownClaims, 0);

@@ -2,7 +2,8 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { controlDatabase, type TestDatabase } from "../support/database";
-import { EPOCH_MS, mostWithin, quantile, simulate } from "../support/quota-simulation";
+import { quantile } from "../support/quantile";
+import { EPOCH_MS, mostWithin, simulate } from "../support/quota-simulation";
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -245,8 +245,3 @@ export function mostWithin(times: number[], windowMs: number): number {
   });
   return most;
 }
-
-/** The value that the share `part` of the values does not exceed. */
-export function quantile(values: number[], part: number): number {
-  return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * part))] ?? 0;
-}

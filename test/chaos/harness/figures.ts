@@ -1,4 +1,5 @@
 /** What a run of faults has measured, for people to read. */
+import { quantile } from "../../support/quantile";
 
 export class Figures {
   /** Cells that were compared with the source and found equal. */
@@ -19,8 +20,7 @@ export class Figures {
 
   /** The time that so many of a hundred did not exceed, ms; 0 where none was measured. */
   percentile(what: string, percent: number): number {
-    const sorted = (this.#times.get(what) ?? []).toSorted((a, b) => a - b);
-    return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? 0;
+    return quantile(this.#times.get(what) ?? [], percent / 100);
   }
 
   get faults(): number {
