@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { listChanges, noteChange, trimAudit } from "../../core/control";
 import { startProgram } from "../support/program";
 import { PASSWORD, type TestConsole, testConsole } from "./console-support";
-import { caller, GOOD_KEY, OTHER_KEY } from "./control-support";
+import { caller, connectBase, GOOD_KEY, OTHER_KEY } from "./control-support";
 
 let made: TestConsole;
 beforeAll(async () => {
@@ -33,9 +33,7 @@ async function operate(...args: string[]): Promise<string> {
 }
 
 async function connected(person: Person): Promise<string> {
-  const call = caller(made.app);
-  const body = { platform: "airtable", api_key: GOOD_KEY, base_id: "appOne" };
-  const { status, body: base } = await call("POST", "/api/v1/bases", { token: person.token, body });
+  const { status, body: base } = await connectBase(caller(made.app), person.token);
   expect(status).toBe(201);
   return base.id;
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Elysia } from "elysia";
 import pino from "pino";
+import postgres from "postgres";
 import { Registry } from "prom-client";
 import { inject } from "vitest";
 import { readConfig } from "../../core/config";
@@ -114,4 +115,18 @@ export function caller(app: Pick<Elysia, "handle">) {
     const isJson = response.headers.get("content-type")?.includes("json");
     return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
   };
+}
+
+export type Call = ReturnType<typeof caller>;
+
+/** Connects a base, `appOne` unless `body` says another. */
+export function connectBase(call: Call, token: string, body: Record<string, unknown> = {}) {
+  const given = { platform: "airtable", api_key: GOOD_KEY, base_id: "appOne", ...body };
+  return call("POST", "/api/v1/bases", { token, body: given });
+}
+
+/** One connection, as whoever `url` names. */
+export function connectAs(url: string) {
+  const db = postgres(url, { max: 1, onnotice: () => {} });
+  return { db, [Symbol.asyncDispose]: () => db.end({ timeout: 1 }) };
 }

@@ -9,10 +9,10 @@ import {
   getDatabase,
   listRequests,
 } from "../../core/control";
-import { caller, GOOD_KEY, type TestControl, testControl } from "./control-support";
+import { type Call, caller, GOOD_KEY, type TestControl, testControl } from "./control-support";
 
 let control: TestControl;
-let call: ReturnType<typeof caller>;
+let call: Call;
 
 beforeAll(async () => {
   control = await testControl();

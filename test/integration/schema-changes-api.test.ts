@@ -2,10 +2,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../apps/console/app";
 import { createBase, listSchemaChanges, recordSchemaChanges, settleSchemaLook } from "../../core/control";
 import type { ShapeChange } from "../../core/replica";
-import { caller, GOOD_KEY, type TestControl, testControl } from "./control-support";
+import { type Call, caller, GOOD_KEY, type TestControl, testControl } from "./control-support";
 
 let control: TestControl;
-let call: ReturnType<typeof caller>;
+let call: Call;
 beforeAll(async () => {
   control = await testControl();
   call = caller(consoleApp(control.ctx));

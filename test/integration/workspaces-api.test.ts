@@ -2,10 +2,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { consoleApp } from "../../apps/console/app";
 import { allowancesOf, deleteBase, listBases } from "../../core/control";
-import { caller, GOOD_KEY, type TestControl, testControl } from "./control-support";
+import { type Call, caller, connectBase, type TestControl, testControl } from "./control-support";
 
 let control: TestControl;
-let call: ReturnType<typeof caller>;
+let call: Call;
 
 beforeAll(async () => {
   control = await testControl();
@@ -28,8 +28,7 @@ async function addWorkspace(token: string, body: Record<string, unknown>) {
 }
 
 async function connect(token: string, base_id: string, body: Record<string, unknown> = {}) {
-  const given = { platform: "airtable", api_key: GOOD_KEY, base_id, ...body };
-  const answer = await call("POST", "/api/v1/bases", { token, body: given });
+  const answer = await connectBase(call, token, { base_id, ...body });
   expect(answer.status, JSON.stringify(answer.body)).toBe(201);
   return answer.body;
 }
@@ -161,10 +160,7 @@ test("nobody sees, changes or uses another account's workspace", async () => {
     const body = method === "PATCH" ? { name: "Mine" } : undefined;
     expect((await call(method, `${PATH}/${id}`, { token, body })).status).toBe(404);
   }
-  const given = { platform: "airtable", api_key: GOOD_KEY, base_id: "appOne" };
-  expect((await call("POST", "/api/v1/bases", { token, body: { ...given, workspace_id: id } })).status).toBe(
-    404,
-  );
+  expect((await connectBase(call, token, { workspace_id: id })).status).toBe(404);
   const base = await connect(token, "appOne");
   const moved = await call("PATCH", `/api/v1/bases/${base.id}`, { token, body: { workspace_id: id } });
   expect(moved.status).toBe(404);
