@@ -109,6 +109,15 @@ test("I4: where a process stood still before it sent a call, the window counts f
   expect(lane.isIdle).toBe(true);
 });
 
+test("a call that was sent in time is not told of as late, however busy the process is after it", async () => {
+  let told = 0;
+  const { clock, lane } = setUp((book) => ({ ...book, wentLate: async () => void told++ }));
+  const stallOnceSent = () => process.nextTick(() => process.nextTick(() => clock.stall(200)));
+  lane.wait(Infinity, never).then(stallOnceSent);
+  await clock.run(0);
+  expect([told, lane.isIdle]).toEqual([0, true]);
+});
+
 test("a call whose place cannot be looked at again fails as the book does", async () => {
   const failing = (book: Book): Book => ({
     ...book,
