@@ -26,6 +26,7 @@ import { isOutage } from "../pauses";
 import type { Reader } from "../reader";
 import { type Carried, carriedBy } from "./carried";
 import type { Comparisons } from "./comparisons";
+import { FeedGap } from "./feed-gap";
 import { FeedNotes } from "./feed-notes";
 import type { Feed, FeedBatch, FeedFacts } from "./feed-types";
 import { call, type Hook, hasOwnAddress, isReadable, type Keeping, mendHook, refreshInTime } from "./hook";
@@ -90,12 +91,6 @@ export async function openFeed(
   }
 }
 
-/** Changes of before then are not in the feed: by the server's clock, which it is known by, and by performance.now(). */
-interface Gap {
-  since: Date;
-  at: number;
-}
-
 export class LiveFeed implements Feed {
   #keeping: Keeping;
   #carried: Carried;
@@ -107,7 +102,7 @@ export class LiveFeed implements Feed {
   /** The hook's own number to ask for next, and the one that is durable. */
   #next = 1;
   #saved = 1;
-  #gap: Gap | null = null;
+  #gap = new FeedGap();
   /** What is to be thought of the hook until it is looked after; when that was last tried, and last done. */
   #doubt: "none" | "unsure" | "dead" = "none";
   #triedAt = Number.NEGATIVE_INFINITY;
@@ -132,12 +127,11 @@ export class LiveFeed implements Feed {
   }
 
   get gapSince(): Date | null {
-    return this.#gap?.since ?? null;
+    return this.#gap.since;
   }
 
-  /** How long ago the feed's gap ended, ms; Infinity: it has none. */
   get gapAgoMs(): number {
-    return this.#gap ? performance.now() - this.#gap.at : Number.POSITIVE_INFINITY;
+    return this.#gap.agoMs;
   }
 
   get comparisons(): Comparisons {
@@ -224,12 +218,9 @@ export class LiveFeed implements Feed {
   /** A gap whose end cannot be noted stays: another sweep follows. */
   async closeGap(sweptFrom: number): Promise<void> {
     const { ctx, base } = this.#keeping;
-    const gap = this.#gap;
-    if (gap && gap.at > sweptFrom) return;
-    await this.#notes.tell("gap not closed", async () => {
-      await closeGap(ctx.db, base.id, gap?.since ?? null);
-      if (this.#gap === gap) this.#gap = null;
-    });
+    await this.#notes.tell("gap not closed", () =>
+      this.#gap.close(sweptFrom, (since) => closeGap(ctx.db, base.id, since)),
+    );
   }
 
   /** Has the feed read at once. */
@@ -249,14 +240,11 @@ export class LiveFeed implements Feed {
    */
   async noteStale(): Promise<void> {
     const { ctx, base } = this.#keeping;
-    // Until the server has said since when, the gap closes nothing there.
-    const gap = { since: new Date(0), at: performance.now() };
-    this.#gap = gap;
     this.#doubt = this.#carried.remakes === 0 ? "dead" : "unsure";
     this.#triedAt = Number.NEGATIVE_INFINITY;
     if (this.#doubt === "dead") this.#carried.noteRemake();
     this.poke();
-    gap.since = (await noteStale(ctx.db, base.id)) ?? gap.since;
+    await this.#gap.grow(() => noteStale(ctx.db, base.id));
   }
 
   /** A hook that cannot be refreshed just now can be read, which puts off its end as well. */
@@ -313,7 +301,7 @@ export class LiveFeed implements Feed {
     // Another process has put another hook in its place: a lease that begins anew goes by that.
     const since = await noteGap(ctx.db, base.id, id);
     if (!since) throw new BasetideError("sync_stopped");
-    this.#gap = { since, at: performance.now() };
+    this.#gap.set(since);
   }
 
   /** @throws BasetideError `sync_stopped` when new hooks do not help: the base is swept for a while */
@@ -358,7 +346,7 @@ export class LiveFeed implements Feed {
     this.#checkedAt = performance.now();
     this.#hook = mended.hook;
     if (mended.is === "well") return "same";
-    this.#gap = { since: mended.gapSince, at: performance.now() };
+    this.#gap.set(mended.gapSince);
     this.#startAt(1);
     return "other";
   }
@@ -380,7 +368,7 @@ export class LiveFeed implements Feed {
 
   #adopt(kept: KeptFeed): void {
     const { hookId, notificationUrl, expiresMs, gapSince, gapMsAgo } = kept;
-    this.#gap = gapSince && { since: gapSince, at: performance.now() - gapMsAgo! };
+    this.#gap.set(gapSince, gapMsAgo ?? 0);
     if (hookId === null) return;
     this.#checkedAt = performance.now() - kept.checkedMsAgo;
     this.#hook = { id: hookId, notificationUrl, expiresMs };

@@ -1,0 +1,58 @@
+/** Which sweep closes a feed's gap, and what of it the server is told. */
+import { expect, test } from "vitest";
+import { FeedGap } from "../../core/sync/live/feed-gap";
+
+const MINUTE_AGO = new Date(Date.now() - 60_000);
+const NOW = new Date();
+const later = () => performance.now() + 1;
+
+/** The server's part: what it was told of a close. */
+function server() {
+  const told: (Date | null)[] = [];
+  return { told, note: async (since: Date | null) => void told.push(since) };
+}
+
+test("only a sweep that began after a gap closes it", async () => {
+  const gap = new FeedGap();
+  const { told, note } = server();
+  gap.set(MINUTE_AGO, 60_000);
+  expect(gap.agoMs).toBeGreaterThanOrEqual(60_000);
+  await gap.close(performance.now() - 61_000, note);
+  expect([gap.since, told]).toEqual([MINUTE_AGO, []]);
+  await gap.close(performance.now() - 59_000, note);
+  expect([gap.since, gap.agoMs, told]).toEqual([null, Number.POSITIVE_INFINITY, [MINUTE_AGO]]);
+});
+
+test("a gap that grows is open at once, and by the server's word when that has come", async () => {
+  const gap = new FeedGap();
+  const { told, note } = server();
+  const word = Promise.withResolvers<Date | null>();
+  const growing = gap.grow(() => word.promise);
+  expect(gap.since).not.toBeNull();
+  await gap.close(performance.now() - 1000, note);
+  expect(told).toEqual([]);
+  word.resolve(NOW);
+  await growing;
+  await gap.close(later(), note);
+  expect([gap.since, told]).toEqual([null, [NOW]]);
+});
+
+test("where the server was not told that a gap grew, it is told to close what it knew before", async () => {
+  const gap = new FeedGap();
+  const { told, note } = server();
+  gap.set(MINUTE_AGO, 60_000);
+  await expect(gap.grow(() => Promise.reject(new Error("away")))).rejects.toThrow("away");
+  await gap.close(performance.now() - 1000, note);
+  expect([gap.since, told]).toEqual([MINUTE_AGO, []]);
+  await gap.close(later(), note);
+  expect([gap.since, told]).toEqual([null, [MINUTE_AGO]]);
+});
+
+test("a gap that is found while another is closed stays, and so does one whose close is not noted", async () => {
+  const gap = new FeedGap();
+  gap.set(MINUTE_AGO, 60_000);
+  await gap.close(later(), async () => gap.set(NOW));
+  expect(gap.since).toEqual(NOW);
+  await expect(gap.close(later(), () => Promise.reject(new Error("away")))).rejects.toThrow("away");
+  expect(gap.since).toEqual(NOW);
+});
