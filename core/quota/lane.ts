@@ -41,8 +41,8 @@ const LATE_MS = 15;
 const SYNC_LATE_MS = 5;
 /**
  * Places missed in a row before a call goes out all the same, and the book is told: a process this slow must still get
- * on. Each place that is missed costs a question more, which makes a machine without free CPU slower still: 300 bases on
- * one were read at 528 requests a second where sync missed up to 30 in a row, and at 847 with 5.
+ * on. Each that is missed costs a question more, which makes a machine without free CPU slower still: with 30 for sync
+ * `bench load` missed four places for each call there, with 5 less than one.
  */
 const MOST_MISSED: Record<CallKind, number> = { client: 10, sync: 5 };
 

@@ -1,19 +1,22 @@
 /** Who waits how: the line of one key's calls, on a clock that jumps and with a book of this process. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Book } from "../../core/quota/book";
+import type { Book, CallKind } from "../../core/quota/book";
 import { createLane } from "../../core/quota/lane";
 import { localWindow } from "../../core/quota/local-window";
 import { mostWithin, VirtualClock } from "../support/quota-simulation";
 
 const never = new AbortController().signal;
 
-function setUp(change: (book: Book, clock: VirtualClock) => Book = (book) => book) {
+function setUp(
+  change: (book: Book, clock: VirtualClock) => Book = (book) => book,
+  kind: CallKind = "client",
+) {
   const clock = new VirtualClock();
   const window = localWindow(clock);
   window.open(5, 0);
   let missed = 0;
-  const lane = createLane("client", change(window, clock), clock, () => missed++);
+  const lane = createLane(kind, change(window, clock), clock, () => missed++);
   const log: { name: string; at: number; code?: string | undefined }[] = [];
   function call(name: string, deadlineMs = Infinity, signal: AbortSignal = never): void {
     lane.wait(clock.now() + deadlineMs, signal).then(
@@ -130,19 +133,25 @@ test("a call whose place cannot be looked at again fails as the book does", asyn
   expect(lane.isIdle).toBe(true);
 });
 
-test("a process that is always late still gets on", async () => {
-  const slow = (book: Book, clock: VirtualClock): Book => ({
-    ...book,
-    async take(...wanted) {
-      const booking = await book.take(...wanted);
-      await clock.sleep(40);
-      return booking;
-    },
-  });
-  const { clock, log, call } = setUp(slow);
-  call("call");
-  await clock.run(5000);
-  expect(log).toEqual([{ name: "call", at: 440 }]);
+test("a process that is always late still gets on, after few tries where it has much to ask, and tells of it", async () => {
+  const tries: Record<CallKind, number> = { client: 10, sync: 5 };
+  for (const kind of ["client", "sync"] as const) {
+    const told: number[] = [];
+    const slow = (book: Book, clock: VirtualClock): Book => ({
+      ...book,
+      async take(...wanted) {
+        const booking = await book.take(...wanted);
+        await clock.sleep(40);
+        return booking;
+      },
+      wentLate: async () => void told.push(clock.now()),
+    });
+    const { clock, log, call, missed } = setUp(slow, kind);
+    call("call");
+    await clock.run(5000);
+    const at = (tries[kind] + 1) * 40;
+    expect([kind, missed(), log, told]).toEqual([kind, tries[kind], [{ name: "call", at }], [at]]);
+  }
 });
 
 test("whatever comes and goes: five in a window, in order, nothing forgotten", async () => {
