@@ -1,21 +1,9 @@
 /** Where a base's copy is kept: its credentials, a database that bases share, a customer's own. */
-import postgres from "postgres";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { consoleApp } from "../../apps/console/app";
-import { type Call, caller, connectAs, connectBase, type TestControl, testControl } from "./control-support";
+import { expect, test } from "vitest";
+import { connectAs, managementApi, ownDatabase } from "./control-support";
 
-let control: TestControl;
-let call: Call;
-
-beforeAll(async () => {
-  control = await testControl();
-  call = caller(consoleApp(control.ctx));
-});
-afterAll(() => control?.[Symbol.asyncDispose]());
-
-let accounts = 0;
-const newAccount = () => control.addAccount(`person${accounts++}@example.com`);
-const connect = (token: string, body: Record<string, unknown> = {}) => connectBase(call, token, body);
+const api = managementApi();
+const { call, connect, newAccount } = api;
 
 test("rotated credentials open the database, and the old ones no longer do", async () => {
   const { token } = await newAccount();
@@ -28,6 +16,8 @@ test("rotated credentials open the database, and the old ones no longer do", asy
   expect((await call("GET", `/api/v1/bases/${id}/credentials`, { token })).body).toEqual(rotated.body);
   await using sql = connectAs(rotated.body.url);
   expect(await sql.db`select 1 as one`).toEqual([{ one: 1 }]);
+  await using former = connectAs(old.url);
+  await expect(former.db`select 1`).rejects.toMatchObject({ code: "28P01" });
 });
 
 test("two bases share a database in two schemas; deleting one leaves the other, deleting both leaves nothing", async () => {
@@ -42,7 +32,7 @@ test("two bases share a database in two schemas; deleting one leaves the other, 
   const second = await connect(token, place("sales"));
   expect(second.body.database).toEqual({ ...first.database, schema: "sales" });
 
-  const url = new URL(control.serverUrl);
+  const url = new URL(api.control.serverUrl);
   url.pathname = `/${first.database.name}`;
   const schemas = async () => {
     await using sql = connectAs(url.href);
@@ -56,12 +46,12 @@ test("two bases share a database in two schemas; deleting one leaves the other, 
   expect((await call("DELETE", `/api/v1/bases/${first.id}`, { token })).status).toBe(204);
   await expect(schemas()).rejects.toMatchObject({ code: "3D000" });
   expect((await call("GET", "/api/v1/bases", { token })).body).toEqual([]);
-  expect(await control.ctx.db`select from databases where id = ${first.database.id}`).toEqual([]);
+  expect(await api.control.ctx.db`select from databases where id = ${first.database.id}`).toEqual([]);
 });
 
 test("a customer's own database is used when its role may, and told what is missing when not", async () => {
   const { token } = await newAccount();
-  await using own = await ownDatabase(control.serverUrl);
+  await using own = await ownDatabase(api.control.serverUrl);
   const external = (url: string) =>
     connect(token, { destination: { kind: "external", url, schema: "copy" } });
   const refused = async (url: string) => {
@@ -72,7 +62,7 @@ test("a customer's own database is used when its role may, and told what is miss
   expect(await refused("mysql://a@b/c")).toContain("postgres://");
   expect(await refused("postgres://a:b@127.0.0.1:1/c")).toContain("cannot be reached");
   expect(await refused(own.url)).toContain("grant create on database");
-  expect(await refused(control.ctx.config.databaseUrl!)).toContain("belongs to the service");
+  expect(await refused(api.control.ctx.config.databaseUrl!)).toContain("belongs to the service");
   await own.admin.unsafe(`grant create on database ${own.name} to ${own.name}`);
   const made = await external(own.url);
   expect(made.status).toBe(201);
@@ -87,23 +77,3 @@ test("a customer's own database is used when its role may, and told what is miss
   const kept = await own.admin`select from pg_database where datname = ${own.name}`;
   expect(kept).toHaveLength(1);
 });
-
-/** A database and a role of the same name that may connect there and nothing more. */
-async function ownDatabase(serverUrl: string) {
-  const name = `customer_${crypto.randomUUID().slice(0, 8)}`;
-  const admin = postgres(serverUrl, { max: 1, onnotice: () => {} });
-  await admin.unsafe(`create role ${name} login password 's/e:cret'`);
-  await admin.unsafe(`create database ${name}`);
-  await admin.unsafe(`grant connect on database ${name} to ${name}`);
-  const { host } = new URL(serverUrl);
-  return {
-    name,
-    admin,
-    url: `postgres://${name}:s%2Fe%3Acret@${host}/${name}`,
-    async [Symbol.asyncDispose]() {
-      await admin.unsafe(`drop database ${name} with (force)`);
-      await admin.unsafe(`drop role ${name}`);
-      await admin.end({ timeout: 1 });
-    },
-  };
-}

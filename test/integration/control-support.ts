@@ -6,7 +6,8 @@ import type { Elysia } from "elysia";
 import pino from "pino";
 import postgres from "postgres";
 import { Registry } from "prom-client";
-import { inject } from "vitest";
+import { afterAll, beforeAll, inject } from "vitest";
+import { consoleApp } from "../../apps/console/app";
 import { readConfig } from "../../core/config";
 import {
   type Account,
@@ -125,8 +126,53 @@ export function connectBase(call: Call, token: string, body: Record<string, unkn
   return call("POST", "/api/v1/bases", { token, body: given });
 }
 
+/** The management API on a control plane of its own, for all tests of a file. */
+export function managementApi() {
+  let control: TestControl;
+  let call: Call;
+  beforeAll(async () => {
+    control = await testControl();
+    call = caller(consoleApp(control.ctx));
+  });
+  afterAll(() => control?.[Symbol.asyncDispose]());
+  let accounts = 0;
+  return {
+    get control() {
+      return control;
+    },
+    call: (...asked: Parameters<Call>) => call(...asked),
+    newAccount: () => control.addAccount(`person${accounts++}@example.com`),
+    connect: (token: string, body?: Record<string, unknown>) => connectBase(call, token, body),
+  };
+}
+
 /** One connection, as whoever `url` names. */
 export function connectAs(url: string) {
   const db = postgres(url, { max: 1, onnotice: () => {} });
   return { db, [Symbol.asyncDispose]: () => db.end({ timeout: 1 }) };
+}
+
+/** A database of a customer's, and a role of the same name that may connect there and nothing more. */
+export async function ownDatabase(serverUrl: string) {
+  const name = `customer_${crypto.randomUUID().slice(0, 8)}`;
+  const admin = postgres(serverUrl, { max: 1, onnotice: () => {} });
+  await admin.unsafe(`create role ${name} login password 's/e:cret'`);
+  await admin.unsafe(`create database ${name}`);
+  await admin.unsafe(`grant connect on database ${name} to ${name}`);
+  const inner = new URL(serverUrl);
+  inner.pathname = `/${name}`;
+  const inside = postgres(inner.href, { max: 1, onnotice: () => {} });
+  return {
+    name,
+    /** The server's superuser, outside and inside of the database. */
+    admin,
+    inside,
+    url: `postgres://${name}:s%2Fe%3Acret@${inner.host}/${name}`,
+    async [Symbol.asyncDispose]() {
+      await inside.end({ timeout: 1 });
+      await admin.unsafe(`drop database ${name} with (force)`);
+      await admin.unsafe(`drop role ${name}`);
+      await admin.end({ timeout: 1 });
+    },
+  };
 }

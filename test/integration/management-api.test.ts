@@ -1,30 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { consoleApp } from "../../apps/console/app";
 import { recordRun, saveProgress } from "../../core/control";
 import { about } from "../support/about";
-import {
-  type Call,
-  caller,
-  connectAs,
-  connectBase,
-  GOOD_KEY,
-  OTHER_KEY,
-  type TestControl,
-  testControl,
-} from "./control-support";
+import { connectAs, GOOD_KEY, managementApi, OTHER_KEY } from "./control-support";
 
-let control: TestControl;
-let call: Call;
-
-beforeAll(async () => {
-  control = await testControl();
-  call = caller(consoleApp(control.ctx));
-});
-afterAll(() => control?.[Symbol.asyncDispose]());
-
-let accounts = 0;
-const newAccount = () => control.addAccount(`person${accounts++}@example.com`);
-const connect = (token: string, body: Record<string, unknown> = {}) => connectBase(call, token, body);
+const api = managementApi();
+const { call, connect, newAccount } = api;
 
 test("a call without a valid token is refused before its body is looked at", async () => {
   const calls: [string, string][] = [
@@ -107,7 +88,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
       name: expect.not.stringMatching(/inventory/i),
       schema: "public",
       host: expect.any(String),
-      port: Number(new URL(control.serverUrl).port),
+      port: Number(new URL(api.control.serverUrl).port),
     },
     tables: [],
     sync: {
@@ -126,7 +107,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
     live: null,
     budget: null,
   });
-  expect(control.requested).toContain(created.body.id);
+  expect(api.control.requested).toContain(created.body.id);
   expect((await call("GET", "/api/v1/bases", { token })).body).toEqual([created.body]);
   expect((await call("GET", `/api/v1/bases/${created.body.id}`, { token })).body).toEqual(created.body);
 
@@ -143,7 +124,7 @@ test("the same base twice is refused for one account, and welcome from another",
   expect([first.status, second.status].sort()).toEqual([201, 409]);
   expect((await connect(one.token)).body.error).toMatchObject({ code: "already_exists" });
   expect((await connect(two.token)).status).toBe(201);
-  const left = await control.ctx.db`
+  const left = await api.control.ctx.db`
     select d.id from databases as d left join bases as b on b.database_id = d.id where b.id is null`;
   expect(left).toEqual([]);
 });
@@ -200,7 +181,7 @@ test("a request of the wrong form is refused by the part that is wrong", async (
       message: expect.stringContaining(part),
     });
   }
-  const broken = await consoleApp(control.ctx).handle(
+  const broken = await consoleApp(api.control.ctx).handle(
     new Request("http://console/api/v1/bases", {
       method: "POST",
       body: "{nope",
@@ -220,12 +201,12 @@ test("settings change one by one, and pausing and resuming keep what else is set
     settings: { rapid: true, paused: true },
   });
   expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(409);
-  const asked = control.requested.length;
+  const asked = api.control.requested.length;
   expect(await patch({ paused: false, lookups_as_text: true })).toMatchObject({
     state: "starting",
     settings: { rapid: true, paused: false, lookups_as_text: true },
   });
-  expect(control.requested.slice(asked)).toEqual([id]);
+  expect(api.control.requested.slice(asked)).toEqual([id]);
   expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(202);
 });
 
@@ -238,16 +219,16 @@ test("attachment links are switched on, and revoked where there are some", async
   expect([refused.status, refused.body.error.code]).toEqual([409, "conflict"]);
   const changed = await call("PATCH", path, { token, body: { own_attachment_urls: true } });
   expect(changed.body.settings.own_attachment_urls).toBe(true);
-  const asked = control.requested.length;
+  const asked = api.control.requested.length;
   const revoked = await revoke();
   expect([revoked.status, revoked.body.id]).toEqual([202, id]);
-  expect(control.requested.slice(asked)).toEqual([id]);
+  expect(api.control.requested.slice(asked)).toEqual([id]);
 });
 
 test("a new API key is checked, and takes a base out of needs_attention", async () => {
   const { token } = await newAccount();
   const { id } = (await connect(token, { base_id: "appTwo" })).body;
-  await recordRun(control.ctx.db, id, failed("source_key_refused"));
+  await recordRun(api.control.ctx.db, id, failed("source_key_refused"));
   const red = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
   expect(red).toMatchObject({ state: "needs_attention", indicator: { color: "red" } });
   const patch = (api_key: string) => call("PATCH", `/api/v1/bases/${id}`, { token, body: { api_key } });
@@ -258,20 +239,20 @@ test("a new API key is checked, and takes a base out of needs_attention", async 
 
 test("a key that opens other bases only is refused for this one, and nothing is made", async () => {
   const { token } = await newAccount();
-  const before = await control.ctx.db`select count(*) from databases`;
+  const before = await api.control.ctx.db`select count(*) from databases`;
   const answer = await connect(token, { api_key: OTHER_KEY });
   expect(answer.status).toBe(422);
   expect(answer.body.error).toMatchObject({
     code: "source_not_found",
     message: expect.stringContaining("appOne"),
   });
-  expect(await control.ctx.db`select count(*) from databases`).toEqual(before);
+  expect(await api.control.ctx.db`select count(*) from databases`).toEqual(before);
 });
 
 test("progress, the last sync and the runs are shown as they were reported", async () => {
   const { token } = await newAccount();
   const { id } = (await connect(token)).body;
-  const { db } = control.ctx;
+  const { db } = api.control.ctx;
   const startedAt = new Date(Date.now() - 5000);
   const table = { name: "items", source_name: "It\u0000ems \ud800" };
   await saveProgress(db, id, {

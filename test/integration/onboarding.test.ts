@@ -1,9 +1,9 @@
-import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import { listBases } from "../../core/control";
 import { platforms } from "../../core/source";
 import { type TestConsole, testConsole } from "./console-support";
+import { ownDatabase } from "./control-support";
 
 let sandbox: SandboxHandle;
 let site: TestConsole;
@@ -265,27 +265,3 @@ test("where private destinations are not allowed, neither this machine nor the c
     ]).toEqual([host, 422, true]);
   }
 });
-
-/** A database and a role of the same name that may connect there and nothing more. */
-async function ownDatabase(serverUrl: string) {
-  const name = `customer_${crypto.randomUUID().slice(0, 8)}`;
-  const admin = postgres(serverUrl, { max: 1, onnotice: () => {} });
-  await admin.unsafe(`create role ${name} login password 's/e:cret'`);
-  await admin.unsafe(`create database ${name}`);
-  await admin.unsafe(`grant connect on database ${name} to ${name}`);
-  const inner = new URL(serverUrl);
-  inner.pathname = `/${name}`;
-  const inside = postgres(inner.href, { max: 1, onnotice: () => {} });
-  return {
-    name,
-    admin,
-    inside,
-    url: `postgres://${name}:s%2Fe%3Acret@${inner.host}/${name}`,
-    async [Symbol.asyncDispose]() {
-      await inside.end({ timeout: 1 });
-      await admin.unsafe(`drop database ${name} with (force)`);
-      await admin.unsafe(`drop role ${name}`);
-      await admin.end({ timeout: 1 });
-    },
-  };
-}

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { consoleApp } from "../../apps/console/app";
+import { expect, test } from "vitest";
 import {
   addCluster,
   approveRequest,
@@ -9,21 +8,13 @@ import {
   getDatabase,
   listRequests,
 } from "../../core/control";
-import { type Call, caller, GOOD_KEY, type TestControl, testControl } from "./control-support";
+import { GOOD_KEY, managementApi } from "./control-support";
 
-let control: TestControl;
-let call: Call;
+const api = managementApi();
+const { call, newAccount } = api;
 
-beforeAll(async () => {
-  control = await testControl();
-  call = caller(consoleApp(control.ctx));
-});
-afterAll(() => control?.[Symbol.asyncDispose]());
-
-let accounts = 0;
-const newAccount = () => control.addAccount(`asks${accounts++}@example.com`);
 const connect = (accountId: string) =>
-  createBase(control.ctx, accountId, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" });
+  createBase(api.control.ctx, accountId, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" });
 
 test("a request is kept as it was asked, and seen by who asked only", async () => {
   const [one, two] = [await newAccount(), await newAccount()];
@@ -72,7 +63,7 @@ test("a request that lacks what its kind needs is refused with what is missing",
 });
 
 test("an approved region is where the account's next database goes; without a cluster there it cannot be approved", async () => {
-  const { ctx } = control;
+  const { ctx } = api.control;
   const [owner, other] = [await newAccount(), await newAccount()];
   const request = await createRequest(ctx.db, owner.id, { kind: "region", region: "EU-Central-1" });
   const decision = { by: "op@example.com", answer: "Welcome to Frankfurt" };
@@ -97,7 +88,7 @@ test("an approved region is where the account's next database goes; without a cl
 });
 
 test("a request is decided once, whoever is faster", async () => {
-  const { ctx } = control;
+  const { ctx } = api.control;
   const owner = await newAccount();
   const { id } = await createRequest(ctx.db, owner.id, { kind: "other", message: "A pony" });
   const decided = await Promise.allSettled([
@@ -117,7 +108,7 @@ test("a request is decided once, whoever is faster", async () => {
 });
 
 test("approving a writable database makes it so, and its request goes with the database", async () => {
-  const { ctx } = control;
+  const { ctx } = api.control;
   const owner = await newAccount();
   const base = await connect(owner.id);
   const ask = () => createRequest(ctx.db, owner.id, { kind: "writable", databaseId: base.database.id });

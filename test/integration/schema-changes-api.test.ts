@@ -1,21 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { consoleApp } from "../../apps/console/app";
+import { expect, test } from "vitest";
 import { createBase, listSchemaChanges, recordSchemaChanges, settleSchemaLook } from "../../core/control";
 import type { ShapeChange } from "../../core/replica";
-import { type Call, caller, GOOD_KEY, type TestControl, testControl } from "./control-support";
+import { GOOD_KEY, managementApi } from "./control-support";
 
-let control: TestControl;
-let call: Call;
-beforeAll(async () => {
-  control = await testControl();
-  call = caller(consoleApp(control.ctx));
-});
-afterAll(() => control?.[Symbol.asyncDispose]());
+const api = managementApi();
+const { call, newAccount } = api;
 
-let accounts = 0;
 async function newBase() {
-  const owner = await control.addAccount(`changes${accounts++}@example.com`);
-  const base = await createBase(control.ctx, owner.id, {
+  const owner = await newAccount();
+  const base = await createBase(api.control.ctx, owner.id, {
     platform: "airtable",
     apiKey: GOOD_KEY,
     sourceBaseId: "appOne",
@@ -42,8 +35,8 @@ test("changes of a base's schema are listed, the newest first, to its own accoun
   const { base, token, path } = await newBase();
   const { token: stranger } = await newBase();
   expect((await call("GET", path, { token })).body).toEqual([]);
-  await recordSchemaChanges(control.ctx.db, base.id, [renamed]);
-  await recordSchemaChanges(control.ctx.db, base.id, [dropped]);
+  await recordSchemaChanges(api.control.ctx.db, base.id, [renamed]);
+  await recordSchemaChanges(api.control.ctx.db, base.id, [dropped]);
   const { status, body } = await call("GET", path, { token });
   expect(status).toBe(200);
   expect(body).toEqual([
@@ -65,7 +58,7 @@ test("changes of a base's schema are listed, the newest first, to its own accoun
 
 test("changes are kept for a year, and those of a base that is gone not at all", async () => {
   const { base } = await newBase();
-  const { db } = control.ctx;
+  const { db } = api.control.ctx;
   await recordSchemaChanges(db, base.id, [renamed, dropped]);
   await db`update schema_changes set seen_at = now() - interval '366 days' where kind = 'field_renamed'`;
   expect(await listSchemaChanges(db, base.id, 10)).toMatchObject([{ kind: "table_dropped" }]);
@@ -77,7 +70,7 @@ test("changes are kept for a year, and those of a base that is gone not at all",
 
 test("a requested look is settled, but not one that was requested since", async () => {
   const { base } = await newBase();
-  const { db } = control.ctx;
+  const { db } = api.control.ctx;
   const request = async () => {
     const [row] = await db<{ at: Date }[]>`
       update bases set schema_look_requested_at = clock_timestamp() where id = ${base.id}

@@ -1,23 +1,14 @@
 /** Workspaces and budgets over the management API. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { consoleApp } from "../../apps/console/app";
+import { beforeEach, expect, test } from "vitest";
 import { allowancesOf, deleteBase, listBases } from "../../core/control";
-import { type Call, caller, connectBase, type TestControl, testControl } from "./control-support";
+import { connectBase, managementApi } from "./control-support";
 
-let control: TestControl;
-let call: Call;
-
-beforeAll(async () => {
-  control = await testControl();
-  call = caller(consoleApp(control.ctx));
-});
-afterAll(() => control?.[Symbol.asyncDispose]());
+const api = managementApi();
+const { call, newAccount } = api;
 beforeEach(async () => {
-  for (const base of await listBases(control.ctx.db)) await deleteBase(control.ctx, base);
+  for (const base of await listBases(api.control.ctx.db)) await deleteBase(api.control.ctx, base);
 });
 
-let accounts = 0;
-const newAccount = () => control.addAccount(`budget${accounts++}@example.com`);
 const PATH = "/api/v1/workspaces";
 const month = new Date().toISOString().slice(0, 7);
 
@@ -176,9 +167,9 @@ test("a base that is deleted leaves the month's calls to its workspace", async (
   const workspace = await addWorkspace(token, { name: "Sales", plan: "free" });
   const base = await connect(token, "appOne", { workspace_id: workspace.id });
   const first = `${month}-01`;
-  await control.ctx.db`
+  await api.control.ctx.db`
     insert into quota_calls (key, month, sync, client) values ('airtable:appOne', ${first}, 300, 20)`;
-  await control.ctx.db`
+  await api.control.ctx.db`
     insert into quota_kinds (key, month, kind, calls) values ('airtable:appOne', ${first}, 'sweep', 290)`;
   const used = { sync: 300, client: 20, by_kind: { sweep: 290 } };
   const before = (await call("GET", `${PATH}/${workspace.id}`, { token })).body;
@@ -197,15 +188,15 @@ test("another plan lets those go at once that rest because of the old one", asyn
   const { token } = await newAccount();
   const workspace = await addWorkspace(token, { name: "Sales", plan: "free" });
   const base = await connect(token, "appTwo", { workspace_id: workspace.id });
-  const { db } = control.ctx;
+  const { db } = api.control.ctx;
   await db`update bases set rests_until = now() + interval '1 day', state = 'active' where id = ${base.id}`;
   await db`select quota_slow('airtable:appTwo', extract(epoch from now() + interval '1 day') * 1000, false)`;
   expect((await call("GET", `/api/v1/bases/${base.id}`, { token })).body.budget.slowed).toMatchObject({
     is_certain: false,
   });
-  control.requested.length = 0;
+  api.control.requested.length = 0;
   await call("PATCH", `${PATH}/${workspace.id}`, { token, body: { plan: "business" } });
-  expect(control.requested).toEqual([base.id]);
+  expect(api.control.requested).toEqual([base.id]);
   const [row] = await db`select rests_until from bases where id = ${base.id}`;
   expect(row!.rests_until).toBeNull();
   expect((await call("GET", `/api/v1/bases/${base.id}`, { token })).body.budget.slowed).toBeNull();
@@ -214,7 +205,7 @@ test("another plan lets those go at once that rest because of the old one", asyn
 test("where keys of one user sync more than ten bases, each sync keeps to the limit of that user, too", async () => {
   const { token } = await newAccount();
   const { id } = await connect(token, "appOne");
-  const { db } = control.ctx;
+  const { db } = api.control.ctx;
   await db`update bases set source_user_id = 'usrOne' where id = ${id}`;
   const copies = (from: number, to: number) => db`
     insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name,
