@@ -5,14 +5,17 @@
  * of. Neither sees the other then, so each waits for what the other may still do: the proxy gives nothing out before its
  * silence must have been noticed, and is heard of again only when what it gave out is past.
  */
-import { WINDOW_MS } from "./book";
+import { MOST_LATE_MS, WINDOW_MS } from "./book";
 import type { QuotaClock } from "./clock";
 
 const EVERY_MS = 500;
 /** A proxy counts as silent when nothing was heard of it for so long, ms; `quota_take` has the same. */
 const SILENT_MS = 1500;
-/** How far ahead others may have booked by then, ms: an overdue sync two windows, clients less. */
-const BOOKED_AHEAD_MS = 2 * WINDOW_MS + 10;
+/**
+ * How far ahead others may have booked by then, ms: an overdue sync two windows, clients less. A slow process asks early
+ * and goes late.
+ */
+const BOOKED_AHEAD_MS = 2 * WINDOW_MS + 10 + 2 * MOST_LATE_MS;
 /** From the last word of a proxy to the first place that it gives out by itself, ms. */
 const NOTICED_MS = SILENT_MS + BOOKED_AHEAD_MS + WINDOW_MS;
 

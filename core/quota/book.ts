@@ -7,11 +7,13 @@ export type CallKind = "sync" | "client";
 
 export type BlockReason = "rate_limited" | "billing_limit";
 
-/** The right to send one request, at one time. */
+/** The right to send one request, within one span of time. */
 export interface Place {
-  /** When, on this process's clock (ms). */
+  /** From when on, on this process's clock (ms). */
   at: number;
-  /** When, as the book says it: what a place is given back by. */
+  /** Until when; the windows after it count from here. */
+  until: number;
+  /** Until when, as the book says it: what a place is given back by. */
   slot: number;
 }
 
@@ -28,8 +30,9 @@ export interface Book {
    *
    * @param withinMs one per call wanted: how far ahead its place may be
    * @param back slots that were booked here and are not used
+   * @param lateMs how long after its time a place is to be good: what this process is late by, 0 to `MOST_LATE_MS`
    */
-  take(withinMs: number[], back: number[]): Promise<Booking>;
+  take(withinMs: number[], back: number[], lateMs: number): Promise<Booking>;
   /** Was the place made void by a block that began after it was booked? */
   isVoid(place: Place): Promise<boolean>;
   /** The place's call goes out only now, or may have a moment ago: the window after it counts from now. Never fails. */
@@ -41,3 +44,8 @@ export interface Book {
  * others. `quota_take` in sql/control has the same.
  */
 export const WINDOW_MS = 1025;
+/** A place used later than this after its span counts as missed, ms; what is left of those 25 ms is the network's. */
+export const SPARE_MS = 15;
+
+/** The longest that a place is good after its time, ms. `quota_take` and `quota_user_place` have the same. */
+export const MOST_LATE_MS = 100;

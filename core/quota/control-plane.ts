@@ -117,17 +117,19 @@ export function controlPlane(
           from now where w.key = ${key} and (${hasGranted} or w.blocked_until < now.ms)`,
         );
       },
-      async take(withinMs, back) {
+      async take(withinMs, back, lateMs) {
         if (!offset.isKnown) await learnOffset();
         const [row] = await call(
           (to) => to<TakeRow[]>`
           select asked_at, to_json(slots) as slots, next_at
-          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user})`,
+          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user}, ${lateMs})`,
         );
         const { asked_at, slots, next_at } = row!;
         const add = offset.learn(asked_at);
         return {
-          places: slots.map((slot) => (slot === null ? null : { at: slot + add, slot })),
+          places: slots.map((slot) =>
+            slot === null ? null : { at: slot - lateMs + add, until: slot + add, slot },
+          ),
           nextAt: next_at + add,
         };
       },
@@ -136,7 +138,7 @@ export function controlPlane(
           (to) => to<{ blocked_until: number }[]>`
           select blocked_until from quota_windows where key = ${key}`,
         );
-        return row === undefined || row.blocked_until > place.slot;
+        return row === undefined || row.blocked_until > place.slot - (place.until - place.at);
       },
       async wentLate(place) {
         await call((to) => to`select quota_late(${key}, ${place.slot})`).catch(() => {});

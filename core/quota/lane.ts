@@ -4,24 +4,25 @@
  * Calls get their places in the order they came. At most one question to the book is on its way at a time, and
  * it asks for all that wait (up to five); the answer says when asking again makes sense.
  *
- * I4. A place is worth its own time only. One that its caller gets to too late (a stalled process, a slow
- * answer) is given back and another is taken, since the window after it was counted from the time it was meant for.
- * A process may also be stopped between its last look at the clock and the request: the book is told as soon as that is
- * known, and counts the window from then.
+ * I4. A place is good for a span of time, as long as this process is usually late. One that its caller gets to even
+ * later (a stalled process, a slow answer) is given back and another is taken, since the window after it was counted from
+ * the end of that span. A process may also be stopped between its last look at the clock and the request: the book is told
+ * as soon as that is known, and counts the window from then.
  */
 import { BasetideError } from "../errors";
-import type { Book, Booking, CallKind, Place } from "./book";
+import { type Book, type Booking, type CallKind, type Place, SPARE_MS } from "./book";
 import type { QuotaClock } from "./clock";
+import type { Lateness } from "./lateness";
 
 /** Calls asked for at once: what one window holds. */
 const MOST_AT_ONCE = 5;
 /**
  * How far ahead of its time a place may be booked, ms. Clients book ahead to keep their order; no more than a
- * second, since what is booked shuts others out. Sync leaves everything ahead to clients, but for the few ms
- * that save it a second question when it asks early.
+ * second, since what is booked shuts others out. Sync leaves everything ahead to clients, but for the few ms (and
+ * what the process is late by) that save it a second question when it asks early.
  */
 const REACH_MS: Record<CallKind, number> = { client: 1000, sync: 10 };
-/** How much earlier than `nextAt` sync asks, ms: what timers and the way to the book take. */
+/** How much earlier than `nextAt` sync asks, ms: what timers and the way to the book take at best. */
 const EARLY_MS = 4;
 /** Longest time between two questions while somebody waits, ms: places given back by others come to notice. */
 const LONGEST_PAUSE_MS = 1000;
@@ -30,21 +31,10 @@ const RECHECK_AFTER_MS = 50;
 /** How long before its time, ms. */
 const RECHECK_LEAD_MS = 5;
 /**
- * A place used later than this after its time counts as missed, ms; what is left of the window's 25 ms is the
- * network's. A client may lose its turn by it.
- */
-const LATE_MS = 15;
-/**
- * Sync gets another at once, so it is held to less, and to more with each that it misses: where answers are slow, asking
- * ten times for each call would make them slower still.
- */
-const SYNC_LATE_MS = 5;
-/**
  * Places missed in a row before a call goes out all the same, and the book is told: a process this slow must still get
- * on. Each that is missed costs a question more, which makes a machine without free CPU slower still: with 30 for sync
- * `bench load` missed four places for each call there, with 5 less than one.
+ * on, and each that is missed costs a question more, which makes a machine without free CPU slower still.
  */
-const MOST_MISSED: Record<CallKind, number> = { client: 10, sync: 5 };
+const MOST_MISSED = 5;
 
 interface Waiter {
   /** Its number in the line. */
@@ -70,7 +60,13 @@ export interface Lane {
   readonly isIdle: boolean;
 }
 
-export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMissed: () => void): Lane {
+export function createLane(
+  kind: CallKind,
+  book: Book,
+  clock: QuotaClock,
+  lateness: Lateness,
+  onMissed: () => void,
+): Lane {
   const line: Waiter[] = [];
   let unused: number[] = [];
   let holding = 0;
@@ -133,8 +129,10 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
     unused = [];
     isAsking = true;
     try {
-      const reach = asked.map((waiter) => Math.min(REACH_MS[kind], waiter.deadlineAt - now));
-      settle(asked, await book.take(reach, back));
+      const lateMs = lateness.ms;
+      const farthest = kind === "client" ? REACH_MS.client : REACH_MS.sync + lateMs;
+      const reach = asked.map((waiter) => Math.min(farthest, waiter.deadlineAt - now));
+      settle(asked, await book.take(reach, back, lateMs));
     } catch (error) {
       for (const waiter of line.splice(0)) waiter.reject(error);
     } finally {
@@ -144,7 +142,7 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
   }
 
   function settle(asked: Waiter[], booking: Booking): void {
-    askFrom = booking.nextAt - (kind === "client" ? REACH_MS.client : EARLY_MS);
+    askFrom = booking.nextAt - (kind === "client" ? REACH_MS.client : EARLY_MS + lateness.ms);
     asked.forEach((waiter, index) => {
       const place = booking.places[index];
       if (waiter.isDone) {
@@ -171,7 +169,9 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
       }
       await until(place.at);
       if (waiter.isDone) return;
-      if (clock.now() - place.at > lateMs(kind, waiter.missed) && waiter.missed < MOST_MISSED[kind]) {
+      const now = clock.now();
+      lateness.learn(now - place.at);
+      if (now - place.until > SPARE_MS && waiter.missed < MOST_MISSED) {
         waiter.missed++;
         onMissed();
         unused.push(place.slot);
@@ -179,7 +179,7 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
       }
       waiter.resolve();
       const sentAt = await whenSent();
-      if (sentAt - place.at > LATE_MS) await book.wentLate(place);
+      if (sentAt - place.until > SPARE_MS) await book.wentLate(place);
     } catch (error) {
       waiter.reject(error);
     } finally {
@@ -225,10 +225,6 @@ export function createLane(kind: CallKind, book: Book, clock: QuotaClock, onMiss
       return line.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
     },
   };
-}
-
-function lateMs(kind: CallKind, missed: number): number {
-  return kind === "client" ? LATE_MS : Math.min(LATE_MS, SYNC_LATE_MS * (1 + missed));
 }
 
 function timedOut(): BasetideError {

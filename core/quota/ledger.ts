@@ -12,6 +12,7 @@ import type { BlockReason, CallKind, QuotaKey } from "./book";
 import { processClock, type QuotaClock } from "./clock";
 import { type ControlPlane, controlPlane } from "./control-plane";
 import { createLane, type Lane } from "./lane";
+import { createLateness } from "./lateness";
 import { type LocalWindow, localWindow } from "./local-window";
 import { quotaMetrics } from "./metrics";
 import { standIn } from "./stand-in";
@@ -88,6 +89,7 @@ export function createLedger(
   const metrics = quotaMetrics(ctx.metrics);
   const lanes = new Map<string, Lane>();
   const windows = new Map<QuotaKey, LocalWindow>();
+  const lateness = createLateness();
   let awayFrom = -Infinity;
 
   const control = controlPlane(ctx.db, clock, callTimeoutMs, (isAway, error) => {
@@ -116,7 +118,7 @@ export function createLedger(
       kind === "client" && attendance
         ? standIn(shared, () => windowOf(key, attendance), attendance, clock)
         : shared;
-    const lane = createLane(kind, book, clock, () => metrics.missed(kind));
+    const lane = createLane(kind, book, clock, lateness, () => metrics.missed(kind));
     lanes.set(name, lane);
     return lane;
   }

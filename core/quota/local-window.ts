@@ -2,7 +2,7 @@
  * The book that clients are served from while the control plane is away: a window of this process alone.
  *
  * Other processes have one too and none knows of the others, so each gives out its share of what the source allows
- * (see attendance.ts). Sync rests meanwhile.
+ * (see attendance.ts). Sync rests meanwhile. An answer takes no time here, so places are good for their own time only.
  */
 import { type Book, WINDOW_MS } from "./book";
 import type { QuotaClock } from "./clock";
@@ -49,7 +49,7 @@ export function localWindow(clock: QuotaClock): LocalWindow {
         const slot = next(now);
         if (slot - now > reach) return null;
         slots.push(slot);
-        return { at: slot, slot };
+        return { at: slot, until: slot, slot };
       });
       return { places, nextAt: next(now) };
     },

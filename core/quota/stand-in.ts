@@ -21,19 +21,19 @@ export function standIn(
   let wasAway = false;
   let hasGranted = false;
   return {
-    async take(withinMs, back) {
+    async take(withinMs, back, lateMs) {
       try {
         if (wasAway) await shared.reunite(hasGranted);
         wasAway = hasGranted = false;
-        return await shared.take(withinMs, back);
+        return await shared.take(withinMs, back, lateMs);
       } catch (error) {
         if (!isBasetideError(error, "control_unavailable") || attendance.share === 0) throw error;
         wasAway = true;
-        const booking = await local().take(withinMs, back);
+        const booking = await local().take(withinMs, back, lateMs);
         for (const place of booking.places) {
           if (!place) continue;
           isLocal.add(place);
-          attendance.gaveOut(place.at);
+          attendance.gaveOut(place.until);
           hasGranted = true;
         }
         return booking;

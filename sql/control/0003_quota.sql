@@ -8,7 +8,7 @@
 -- empties it; quota_open then keeps the key shut until whatever was granted before the crash is past.
 create unlogged table quota_windows (
   key text constraint quota_windows_pkey primary key,
-  -- grants to anyone, oldest first: those of the last window, then places booked ahead
+  -- until when each grant may be used, oldest first: those of the last window, then places booked ahead
   slots float8[] not null default '{}',
   -- the last five grants to sync
   sync_slots float8[] not null default '{}',
@@ -126,12 +126,15 @@ end $$;
 --   back         places booked earlier that were not used: they are free again
 --   now          a clock of the tests; else the server's, read after the locks, so that places are in order
 --   user         of the source, where its own limit over all bases (50 per window) may matter; null: it does not
--- Returns asked_at (now), slots (one per call wanted: its time, null when there is no place within reach) and
--- next_at: the earliest time that a further call of this kind could get as things stand.
+--   late         how long after its time a place is to be good, up to 100 ms: what a slow process is late by
+-- Returns asked_at (now), slots (one per call wanted: until when it may go out, which it may from `late` ms before that;
+-- null when there is no place within reach) and next_at: the earliest time that a further call of this kind could get as
+-- things stand.
 --
 -- I4. Never a sixth place within 1,025 ms of the first of five: a second, and 25 ms for calls that reach the
--- source later than others. A place is never before one booked already, so clients keep their order, and sync,
--- which asks for now and not for later, gets only what no client has asked for.
+-- source later than others; from the end of the first place's span to the beginning of the sixth's. A place never ends
+-- before one booked already, so clients keep their order, and sync, which asks for now and not for later, gets only what
+-- no client has asked for.
 -- Sync's places are spaced evenly over its share, or a client would find five of them gone at once and wait a
 -- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
 -- A key that the source has slowed has two places per window, and sync its part of those. What proxies that are silent
@@ -140,7 +143,7 @@ end $$;
 -- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
 create function quota_take(
   p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
-  p_now float8 default null, p_user text default null,
+  p_now float8 default null, p_user text default null, p_late float8 default 0,
   out asked_at float8, out slots float8[], out next_at float8)
 language plpgsql as $$
 declare
@@ -252,14 +255,15 @@ begin
   -- Once more than calls are wanted, for next_at.
   for i in 1 .. cardinality(p_within) + 1 loop
     n := cardinality(q.slots);
-    slot := greatest(asked_at, q.blocked_until, q.slots[n], q.slots[n - per_window + 1] + window_ms);
+    slot := greatest(
+      asked_at, q.blocked_until, q.slots[n] - p_late, q.slots[n - per_window + 1] + window_ms);
     reach := p_within[i];
     if is_sync then
       m := cardinality(q.sync_slots);
       if q.sync_slots[m] > asked_at - overdue_ms then
-        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] + window_ms);
+        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] - p_late + window_ms);
         if is_busy then
-          slot := greatest(slot, q.slots[n] + window_ms / per_window - busy_credit_ms);
+          slot := greatest(slot, q.slots[n] - p_late + window_ms / per_window - busy_credit_ms);
         end if;
       else
         -- Sync must not stand still: for once it gets in line with the clients.
@@ -270,13 +274,13 @@ begin
       slot := quota_user_place(user_slots, slot);
     end if;
     if slot - asked_at <= reach then
-      slots[i] := slot;
-      q.slots := q.slots || slot;
+      slots[i] := slot + p_late;
+      q.slots := q.slots || slots[i];
       if user_slots is not null then
-        user_slots := user_slots || slot;
+        user_slots := user_slots || slots[i];
       end if;
       if is_sync then
-        q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slot;
+        q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slots[i];
         q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
         q.sync_calls := q.sync_calls + 1;
       else

@@ -75,11 +75,12 @@ begin
 end $$;
 
 -- quota_user_place(slots, from): the earliest time from `from` on at which one more call leaves no more than 50 in
--- any 1,025 ms. Places of other keys may lie ahead, so it looks both ways.
+-- any 1,025 ms. Places of other keys may lie ahead, so it looks both ways, and there as far as both may be late.
 create function quota_user_place(p_slots float8[], p_from float8) returns float8
 language plpgsql immutable as $$
 declare
   window_ms constant float8 := 1025;
+  most_late_ms constant float8 := 100;
   per_window constant integer := 50;
   place float8 := p_from;
   near float8[];
@@ -87,7 +88,7 @@ begin
   loop
     exit when cardinality(p_slots) < per_window;
     near := array(
-      select s from unnest(p_slots) s where s > place - window_ms and s < place + window_ms order by s);
+      select s from unnest(p_slots) s where s > place - window_ms and s < place + window_ms + 2 * most_late_ms order by s);
     exit when cardinality(near) < per_window;
     place := near[cardinality(near) - per_window + 1] + window_ms;
   end loop;

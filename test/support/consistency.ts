@@ -109,11 +109,11 @@ export async function liftLedger({ ctx }: Fleet): Promise<void> {
   await ctx.db.unsafe(`
     create or replace function quota_take(
       p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
-      p_now float8 default null, p_user text default null,
+      p_now float8 default null, p_user text default null, p_late float8 default 0,
       out asked_at float8, out slots float8[], out next_at float8)
     language plpgsql as $$ begin
       asked_at := extract(epoch from clock_timestamp()) * 1000;
-      slots := array_fill(asked_at, array[cardinality(p_within)]);
+      slots := array_fill(asked_at + p_late, array[cardinality(p_within)]);
       next_at := asked_at;
     end $$`);
   // One with other parameters would stand beside it, and nothing be lifted.

@@ -9,6 +9,7 @@ import { attend } from "../../core/quota/attendance";
 import type { Book, CallKind, Place } from "../../core/quota/book";
 import type { QuotaClock } from "../../core/quota/clock";
 import { createLane, type Lane } from "../../core/quota/lane";
+import { createLateness } from "../../core/quota/lateness";
 import { localWindow } from "../../core/quota/local-window";
 import { standIn } from "../../core/quota/stand-in";
 
@@ -79,17 +80,19 @@ export function virtualBook(
   share: number,
 ): Book {
   return {
-    async take(withinMs, back) {
+    async take(withinMs, back, lateMs) {
       const [row] = await clock.during(
         db<{ slots: (number | null)[]; next_at: number }[]>`
           select to_json(slots) as slots, next_at from quota_take(
-            ${key}, ${kind}, ${share}, ${`{${withinMs}}`}, ${`{${back}}`}, ${EPOCH_MS + clock.now()})`.then(
+            ${key}, ${kind}, ${share}, ${`{${withinMs}}`}, ${`{${back}}`}, ${EPOCH_MS + clock.now()}, null, ${lateMs})`.then(
           (rows) => rows,
         ),
       );
       const { slots, next_at } = row!;
       return {
-        places: slots.map((slot) => (slot === null ? null : { at: slot - EPOCH_MS, slot })),
+        places: slots.map((slot) =>
+          slot === null ? null : { at: slot - lateMs - EPOCH_MS, until: slot - EPOCH_MS, slot },
+        ),
         nextAt: next_at - EPOCH_MS,
       };
     },
@@ -97,12 +100,24 @@ export function virtualBook(
       const [row] = await clock.during(
         db`select blocked_until from quota_windows where key = ${key}`.then((rows) => rows),
       );
-      return row!.blocked_until > place.slot;
+      return row!.blocked_until > place.slot - (place.until - place.at);
     },
     async wentLate(place) {
       await clock.during(
         db`select quota_late(${key}, ${place.slot}, ${EPOCH_MS + clock.now()})`.then((rows) => rows),
       );
+    },
+  };
+}
+
+/** The book as a process knows it that gets to each answer so much later. */
+export function slowed(book: Book, clock: VirtualClock, answerMs: () => number): Book {
+  return {
+    ...book,
+    async take(...wanted) {
+      const booking = await book.take(...wanted);
+      await clock.sleep(answerMs());
+      return booking;
     },
   };
 }
@@ -117,8 +132,10 @@ export interface Grant {
 export interface Simulation {
   clock: VirtualClock;
   grants: Grant[];
-  /** A lane of a process of its own. */
-  lane(kind: CallKind, share: number): Lane;
+  /** Places that their processes got to too late. */
+  missed(): number;
+  /** A lane of a process of its own, which gets to each answer so much later. */
+  lane(kind: CallKind, share: number, answerMs?: () => number): Lane;
   /** A proxy, which stands in for a control plane that it cannot reach. */
   proxy(): SimulatedProxy;
   /** Waits in a lane and notes the grant; null when it was refused or called off. */
@@ -150,8 +167,13 @@ export function simulate(db: postgres.Sql): Simulation {
   const clock = new VirtualClock();
   const key = `simulated:${++keys}:${crypto.randomUUID()}`;
   const grants: Grant[] = [];
-  const lane = (kind: CallKind, share: number) =>
-    createLane(kind, virtualBook(db, clock, key, kind, share), clock, () => {});
+  let missed = 0;
+
+  function lane(kind: CallKind, share: number, answerMs?: () => number): Lane {
+    const book = virtualBook(db, clock, key, kind, share);
+    const slow = answerMs && slowed(book, clock, answerMs);
+    return createLane(kind, slow ?? book, clock, createLateness(), () => missed++);
+  }
 
   async function take(
     of: Lane,
@@ -199,18 +221,26 @@ export function simulate(db: postgres.Sql): Simulation {
       return window;
     };
     const book = {
-      take: (withinMs: number[], back: number[]) => over(() => shared.take(withinMs, back)),
+      take: (withinMs: number[], back: number[], lateMs: number) =>
+        over(() => shared.take(withinMs, back, lateMs)),
       isVoid: (place: Place) => over(() => shared.isVoid(place)),
       wentLate: (place: Place) => over(() => shared.wentLate(place)).catch(() => {}),
       reunite: async () => {},
     };
-    made.lane = createLane("client", standIn(book, local, attendance, clock), clock, () => {});
+    made.lane = createLane(
+      "client",
+      standIn(book, local, attendance, clock),
+      clock,
+      createLateness(),
+      () => {},
+    );
     return made;
   }
 
   return {
     clock,
     grants,
+    missed: () => missed,
     lane,
     proxy,
     take,

@@ -17,7 +17,7 @@ async function firstPlace(backMs: (answer: number) => number) {
     return clock.sleep(backMs(++answers)).then(() => [row]);
   }) as unknown as Db;
   const book = controlPlane(db, clock, 1000, () => {}).book("key", "client", 5);
-  const taken = book.take([1000], []);
+  const taken = book.take([1000], [], 0);
   await clock.run(60_000);
   const { places } = await taken;
   return { answers, lateMs: places[0]!.at + AHEAD_MS - places[0]!.slot };
