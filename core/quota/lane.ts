@@ -17,13 +17,17 @@ import type { Lateness } from "./lateness";
 /** Calls asked for at once: what one window holds. */
 const MOST_AT_ONCE = 5;
 /**
- * How far ahead of its time a place may be booked, ms. Clients book ahead to keep their order; no more than a
- * second, since what is booked shuts others out. Sync leaves everything ahead to clients, but for the few ms (and
- * what the process is late by) that save it a second question when it asks early.
+ * How far ahead of its end a place may be booked, ms. Clients book ahead to keep their order; no more than a second,
+ * since what is booked shuts others out, and what a crash of the book forgets must be past when it is back.
  */
-const REACH_MS: Record<CallKind, number> = { client: 1000, sync: 10 };
-/** How much earlier than `nextAt` sync asks, ms: what timers and the way to the book take at best. */
-const EARLY_MS = 4;
+const CLIENT_REACH_MS = 1000;
+/**
+ * How far ahead sync books, ms, and what the process is late by: it leaves everything ahead to clients, but for what saves
+ * it a second question when it asks early.
+ */
+const SYNC_REACH_MS = 10;
+/** How much earlier than `nextAt` sync asks, ms, and what the process is late by: what timers and the way to the book take. */
+const SYNC_EARLY_MS = 4;
 /** Longest time between two questions while somebody waits, ms: places given back by others come to notice. */
 const LONGEST_PAUSE_MS = 1000;
 /** A place further ahead than this is looked at again before it is used, ms: a block may have made it void. */
@@ -130,8 +134,8 @@ export function createLane(
     isAsking = true;
     try {
       const lateMs = lateness.ms;
-      const farthest = kind === "client" ? REACH_MS.client : REACH_MS.sync + lateMs;
-      const reach = asked.map((waiter) => Math.min(farthest, waiter.deadlineAt - now));
+      const farthestMs = kind === "client" ? CLIENT_REACH_MS - lateMs : SYNC_REACH_MS + lateMs;
+      const reach = asked.map((waiter) => Math.min(farthestMs, waiter.deadlineAt - now));
       settle(asked, await book.take(reach, back, lateMs));
     } catch (error) {
       for (const waiter of line.splice(0)) waiter.reject(error);
@@ -142,7 +146,8 @@ export function createLane(
   }
 
   function settle(asked: Waiter[], booking: Booking): void {
-    askFrom = booking.nextAt - (kind === "client" ? REACH_MS.client : EARLY_MS + lateness.ms);
+    const aheadMs = kind === "client" ? CLIENT_REACH_MS - lateness.ms : SYNC_EARLY_MS + lateness.ms;
+    askFrom = booking.nextAt - aheadMs;
     asked.forEach((waiter, index) => {
       const place = booking.places[index];
       if (waiter.isDone) {
