@@ -10,6 +10,8 @@ import { holdings, killed, now } from "./kit";
 
 /** Longest wait for a statement to come by, ms. */
 const POINT_MS = 40_000;
+/** The same of the feed's cursor, which stays while anything is put off: a rebuild, a record that is nowhere to be found. */
+const CURSOR_MS = 120_000;
 /** By then a swap that was let go waits for its lock, ms. */
 const INSIDE_MS = 150;
 
@@ -143,7 +145,7 @@ export const killAtCursor: Fault = {
     const held = await holdings(chaos);
     const over = new AbortController();
     const found = workers.map(async (worker) => {
-      const signal = AbortSignal.any([over.signal, AbortSignal.timeout(POINT_MS)]);
+      const signal = AbortSignal.any([over.signal, AbortSignal.timeout(CURSOR_MS)]);
       return { worker, at: await worker.control.hold((text) => CURSOR.test(text), "before", signal) };
     });
     const { worker, at: point } = await Promise.any(found);
