@@ -45,7 +45,7 @@ export interface Book {
  */
 export const WINDOW_MS = 1025;
 /** A place used later than this after its span counts as missed, ms; what is left of those 25 ms is the network's. */
-export const SPARE_MS = 15;
+export const SPARE_MS = 5;
 
 /** The longest that a place is good after its time, ms. `quota_take` and `quota_user_place` have the same. */
 export const MOST_LATE_MS = 100;
