@@ -46,6 +46,21 @@ export interface Book {
 export const WINDOW_MS = 1025;
 /** A place used later than this after its span counts as missed, ms; what is left of those 25 ms is the network's. */
 export const SPARE_MS = 5;
-
-/** The longest that a place is good after its time, ms. `quota_take` and `quota_user_place` have the same. */
+/** The longest that a place is good after its time, ms. `quota_block` and `quota_user_place` have the same. */
 export const MOST_LATE_MS = 100;
+
+/**
+ * A place as the shared book tells of it.
+ *
+ * @param slot until when it is good, by the book; null: there is none
+ * @param lateMs for how long it is good
+ * @param addMs what makes the book's times this process's
+ */
+export function placeOf(slot: number | null, lateMs: number, addMs: number): Place | null {
+  return slot === null ? null : { at: slot - lateMs + addMs, until: slot + addMs, slot };
+}
+
+/** From when on a place is good, as the book says it. */
+export function beginOf({ at, until, slot }: Place): number {
+  return slot - (until - at);
+}

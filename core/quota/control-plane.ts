@@ -7,7 +7,7 @@
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
 import type { Register } from "./attendance";
-import type { Book, CallKind } from "./book";
+import { type Book, beginOf, type CallKind, placeOf } from "./book";
 import type { QuotaClock } from "./clock";
 
 /** After a failed call none is tried for so long, ms. `quota_take` counts on processes being back in 1 s. */
@@ -127,9 +127,7 @@ export function controlPlane(
         const { asked_at, slots, next_at } = row!;
         const add = offset.learn(asked_at);
         return {
-          places: slots.map((slot) =>
-            slot === null ? null : { at: slot - lateMs + add, until: slot + add, slot },
-          ),
+          places: slots.map((slot) => placeOf(slot, lateMs, add)),
           nextAt: next_at + add,
         };
       },
@@ -138,7 +136,7 @@ export function controlPlane(
           (to) => to<{ blocked_until: number }[]>`
           select blocked_until from quota_windows where key = ${key}`,
         );
-        return row === undefined || row.blocked_until > place.slot - (place.until - place.at);
+        return row === undefined || row.blocked_until > beginOf(place);
       },
       async wentLate(place) {
         await call((to) => to`select quota_late(${key}, ${place.slot})`).catch(() => {});

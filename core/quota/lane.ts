@@ -134,9 +134,9 @@ export function createLane(
     isAsking = true;
     try {
       const lateMs = lateness.ms;
-      const farthestMs = kind === "client" ? CLIENT_REACH_MS - lateMs : SYNC_REACH_MS + lateMs;
-      const reach = asked.map((waiter) => Math.min(farthestMs, waiter.deadlineAt - now));
-      settle(asked, await book.take(reach, back, lateMs));
+      const { reachMs } = aheadOf(kind, lateMs);
+      const within = asked.map((waiter) => Math.min(reachMs, waiter.deadlineAt - now));
+      settle(asked, await book.take(within, back, lateMs));
     } catch (error) {
       for (const waiter of line.splice(0)) waiter.reject(error);
     } finally {
@@ -146,8 +146,7 @@ export function createLane(
   }
 
   function settle(asked: Waiter[], booking: Booking): void {
-    const aheadMs = kind === "client" ? CLIENT_REACH_MS - lateness.ms : SYNC_EARLY_MS + lateness.ms;
-    askFrom = booking.nextAt - aheadMs;
+    askFrom = booking.nextAt - aheadOf(kind, lateness.ms).earlyMs;
     asked.forEach((waiter, index) => {
       const place = booking.places[index];
       if (waiter.isDone) {
@@ -230,6 +229,13 @@ export function createLane(
       return line.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
     },
   };
+}
+
+/** How far ahead of now a place may begin, and how long before that it is asked for, ms. */
+function aheadOf(kind: CallKind, lateMs: number): { reachMs: number; earlyMs: number } {
+  if (kind === "sync") return { reachMs: SYNC_REACH_MS + lateMs, earlyMs: SYNC_EARLY_MS + lateMs };
+  const reachMs = CLIENT_REACH_MS - lateMs;
+  return { reachMs, earlyMs: reachMs };
 }
 
 function timedOut(): BasetideError {

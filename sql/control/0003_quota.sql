@@ -314,8 +314,11 @@ language plpgsql as $$
 declare
   now_ms float8;
   until_ms float8;
+  begun_ms float8;
   -- More than so many calls within the last while: a slowed key allows two in a second.
   slowed_per_window constant integer := 2;
+  -- Until then places end that may have been used: their spans have begun.
+  most_late_ms constant float8 := 100;
   lately_ms constant float8 := 1500;
   remembered_ms constant float8 := 600000;
   suspected_ms constant float8 := 3600000;
@@ -324,6 +327,7 @@ begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
   now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   until_ms := now_ms + p_ms;
+  begun_ms := now_ms + most_late_ms;
   if not exists (select from quota_windows w where w.key = p_key) then
     perform quota_open(p_key, now_ms);
   end if;
@@ -343,12 +347,12 @@ begin
   end if;
   update quota_windows w
   set blocked_until = greatest(w.blocked_until, until_ms),
-      slots = array(select s from unnest(w.slots) s where s <= now_ms order by s),
-      sync_slots = array(select s from unnest(w.sync_slots) s where s <= now_ms order by s),
-      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_slots) s where s > now_ms),
+      slots = array(select s from unnest(w.slots) s where s <= begun_ms order by s),
+      sync_slots = array(select s from unnest(w.sync_slots) s where s <= begun_ms order by s),
+      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_slots) s where s > begun_ms),
       client_calls = w.client_calls - (
-        (select count(*) from unnest(w.slots) s where s > now_ms)
-        - (select count(*) from unnest(w.sync_slots) s where s > now_ms))
+        (select count(*) from unnest(w.slots) s where s > begun_ms)
+        - (select count(*) from unnest(w.sync_slots) s where s > begun_ms))
   where w.key = p_key;
   insert into quota_blocks as b (key, reason, blocked_at, blocked_until)
   values (p_key, p_reason, to_timestamp(now_ms / 1000), to_timestamp(until_ms / 1000))

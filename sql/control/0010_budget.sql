@@ -88,7 +88,9 @@ begin
   loop
     exit when cardinality(p_slots) < per_window;
     near := array(
-      select s from unnest(p_slots) s where s > place - window_ms and s < place + window_ms + 2 * most_late_ms order by s);
+      select s from unnest(p_slots) s
+      where s > place - window_ms and s < place + window_ms + 2 * most_late_ms
+      order by s);
     exit when cardinality(near) < per_window;
     place := near[cardinality(near) - per_window + 1] + window_ms;
   end loop;

@@ -3,10 +3,11 @@
  *
  * Time stands still while a statement is on its way, and jumps to the next timer once nothing else is to do.
  */
+import fc from "fast-check";
 import type postgres from "postgres";
 import { BasetideError } from "../../core/errors";
 import { attend } from "../../core/quota/attendance";
-import type { Book, CallKind, Place } from "../../core/quota/book";
+import { type Book, beginOf, type CallKind, type Place, placeOf } from "../../core/quota/book";
 import type { QuotaClock } from "../../core/quota/clock";
 import { createLane, type Lane } from "../../core/quota/lane";
 import { createLateness } from "../../core/quota/lateness";
@@ -81,18 +82,17 @@ export function virtualBook(
 ): Book {
   return {
     async take(withinMs, back, lateMs) {
+      const now = EPOCH_MS + clock.now();
       const [row] = await clock.during(
         db<{ slots: (number | null)[]; next_at: number }[]>`
           select to_json(slots) as slots, next_at from quota_take(
-            ${key}, ${kind}, ${share}, ${`{${withinMs}}`}, ${`{${back}}`}, ${EPOCH_MS + clock.now()}, null, ${lateMs})`.then(
+            ${key}, ${kind}, ${share}, ${`{${withinMs}}`}, ${`{${back}}`}, ${now}, null, ${lateMs})`.then(
           (rows) => rows,
         ),
       );
       const { slots, next_at } = row!;
       return {
-        places: slots.map((slot) =>
-          slot === null ? null : { at: slot - lateMs - EPOCH_MS, until: slot - EPOCH_MS, slot },
-        ),
+        places: slots.map((slot) => placeOf(slot, lateMs, -EPOCH_MS)),
         nextAt: next_at - EPOCH_MS,
       };
     },
@@ -100,7 +100,7 @@ export function virtualBook(
       const [row] = await clock.during(
         db`select blocked_until from quota_windows where key = ${key}`.then((rows) => rows),
       );
-      return row!.blocked_until > place.slot - (place.until - place.at);
+      return row!.blocked_until > beginOf(place);
     },
     async wentLate(place) {
       await clock.during(
@@ -263,6 +263,9 @@ export function simulate(db: postgres.Sql): Simulation {
     },
   };
 }
+
+/** How late within its span each call goes out, 0 to 1, in turn. */
+export const lateParts = fc.array(fc.constantFrom(0, 0.5, 1, 1, 1), { minLength: 1, maxLength: 7 });
 
 /** Most times within any span of `windowMs`, its end not included. */
 export function mostWithin(times: number[], windowMs: number): number {
