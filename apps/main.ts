@@ -3,6 +3,8 @@
  * ends with 0 if whichever of them runs here is in good health.
  */
 import { readConfig } from "../core/config";
+import { reachedAt } from "../core/http/reached-at";
+import { printable } from "../core/terminal";
 
 const roles: Record<string, () => Promise<unknown>> = {
   worker: () => import("./worker/main"),
@@ -17,17 +19,17 @@ const HEALTH_TIMEOUT_MS = 3_000;
 const [role = ""] = process.argv.splice(2, 1);
 const start = roles[role];
 if (!start) {
-  console.error(`basetide: "${role}" is no role; give one of: ${Object.keys(roles).join(", ")}`);
+  console.error(`basetide: "${printable(role)}" is no role; give one of: ${Object.keys(roles).join(", ")}`);
   process.exit(2);
 }
 await start();
 
 /** A container is one role, on its own port. */
 async function isHealthy(): Promise<boolean> {
-  const { workerPort, proxyPort, consolePort } = readConfig(process.env);
+  const { workerPort, proxyPort, consolePort, host } = readConfig(process.env);
   const answers = [workerPort, proxyPort, consolePort].map(async (port) => {
     const signal = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
-    const response = await fetch(`http://127.0.0.1:${port}/healthz`, { signal });
+    const response = await fetch(`http://${reachedAt(host, "127.0.0.1")}:${port}/healthz`, { signal });
     if (!response.ok) throw new Error(`${response.status}`);
   });
   return Promise.any(answers).then(

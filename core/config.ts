@@ -4,10 +4,18 @@
  * `readConfig` fails with one error that names every variable that is wrong. The README's table is generated
  * from `configVariables`.
  */
+import { isIP } from "node:net";
 import { z } from "zod";
 import { BasetideError } from "./errors";
 
 const port = z.coerce.number().int().min(0).max(65535);
+// A name would be looked up, and tcsh sets HOST to the machine's, which is the address to keep to oneself.
+const bindAddress = z
+  .string()
+  .refine(
+    (text) => text === "localhost" || isIP(text) !== 0,
+    "must be an IP address (0.0.0.0 for all IPv4 interfaces)",
+  );
 const seconds = z.coerce.number().positive();
 const POSTGRES_FORM = "must be a Postgres URL (postgres://user:password@host:port/database)";
 // What is no URL would be told whole, with its password, by whoever parses it.
@@ -30,7 +38,11 @@ const upstreams = z.string().transform((text, check) => {
     .map((part) => part.trim())
     .filter(Boolean)) {
     const [host, address] = [entry.slice(0, entry.indexOf("=")), entry.slice(entry.indexOf("=") + 1)];
-    if (!/^[a-z0-9.-]+$/i.test(host) || !/^https?:\/\/[^/]+\/?$/.test(address)) {
+    if (
+      !/^[a-z0-9.-]+$/i.test(host) ||
+      !/^https?:\/\/[^/\\@?#]+\/?$/.test(address) ||
+      !URL.canParse(address)
+    ) {
       check.addIssue(`"${entry}" is not host=http(s)://address`);
       return z.NEVER;
     }
@@ -64,7 +76,32 @@ export const configVariables = {
   REPLICA_URL: {
     check: postgresUrl.optional(),
     shown: "same server as the control plane",
-    meaning: "admin URL of the default replica cluster (may create databases and roles)",
+    meaning:
+      "admin URL of the default replica cluster: a role that may create databases and roles, and is no superuser",
+  },
+  SUPERUSER_URL: {
+    check: postgresUrl.optional(),
+    shown: "unset",
+    meaning:
+      "a superuser's URL for `operator server prepare`, which makes the roles of `DATABASE_URL` and `REPLICA_URL`; no other process reads it",
+  },
+  DATABASE_CONNECTIONS: {
+    check: z.coerce.number().int().min(1).max(10_000).default(10),
+    meaning: "connections that the role of a new hosted database may open",
+  },
+  ACCOUNT_DATABASES: {
+    check: z.coerce.number().int().min(1).default(1000),
+    meaning: "hosted databases of one account",
+  },
+  ACCOUNT_CONNECTIONS: {
+    check: z.coerce.number().int().min(1).default(200),
+    meaning:
+      "connections that the roles of one account may have open on a cluster; the watchdog ends the newest ones above it",
+  },
+  CONNECTION_OVERCOMMIT: {
+    check: z.coerce.number().min(1).default(20),
+    meaning:
+      "how many times a cluster's connections may be promised to the roles of its databases; at 1, the roles together can never use all of them, and a cluster takes fewer databases",
   },
   REPLICA_PUBLIC_HOST: {
     check: z.string().min(1).optional(),
@@ -85,8 +122,35 @@ export const configVariables = {
   },
   CONSOLE_PORT: { check: port.default(3000), meaning: "port of the console and the management API" },
   PROXY_PORT: { check: port.default(4000), meaning: "port of the proxy" },
+  CONNECT_PORT: {
+    check: port.optional(),
+    shown: "unset: off",
+    meaning:
+      "port that takes CONNECT requests for the hosts of `UPSTREAMS`, for programs that can be given an HTTPS proxy and no other address; they must trust `connect-ca.pem` in `DATA_DIR`",
+  },
+  CONNECT_HOST: {
+    check: bindAddress.default("127.0.0.1"),
+    meaning: "IP address that `CONNECT_PORT` is opened on",
+  },
   SANDBOX_PORT: { check: port.default(4100), meaning: "port of the sandbox" },
   WORKER_PORT: { check: port.default(4200), meaning: "port of a worker's health and metrics" },
+  HOST: {
+    check: bindAddress.optional(),
+    shown: "all interfaces; `127.0.0.1` for `bun run up`",
+    meaning:
+      "IP address that console, proxy and worker listen on (`0.0.0.0`: every IPv4 interface); the sandbox stays on `127.0.0.1`",
+  },
+  METRICS_PORT: {
+    check: port.optional(),
+    shown: "unset: `/metrics` is on each process's own port, for requests of this machine only",
+    meaning:
+      "port that `/metrics` is served on, in place of the process's own port; one for all roles of `bun run up`",
+  },
+  METRICS_HOST: {
+    check: bindAddress.optional(),
+    shown: "that of `HOST`",
+    meaning: "IP address that `METRICS_PORT` is opened on",
+  },
   CONSOLE_URL: {
     check: httpUrl.optional(),
     shown: "`http://localhost:CONSOLE_PORT`",
@@ -117,8 +181,9 @@ export const configVariables = {
         "must be an SMTP URL, with what is special in its password escaped",
       )
       .optional(),
-    shown: "unset: mails go to the log",
-    meaning: "mail server for confirming addresses, resetting passwords, invitations and alerts",
+    shown: "unset: no mail is sent",
+    meaning:
+      "mail server for confirming addresses, resetting passwords, invitations and alerts; without one, mails go to the log, or nowhere where `NODE_ENV=production` (`bun run operator account reset-link` makes links there)",
   },
   MAIL_FROM: {
     check: z.string().min(3).default("Basetide <basetide@localhost>"),
@@ -132,7 +197,7 @@ export const configVariables = {
       .optional(),
     shown: "unset: the connection's own address",
     meaning:
-      "header in which a reverse proxy gives the client's address (its last entry counts); limits attempts to sign in",
+      "header in which a reverse proxy gives the client's address (its last entry counts); set it behind one, else all clients share one address: attempts to sign in, mails, API calls, and the proxy's calls with new keys are limited by it",
   },
   API_REQUESTS_PER_MINUTE: {
     check: z.coerce.number().int().min(1).default(600),
@@ -187,14 +252,27 @@ export interface Config {
   /** Absent: the embedded server, whose URL `apps/up` fills in. */
   databaseUrl: string | undefined;
   replicaUrl: string | undefined;
+  superuserUrl: string | undefined;
+  databaseConnections: number;
+  accountDatabases: number;
+  accountConnections: number;
+  connectionOvercommit: number;
   replicaPublicHost: string | undefined;
   defaultRegion: string;
   /** Address (scheme, host, port) by upstream host. */
   upstreams: Record<string, string>;
   consolePort: number;
   proxyPort: number;
+  /** Absent: no CONNECT requests are taken. */
+  connectPort: number | undefined;
+  connectHost: string;
   sandboxPort: number;
   workerPort: number;
+  /** Absent: all interfaces. */
+  host: string | undefined;
+  /** Absent: metrics are on the process's own port, for requests of this machine. */
+  metricsPort: number | undefined;
+  metricsHost: string | undefined;
   consoleUrl: string;
   proxyUrl: string;
   /** Base64 of 32 bytes; absent until `core/secrets` has loaded or made it. */
@@ -237,13 +315,23 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   return {
     databaseUrl: is.DATABASE_URL,
     replicaUrl: is.REPLICA_URL,
+    superuserUrl: is.SUPERUSER_URL,
+    databaseConnections: is.DATABASE_CONNECTIONS,
+    accountDatabases: is.ACCOUNT_DATABASES,
+    accountConnections: is.ACCOUNT_CONNECTIONS,
+    connectionOvercommit: is.CONNECTION_OVERCOMMIT,
     replicaPublicHost: is.REPLICA_PUBLIC_HOST,
     defaultRegion: is.DEFAULT_REGION,
     upstreams: is.UPSTREAMS,
     consolePort: is.CONSOLE_PORT,
     proxyPort: is.PROXY_PORT,
+    connectPort: is.CONNECT_PORT,
+    connectHost: is.CONNECT_HOST,
     sandboxPort: is.SANDBOX_PORT,
     workerPort: is.WORKER_PORT,
+    host: is.HOST,
+    metricsPort: is.METRICS_PORT,
+    metricsHost: is.METRICS_HOST,
     consoleUrl: is.CONSOLE_URL ?? `http://localhost:${is.CONSOLE_PORT}`,
     proxyUrl: is.PROXY_URL ?? `http://localhost:${is.PROXY_PORT}`,
     secretKey: is.SECRET_KEY,

@@ -32,6 +32,8 @@ export const errorCodes = {
     "The replica table has changed its columns since the rows were prepared. They are prepared again.",
   sync_stopped:
     "The sync was asked to stop (shutdown, pause or delete). It goes on where it is next started.",
+  sync_crashed:
+    "Syncing this base ended or froze the process that did it, several times. It is tried again by itself after a growing pause. Check its database, or move it to another one; then ask for a sync.",
   // The replica
   replica_unavailable: "The replica's database cannot be reached. It is tried again by itself.",
   replica_busy: "A table could not be swapped because queries hold it. It is tried again by itself.",
@@ -51,6 +53,8 @@ export const errorCodes = {
   not_found: "There is no such thing, or it belongs to another account.",
   rate_limited: "Too many requests or attempts. Go on when as many seconds are over as Retry-After says.",
   invalid_request: "The request is not of the right form; the message names the part.",
+  malformed_request:
+    "The request's target or Host header is not in its normal form. Send the path that is meant, and a valid Host.",
   already_exists: "It exists already.",
   conflict: "The thing's state does not allow this now; the message says why.",
   // Start
@@ -80,6 +84,7 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   lease_lost: "stop",
   shape_changed: "look_at_schema",
   sync_stopped: "stop",
+  sync_crashed: "needs_attention",
   replica_unavailable: "retry",
   replica_busy: "retry",
   destination_invalid: "needs_attention",
@@ -93,6 +98,7 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   not_found: "stop",
   rate_limited: "stop",
   invalid_request: "stop",
+  malformed_request: "stop",
   already_exists: "stop",
   conflict: "stop",
   config_invalid: "stop",
@@ -116,6 +122,7 @@ export const httpStatus: Record<ErrorCode, number> = {
   lease_lost: 409,
   shape_changed: 409,
   sync_stopped: 409,
+  sync_crashed: 503,
   replica_unavailable: 503,
   replica_busy: 503,
   destination_invalid: 422,
@@ -129,6 +136,7 @@ export const httpStatus: Record<ErrorCode, number> = {
   not_found: 404,
   rate_limited: 429,
   invalid_request: 422,
+  malformed_request: 400,
   already_exists: 409,
   conflict: 409,
   config_invalid: 500,

@@ -7,6 +7,7 @@
 import pino from "pino";
 import { requestId } from "./request-id";
 import { scrub } from "./scrub";
+import { printableJson } from "./terminal";
 
 export type Logger = pino.Logger;
 
@@ -25,6 +26,7 @@ export function createLogger(level: string, role: string, clean: (line: string) 
     mixin: () => ({ requestId: requestId() }),
     redact: { paths: SECRET_PATHS.flatMap((path) => [path, `*.${path}`]), censor: "[redacted]" },
     serializers: { error: pino.stdSerializers.errWithCause },
-    hooks: { streamWrite: clean },
+    // In `bun run up` the log goes to a terminal.
+    hooks: { streamWrite: (line) => printableJson(clean(line)) },
   });
 }

@@ -1,10 +1,14 @@
 /**
- * E-mail to people: by SMTP where SMTP_URL is set. Where it is not, the mail with its link goes to the log, so that
- * whoever runs the service can pass it on.
+ * E-mail to people, by SMTP where SMTP_URL is set. Where it is not, the mail with its link goes to the log during
+ * development. In production the log says only that a mail was not sent: whoever reads logs must not be able to open
+ * accounts. Operators get a link from the command line there (`account reset-link`).
+ *
+ * Every mail needs a permit, which counts it (`mail-permits.ts`).
  */
 import { createTransport } from "nodemailer";
 import type { Config } from "./config";
 import type { Logger } from "./log";
+import type { MailPermit } from "./mail-permits";
 
 export interface Mail {
   to: string;
@@ -17,33 +21,35 @@ export interface Mail {
 }
 
 export interface Mailer {
-  /** Does mail reach anybody? Where not, nobody can be asked to confirm an address. */
+  /** False: mail reaches no one, so no address can be confirmed by mail. */
   isConfigured: boolean;
-  /** Never throws: who waits for an answer must not learn from it whether there was a mail. */
-  send(mail: Mail): Promise<void>;
+  /** Never throws: an answer must not reveal whether there was a mail. */
+  send(mail: Mail, permit: MailPermit): Promise<void>;
 }
 
 /** Longest waits of one delivery, in ms. */
 const TIMEOUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
-export function createMailer(config: Pick<Config, "smtpUrl" | "mailFrom">, log: Logger): Mailer {
+export function createMailer(
+  config: Pick<Config, "smtpUrl" | "mailFrom" | "isProduction">,
+  log: Logger,
+): Mailer {
   const deliver = mailDelivery(config);
   if (deliver === null) {
     return {
       isConfigured: false,
       async send(mail) {
-        log.warn(
-          { to: mail.to, subject: mail.subject, text: mail.text },
-          "mail not sent: SMTP_URL is not set",
-        );
+        const { to, subject, text } = mail;
+        const shown = config.isProduction ? { to, subject } : { to, subject, text };
+        log.warn(shown, "mail not sent: SMTP_URL is not set");
       },
     };
   }
   return {
     isConfigured: true,
-    async send(mail) {
+    async send(mail, permit) {
       try {
-        await deliver(mail);
+        await deliver(mail, permit);
       } catch (error) {
         log.error({ error, subject: mail.subject }, "mail not delivered");
       }
@@ -51,12 +57,11 @@ export function createMailer(config: Pick<Config, "smtpUrl" | "mailFrom">, log: 
   };
 }
 
-/** Delivers a mail or throws, for who tries again; null where SMTP_URL is not set. */
-export function mailDelivery({
-  smtpUrl,
-  mailFrom,
-}: Pick<Config, "smtpUrl" | "mailFrom">): ((mail: Mail) => Promise<void>) | null {
+/** Delivers a mail or throws, for callers that retry; null where SMTP_URL is not set. */
+export function mailDelivery({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): SendMail | null {
   if (smtpUrl === undefined) return null;
   const transport = createTransport({ url: smtpUrl, ...TIMEOUTS }, { from: mailFrom });
   return async (mail) => void (await transport.sendMail(mail));
 }
+
+export type SendMail = (mail: Mail, permit: MailPermit) => Promise<void>;

@@ -1,10 +1,13 @@
 /** Code that talks to a base through the proxy, ready to paste. The API key is read from AIRTABLE_API_KEY. */
 
 export interface Snippet {
-  id: "curl" | "airtable.js" | "pyairtable" | "fetch";
+  id: "curl" | "airtable.js" | "pyairtable" | "fetch" | "env" | "node";
   language: "sh" | "javascript" | "python";
   code: string;
 }
+
+/** Where the console serves `apps/proxy/redirect.mjs`. */
+export const REDIRECT_PATH = "/downloads/basetide-redirect.mjs";
 
 /** The source's host, as the proxy's addresses have it. */
 const HOST = "api.airtable.com";
@@ -14,7 +17,12 @@ const HOST = "api.airtable.com";
  *
  * @param base.table the table's name in the source
  */
-export function proxySnippets(base: { proxyUrl: string; baseId: string; table: string }): Snippet[] {
+export function proxySnippets(base: {
+  proxyUrl: string;
+  consoleUrl: string;
+  baseId: string;
+  table: string;
+}): Snippet[] {
   const endpoint = `${base.proxyUrl}/${HOST}`;
   const records = `${endpoint}/v0/${base.baseId}/${encodeURIComponent(base.table)}?maxRecords=3`;
   const text = (value: string) => JSON.stringify(value);
@@ -54,6 +62,15 @@ export function proxySnippets(base: { proxyUrl: string; baseId: string; table: s
         '  headers: { Authorization: "Bearer " + process.env.AIRTABLE_API_KEY },',
         "});",
         "console.log(await response.json());",
+      ].join("\n"),
+    },
+    { id: "env", language: "sh", code: `export AIRTABLE_ENDPOINT_URL=${shellWord(endpoint)}` },
+    {
+      id: "node",
+      language: "sh",
+      code: [
+        `curl -sO ${shellWord(base.consoleUrl + REDIRECT_PATH)}`,
+        `export BASETIDE_PROXY=${shellWord(base.proxyUrl)} NODE_OPTIONS="--import=$PWD/basetide-redirect.mjs"`,
       ].join("\n"),
     },
   ];

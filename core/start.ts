@@ -7,9 +7,12 @@ import { type Config, readConfig } from "./config";
 import type { Context } from "./context";
 import { asControlError, connectControl } from "./control/db";
 import { BasetideError } from "./errors";
+import { observeGateway } from "./external/metrics";
+import { listenForMetrics } from "./http/metrics";
 import { createLogger } from "./log";
 import { passwordOf, scrub, scrubberOf } from "./scrub";
 import { createSecretBox, loadSecretKeys } from "./secrets";
+import { printable } from "./terminal";
 import { startTracing } from "./trace";
 
 /** Longest wait for connections to end, in seconds: what still runs then is cut off. */
@@ -36,10 +39,12 @@ export function createContext(config: Config, role: string): Context {
   const metrics = new Registry();
   metrics.setDefaultLabels({ role });
   collectDefaultMetrics({ register: metrics });
+  const log = createLogger(config.logLevel, role, cleanerOf(config));
+  observeGateway(log, metrics);
   return {
     config,
     db: connectControl(config.databaseUrl),
-    log: createLogger(config.logLevel, role, cleanerOf(config)),
+    log,
     secrets: createSecretBox(loadSecretKeys(config)),
     metrics,
   };
@@ -47,7 +52,7 @@ export function createContext(config: Config, role: string): Context {
 
 /** Takes out of a text what opens a door, and this process's own secrets whatever they look like. */
 function cleanerOf(config: Config): (text: string) => string {
-  const urls = [config.databaseUrl, config.replicaUrl, config.smtpUrl];
+  const urls = [config.databaseUrl, config.replicaUrl, config.superuserUrl, config.smtpUrl];
   return scrubberOf([...loadSecretKeys(config), ...urls.map(passwordOf)]);
 }
 
@@ -76,6 +81,8 @@ export async function runProcess(
     clean = cleanerOf(config);
     releases.defer(() => closeContext(ctx));
     endAtFaults(ctx);
+    const metrics = listenForMetrics(config, [ctx.metrics], ctx.log);
+    if (metrics) releases.defer(() => metrics.stop());
     const { otlpEndpoint } = ctx.config;
     if (otlpEndpoint) {
       const tracing = await startTracing(role, otlpEndpoint, ctx.log);
@@ -89,8 +96,8 @@ export async function runProcess(
     await releases.disposeAsync();
     ctx.log.info("stopped");
   } catch (error) {
-    console.error(clean(`basetide ${role}: ${asControlError(error).message}`));
-    if (!(error instanceof BasetideError)) console.error(clean(stackOf(error)));
+    console.error(printable(clean(`basetide ${role}: ${asControlError(error).message}`)));
+    if (!(error instanceof BasetideError)) console.error(printable(clean(stackOf(error))));
     process.exitCode = 1;
     await releases.disposeAsync().catch(() => {});
   }
@@ -103,8 +110,8 @@ function stackOf(error: unknown): string {
   return `${error.stack ?? error.message}${cause}`;
 }
 
-/** An error that nobody has caught ends the process, by a line in the log: nothing may be printed past that. */
-function endAtFaults({ log }: Pick<Context, "log">): void {
+/** From now on an error that nothing has caught ends the process, with a line in the log: nothing may be printed past that. */
+export function endAtFaults({ log }: Pick<Context, "log">): void {
   const end = (error: unknown) => {
     log.fatal({ error: error instanceof Error ? error : new Error(String(error)) }, "crashed");
     process.exit(1);

@@ -1,27 +1,29 @@
 /**
- * How often the management API may be called: per token, and per client's address, which holds who tries tokens or
- * has many. Counted in each console by itself, before anything else is done for a request.
+ * How often the management API may be called: per token, and per client network, which limits clients that try tokens
+ * or hold many. Counted in each console by itself, before anything else is done for a request.
  */
 import { createHash } from "node:crypto";
 import type { Config } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { clientAddress } from "../../core/http/client-address";
+import { networkOf } from "../../core/http/client-network";
 import { RateWindow } from "../../core/http/rate-window";
+import { pathOf } from "../../core/http/request-path";
 
 const WINDOW_MS = 60_000;
-/** An address is an office or a build farm at times: more than one token's share. */
-const TOKENS_PER_ADDRESS = 4;
+/** A network can be an office or a build farm, so its limit is that of several tokens. */
+const TOKENS_PER_NETWORK = 4;
 
 /** @returns what throws BasetideError `rate_limited` for a call too many */
 export function apiLimit(config: Pick<Config, "apiRequestsPerMinute" | "clientIpHeader">) {
   const byToken = new RateWindow(config.apiRequestsPerMinute, WINDOW_MS);
-  const byAddress = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_ADDRESS, WINDOW_MS);
+  const byNetwork = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_NETWORK, WINDOW_MS);
   return (request: Request): void => {
-    if (!new URL(request.url).pathname.startsWith("/api/")) return;
+    if (!pathOf(request).startsWith("/api/")) return;
     const address = clientAddress(request, config.clientIpHeader);
     const token = request.headers.get("authorization");
     const waitMs = Math.max(
-      address === null ? 0 : byAddress.take(address),
+      address === null ? 0 : byNetwork.take(networkOf(address)),
       token === null ? 0 : byToken.take(createHash("sha256").update(token).digest("base64")),
     );
     if (waitMs > 0) throw tooMany(waitMs);

@@ -8,6 +8,7 @@ import { version } from "../../package.json" with { type: "json" };
 import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
 import { type Auth, createAuth } from "./auth/auth";
+import { downloadRoutes } from "./downloads";
 import { answerPageError, isForPerson } from "./page-error";
 import { alertRoutes } from "./routes/alerts";
 import { analystRoutes } from "./routes/analysts";
@@ -16,6 +17,7 @@ import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
 import { credentialRoutes } from "./routes/credentials";
 import { hookRoutes } from "./routes/hooks";
+import { memberRoutes } from "./routes/members";
 import { pageRoutes } from "./routes/pages";
 import { requestRoutes } from "./routes/requests";
 import { schemaChangeRoutes } from "./routes/schema-changes";
@@ -34,6 +36,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(apiDescription(ctx.config.consoleUrl))
     .use(
       healthRoutes({
+        config: ctx.config,
         metrics: ctx.metrics,
         ready: async () => {
           await ctx.db`select 1`;
@@ -50,8 +53,10 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(hookRoutes(ctx))
     .use(attachmentRoutes(ctx))
     .use(auditRoutes(ctx))
+    .use(memberRoutes(ctx))
     .use(alertRoutes(ctx))
     .use(assetRoutes())
+    .use(downloadRoutes())
     .use(pageRoutes({ ...ctx, auth }));
 }
 

@@ -1,4 +1,4 @@
-/** Who asks: the account of the bearer token, as `account` for every route behind this, and `actor` for the audit log. */
+/** Authenticates API calls: gives every route behind it the token's `account`, and `actor` for the audit log. */
 
 import { Elysia } from "elysia";
 import type { Actor, Db } from "../../core/context";
@@ -12,6 +12,6 @@ export function bearerAuth(db: Db) {
     .derive({ as: "scoped" }, async ({ request }) => {
       const { token, ...account } = await authenticate(db, request.headers.get("authorization"));
       const actor: Actor = { kind: "token", name: token.name };
-      return { account, actor };
+      return { account, actor, isOwnersToken: token.isOwners };
     });
 }

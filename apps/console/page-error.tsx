@@ -5,6 +5,7 @@
 import type { Viewer } from "../../core/control";
 import type { BasetideError } from "../../core/errors";
 import { type ErrorForCaller, explainError } from "../../core/http/on-error";
+import { pathOf } from "../../core/http/request-path";
 import type { Logger } from "../../core/log";
 import { ErrorNote } from "../../views/components";
 import { ErrorView } from "../../views/error";
@@ -14,7 +15,7 @@ import { answer, goTo } from "./pages";
 
 /** Does a person look at the answer? Programs ask for JSON, or say nothing. */
 export function isForPerson(request: Request): boolean {
-  if (new URL(request.url).pathname.startsWith("/api/")) return false;
+  if (pathOf(request).startsWith("/api/")) return false;
   return request.headers.get("accept")?.includes("text/html") === true || isHtmx(request);
 }
 

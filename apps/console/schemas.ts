@@ -22,7 +22,10 @@ const syncKind = t.Union([
 export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
 
 const settings = {
-  turbo: t.Boolean({ description: "Sync uses 5 requests a second instead of 3" }),
+  turbo: t.Boolean({
+    description:
+      "Sync uses up to 5 requests a second instead of 3; the background check of live mode keeps to one",
+  }),
   rapid: t.Boolean({ description: "Creates and updates first; deletes and computed fields take longer" }),
   live: t.Boolean({
     description:
@@ -45,7 +48,8 @@ const settings = {
       "Attachments are stored as signed URLs of this console, which lead to fresh ones of the source",
   }),
   replica_reads: t.Boolean({
-    description: "Reads through the proxy may be answered from the replica; an answer's header says by whom",
+    description:
+      "Reads through the proxy with the base's own key may be answered from the replica; an answer's header says by whom",
   }),
   paused: t.Boolean({ description: "No syncing; the replica stays readable" }),
 };
@@ -219,7 +223,10 @@ export const base = t.Object({
       value: t.String(),
       reason: t.String(),
     }),
-    { description: "Cells that did not fit their column: up to 100 of issue_count" },
+    {
+      description:
+        "Cells that did not fit their column, and with an empty record_id what a rebuild could not carry over (`value` has the statements that make it): up to 100 of issue_count",
+    },
   ),
   issue_count: t.Integer(),
   repairs: t.Integer({ description: "Records written through the proxy that the replica does not show yet" }),

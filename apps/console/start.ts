@@ -1,15 +1,12 @@
-/** Starts the console's listener, ends the deletions that an earlier process began, clears away what has expired. */
-import {
-  finishDeletions,
-  fleetMetrics,
-  forgetExpired,
-  listBases,
-  type ManagementContext,
-} from "../../core/control";
-import { noteAddress } from "../../core/http/client-address";
+/**
+ * Starts the console's listener; in the background, ends the deletions that earlier processes began and clears away what
+ * has expired.
+ */
+import { fleetMetrics, forgetExpired, type ManagementContext, startFinishing } from "../../core/control";
 import { compressed } from "../../core/http/compress";
 import { listen } from "../../core/http/listen";
 import { withRequestId } from "../../core/request-id";
+import { securityHeaders } from "../../views/render";
 import { consoleApp } from "./app";
 import { createAuth } from "./auth/auth";
 
@@ -31,18 +28,22 @@ export async function startConsole(
   const app = consoleApp(ctx, auth);
   const listener = listen(
     {
-      async fetch(request, server) {
-        noteAddress(request, server.requestIP(request)?.address);
+      async fetch(request) {
         return withRequestId(request.headers.get("x-request-id"), async () =>
           compressed(request, await app.fetch(request)),
         );
       },
     },
-    { port: options.port ?? ctx.config.consolePort, portVariable: "CONSOLE_PORT" },
+    {
+      port: options.port ?? ctx.config.consolePort,
+      portVariable: "CONSOLE_PORT",
+      host: ctx.config.host,
+      publicUrl: ctx.config.consoleUrl,
+      ownHeaders: securityHeaders,
+      log: ctx.log,
+    },
   );
-  const deletions = finishDeletions(ctx, () => listBases(ctx.db)).catch((error: unknown) => {
-    ctx.log.warn({ error }, "unfinished deletions not looked at");
-  });
+  const finishing = startFinishing(ctx);
   const clearing = forgetExpired(ctx.db).catch((error: unknown) => {
     ctx.log.warn({ error }, "expired sessions not cleared away");
   });
@@ -50,7 +51,7 @@ export async function startConsole(
     port: listener.port,
     async stop() {
       await listener.stop();
-      await Promise.all([deletions, clearing, auth.settled()]);
+      await Promise.all([finishing.stop(), clearing, auth.settled()]);
     },
   };
 }

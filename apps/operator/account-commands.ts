@@ -1,21 +1,36 @@
-/** `account create`, `token create`: who may use the management API. */
+/** `account create`, `account reset-link`, `token create`: who may use the console and the management API. */
 import type { Command } from "commander";
-import { accountByEmail, createAccount, createToken } from "../../core/control";
+import { accountByEmail, createAccount, createToken, makeResetLink } from "../../core/control";
 import { withContext } from "./context";
 import { facts, print } from "./output";
+import { addSecretOption, readSecret } from "./secret-option";
 
 export function addAccountCommands(program: Command): void {
-  program
-    .command("account")
-    .description("accounts of customers and operators")
+  const account = program.command("account").description("accounts of customers and operators");
+  account
+    .command("reset-link")
+    .description(
+      "make a link to set a new password, for a person who gets no mail; it works once, for an hour",
+    )
+    .requiredOption("--email <address>")
+    .option("--json", "print JSON", false)
+    .action(async (options: { email: string; json: boolean }) => {
+      const answer = await withContext(async ({ db, actor, config }) => {
+        const path = await makeResetLink(db, options.email, actor);
+        return { email: options.email.trim().toLowerCase(), link: `${config.consoleUrl}${path}` };
+      });
+      print(answer, options.json, facts);
+    });
+  const create = account
     .command("create")
     .description("create an account and print its first API token")
-    .requiredOption("--email <address>")
-    .requiredOption("--password <password>", "at least 8 characters")
+    .requiredOption("--email <address>");
+  addSecretOption(create, "password", "password of at least 8 characters")
     .option("--operator", "may operate the service", false)
     .option("--json", "print JSON", false)
-    .action(async (options: { email: string; password: string; operator: boolean; json: boolean }) => {
-      const { email, password, operator: isOperator } = options;
+    .action(async (options: { email: string; operator: boolean; json: boolean }) => {
+      const { email, operator: isOperator } = options;
+      const password = await readSecret("password", options);
       const answer = await withContext(async ({ db, actor }) => {
         const account = await createAccount(db, { email, password, isOperator }, actor);
         const token = await createToken(db, account.id, "first", { actor });

@@ -1,14 +1,16 @@
-/** `base list|show|pause|resume|resync|move`: every account's bases. */
+/** `base list|show|pause|resume|resync|delete|retry|move`: every account's bases. */
 import type { Command } from "commander";
 import {
   type Base,
   baseJsons,
+  deleteBase,
   getBase,
   listBases,
   type ManagementContext,
   pause,
   requestResync,
   resume,
+  retryQuarantined,
 } from "../../core/control";
 import { BasetideError } from "../../core/errors";
 import { createLedger } from "../../core/quota";
@@ -58,6 +60,33 @@ export function addBaseCommands(program: Command): void {
         print(changed, options.json, toText);
       });
   }
+  base
+    .command("delete")
+    .description("delete the base and its replica; what lies in a database that the customer hosts stays")
+    .argument("<id>")
+    .option(
+      "--force",
+      "also when the deletion is quarantined; asks nothing of the source or of a database that the customer hosts",
+      false,
+    )
+    .option("--json", "print JSON", false)
+    .action(async (id: string, options: { force: boolean; json: boolean }) => {
+      await withManagement(async (ctx) =>
+        deleteBase(ctx, await getBase(ctx.db, id), { isForced: options.force }),
+      );
+      print({ id, deleted: true }, options.json, () => `${id} is deleted`);
+    });
+  base
+    .command("retry")
+    .description("try again what is quarantined for ending processes: the base's sync, the end of its move")
+    .argument("<id>", "as `doctor` names it")
+    .option("--json", "print JSON", false)
+    .action(async (id: string, options: { json: boolean }) => {
+      await withManagement(async ({ db, queue }) => {
+        if (await retryQuarantined(db, id)) await queue.requestSync(id);
+      });
+      print({ id, retried: true }, options.json, () => `${id} is tried again`);
+    });
   base
     .command("move")
     .description("move to another cluster; the replica stays readable, then its credentials change")

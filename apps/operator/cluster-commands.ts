@@ -4,11 +4,11 @@ import { addCluster, type Cluster, clusterTroubles, drainCluster, listClusters }
 import { BasetideError } from "../../core/errors";
 import { withContext } from "./context";
 import { facts, print, table } from "./output";
+import { addSecretOption, readSecret } from "./secret-option";
 
 interface AddOptions {
   name: string;
   region: string;
-  url: string;
   publicHost?: string;
   publicPort?: number;
   json: boolean;
@@ -16,19 +16,21 @@ interface AddOptions {
 
 export function addClusterCommands(program: Command): void {
   const cluster = program.command("cluster").description("Postgres servers that hold replicas");
-  cluster
+  const add = cluster
     .command("add")
     .description("register a server for new databases")
     .requiredOption("--name <name>")
-    .requiredOption("--region <code>", "such as eu-central-1")
-    .requiredOption("--url <url>", "admin URL; the role may create databases and roles")
+    .requiredOption("--region <code>", "such as eu-central-1");
+  addSecretOption(add, "url", "admin URL: a role that may create databases and roles, and is no superuser")
     .option("--public-host <host>", "host shown to customers; that of the URL unless given")
     .option("--public-port <port>", "port shown to customers; that of the URL unless given", parsePort)
     .option("--json", "print JSON", false)
     .action(async (options: AddOptions) => {
+      const adminUrl = await readSecret("url", { ...options });
       const added = await withContext(async (ctx) => {
-        const { url: adminUrl, name, region, publicHost, publicPort } = options;
-        const [trouble] = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
+        const { name, region, publicHost, publicPort } = options;
+        const troubles = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
+        const trouble = troubles.find(({ severity }) => severity === "problem");
         if (trouble) throw new BasetideError("conflict", `${trouble.message}. ${trouble.remedy}.`);
         return addCluster(ctx, { name, region, adminUrl, publicHost, publicPort });
       });

@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import type { Context } from "../../core/context";
 import { asBasetideError } from "../../core/errors";
+import { printableValue } from "../../core/terminal";
 import { withContext } from "./context";
 import { examine } from "./doctor";
 import type { Finding, Mendable } from "./findings";
@@ -45,5 +46,6 @@ function told({ check, status, message, remedy }: Mendable): Finding {
 }
 
 function toLine({ check, status, message, remedy }: Finding): string {
-  return `${status.padEnd(7)}  ${check}: ${message}${remedy === null ? "" : `\n         → ${remedy}`}`;
+  const next = remedy === null ? "" : `\n         → ${printableValue(remedy)}`;
+  return `${status.padEnd(7)}  ${check}: ${printableValue(message)}${next}`;
 }

@@ -12,12 +12,15 @@ import {
   type Cluster,
   clusterAdminUrl,
   clusterTroubles,
+  type Database,
   examineSeals,
   finishDeletions,
   listBases,
   listClusters,
   orphansOn,
   pendingMigrations,
+  type QuarantinedTask,
+  quarantine,
   replicaDatabases,
 } from "../../core/control";
 import { asBasetideError, isBasetideError } from "../../core/errors";
@@ -25,25 +28,37 @@ import { type Finding, inBatches, type Mendable, ok, problem, readable, warning 
 
 export async function examine(ctx: Context): Promise<Mendable[]> {
   const control = await examineControl(ctx);
-  if (control.status !== "ok") return [control];
+  if (control.status === "problem") return [control];
   const migrations = await examineMigrations(ctx);
   if (migrations.status !== "ok") return [control, migrations];
   const [bases, clusters] = [await listBases(ctx.db), await listClusters(ctx.db)];
+  const { baseIds, tasks, repairs } = await quarantine(ctx.db);
   return [
     control,
     migrations,
     await examineSecrets(ctx),
     ...(await examineClusters(ctx, clusters)),
-    ...(await examineReplicas(ctx)),
+    ...(await examineReplicas(ctx, bases, new Set(baseIds))),
     ...(await examineOrphans(ctx, clusters)),
-    ...bases.flatMap((base) => examineBase(ctx, base)),
+    ...tasks.map(examineTask),
+    ...repairs.map(examineRepairs),
+    ...bases.flatMap((base) => examineBase(ctx, base, tasks)),
   ];
 }
 
 async function examineControl(ctx: Context): Promise<Finding> {
   try {
-    const [row] = await ctx.db<{ version: string }[]>`select current_setting('server_version') as version`;
-    return ok("control_plane", `Postgres ${row?.version}`);
+    const [row] = await ctx.db<{ version: string; role: string; powers: string[] }[]>`
+      select current_setting('server_version') as version, rolname as role,
+        array_remove(array[case when rolsuper then 'SUPERUSER' end, case when rolcreatedb then 'CREATEDB' end,
+          case when rolcreaterole then 'CREATEROLE' end], null) as powers
+      from pg_roles where rolname = current_user`;
+    if (row!.powers.length > 0) {
+      const message = `Postgres ${row!.version}; the role ${row!.role} has ${row!.powers.join(", ")}, which it does not need`;
+      const remedy = "Run `operator server prepare control` for a role of its own in DATABASE_URL";
+      return warning("control_plane", message, remedy);
+    }
+    return ok("control_plane", `Postgres ${row!.version}`);
   } catch (error) {
     const cause = asControlError(error).cause;
     const reason = cause instanceof Error ? cause.message : String(cause ?? error);
@@ -84,14 +99,20 @@ async function examineClusters(ctx: Context, clusters: Cluster[]): Promise<Findi
     const troubles = await clusterTroubles(adminUrl);
     if (troubles.length === 0)
       return [ok("cluster", `${cluster.name}: reachable, may create databases and roles`)];
-    return troubles.map(({ message, remedy }) => problem("cluster", `${cluster.name}: ${message}`, remedy));
+    return troubles.map(({ severity, message, remedy }) => ({
+      ...problem("cluster", `${cluster.name}: ${message}`, remedy),
+      status: severity,
+    }));
   });
   return findings.flat();
 }
 
 /** The databases that replicas live in: are they there, closed to others, and as they are kept here? */
-async function examineReplicas(ctx: Context): Promise<Mendable[]> {
-  const databases = await replicaDatabases(ctx);
+async function examineReplicas(ctx: Context, bases: Base[], quarantined: Set<string>): Promise<Mendable[]> {
+  // What a quarantined base's own server has done to other processes it would do to this one.
+  const hostile = new Set(bases.filter(({ id }) => quarantined.has(id)).map(({ database }) => database.id));
+  const isSafe = ({ id, clusterId }: Database) => clusterId !== null || !hostile.has(id);
+  const databases = (await replicaDatabases(ctx)).filter(isSafe);
   const findings = await inBatches(databases, async (database) => {
     try {
       const ailments = await readable(() => ailmentsOf(ctx, database));
@@ -125,14 +146,33 @@ function findingOf(check: Finding["check"], { severity, message, remedy, mend }:
   return { check, status: severity, message, remedy: `\`doctor --fix\`: ${remedy}`, mend };
 }
 
-function examineBase(ctx: Context, base: Base): Mendable[] {
+function examineTask({ task, subject, triedAt }: QuarantinedTask): Finding {
+  const what = { deletion: "deletion", move: "end of a move", stray: "removal of an unused database" }[task];
+  const message = `${subject}: the ${what} ended three processes, the last at ${triedAt.toISOString()}; it is quarantined`;
+  const remedy =
+    task === "deletion"
+      ? `Run \`base delete ${subject} --force\`: it asks nothing of the source or of a database that the customer hosts`
+      : `Look for "crashed" in the logs of that time, then run \`base retry ${subject}\``;
+  return problem("quarantine", message, remedy);
+}
+
+function examineRepairs({ baseId, records }: { baseId: string; records: number }): Finding {
+  const message = `${baseId}: the repair of ${records} written records ended three proxies; it is tried again after growing pauses`;
+  return warning("quarantine", message, "Check the base's database; a sync brings the records, too");
+}
+
+function examineBase(ctx: Context, base: Base, tasks: QuarantinedTask[]): Mendable[] {
   if (base.state === "deleting") {
-    const remedy = "`doctor --fix`: deleted to the end; so does the next start of a console";
+    if (tasks.some(({ task, subject }) => task === "deletion" && subject === base.id)) return [];
+    const remedy = "`doctor --fix`: deleted to the end; a console does so, too, within minutes";
     const mend = async () => void (await finishDeletions(ctx, () => listBases(ctx.db)));
     return [{ ...warning("base", `${base.id} is not yet deleted`, remedy), mend }];
   }
   if (!base.error) return [];
-  const remedy = base.state === "needs_attention" ? "Its owner has to act" : "It is tried again by itself";
+  const remedy =
+    base.state === "needs_attention" && base.error.code !== "sync_crashed"
+      ? "Its owner has to act"
+      : "It is tried again by itself";
   return [
     warning(
       "base",

@@ -5,7 +5,15 @@ import { isBasetideError } from "../../core/errors";
 const PARALLEL = 8;
 
 export interface Finding {
-  check: "control_plane" | "migrations" | "secrets" | "cluster" | "replica" | "orphan" | "base";
+  check:
+    | "control_plane"
+    | "migrations"
+    | "secrets"
+    | "cluster"
+    | "replica"
+    | "orphan"
+    | "quarantine"
+    | "base";
   /** `mended`: it was wrong, and `doctor --fix` has put it right. */
   status: "ok" | "warning" | "problem" | "mended";
   message: string;

@@ -1,10 +1,14 @@
-/** What the command line prints: one JSON document with `--json`, text for people without. */
+/**
+ * What the command line prints: one JSON document with `--json`, text for people without. Either way no character of it
+ * moves the terminal's cursor or turns its lines around.
+ */
+import { printable, printableJson, printableValue } from "../../core/terminal";
 
 export type Rows = Record<string, string | number | boolean | null>[];
 
 /** Prints `value` as JSON, or `text` of it. */
 export function print<T>(value: T, isJson: boolean, text: (value: T) => string): void {
-  console.log(isJson ? JSON.stringify(value, null, 2) : text(value));
+  console.log(isJson ? printableJson(JSON.stringify(value, null, 2)) : printable(text(value)));
 }
 
 /** Rows as aligned columns under their names. */
@@ -12,7 +16,7 @@ export function table(rows: Rows, empty: string): string {
   const [first] = rows;
   if (!first) return empty;
   const names = Object.keys(first);
-  const lines = [names, ...rows.map((row) => names.map((name) => String(row[name] ?? "-")))];
+  const lines = [names, ...rows.map((row) => names.map((name) => printableValue(String(row[name] ?? "-"))))];
   const widths = names.map((_, column) => Math.max(...lines.map((line) => line[column]!.length)));
   return lines
     .map((line) =>
@@ -27,6 +31,6 @@ export function table(rows: Rows, empty: string): string {
 /** `name: value` lines. */
 export function facts(values: Rows[number]): string {
   return Object.entries(values)
-    .map(([name, value]) => `${name}: ${value ?? "-"}`)
+    .map(([name, value]) => `${name}: ${printableValue(String(value ?? "-"))}`)
     .join("\n");
 }

@@ -6,6 +6,7 @@ import {
   getDatabase,
   listRequests,
   type OperatorRequest,
+  setConnectionLimit,
   setDatabaseWritable,
 } from "../../core/control";
 import { withContext } from "./context";
@@ -44,9 +45,20 @@ export function addRequestCommands(program: Command): void {
 }
 
 export function addDatabaseCommands(program: Command): void {
-  program
-    .command("database")
-    .description("databases that hold replicas")
+  const database = program.command("database").description("databases that hold replicas");
+  database
+    .command("set-connections")
+    .description("set how many connections a hosted database's role may open")
+    .argument("<id>", "id of the database: dat_…")
+    .argument("<count>", "1 to 10000", parseConnections)
+    .option("--json", "print JSON", false)
+    .action(async (id: string, count: number, options: { json: boolean }) => {
+      const { name, role, connections } = await withContext(async (ctx) =>
+        setConnectionLimit(ctx, await getDatabase(ctx.db, id), count),
+      );
+      print({ id, name, role, connections }, options.json, facts);
+    });
+  database
     .command("set-writable")
     .description("let a database's role make tables and views of its own, or take that right back")
     .argument("<id>", "id of the database: dat_…")
@@ -76,6 +88,12 @@ function toRow(request: OperatorRequest) {
     message: request.message,
     answer: request.answer,
   };
+}
+
+function parseConnections(text: string): number {
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 1 && count <= 10_000) return count;
+  throw new InvalidArgumentError("1 to 10000");
 }
 
 function parseSwitch(text: string): boolean {

@@ -1,18 +1,26 @@
-/** The proxy as an app: `/{upstream_host}/v0/…` is forwarded, and the health routes stand beside it. */
+/** The proxy as an app: `/{upstream_host}/v0/…` and `/v0/…` are forwarded, and the health routes stand beside it. */
 import { Elysia } from "elysia";
 import { healthRoutes } from "../../core/http/health";
+import { RateWindow } from "../../core/http/rate-window";
+import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
 import { type WritesContext, WriteThrough } from "../../core/writes";
+import { BodyBudget } from "./body";
 import type { ProxyContext } from "./context";
 import { forward } from "./forward";
 import { proxyMetrics } from "./metrics";
 import { failed } from "./own-answers";
-import { ProvenKeys } from "./replica-read";
+import { ClientQueue } from "./quota";
 
 /** No upstream's host: those have a dot. */
 const HEALTH_PATH = /^\/(?:healthz|readyz|metrics)(?:[?#]|$)/;
 
+/** From one network: a browser sends one before each call, and remembers some. */
+const PREFLIGHTS_PER_MINUTE = 600;
+
 export interface ProxyApp {
   app: Pick<Elysia, "fetch" | "handle">;
+  /** What a request may be sent to without a host in its path; a listener adds its own names. */
+  ownHosts: Set<string>;
   /** The answer to a read whose own answer broke off before any of it was given on. */
   brokenOff(): Response;
   /** Finishes the writes under way, and closes what they use. */
@@ -21,23 +29,39 @@ export interface ProxyApp {
 
 export function proxyApp(ctx: WritesContext): ProxyApp {
   const writes = new WriteThrough(ctx);
+  const keys = new AcceptedKeys(ctx);
+  const ownHosts = new Set([new URL(ctx.config.proxyUrl).host]);
   const context: ProxyContext = {
     ...ctx,
     writes,
     proxyMetrics: proxyMetrics(ctx.metrics),
-    provenKeys: new ProvenKeys(),
+    keys,
+    isOwnKey: ownKeys(ctx, keys.hash),
+    unproven: new UnprovenQueue(),
+    clients: new ClientQueue(),
+    bodies: new BodyBudget(),
+    preflights: new RateWindow(PREFLIGHTS_PER_MINUTE, 60_000),
+    ownHosts,
     underWay: new Set(),
   };
   const app = new Elysia({ name: "proxy" })
     // Before routing: a forwarded request is none of Elysia's business, least of all its path and its body.
     .onRequest(({ request }) => (isHealth(request.url) ? undefined : forward(context, request)))
-    .use(healthRoutes({ metrics: ctx.metrics, ready: async () => void (await ctx.db`select 1`) }));
+    .use(
+      healthRoutes({
+        config: ctx.config,
+        metrics: ctx.metrics,
+        ready: async () => void (await ctx.db`select 1`),
+      }),
+    );
   return {
     app,
+    ownHosts,
     brokenOff: () => failed(context.proxyMetrics, "unreachable"),
     async close() {
       await Promise.allSettled(context.underWay);
       await writes.close();
+      await keys.close();
     },
   };
 }

@@ -1,15 +1,28 @@
 /** What every step of forwarding a request needs. */
 import type { Context } from "../../core/context";
+import type { RateWindow } from "../../core/http/rate-window";
+import type { AcceptedKeys, IsOwnKey, UnprovenQueue } from "../../core/keys";
 import type { Ledger } from "../../core/quota";
 import type { WriteThrough } from "../../core/writes";
+import type { BodyBudget } from "./body";
 import type { ProxyMetrics } from "./metrics";
-import type { ProvenKeys } from "./replica-read";
+import type { ClientQueue } from "./quota";
 
 export interface ProxyContext extends Context {
   ledger: Ledger;
   writes: WriteThrough;
   proxyMetrics: ProxyMetrics;
-  provenKeys: ProvenKeys;
+  /** Keys that the source has accepted, by base. */
+  keys: AcceptedKeys;
+  isOwnKey: IsOwnKey;
+  /** Requests of all other keys wait here. */
+  unproven: UnprovenQueue;
+  clients: ClientQueue;
+  bodies: BodyBudget;
+  /** Host and port by which clients reach the proxy: `PROXY_URL`'s, and the loopback names of its port. */
+  ownHosts: ReadonlySet<string>;
+  /** Preflights by network: they have no key. */
+  preflights: RateWindow;
   /** Writes under way: they are finished though their clients may be gone. */
   underWay: Set<Promise<unknown>>;
 }

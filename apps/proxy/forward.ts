@@ -4,15 +4,20 @@
  * P2. Whatever the upstream answers comes back unchanged, bytes and all; an answer of our own says `sender: "proxy"`.
  * P3. A client that goes away ends its read, and never a write that may be on its way.
  */
+import { allowLongAnswer } from "../../core/http/answer-time";
+import { clientNetwork } from "../../core/http/client-network";
+import { forwarded } from "../../core/http/own-headers";
 import { withRequestId } from "../../core/request-id";
 import { span, withRemoteParent } from "../../core/trace";
-import { readBody } from "./body";
+import { hasBody, hasLostBody, readBody } from "./body";
+import { admit, type Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
+import { allowReadHeader } from "./cors";
 import { cleanAnswer, requestHeaders } from "./headers";
 import type { CallClass } from "./metrics";
 import { failed, ownAnswer } from "./own-answers";
 import { noteRateLimit, waitForQuota } from "./quota";
-import { replicaRead } from "./replica-read";
+import { replicaRead, sayFromSource } from "./replica-read";
 import { parseTarget, type Target } from "./target";
 import { askUpstream, type UpstreamRequest } from "./upstream";
 import { forwardWrite } from "./write";
@@ -21,9 +26,13 @@ import { forwardWrite } from "./write";
 export async function forward(ctx: ProxyContext, request: Request): Promise<Response> {
   const startedAt = performance.now();
   const elsewhere: Elsewhere = { ms: 0 };
-  const target = parseTarget(request.method.toUpperCase(), request.url, ctx.config.upstreams);
+  const target = parseTarget(request.method.toUpperCase(), request.url, {
+    upstreams: ctx.config.upstreams,
+    ownHosts: ctx.ownHosts,
+  });
   if (target === "host_not_allowed") return ownAnswer("PROXY_HOST_NOT_ALLOWED");
   if (target === "path_not_allowed") return ownAnswer("PROXY_PATH_NOT_ALLOWED");
+  if (target === "path_ambiguous") return ownAnswer("PATH_AMBIGUOUS");
   const { headers } = request;
   const work = () =>
     span("proxy", { "basetide.call": target.call.kind }, () => answer(ctx, request, target, elsewhere));
@@ -47,14 +56,54 @@ async function answer(
   target: Target,
   elsewhere: Elsewhere,
 ): Promise<Response> {
-  const body = await readBody(request);
+  const { baseId } = target;
+  if (hasLostBody(request)) return ownAnswer("BODY_NOT_TAKEN");
+  const authorization = request.headers.get("authorization");
+  if (request.method === "OPTIONS") return preflight(ctx, request, target, elsewhere);
+  // As the source does; for bases that are not connected, too, so that the answer does not reveal which are.
+  if (authorization === null && (baseId !== undefined || hasBody(request)))
+    return ownAnswer("PROXY_KEY_MISSING");
+  if (baseId === undefined || authorization === null)
+    return withBody(ctx, request, target, elsewhere, undefined);
+  const from = performance.now();
+  const admitted = await admit(ctx, request, baseId, authorization);
+  elsewhere.ms += performance.now() - from;
+  if (admitted instanceof Response) return admitted;
+  using caller = admitted;
+  return await withBody(ctx, request, target, elsewhere, caller);
+}
+
+/** Browsers send no key with it, so it is neither counted nor queued. */
+async function preflight(
+  ctx: ProxyContext,
+  request: Request,
+  target: Target,
+  elsewhere: Elsewhere,
+): Promise<Response> {
+  const network = clientNetwork(request, ctx.config.clientIpHeader, target.baseId ?? "");
+  const retryAfterMs = ctx.preflights.take(network);
+  if (retryAfterMs > 0) return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs });
+  return allowReadHeader(request, await withBody(ctx, request, target, elsewhere, undefined));
+}
+
+/** @param caller undefined for what names no base */
+async function withBody(
+  ctx: ProxyContext,
+  request: Request,
+  target: Target,
+  elsewhere: Elsewhere,
+  caller: Caller | undefined,
+): Promise<Response> {
+  using share = ctx.bodies.open(caller?.isProven ?? false);
+  const body = await readBody(request, share);
   if (typeof body === "string") return ownAnswer(body);
-  const { baseId, call, url } = target;
-  const asked = { method: request.method, url, headers: requestHeaders(request.headers), body };
-  if (baseId === undefined || call.kind === "read") {
-    return forwardRead(ctx, asked, target, request.signal, elsewhere);
+  allowLongAnswer(request);
+  const { baseId, call, method, address, path } = target;
+  const asked = { method, address, path, headers: requestHeaders(request.headers), body };
+  if (baseId === undefined || call.kind === "read" || !caller) {
+    return await forwardRead(ctx, asked, target, caller, request.signal, elsewhere);
   }
-  const writing = forwardWrite(ctx, asked, baseId, call, request.signal, elsewhere);
+  const writing = forwardWrite(ctx, asked, { baseId, call, caller }, request.signal, elsewhere);
   ctx.underWay.add(writing);
   try {
     return await writing;
@@ -67,47 +116,42 @@ async function answer(
 async function forwardRead(
   ctx: ProxyContext,
   asked: UpstreamRequest,
-  { baseId, call }: Target,
+  target: Target,
+  caller: Caller | undefined,
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<Response> {
-  const found = baseId === undefined ? undefined : await ctx.writes.bases.recent(baseId);
-  const quotaKey = found?.mayBeConnected ? ctx.writes.quotaKey(baseId!) : undefined;
-  const read = found?.bases.length ? await replicaRead(ctx, asked, baseId!, found.bases) : undefined;
+  const { call } = target;
+  const read = caller && (await replicaRead(ctx, asked, target, caller));
   if (read?.answer) return read.answer;
-  const isCounted = quotaKey !== undefined;
-  const turn = async () => isCounted && (await waitForQuota(ctx, quotaKey, signal, elsewhere));
-  const ask = async (isFresh: boolean) => {
+  const isCounted = caller?.quotaKey !== undefined;
+  const ask = async () => {
+    const turn = caller && (await waitForQuota(ctx, caller, asked.address, signal, elsewhere));
+    if (turn instanceof Response) return { refused: turn };
     const sentAt = performance.now();
-    const answered = await askUpstream(asked, ctx.config.upstreamTimeoutMs, signal, {
-      isCounted,
-      isFresh,
-    });
+    const answered = await askUpstream(asked, ctx.config.upstreamTimeoutMs, signal, turn);
     elsewhere.ms += performance.now() - sentAt;
-    return answered;
+    return { answered };
   };
-  const refused = await turn();
-  if (refused) return refused;
-  let response = await ask(false);
-  if (response === "stale" && call.kind === "read") {
-    // The source may have counted the one that broke off: this is one more of the quota.
-    const refusedAgain = await turn();
-    if (refusedAgain) return refusedAgain;
-    response = await ask(true);
-  }
+  let asking = await ask();
+  // The source may have counted the one that broke off: this is one more of the quota.
+  if (asking.answered === "stale" && call.kind === "read") asking = await ask();
+  if (asking.refused) return asking.refused;
+  const response = asking.answered;
   if (typeof response === "string") return failed(ctx.proxyMetrics, response);
-  if (response.status === 429 && quotaKey !== undefined) return rateLimited(ctx, quotaKey, response);
+  caller?.answered(asked.method, response.status, read?.isCandidate);
+  if (response.status === 429 && isCounted) return rateLimited(ctx, caller, response);
   cleanAnswer(response.headers);
-  read?.noteSource(response);
+  if (read?.isCandidate) sayFromSource(response);
   // The very Response: one made of its parts would lose the body's length.
-  return response;
+  return forwarded(response);
 }
 
-async function rateLimited(ctx: ProxyContext, quotaKey: string, response: Response): Promise<Response> {
+async function rateLimited(ctx: ProxyContext, caller: Caller, response: Response): Promise<Response> {
   const { status, statusText, headers } = response;
   const bytes = new Uint8Array(await response.arrayBuffer());
-  await noteRateLimit(ctx, quotaKey, headers, bytes);
-  return new Response(bytes, { status, statusText, headers: cleanAnswer(headers) });
+  await noteRateLimit(ctx, caller, headers, bytes);
+  return forwarded(new Response(bytes, { status, statusText, headers: cleanAnswer(headers) }));
 }
 
 function classOf({ call, baseId }: Target): CallClass {

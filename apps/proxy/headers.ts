@@ -1,5 +1,7 @@
 /** Which headers pass, in either direction (RFC 9110, section 7.6.1). */
 
+import { withoutReadHeader } from "./cors";
+
 /** Headers of one connection, not of the message. */
 const HOP_BY_HOP = [
   "connection",
@@ -12,6 +14,14 @@ const HOP_BY_HOP = [
   "transfer-encoding",
   "upgrade",
 ];
+/** By these some frameworks take another method or path than the request line's, which is what was decided on. */
+const OVERRIDES = [
+  "x-http-method-override",
+  "x-http-method",
+  "x-method-override",
+  "x-original-url",
+  "x-rewrite-url",
+];
 /** Made anew for the upstream: its own name, and the length of a body that we hold whole. */
 const REQUEST_OWN = ["host", "content-length", "expect"];
 /** The upstream's word on its own domain, which the proxy's is not. */
@@ -19,7 +29,7 @@ const ANSWER_OWN = ["set-cookie", "strict-transport-security"];
 
 /** The client's headers as the upstream gets them. */
 export function requestHeaders(from: Headers): Headers {
-  return withoutHop(new Headers(from), REQUEST_OWN);
+  return withoutReadHeader(withoutHop(new Headers(from), [...REQUEST_OWN, ...OVERRIDES]));
 }
 
 /** Takes out of an answer's headers what is not for the client. */

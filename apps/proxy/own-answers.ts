@@ -1,5 +1,9 @@
-/** The answers that are the proxy's own: `{"error":{"type","message"},"sender":"proxy"}`. */
+/**
+ * The answers that are the proxy's own: `{"error":{"type","message"},"sender":"proxy"}`; a 429 has `errors`, too, in the
+ * source's form.
+ */
 import { requestId } from "../../core/request-id";
+import { setExposed } from "./cors";
 import type { ProxyMetrics } from "./metrics";
 import type { UpstreamFailure } from "./upstream";
 
@@ -10,35 +14,91 @@ interface Known {
   message: string;
 }
 
+/** The source's own word for a rate limit. */
+const RATE_LIMIT = "RATE_LIMIT_REACHED";
+
 const answers = {
   PROXY_TIMEOUT: { status: 504, message: "The source did not answer in time." },
-  /** A time-out to its reader, whatever it was that took the time. */
-  QUOTA_TIMEOUT: {
-    type: "PROXY_TIMEOUT",
-    status: 504,
-    message: "No request of the base's quota came free in time; the source was not asked.",
+  /** As the source says it: its clients repeat a call that is answered so, and none that is answered 504. */
+  RATE_LIMITED: {
+    type: RATE_LIMIT,
+    status: 429,
+    message:
+      "The source has asked for a pause, or more calls wait for the base than its quota serves in time; the source was not asked.",
   },
   PROXY_UPSTREAM_UNREACHABLE: { status: 502, message: "The source could not be reached, or broke off." },
   PROXY_HOST_NOT_ALLOWED: {
     status: 404,
-    message: "The path does not begin with the host of an API that this proxy forwards to.",
+    message:
+      "The path does not begin with the host of an API that this proxy forwards to. (A path without a host needs a Host header that is the proxy's own, as PROXY_URL has it, or an API's.)",
   },
   PROXY_PATH_NOT_ALLOWED: { status: 400, message: "Only paths below /v0/ of the API's host are forwarded." },
+  PATH_AMBIGUOUS: {
+    type: "PROXY_PATH_NOT_ALLOWED",
+    status: 400,
+    message:
+      "The path can be read in more than one way: it has a dot segment or a backslash, maybe escaped, or an escaped slash in an id. Use the table's id (tbl…) in place of such a name.",
+  },
+  PROXY_REQUEST_MALFORMED: {
+    status: 400,
+    message: "The request's target or Host is not in its normal form.",
+  },
+  BODY_NOT_TAKEN: {
+    type: "PROXY_REQUEST_MALFORMED",
+    status: 400,
+    message:
+      "The body of a GET or HEAD request cannot be forwarded; the source was not asked. Send the request without a body, or list records by POST …/listRecords.",
+  },
   PROXY_BODY_TOO_LARGE: { status: 413, message: "The request's body is larger than 16 MB." },
   PROXY_BODY_BROKEN: { status: 400, message: "The request's body broke off." },
+  /** As the source says it, whose answer this is in place of. */
+  PROXY_KEY_MISSING: {
+    type: "AUTHENTICATION_REQUIRED",
+    status: 401,
+    message: "Authentication required: send the API key in the Authorization header.",
+  },
+  PROXY_KEY_REFUSED: {
+    type: "AUTHENTICATION_REQUIRED",
+    status: 401,
+    message: "The source refused this key less than a minute ago; it was not asked again.",
+  },
+  PROXY_TOO_MANY_REQUESTS: {
+    status: 429,
+    message:
+      "Too many requests with this key, or from this address, wait for the base; the source was not asked.",
+  },
+  PROXY_BUSY: {
+    status: 503,
+    message: "The proxy holds as many request bodies as it may; the source was not asked.",
+  },
   PROXY_ERROR: { status: 500, message: "A fault in the proxy itself; its log has the details." },
 } satisfies Record<string, Known>;
 
 export type OwnAnswer = keyof typeof answers;
 
-export function ownAnswer(name: OwnAnswer): Response {
+const retryAfter: Partial<Record<OwnAnswer, number>> = { PROXY_BUSY: 1000 };
+
+/**
+ * @param options.told in place of the message that belongs to the name
+ * @param options.retryAfterMs when it makes sense to ask again
+ */
+export function ownAnswer(
+  name: OwnAnswer,
+  { told, retryAfterMs = retryAfter[name] }: { told?: string; retryAfterMs?: number | undefined } = {},
+): Response {
   const { type = name, status, message }: Known = answers[name];
   // Browsers read an answer of another origin only with this header, which the source sends too.
   const headers = new Headers({ "access-control-allow-origin": "*" });
   // By which the log knows the request, where it has got that far.
   const id = requestId();
-  if (id) headers.set("x-request-id", id);
-  return Response.json({ error: { type, message }, sender: "proxy" }, { status, headers });
+  if (id) setExposed(headers, "x-request-id", id);
+  if (retryAfterMs !== undefined)
+    setExposed(headers, "retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1000))));
+  const text = told ?? message;
+  const error = { type, message: text };
+  // The source has two forms for it, the documented one and the one that it sends; clients know either.
+  const errors = status === 429 ? { errors: [{ error: RATE_LIMIT, message: text }] } : {};
+  return Response.json({ error, ...errors, sender: "proxy" }, { status, headers });
 }
 
 const answerOf: Record<UpstreamFailure, OwnAnswer> = {

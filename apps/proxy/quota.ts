@@ -1,6 +1,8 @@
 /** A connected base's requests wait for their place in its quota, and its 429s make everybody rest. */
 import { isBasetideError } from "../../core/errors";
+import { ConnectFailure, type HeldConnection, poolOf } from "../../core/http/connections";
 import { bodyText } from "../../core/writes";
+import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { failed, ownAnswer } from "./own-answers";
 
@@ -8,40 +10,84 @@ import { failed, ownAnswer } from "./own-answers";
 const PENALTY_MS = 30_000;
 /** The monthly cap: waiting half a minute is of no use, and the source's own answer says more than we could. */
 const BILLING_LIMIT = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
+/** Requests of one key that may wait for one base: ten seconds of its quota. */
+const MAX_WAITING = 50;
+const QUEUE_FULL_RETRY_MS = 5000;
+
+/** How many requests of each key wait for the quota of a base. */
+export class ClientQueue {
+  readonly #waiting = new Map<string, number>();
+
+  /** @returns false where so many of the key wait that one more would only be late */
+  enter(keyHash: string): boolean {
+    const waiting = this.#waiting.get(keyHash) ?? 0;
+    if (waiting >= MAX_WAITING) return false;
+    this.#waiting.set(keyHash, waiting + 1);
+    return true;
+  }
+
+  leave(keyHash: string): void {
+    const waiting = this.#waiting.get(keyHash) ?? 0;
+    if (waiting > 1) this.#waiting.set(keyHash, waiting - 1);
+    else this.#waiting.delete(keyHash);
+  }
+}
 
 /**
- * Waits until the base may be asked; the request must then be sent at once.
+ * Waits until the base may be asked; the request must then be sent at once, on the connection that is returned.
  *
+ * @param address of the upstream
  * @param signal the client's: its place goes to whoever is next
- * @returns an answer of our own where it comes to nothing
+ * @returns an answer of our own where it comes to nothing; nothing for a base that has no quota of ours
  */
 export async function waitForQuota(
   ctx: ProxyContext,
-  quotaKey: string,
+  caller: Caller,
+  address: string,
   signal: AbortSignal,
   elsewhere: Elsewhere,
-): Promise<Response | undefined> {
+): Promise<Response | HeldConnection | undefined> {
+  const { quotaKey, keyHash, isProven, found, isOwnKeyOf } = caller;
+  if (quotaKey === undefined) return undefined;
+  if (!ctx.clients.enter(keyHash)) {
+    return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs: QUEUE_FULL_RETRY_MS });
+  }
   const from = performance.now();
+  // Twice the wait: a pause of the source may use up one, and the queue that has formed meanwhile the other. A pause that
+  // is longer is known at once, and its end is what the client is told.
+  const deadlineMs = 2 * ctx.config.upstreamTimeoutMs;
+  const options = { deadlineMs, signal, connections: poolOf(address) };
   try {
-    await ctx.ledger.takeClient(quotaKey, { deadlineMs: ctx.config.upstreamTimeoutMs, signal });
+    if (!isProven) return await ctx.ledger.takeUnproven(quotaKey, options);
+    const isOwnKey = found.bases.some(isOwnKeyOf);
+    return await ctx.ledger.takeClient(quotaKey, { ...options, caller: keyHash, isOwnKey });
   } catch (error) {
-    if (isBasetideError(error, "quota_timeout")) return ownAnswer("QUOTA_TIMEOUT");
+    if (error instanceof ConnectFailure)
+      return failed(ctx.proxyMetrics, error.code === "ETIMEDOUT" ? "timeout" : "unreachable");
+    if (isBasetideError(error, "quota_timeout")) {
+      return ownAnswer("RATE_LIMITED", { retryAfterMs: Number(error.details.retryAfterSeconds) * 1000 });
+    }
     if (signal.aborted) return failed(ctx.proxyMetrics, "aborted");
     throw error;
   } finally {
+    ctx.clients.leave(keyHash);
     elsewhere.ms += performance.now() - from;
   }
 }
 
-/** The source said 429. */
+/**
+ * The source said 429. That of an unproven key says nothing of the base: it may be its owner's own limit.
+ */
 export async function noteRateLimit(
   ctx: ProxyContext,
-  quotaKey: string,
+  caller: Caller,
   headers: Headers,
   body: Uint8Array,
 ): Promise<void> {
+  if (caller.quotaKey === undefined || !caller.isProven) return;
   const text = await bodyText(body, headers.get("content-encoding"));
   if (text?.includes(BILLING_LIMIT)) return;
   const retryAfterMs = Number(headers.get("retry-after") ?? 0) * 1000;
-  await ctx.ledger.block(quotaKey, Math.max(PENALTY_MS, retryAfterMs || 0), "rate_limited");
+  const isOwn = caller.found.bases.some(caller.isOwnKeyOf);
+  await ctx.ledger.block(caller.quotaKey, Math.max(PENALTY_MS, retryAfterMs || 0), "rate_limited", { isOwn });
 }

@@ -1,76 +1,63 @@
 /**
- * Reads that a replica answers: where the client asks for it by a header, or the base's setting says so, and never
- * otherwise. The answer says who gave it.
+ * Reads that a replica answers: where the client asks for it by a header, or sends the key of a base whose setting says
+ * so, and never otherwise. The answer says who gave it.
  *
- * P4. A replica answers only keys that the source itself has lately let read this base.
+ * P4. A replica answers only keys that the source itself has lately let read this base. A replica whose rows its customer
+ * may change, or whose base does not sync, answers nobody; one of another account only those who ask by the header.
  */
 import { isOurOffset, parseRead, type ReadAnswer, type ReadRequest } from "../../core/reads";
-import type { ConnectedBase } from "../../core/writes";
+import { type ConnectedBase, isKeyFresh } from "../../core/writes";
+import type { Caller } from "./caller";
 import type { ProxyContext } from "./context";
+import { READ_HEADER, setExposed } from "./cors";
+import type { Target } from "./target";
 import type { UpstreamRequest } from "./upstream";
 
-/** `x-basetide-read: replica` */
-const ASK_HEADER = "x-basetide-read";
 const BY_HEADER = "x-basetide-answered-by";
 /** The data is at least as new as this. */
 const AS_OF_HEADER = "x-basetide-as-of";
-/** A key that the source has let in is believed for so long. */
-const PROVEN_MS = 10 * 60_000;
-const MAX_PROVEN = 10_000;
-
-/** Keys that the source has lately let read a base; hashes only. */
-export class ProvenKeys {
-  readonly #until = new Map<string, number>();
-
-  note(baseId: string, authorization: string | null): void {
-    if (authorization === null) return;
-    if (this.#until.size >= MAX_PROVEN) this.#until.clear();
-    this.#until.set(hash(baseId, authorization), performance.now() + PROVEN_MS);
-  }
-
-  isProven(baseId: string, authorization: string | null): boolean {
-    if (authorization === null) return false;
-    return (this.#until.get(hash(baseId, authorization)) ?? 0) > performance.now();
-  }
-}
-
-function hash(baseId: string, authorization: string): string {
-  return new Bun.CryptoHasher("sha256").update(`${baseId}\n${authorization}`).digest("base64");
-}
 
 export interface ReplicaRead {
   /** The replica's; absent where the source is to be asked. */
   answer?: Response;
-  /** To be called with the source's answer. */
-  noteSource(response: Response): void;
+  /** A replica might have answered: the source's answer says that it did not. */
+  isCandidate: boolean;
 }
 
-/** @param bases who has connected the base */
 export async function replicaRead(
   ctx: ProxyContext,
   asked: UpstreamRequest,
-  baseId: string,
-  bases: ConnectedBase[],
+  target: Target,
+  caller: Caller,
 ): Promise<ReplicaRead> {
-  const authorization = asked.headers.get("authorization");
-  const header = asked.headers.get(ASK_HEADER);
-  asked.headers.delete(ASK_HEADER);
-  const candidates =
-    header === "replica" ? bases : header === null ? bases.filter((base) => base.replicaReads) : [];
-  const request = candidates.length > 0 || namesOurOffset(asked) ? requestOf(asked) : undefined;
-  const noteSource = (response: Response) => {
-    if (!request) return;
-    if (response.ok) ctx.provenKeys.note(baseId, authorization);
-    response.headers.set(BY_HEADER, "source");
-  };
-  if (!request) return { noteSource };
-  const isProven = ctx.provenKeys.isProven(baseId, authorization);
-  const found = isProven ? await firstAnswer(ctx, candidates, request) : undefined;
-  if (found) return { answer: toResponse(found), noteSource };
-  // The source would not know what to do with a place of ours.
-  if (request.offset !== undefined && isOurOffset(request.offset))
-    return { answer: toResponse(LOST), noteSource };
-  return { noteSource };
+  const header = asked.headers.get(READ_HEADER);
+  asked.headers.delete(READ_HEADER);
+  const candidates = candidatesFor(caller, header);
+  const isAsked = candidates.length > 0 || header === "replica";
+  const request =
+    isAsked || (caller.isProven && namesOurOffset(asked)) ? requestOf(target, asked) : undefined;
+  if (!request) return { isCandidate: false };
+  const found = ctx.keys.mayRead(caller.keyHash) ? await firstAnswer(ctx, candidates, request) : undefined;
+  if (found) return { answer: toResponse(found), isCandidate: true };
+  // The source would not know what to do with a place of ours. To a stranger it says so itself, as for any base.
+  if (caller.isProven && request.offset !== undefined && isOurOffset(request.offset))
+    return { answer: toResponse(LOST), isCandidate: true };
+  return { isCandidate: true };
+}
+
+/** Says of the source's answer that it is the source's. */
+export function sayFromSource(response: Response): void {
+  setExposed(response.headers, BY_HEADER, "source");
+}
+
+/** The replicas that may answer: the key's own first, others' only where the client asks for them. */
+function candidatesFor(caller: Caller, header: string | null): ConnectedBase[] {
+  if (header !== "replica" && header !== null) return [];
+  const able = caller.found.bases.filter(
+    (base) => base.isReadOnly && base.state === "active" && isKeyFresh(base),
+  );
+  const [own, others] = [able.filter(caller.isOwnKeyOf), able.filter((base) => !caller.isOwnKeyOf(base))];
+  return header === "replica" ? [...own, ...others] : own.filter((base) => base.replicaReads);
 }
 
 const LOST: ReadAnswer = {
@@ -79,17 +66,18 @@ const LOST: ReadAnswer = {
   asOf: null,
 };
 
-function requestOf({ method, url, body }: UpstreamRequest): ReadRequest | undefined {
-  const request = parseRead(method, url, body && new TextDecoder().decode(body));
+function requestOf(target: Target, { body }: UpstreamRequest): ReadRequest | undefined {
+  const request = parseRead(target, body && new TextDecoder().decode(body));
   // The source's own lists are the source's to go on with.
   if (request?.offset !== undefined && !isOurOffset(request.offset)) return undefined;
   return request;
 }
 
 /** Without parsing, as every read comes by here. */
-function namesOurOffset({ url, body }: UpstreamRequest): boolean {
+function namesOurOffset({ path, body }: UpstreamRequest): boolean {
   return (
-    url.includes("offset=basetide.") || (body !== undefined && Buffer.from(body.buffer).includes("basetide."))
+    path.includes("offset=basetide.") ||
+    (body !== undefined && Buffer.from(body.buffer).includes("basetide."))
   );
 }
 
@@ -109,7 +97,8 @@ async function firstAnswer(
 }
 
 function toResponse({ status, body, asOf }: ReadAnswer): Response {
-  const headers = new Headers({ [BY_HEADER]: "replica", "access-control-allow-origin": "*" });
-  if (asOf) headers.set(AS_OF_HEADER, asOf.toISOString());
+  const headers = new Headers({ "access-control-allow-origin": "*" });
+  setExposed(headers, BY_HEADER, "replica");
+  if (asOf) setExposed(headers, AS_OF_HEADER, asOf.toISOString());
   return Response.json(body, { status, headers });
 }

@@ -2,19 +2,23 @@
 import http from "node:http";
 import { hostname } from "node:os";
 import type { Context } from "../../core/context";
-import { listen } from "../../core/http/listen";
+import { type ListenOptions, listen } from "../../core/http/listen";
 import { openQueue } from "../../core/queue";
 import { createLedger } from "../../core/quota";
 import { platforms } from "../../core/source";
-import { proxyApp } from "./app";
+import { type ProxyApp, proxyApp } from "./app";
+import { startConnect } from "./connect";
+import { ownAnswer } from "./own-answers";
 
 /** Clients may send URLs of 16,000 characters behind our own address, and headers come on top. */
 const MAX_HEADER_BYTES = 64 * 1024;
-/** The longest that Bun takes, seconds: slow answers are the source's to give, and clients' to give up on. */
-const IDLE_SECONDS = 255;
+
+const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 export interface RunningProxy {
   port: number;
+  /** Where CONNECT requests are taken; absent: nowhere. */
+  connectPort?: number | undefined;
   stop(): Promise<void>;
 }
 
@@ -27,33 +31,54 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
   const port = options.port ?? ctx.config.proxyPort;
   const ledger = createLedger(ctx, { standsInAs: nameOf(port) });
   const proxy = proxyApp({ ...ctx, ledger, platforms: platforms(ctx.config), queue });
-  async function close(): Promise<void> {
+  await using releases = new AsyncDisposableStack();
+  releases.defer(async () => {
     await proxy.close();
     await ledger.close();
     await queue.close();
-  }
-  try {
-    // Bun.serve goes by it; its type says read-only, Bun's documentation says that it can be set.
-    Object.assign(http, { maxHeaderSize: MAX_HEADER_BYTES });
-    const listener = listen(proxy.app, {
-      port,
+  });
+  // We speak plain HTTP: somebody else's TLS is in front.
+  if (ctx.config.proxyUrl?.startsWith("https:") && ctx.config.clientIpHeader === undefined)
+    ctx.log.warn(
+      "PROXY_URL is https and CLIENT_IP_HEADER is not set: clients cannot be told apart by address",
+    );
+  const open = (
+    options: Pick<ListenOptions, "port" | "host" | "tls" | "addressOf">,
+    app: Pick<App, "fetch"> = proxy.app,
+  ) =>
+    listen(app, {
       portVariable: "PROXY_PORT",
-      idleTimeout: IDLE_SECONDS,
       // Counted by the proxy itself, which says what is wrong; Bun would only hang up.
       maxBodyBytes: Number.MAX_SAFE_INTEGER,
       answerFault: proxy.brokenOff,
+      answerMalformed: (message) => ownAnswer("PROXY_REQUEST_MALFORMED", { told: message }),
+      publicUrl: ctx.config.proxyUrl,
+      log: ctx.log,
+      ...options,
     });
-    return {
-      port: listener.port,
-      async stop() {
-        await listener.stop();
-        await close();
-      },
-    };
-  } catch (error) {
-    await close();
-    throw error;
-  }
+  // Bun.serve goes by it; its type says read-only, Bun's documentation says that it can be set.
+  Object.assign(http, { maxHeaderSize: MAX_HEADER_BYTES });
+  const listener = open({ port, host: ctx.config.host });
+  releases.defer(() => listener.stop());
+  for (const name of LOOPBACK_NAMES) proxy.ownHosts.add(`${name}:${listener.port}`);
+  const connect = await startConnect(ctx, (options) =>
+    open({ port: 0, host: "127.0.0.1", ...options }, withoutHeader(proxy.app, ctx.config.clientIpHeader)),
+  );
+  releases.defer(async () => connect?.stop());
+  const whileRunning = releases.move();
+  return { port: listener.port, connectPort: connect?.port, stop: () => whileRunning.disposeAsync() };
+}
+
+type App = ProxyApp["app"];
+
+/** The proxy past any reverse proxy: the header by which that names the client would be the client's own word. */
+function withoutHeader(app: App, header: string | undefined): Pick<App, "fetch"> {
+  return {
+    fetch(request) {
+      if (header !== undefined) request.headers.delete(header);
+      return app.fetch(request);
+    },
+  };
 }
 
 /** What a proxy is known by that takes the place of one that was killed: its machine or container, and its port. */

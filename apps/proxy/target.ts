@@ -1,10 +1,11 @@
 /**
  * What a request's target means: which upstream, which call, which base.
  *
- * P1. Only configured hosts are reached, and only under `/v0`. What is decided on is what is sent: Bun gives the
- * path with dot segments resolved and bytes that no URL may hold escaped, every other byte as it came, and sends
- * it so.
+ * P1. Only configured hosts are reached, and only under `/v0`. A request names its host in the path, or is sent to it. What is decided on is what is sent, byte by byte: a
+ * target that another parser could read in another way is refused. This is the only place that parses it; whatever
+ * else is decided about a request goes by the `Target`.
  */
+import { hasTraversal } from "./path-traversal";
 
 export type Call =
   | { kind: "read" }
@@ -16,67 +17,98 @@ export type Call =
   | { kind: "other" };
 
 export interface Target {
-  /** Scheme, host, path and query to send the request to. */
-  url: string;
+  /** Upper case. */
+  method: string;
+  /** Scheme, host and port to send the request to. */
+  address: string;
+  /** Path and query as they are sent. */
+  path: string;
+  /** The path's segments below `/v0`, decoded; none is empty. */
+  segments: string[];
+  /** With its `?`, or empty. */
+  query: string;
   /** The base whose quota the request is of, if any. */
   baseId: string | undefined;
   call: Call;
 }
 
+/** The hosts that a request may be sent to or name. */
+export interface Names {
+  /** Address by host, lower case. */
+  upstreams: Record<string, string>;
+  /** Host and port of the proxy itself, as `Host` has them. */
+  ownHosts: ReadonlySet<string>;
+}
+
 /** Why a request is not forwarded. */
-export type Refusal = "host_not_allowed" | "path_not_allowed";
+export type Refusal = "host_not_allowed" | "path_not_allowed" | "path_ambiguous";
 
 /** Ids as the source has them; anything else in a base's place is the source's to refuse. */
 const BASE_ID = /^app[0-9A-Za-z]+$/;
 
 /**
  * @param method upper case
- * @param requestUrl as `Request.url` has it: absolute, or a path alone from clients without a Host
- * @param upstreams address by host, lower case
+ * @param requestUrl absolute and in its normal form, as the listener's gate lets it through
  */
-export function parseTarget(
-  method: string,
-  requestUrl: string,
-  upstreams: Record<string, string>,
-): Target | Refusal {
-  const target = pathAndQuery(requestUrl);
+export function parseTarget(method: string, requestUrl: string, names: Names): Target | Refusal {
+  const hostFrom = requestUrl.indexOf("://") + 3;
+  const pathFrom = requestUrl.indexOf("/", hostFrom);
+  const target = requestUrl.slice(pathFrom);
   const question = target.indexOf("?");
   const path = question < 0 ? target : target.slice(0, question);
   const query = question < 0 ? "" : target.slice(question);
-  // The host, then everything behind it; slashes around the host may be doubled by clients that join carelessly.
-  const [, hostPart = "", rest = ""] = /^\/+([^/]*)\/*(.*)$/s.exec(path) ?? [];
-  const host = hostPart.toLowerCase();
-  if (!Object.hasOwn(upstreams, host)) return "host_not_allowed";
-  const [version, ...segments] = `/${rest}`.split(/\/+/).slice(1).map(decode);
-  if (version !== "v0" || leaves(segments)) return "path_not_allowed";
-  const parts = segments.filter((segment) => segment !== "");
+  const addressed = upstreamOf(requestUrl.slice(hostFrom, pathFrom), path, names);
+  if (!addressed) return "host_not_allowed";
+  const { address, rest } = addressed;
+  const [version, ...raw] = rest.split(/\/+/);
+  if (version !== "v0") return "path_not_allowed";
+  const sent = `/${rest}${query}`;
+  if (!isNormal(address, sent) || hasTraversal(rest)) return "path_ambiguous";
+  const segments = decoded(raw);
+  if (!segments || hasSlashInId(segments)) return "path_ambiguous";
   return {
-    url: `${upstreams[host]}/${rest}${query}`,
-    baseId: baseIdOf(parts),
-    call: callOf(method, parts, query),
+    method,
+    address,
+    path: sent,
+    segments,
+    query,
+    baseId: baseIdOf(segments),
+    call: callOf(method, segments, query),
   };
 }
 
-function pathAndQuery(requestUrl: string): string {
-  const start = requestUrl.startsWith("/") ? 0 : requestUrl.indexOf("/", requestUrl.indexOf("://") + 3);
-  const target = start < 0 ? "/" : requestUrl.slice(start);
-  const fragment = target.indexOf("#");
-  return fragment < 0 ? target : target.slice(0, fragment);
+/**
+ * The upstream that a request names, and its path there, without the first slash. `/{host}/v0/…` names it in the path,
+ * whatever host the request was sent to. Otherwise that host does: an upstream's own name, or the proxy's, which stands
+ * for the first upstream. Any other host is of no upstream, as its key and call were meant for somebody else.
+ */
+function upstreamOf(
+  sentTo: string,
+  path: string,
+  { upstreams, ownHosts }: Names,
+): { address: string; rest: string } | undefined {
+  // Slashes around the host may be doubled by clients that join carelessly.
+  const [, first = "", more = ""] = /^\/+([^/]*)\/*(.*)$/s.exec(path) ?? [];
+  const addressOf = (host: string) => (Object.hasOwn(upstreams, host) ? upstreams[host] : undefined);
+  const named = addressOf(first.toLowerCase());
+  if (named !== undefined) return { address: named, rest: more };
+  const rest = path.replace(/^\/+/, "");
+  const own = addressOf(sentTo.replace(/:\d+$/, ""));
+  if (own !== undefined) return { address: own, rest };
+  const [address] = Object.values(upstreams);
+  return address !== undefined && first === "v0" && ownHosts.has(sentTo) ? { address, rest } : undefined;
 }
 
-/**
- * Would these segments, with escaped slashes and dots read as an upstream might read them, lead out of where they
- * start? (Plain `..` is resolved before we see it; `%2e%2e%2f` is not.)
- */
-function leaves(segments: string[]): boolean {
-  let depth = 0;
-  for (const part of segments.join("/").split(/[/\\]+/)) {
-    const name = decode(part);
-    if (name === "..") depth--;
-    else if (name !== "" && name !== ".") depth++;
-    if (depth < 0) return true;
-  }
-  return false;
+/** Would a parser of URLs give on the very same bytes? */
+function isNormal(address: string, path: string): boolean {
+  const url = URL.parse(address + path);
+  return url !== null && !path.includes("#") && url.href === url.origin + path;
+}
+
+/** Escaped slashes are for names: of a table, and of the field of an upload. Ids and words of the API have none. */
+function hasSlashInId(segments: string[]): boolean {
+  const names = BASE_ID.test(segments[0] ?? "") ? (segments[3] === "uploadAttachment" ? [2] : [1]) : [];
+  return segments.some((segment, index) => segment.includes("/") && !names.includes(index));
 }
 
 function baseIdOf([first, second, third]: string[]): string | undefined {
@@ -108,11 +140,11 @@ function queryIds(query: string): string[] {
     .map(([, value]) => value);
 }
 
-/** A `+` in a path is a plus. What is no escape stays as it is. */
-function decode(segment: string): string {
+/** A `+` in a path is a plus. Undefined where an escape is malformed, which parsers read in different ways. */
+function decoded(raw: string[]): string[] | undefined {
   try {
-    return decodeURIComponent(segment);
+    return raw.filter((segment) => segment !== "").map((segment) => decodeURIComponent(segment));
   } catch {
-    return segment;
+    return undefined;
   }
 }

@@ -1,9 +1,16 @@
-/** One request to the upstream, with a time-out of its own. */
+/**
+ * One request to the upstream, with a time-out of its own, on a kept connection.
+ *
+ * P5. It is sent once, whatever becomes of the connection.
+ */
 import type { IncomingMessage } from "node:http";
+import { type HeldConnection, poolOf, StaleConnection, type WireRequest } from "../../core/http/connections";
 import { bytesOf, firstOf } from "./answer-body";
-import { exchange, StaleConnection, type UpstreamRequest } from "./exchange";
 
-export type { UpstreamRequest } from "./exchange";
+export interface UpstreamRequest extends WireRequest {
+  /** Scheme, host and port. */
+  address: string;
+}
 
 /** Statuses whose answer has no body, and whose `Response` takes none (Fetch standard, "null body status"). */
 const NO_BODY = new Set([204, 205, 304]);
@@ -15,14 +22,13 @@ export type UpstreamFailure = "timeout" | "unreachable" | "aborted" | "stale";
  * Sends the request and gives the answer as soon as its headers are there; its body is the bytes as they came: whole
  * if they came at once, and otherwise a stream. `signal` (the client's) breaks off the request, and later the body.
  *
- * @param options.isCounted somebody counts the requests: a read is then sent once, too, at twice the price
- * @param options.isFresh on a connection of its own, which cannot be stale
+ * @param held the connection that is in hand; without one it waits for any
  */
 export async function askUpstream(
   request: UpstreamRequest,
   timeoutMs: number,
   signal: AbortSignal,
-  { isCounted, isFresh = false }: { isCounted: boolean; isFresh?: boolean },
+  held?: HeldConnection,
 ): Promise<Response | UpstreamFailure> {
   // One controller for both reasons, cheaper than `AbortSignal.any`; the client's signal also ends the body later.
   const over = new AbortController();
@@ -34,8 +40,7 @@ export async function askUpstream(
   signal.addEventListener("abort", () => over.abort());
   if (signal.aborted) over.abort();
   try {
-    if (!isCounted && isPlainRead(request)) return await fetchOf(request, over.signal);
-    const answer = await exchange(request, over.signal, { isFresh });
+    const answer = await send(request, over.signal, held);
     const head = headOf(answer);
     if (hasBody(request, answer)) return new Response(await firstOf(answer), head);
     answer.resume();
@@ -65,12 +70,13 @@ export interface WholeAnswer {
 export async function askWhole(
   request: UpstreamRequest,
   timeoutMs: number,
+  held?: HeldConnection,
 ): Promise<WholeAnswer | { failure: UpstreamFailure; status: number | undefined }> {
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), timeoutMs);
   let status: number | undefined;
   try {
-    const answer = await exchange(request, late.signal);
+    const answer = await send(request, late.signal, held);
     status = answer.statusCode;
     if (hasBody(request, answer)) return { ...headOf(answer), bytes: await bytesOf(answer) };
     answer.resume();
@@ -84,13 +90,13 @@ export async function askWhole(
   }
 }
 
-/** `fetch` takes no body for these. */
-function isPlainRead({ method, body }: UpstreamRequest): boolean {
-  return (method === "GET" || method === "HEAD") && body === undefined;
-}
-
-function fetchOf({ method, url, headers }: UpstreamRequest, signal: AbortSignal): Promise<Response> {
-  return fetch(url, { method, headers, signal, redirect: "manual", decompress: false });
+async function send(
+  request: UpstreamRequest,
+  signal: AbortSignal,
+  held: HeldConnection | undefined,
+): Promise<IncomingMessage> {
+  const connection = held ?? (await poolOf(request.address).take(signal));
+  return connection.send(request, signal);
 }
 
 function hasBody({ method }: UpstreamRequest, { statusCode = 0 }: IncomingMessage): boolean {

@@ -1,5 +1,7 @@
 /** Forwards what may change something: the answer is held until every replica shows it, or says that one does not. */
 
+import type { HeldConnection } from "../../core/http/connections";
+import { forwarded } from "../../core/http/own-headers";
 import { span } from "../../core/trace";
 import {
   bodyText,
@@ -9,7 +11,9 @@ import {
   readWriteAnswer,
   type Write,
 } from "../../core/writes";
+import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
+import { setExposed } from "./cors";
 import { cleanAnswer } from "./headers";
 import { failed } from "./own-answers";
 import { noteRateLimit, waitForQuota } from "./quota";
@@ -27,38 +31,39 @@ const SQL_HEADER = "x-basetide-sql";
 export async function forwardWrite(
   ctx: ProxyContext,
   asked: UpstreamRequest,
-  baseId: string,
-  call: Call,
+  { baseId, call, caller }: { baseId: string; call: Call; caller: Caller },
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<Response> {
-  const prepared = await ctx.writes.prepare(baseId, call.kind === "write");
-  const hasQuota = prepared.mayBeConnected;
-  const quotaKey = ctx.writes.quotaKey(baseId);
+  const writer = { isWriters: caller.isOwnKeyOf, caller: caller.keyHash };
+  const prepared = await ctx.writes.prepare(baseId, call.kind === "write", writer);
+  // As of now, and not of a few seconds ago: the base may have been connected since.
+  const quotaKey = prepared.mayBeConnected ? ctx.writes.quotaKey(baseId) : undefined;
+  let held: HeldConnection | undefined;
   try {
     // In this order: whoever has a place in the quota must go at once.
     await prepared.ready;
-    const refused = hasQuota && (await waitForQuota(ctx, quotaKey, signal, elsewhere));
-    if (refused) return refused;
+    const turn = await waitForQuota(ctx, { ...caller, quotaKey }, asked.address, signal, elsewhere);
+    if (turn instanceof Response) return turn;
+    held = turn;
   } finally {
     prepared.seal();
   }
   const sentAt = performance.now();
-  const answer = await span("source", {}, () => askWhole(asked, ctx.config.upstreamTimeoutMs));
+  const answer = await span("source", {}, () => askWhole(asked, ctx.config.upstreamTimeoutMs, held));
   elsewhere.ms += performance.now() - sentAt;
+  if (answer.status !== undefined) caller.answered(asked.method, answer.status);
   if ("failure" in answer) {
     // The source has written, and broke off while it said so.
     if (isSuccess(answer.status)) await settle(ctx, prepared, call, asked, undefined);
     return failed(ctx.proxyMetrics, answer.failure);
   }
-  if (answer.status === 429 && hasQuota) {
-    await noteRateLimit(ctx, quotaKey, answer.headers, answer.bytes);
-  }
+  if (answer.status === 429) await noteRateLimit(ctx, caller, answer.headers, answer.bytes);
   const isInSql = !isSuccess(answer.status) || (await settle(ctx, prepared, call, asked, answer));
   const { bytes, status, statusText } = answer;
   const headers = cleanAnswer(answer.headers);
-  if (!isInSql) headers.set(SQL_HEADER, "pending");
-  return new Response(bytes.length > 0 ? bytes : null, { status, statusText, headers });
+  if (!isInSql) setExposed(headers, SQL_HEADER, "pending");
+  return forwarded(new Response(bytes.length > 0 ? bytes : null, { status, statusText, headers }));
 }
 
 /**
@@ -81,14 +86,14 @@ async function settle(
     return isNobodys;
   }
   if (call.kind === "sync_csv") {
-    writes.requestSync(bases);
+    writes.catchUp(bases);
     return isNobodys;
   }
   const write = await whatWasWritten(call, asked, answer);
   if (!write) return true;
   if ((write.ids.length === 0 && !write.answer) || write.ids.length > MAX_IDS) {
     ctx.log.warn({ status: answer?.status, records: write.ids.length }, "answer to a write not understood");
-    writes.requestSync(bases);
+    writes.catchUp(bases);
     return isNobodys;
   }
   return span("show in replicas", { "basetide.records": write.ids.length }, () => prepared.settle(write));
@@ -111,7 +116,7 @@ async function whatWasWritten(
   const said = text ? readWriteAnswer(text) : null;
   if (said) {
     const ids = [...said.records.map((record) => record.id), ...said.gone];
-    return { tableRef: call.tableRef, ids, answer: said };
+    return { tableRef: call.tableRef, ids, answer: said, isCreation: asked.method === "POST" };
   }
   const requested = asked.body ? await bodyText(asked.body, asked.headers.get("content-encoding")) : null;
   const ids = new Set([...call.ids.filter(isRecordId), ...(requested ? idsInRequest(requested) : [])]);

@@ -18,7 +18,9 @@
  * | `PATCH …/fields/{field}` | any of `{name, type, options, description, position, choice: {from, to}}` |
  * | `DELETE …/fields/{field}` | |
  * | `GET`, `POST /_sandbox/settings` | a part of the settings (`settings.ts`) → all of them |
- * | `POST /_sandbox/quota` | `{baseId, lifted}`; or `{reset: true, baseId?}` ends penalties |
+ * | `GET`, `POST /_sandbox/network` | a part of the profile (`network/profile.ts`) → `{profile, open, opened}` |
+ * | `DELETE /_sandbox/network/connections` | resets all of them |
+ * | `POST /_sandbox/quota` | `{baseId, lifted}`; or `{reset: true, baseId?}` ends penalties; `{baseId, refuse: true}` starts one → `{atMs}` on the log's clock |
  * | `GET`, `POST /_sandbox/caps/{workspace or base}` | any of `{cap: number\|null, overCap: "block"\|"slow", calls, bases: [id]}` → `{workspaceId, month, calls, cap, overCap, isOver}` |
  * | `POST /_sandbox/clock` | `{advanceMs}` |
  * | `GET /_sandbox/bases/{base}/webhooks` | → every hook as the API lists it, with `isSilent` |
@@ -42,6 +44,7 @@ import type { GenerateOptions } from "./generate";
 import type { Target } from "./http";
 import type { LoadOptions } from "./load";
 import type { Field, User } from "./model";
+import type { NetworkProfile } from "./network";
 import { parseQuery } from "./request";
 import type { NewField } from "./schema-edit";
 import type { SettingsPatch } from "./settings";
@@ -91,9 +94,16 @@ const ROUTES: Record<string, Handler> = {
   [`DELETE ${FIELD}`]: ({ control, at }) => control.deleteField(at[0]!, at[1]!, at[2]!),
   "GET settings": ({ control }) => control.settings(),
   "POST settings": ({ control, body }) => control.settings(body as SettingsPatch),
+  "GET network": ({ control }) => control.network.state(),
+  "POST network": ({ control, body }) => {
+    control.network.set(body as Partial<NetworkProfile>);
+    return control.network.state();
+  },
+  "DELETE network/connections": ({ control }) => control.network.resetConnections(),
   "POST quota": ({ control, body }) => {
-    if (body.reset === true) control.resetQuota(body.baseId as string | undefined);
-    else control.liftQuota(textOf(body, "baseId"), body.lifted !== false);
+    if (body.reset === true) return control.resetQuota(body.baseId as string | undefined);
+    if (body.refuse === true) return { atMs: control.refuseBase(textOf(body, "baseId")) };
+    return control.liftQuota(textOf(body, "baseId"), body.lifted !== false);
   },
   "GET caps/:": ({ control, at }) => control.cap(at[0]!),
   "POST caps/:": ({ control, at, body }) => control.cap(at[0]!, body as Parameters<Control["cap"]>[1]),

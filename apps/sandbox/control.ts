@@ -25,6 +25,7 @@ import {
   type Table,
   type User,
 } from "./model";
+import type { Network } from "./network";
 import { cellOut } from "./record";
 import type { LogEntry, LogSummary } from "./request-log";
 import type { Sandbox } from "./sandbox";
@@ -61,6 +62,12 @@ export class Control {
   constructor(sandbox: Sandbox) {
     this.#sandbox = sandbox;
     this.webhooks = new WebhookControl(sandbox);
+  }
+
+  /** @throws ControlError where the sandbox was started without a network */
+  get network(): Network {
+    if (this.#sandbox.network) return this.#sandbox.network;
+    throw new ControlError("This sandbox has no network. Start it with SANDBOX_NETWORK, such as 80±20.");
   }
 
   // Bases
@@ -274,6 +281,13 @@ export class Control {
   liftQuota(baseId: string, isLifted = true): void {
     const others = this.#sandbox.settings.unlimitedBases.filter((id) => id !== baseId);
     this.#sandbox.set({ unlimitedBases: isLifted ? [...others, baseId] : others });
+  }
+
+  /** Answers 429 for the penalty, though nothing was over the limit. @returns when from, on the log's clock, ms */
+  refuseBase(baseId: string): number {
+    const nowMs = performance.now();
+    this.#sandbox.limiter.refuse(this.#sandbox.settings, nowMs, this.#base(baseId).id);
+    return nowMs;
   }
 
   /** Ends all 429 penalties and forgets the arrivals that count towards one. */

@@ -1,21 +1,49 @@
 /**
- * The sandbox as a process: `SANDBOX_PORT` (4100) says where it listens.
+ * The sandbox as a process. Flags, each with the variable that says the same:
+ *
+ * - `--port`, `SANDBOX_PORT` (4100): where it listens;
+ * - `--network`, `SANDBOX_NETWORK`: a network in front of it, over TLS: `80±20`, or JSON (`network/profile.ts`);
+ * - `--tls`/`--no-tls`, `SANDBOX_TLS` (`true`, `false`): TLS without a network, or a network without TLS;
+ * - `--ca-file`, `SANDBOX_CA_FILE`: where the certificate of its authority, made at each start, is written. Clients
+ *   that are started with NODE_EXTRA_CA_CERTS=<that file> trust it.
  */
 import { once } from "node:events";
-import { startSandbox } from "./server";
-
-const port = Number(process.env.SANDBOX_PORT || 4100);
-if (!Number.isInteger(port) || port < 0 || port > 65_535) {
-  console.error(`SANDBOX_PORT must be a port number, not "${process.env.SANDBOX_PORT}".`);
-  process.exit(1);
-}
+import { writeFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { parseProfile } from "./network";
+import { type SandboxOptions, startSandbox } from "./server";
 
 try {
-  const sandbox = await startSandbox({ port });
-  console.log(`Sandbox: ${sandbox.url}\nAPI key: ${sandbox.key}`);
+  const { caFile, ...options } = readOptions();
+  const sandbox = await startSandbox(options);
+  if (caFile) await writeFile(caFile, sandbox.authority);
+  console.log(`Sandbox: ${sandbox.url}\nAPI key: ${sandbox.key}\nControl: ${sandbox.controlUrl}`);
+  if (caFile) console.log(`Trust it with: NODE_EXTRA_CA_CERTS=${caFile}`);
   await Promise.race([once(process, "SIGINT"), once(process, "SIGTERM")]);
   await sandbox.stop();
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exit(1);
+}
+
+function readOptions(): SandboxOptions & { caFile: string | undefined } {
+  const { env } = process;
+  const { values } = parseArgs({
+    allowNegative: true,
+    options: {
+      port: { type: "string", default: env.SANDBOX_PORT || "4100" },
+      network: { type: "string", default: env.SANDBOX_NETWORK ?? "" },
+      tls: { type: "boolean", ...(env.SANDBOX_TLS ? { default: env.SANDBOX_TLS === "true" } : {}) },
+      "ca-file": { type: "string", default: env.SANDBOX_CA_FILE ?? "" },
+    },
+  });
+  const port = Number(values.port);
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new Error(`SANDBOX_PORT must be a port number, not "${values.port}".`);
+  return {
+    port,
+    network: values.network ? parseProfile(values.network) : undefined,
+    tls: values.tls,
+    caFile: values["ca-file"] || undefined,
+  };
 }

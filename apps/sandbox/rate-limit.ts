@@ -55,6 +55,11 @@ export class RateLimiter {
     return false;
   }
 
+  /** Shuts a base for the penalty, as after a request over its limit. */
+  refuse(settings: Settings, arrivalMs: number, baseId: string): void {
+    windowOf(this.#bases, baseId).blockedUntilMs = arrivalMs + settings.penaltyMs;
+  }
+
   /** Forgets arrivals and penalties, of one base or of all. */
   reset(baseId?: string): void {
     if (baseId !== undefined) {

@@ -8,6 +8,7 @@ import { Computed } from "./computed";
 import { Faults } from "./faults";
 import { Iterators } from "./iterators";
 import { Latency } from "./latency";
+import type { Network } from "./network";
 import { PageCache } from "./page-cache";
 import { RateLimiter } from "./rate-limit";
 import { RequestLog } from "./request-log";
@@ -28,6 +29,8 @@ export class Sandbox {
   readonly iterators: Iterators;
   readonly caps: Caps;
   readonly webhooks: Webhooks;
+  /** In front of the API, where the sandbox was started with one. A reset leaves it as it is. */
+  network: Network | undefined;
   #settings: Settings = defaultSettings();
 
   constructor() {

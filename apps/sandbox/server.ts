@@ -5,12 +5,17 @@
  * await using sandbox = await startSandbox({ port: 0 });
  * const baseId = sandbox.control.generate({ records: 1000, tables: 3, seed: 1 });
  * ```
+ *
+ * With a network, clients reach it over TLS through a relay (`network/`), and whoever controls it past that.
  */
 import http from "node:http";
+import { createAuthority } from "../../core/http/authority";
+import { type Listener, listen, portError } from "../../core/http/listen";
 import { DEFAULT_KEY } from "./auth";
 import { Control } from "./control";
 import { handleControl } from "./control-routes";
 import { handleApi, targetOf } from "./http";
+import { LOOPBACK, mergeProfile, Network, type NetworkProfile } from "./network";
 import { Sandbox } from "./sandbox";
 import type { SettingsPatch } from "./settings";
 
@@ -23,11 +28,19 @@ export interface SandboxOptions {
   /** `127.0.0.1` if absent. */
   hostname?: string;
   settings?: SettingsPatch;
+  /** Puts a network with this profile between the API and its clients; without it they are on loopback. */
+  network?: Partial<NetworkProfile> | undefined;
+  /** Does the API speak TLS? With a network it does unless this says otherwise. */
+  tls?: boolean | undefined;
 }
 
 export interface SandboxHandle extends AsyncDisposable {
-  /** Without a slash at the end. */
+  /** Where clients reach the API, without a slash at the end. */
   url: string;
+  /** The same past network and TLS, for control and for comparison. */
+  controlUrl: string;
+  /** The authority's certificate that clients have to trust, PEM; empty without TLS. */
+  authority: string;
   port: number;
   /** Opens every base of this sandbox. */
   key: string;
@@ -41,7 +54,9 @@ const MAX_HEADER_BYTES = 64 * 1024;
 /** Ten records with long texts, and uploads in base64. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
-/** @throws Error in one line if the port is taken */
+const PORT_VARIABLE = "SANDBOX_PORT";
+
+/** @throws BasetideError `port_taken`; ControlError for settings or a network that there are not */
 export async function startSandbox(options: SandboxOptions = {}): Promise<SandboxHandle> {
   const { port = 0, hostname = "127.0.0.1", settings } = options;
   const sandbox = new Sandbox();
@@ -49,35 +64,76 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const control = new Control(sandbox);
   // Bun.serve goes by it; its type says read-only, Bun's documentation says that it can be set.
   Object.assign(http, { maxHeaderSize: MAX_HEADER_BYTES });
-  const server = serve(sandbox, control, hostname, port);
-  const shownHost = hostname === "0.0.0.0" ? "localhost" : hostname;
-  const url = `http://${shownHost}:${server.port}`;
-  sandbox.attachments.origin = url;
-  const stop = () => {
-    sandbox.webhooks.clear();
-    return server.stop(true);
+  const releases = new AsyncDisposableStack();
+  const open = (at: Partial<Parameters<typeof serve>[1]> = {}) => {
+    const server = serve((request) => route(sandbox, control, request), { host: hostname, port, ...at });
+    releases.defer(() => server.stop());
+    return server;
   };
-  return { url, port: server.port!, key: DEFAULT_KEY, control, stop, [Symbol.asyncDispose]: stop };
+  const shownHost = hostname === "0.0.0.0" ? "localhost" : hostname;
+  const hasTls = options.tls ?? options.network !== undefined;
+  const authority = hasTls ? createAuthority("Basetide sandbox") : undefined;
+  const tls = authority?.issue([...new Set(["localhost", "127.0.0.1", shownHost])]);
+  try {
+    let listener: { port: number };
+    if (options.network) {
+      const api = open({ host: "127.0.0.1", port: 0, tls });
+      const profile = mergeProfile(LOOPBACK, options.network);
+      const target = { host: "127.0.0.1", port: api.port };
+      listener = sandbox.network = await openNetwork(profile, { host: hostname, port }, target);
+      releases.defer(() => sandbox.network?.stop());
+    } else listener = open({ tls });
+    const isPlain = !hasTls && !options.network;
+    const controlPort = isPlain ? listener.port : open({ host: "127.0.0.1", port: 0 }).port;
+    const url = `${hasTls ? "https" : "http"}://${shownHost}:${listener.port}`;
+    sandbox.attachments.origin = url;
+    releases.defer(() => sandbox.webhooks.clear());
+    const stop = () => releases.disposeAsync();
+    return {
+      url,
+      controlUrl: isPlain ? url : `http://127.0.0.1:${controlPort}`,
+      authority: authority?.certificate ?? "",
+      port: listener.port,
+      key: DEFAULT_KEY,
+      control,
+      stop,
+      [Symbol.asyncDispose]: stop,
+    };
+  } catch (error) {
+    await releases.disposeAsync();
+    throw error;
+  }
 }
 
-function serve(sandbox: Sandbox, control: Control, hostname: string, port: number) {
+async function openNetwork(...[profile, at, target]: Parameters<typeof Network.listen>): Promise<Network> {
   try {
-    return Bun.serve({
-      port,
-      hostname,
+    return await Network.listen(profile, at, target);
+  } catch (error) {
+    throw portError(error, at.port, PORT_VARIABLE);
+  }
+}
+
+function serve(
+  fetch: (request: Request) => Response | Promise<Response>,
+  at: { host: string; port: number; tls?: { certificate: string; key: string } | undefined },
+): Listener {
+  return listen(
+    { fetch },
+    {
+      ...at,
+      portVariable: PORT_VARIABLE,
       // Slow answers are part of what is simulated.
       idleTimeout: 0,
-      maxRequestBodySize: MAX_BODY_BYTES,
-      fetch: (request) => route(sandbox, control, request),
-      error: (error) => {
+      drainMs: 0,
+      maxBodyBytes: MAX_BODY_BYTES,
+      // Those of the service that it stands in for.
+      ownHeaders: false,
+      answerFault: (error) => {
         console.error("The sandbox failed at a request:", error);
         return Response.json({ error: { type: "SERVER_ERROR", message: String(error) } }, { status: 500 });
       },
-    });
-  } catch (cause) {
-    if ((cause as { code?: string }).code !== "EADDRINUSE") throw cause;
-    throw new Error(`Port ${port} is taken. Stop the program that holds it, or set SANDBOX_PORT.`, { cause });
-  }
+    },
+  );
 }
 
 function route(sandbox: Sandbox, control: Control, request: Request): Response | Promise<Response> {

@@ -1,17 +1,26 @@
 /** What `bun run up` says when everything runs: addresses, and what to do next. */
+import { reachedAt } from "../../core/http/reached-at";
+import { printableValue } from "../../core/terminal";
 import type { Demo } from "./demo";
 import type { SandboxAddress } from "./sample-sandbox";
 import type { Up } from "./up";
 
 export function describeUp(up: Up): string {
   const { config, sandbox, demo } = up;
-  const consoleUrl = `http://localhost:${up.consolePort}`;
-  return [
+  const at = (port: number) => `http://${reachedAt(config.host)}:${port}`;
+  const consoleUrl = at(up.consolePort);
+  const lines = [
     "",
     "Basetide is up.",
     row("console", consoleUrl),
-    row("proxy", `http://localhost:${up.proxyPort}/api.airtable.com/v0/…`),
-    row("worker", `http://localhost:${up.workerPort}/metrics`),
+    row("proxy", `${at(up.proxyPort)}/api.airtable.com/v0/…`),
+    row("worker", at(up.workerPort)),
+    row(
+      "metrics",
+      up.metricsPort === undefined
+        ? "/metrics of each of them, from this machine only"
+        : `http://${reachedAt(config.metricsHost ?? config.host)}:${up.metricsPort}/metrics`,
+    ),
     row(
       "postgres",
       up.databaseUrlFile ? `${withoutPassword(config.databaseUrl)} (embedded)` : "DATABASE_URL",
@@ -28,14 +37,16 @@ export function describeUp(up: Up): string {
       : []),
     ...(up.isEmpty && !demo ? ["", `There is no account yet. Make one: ${consoleUrl}/signup`] : []),
     "",
-  ].join("\n");
+  ];
+  // Names are of the source, and none of them makes a line of its own.
+  return lines.map(printableValue).join("\n");
 }
 
 /** What shows in a minute what all this is for. */
-function tryIt({ proxyPort }: Up, sandbox: SandboxAddress, { bases }: Demo): string[] {
+function tryIt({ config, proxyPort }: Up, sandbox: SandboxAddress, { bases }: Demo): string[] {
   const live = bases.find((base) => base.sourceBaseId === sandbox.liveBaseId);
   if (!live) return [];
-  const address = `http://localhost:${proxyPort}/api.airtable.com/v0/${live.sourceBaseId}/Tasks`;
+  const address = `http://${reachedAt(config.host)}:${proxyPort}/api.airtable.com/v0/${live.sourceBaseId}/Tasks`;
   return [
     "",
     `People are at work in ${live.name}; what they change is in SQL about a second later:`,

@@ -6,7 +6,8 @@
  * loopback. Everything but the port is `postgresql.conf`'s, so `alter system` has the last word: to open the server
  * to other machines, `alter system set listen_addresses = '*'` and start again.
  *
- * Beside the data folder lie `<name>.password` (the superuser's, mode 0600) and `<name>.lock`.
+ * Beside the data folder lie `<name>.password` (the superuser's, mode 0600) and `<name>.lock`. The superuser and the
+ * service's own roles may log in from this machine only.
  */
 import {
   chownSync,
@@ -37,6 +38,9 @@ import {
 } from "./postmaster";
 
 const SUPERUSER = "postgres";
+/** The roles that the service runs as: for the control plane, and for the cluster of replicas. */
+export const CONTROL_ROLE = "basetide_control";
+export const CLUSTER_ROLE = "basetide_cluster";
 const LOOPBACK = "127.0.0.1";
 /** Where root keeps what the system user must reach, when the folder asked for lies behind a closed door. */
 const SHARED_DIR = "/var/lib/basetide";
@@ -158,7 +162,7 @@ async function startOwned(
   const { log } = options;
   const binaries = findBinaries(place.user, SHARED_DIR);
   await stopOrphan(place.dataDir, log);
-  const settings = { ...SETTINGS, ...options.settings };
+  const settings = withReserved({ ...SETTINGS, ...options.settings });
   if (!existsSync(join(place.dataDir, "PG_VERSION"))) await makeCluster(place, binaries, settings);
   checkVersion(place.dataDir, binaries.major);
   configure(place, settings);
@@ -176,6 +180,11 @@ async function startOwned(
       lock.release();
     },
   };
+}
+
+/** A fifth of the connections is kept for the service: customers' roles cannot take them. */
+function withReserved(settings: Record<string, string>): Record<string, string> {
+  return { reserved_connections: String(Math.floor(Number(settings.max_connections) / 5)), ...settings };
 }
 
 /** `initdb` into a folder beside, renamed when whole: what a crash cuts short is never taken for a cluster. */
@@ -238,7 +247,17 @@ function configure(place: Place, settings: Record<string, string>): void {
     `# Written at each start; \`alter system\` overrides it.\n${lines.join("\n")}\n`,
   );
   // Who may knock is for listen_addresses to say; whoever does needs a password.
-  put(place, "pg_hba.conf", "host all all all scram-sha-256\n");
+  const roles = [SUPERUSER, CONTROL_ROLE, CLUSTER_ROLE].join(",");
+  put(
+    place,
+    "pg_hba.conf",
+    [
+      `host all ${roles} 127.0.0.1/32 scram-sha-256`,
+      `host all ${roles} ::1/128 scram-sha-256`,
+      `host all ${roles} all reject`,
+      "host all all all scram-sha-256\n",
+    ].join("\n"),
+  );
 }
 
 /** Writes a file of the data folder by renaming it in: root must not follow a link that Postgres's user made. */

@@ -4,10 +4,14 @@ import { parseArgs } from "node:util";
 import { readConfig } from "../../core/config";
 import { asControlError } from "../../core/control";
 import { BasetideError } from "../../core/errors";
+import { createLogger } from "../../core/log";
+import { endAtFaults } from "../../core/start";
+import { printable } from "../../core/terminal";
 import { findDataFolder } from "./data-folder";
 import { describeUp } from "./describe";
 import { startUp } from "./up";
 
+endAtFaults({ log: createLogger("fatal", "up") });
 const releases = new AsyncDisposableStack();
 try {
   const stopped = nextSignal();
@@ -23,8 +27,8 @@ try {
   await releases.disposeAsync();
   if (why instanceof BasetideError) throw why;
 } catch (error) {
-  console.error(`basetide up: ${asControlError(error).message}`);
-  if (!(error instanceof BasetideError)) console.error(error);
+  console.error(printable(`basetide up: ${asControlError(error).message}`));
+  if (!(error instanceof BasetideError)) console.error(printable(Bun.inspect(error)));
   process.exitCode = 1;
   await releases.disposeAsync().catch(() => {});
 }

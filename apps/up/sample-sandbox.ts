@@ -2,8 +2,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../core/config";
-import { BasetideError } from "../../core/errors";
-import { type SandboxHandle, startSandbox } from "../sandbox/server";
+import { startSandbox } from "../sandbox/server";
 import { startLife } from "./life";
 
 /** Folders of the data folder, and what their bases are called. */
@@ -30,7 +29,7 @@ export async function startSampleSandbox(
   dataFolder: string | undefined,
   releases: AsyncDisposableStack,
 ): Promise<SandboxAddress> {
-  const sandbox = releases.use(await listenOn(config.sandboxPort));
+  const sandbox = releases.use(await startSandbox({ port: config.sandboxPort }));
   for (const { folder, name } of dataFolder ? SAMPLES : []) {
     const path = join(dataFolder!, folder);
     if (existsSync(path)) sandbox.control.load({ folder: path, name });
@@ -39,18 +38,4 @@ export async function startSampleSandbox(
   releases.use(startLife(sandbox, liveBaseId));
   const upstreams = Object.fromEntries(Object.keys(config.upstreams).map((host) => [host, sandbox.url]));
   return { url: sandbox.url, apiKey: sandbox.key, liveBaseId, upstreams };
-}
-
-async function listenOn(port: number): Promise<SandboxHandle> {
-  try {
-    return await startSandbox({ port });
-  } catch (error) {
-    const cause = error instanceof Error ? error.cause : undefined;
-    if (!(cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE")) throw error;
-    throw new BasetideError(
-      "port_taken",
-      `Port ${port} is in use by another program. Stop it, or set SANDBOX_PORT to another port.`,
-      { cause },
-    );
-  }
 }

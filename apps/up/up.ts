@@ -4,11 +4,11 @@
  */
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import postgres from "postgres";
 import type { Config } from "../../core/config";
 import type { Context } from "../../core/context";
 import { ensureDefaultCluster, type ManagementContext, migrateControl } from "../../core/control";
 import { BasetideError } from "../../core/errors";
+import { listenForMetrics } from "../../core/http/metrics";
 import { createLogger, type Logger } from "../../core/log";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
@@ -18,9 +18,11 @@ import { startProxy } from "../proxy/start";
 import { startWorker } from "../worker/start";
 import { connectDemo, type Demo } from "./demo";
 import { startEmbeddedPostgres } from "./embedded-postgres";
+import { embeddedRoles } from "./embedded-roles";
 import { type SandboxAddress, startSampleSandbox } from "./sample-sandbox";
 
 const POSTGRES_PORT = 5432;
+const LOOPBACK = "127.0.0.1";
 /** The control plane's own database of the embedded server; replicas are beside it. */
 const CONTROL_DATABASE = "basetide";
 
@@ -32,12 +34,14 @@ export interface UpOptions {
 }
 
 export interface Up {
-  config: Config & { databaseUrl: string };
+  config: Config & { databaseUrl: string; host: string };
   /** File that holds the embedded server's URL, for the operator's commands. */
   databaseUrlFile: string | undefined;
   consolePort: number;
   proxyPort: number;
   workerPort: number;
+  /** Where METRICS_PORT is set. */
+  metricsPort: number | undefined;
   /** There is no account yet. */
   isEmpty: boolean;
   sandbox: SandboxAddress | undefined;
@@ -55,7 +59,13 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
     ? await startSampleSandbox(config, options.dataFolder, releases)
     : undefined;
   if (sandbox) config.upstreams = sandbox.upstreams;
-  const full = { ...config, databaseUrl: database.url };
+  const full = {
+    ...config,
+    databaseUrl: database.url,
+    replicaUrl: config.replicaUrl ?? database.replicaUrl,
+    // `up` is for one person on one machine; HOST opens it to others.
+    host: config.host ?? LOOPBACK,
+  };
   const open = (role: string): Context => {
     const ctx = createContext(full, role);
     releases.defer(() => closeContext(ctx));
@@ -66,9 +76,13 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
   const worker = open("worker");
   await ensureDefaultCluster(worker);
   const runningWorker = releases.use(disposable(await startWorker(worker)));
-  const runningProxy = releases.use(disposable(await startProxy(open("proxy"))));
+  const proxy = open("proxy");
+  const runningProxy = releases.use(disposable(await startProxy(proxy)));
   const management = await manage(open("console"), database.url, releases);
   const console = releases.use(disposable(await startConsole(management)));
+  const registries = [worker, proxy, management].map((ctx) => ctx.metrics);
+  const metrics = listenForMetrics(full, registries, worker.log);
+  if (metrics) releases.defer(() => metrics.stop());
   const [accounts] = await management.db`select exists(select from accounts) as some`;
   return {
     config: full,
@@ -76,6 +90,7 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
     consolePort: console.port,
     proxyPort: runningProxy.port,
     workerPort: runningWorker.port,
+    metricsPort: metrics?.port,
     isEmpty: !accounts?.some,
     sandbox,
     demo: sandbox ? await connectDemo(management, sandbox.apiKey) : undefined,
@@ -85,6 +100,8 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
 
 interface OpenDatabase {
   url: string;
+  /** Admin URL of the embedded server as a cluster. */
+  replicaUrl: string | undefined;
   file: string | undefined;
   failed: Promise<BasetideError>;
 }
@@ -95,33 +112,26 @@ async function openDatabase(
   log: Logger,
   releases: AsyncDisposableStack,
 ): Promise<OpenDatabase> {
-  if (config.databaseUrl) return { url: config.databaseUrl, file: undefined, failed: new Promise(() => {}) };
+  if (config.databaseUrl) {
+    return {
+      url: config.databaseUrl,
+      replicaUrl: undefined,
+      file: undefined,
+      failed: new Promise(() => {}),
+    };
+  }
   mkdirSync(config.dataDir, { recursive: true });
   const dataDir = join(config.dataDir, "postgres");
   const server = await startEmbeddedPostgres({ dataDir, port: POSTGRES_PORT, log });
   releases.defer(server.stop);
-  const url = await ensureDatabase(server.url, CONTROL_DATABASE);
+  const { controlUrl: url, clusterUrl } = await embeddedRoles(server.url, CONTROL_DATABASE);
   const file = join(config.dataDir, "database-url");
   writeFileSync(file, `${url}\n`, { mode: 0o600 });
   chmodSync(file, 0o600);
   const failed = server.exited.then(
     (words) => new BasetideError("postgres_failed", `Embedded Postgres ended: ${words}`),
   );
-  return { url, file, failed };
-}
-
-/** @returns the URL of database `name`, which is made if need be */
-async function ensureDatabase(serverUrl: string, name: string): Promise<string> {
-  const sql = postgres(serverUrl, { max: 1, onnotice: () => {} });
-  try {
-    const [found] = await sql`select from pg_database where datname = ${name}`;
-    if (!found) await sql`create database ${sql(name)}`;
-  } finally {
-    await sql.end();
-  }
-  const url = new URL(serverUrl);
-  url.pathname = `/${name}`;
-  return url.href;
+  return { url, replicaUrl: clusterUrl, file, failed };
 }
 
 /** What the console needs beside its context. */

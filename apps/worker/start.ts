@@ -2,12 +2,13 @@
 import { Elysia } from "elysia";
 import { startAlerts } from "../../core/alerts";
 import type { Context } from "../../core/context";
+import { startWatchdog } from "../../core/control";
 import { healthRoutes } from "../../core/http/health";
 import { listen } from "../../core/http/listen";
 import { openQueue } from "../../core/queue";
-import { CallCounter, createLedger, type Ledger } from "../../core/quota";
-import { platforms } from "../../core/source";
-import { BudgetWatch, type holdLease, PingWatch, SettingsWatch, syncMetrics } from "../../core/sync";
+import type { Ledger } from "../../core/quota";
+import type { holdLease } from "../../core/sync";
+import { createSyncContext } from "./sync-context";
 import { runWorker, type Worker } from "./worker";
 
 export interface RunningWorker {
@@ -26,34 +27,29 @@ export async function startWorker(
   ctx: Context,
   options: { port?: number; ledger?: Ledger; lease?: typeof holdLease } = {},
 ): Promise<RunningWorker> {
-  const health = healthRoutes({ metrics: ctx.metrics, ready: async () => void (await ctx.db`select 1`) });
+  const health = healthRoutes({
+    config: ctx.config,
+    metrics: ctx.metrics,
+    ready: async () => void (await ctx.db`select 1`),
+  });
   const listener = listen(new Elysia().use(health), {
     port: options.port ?? ctx.config.workerPort,
     portVariable: "WORKER_PORT",
+    host: ctx.config.host,
+    log: ctx.log,
   });
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: true });
   const alerts = await startAlerts(ctx, queue.boss);
-  const callCounter = new CallCounter(ctx);
-  const worker = await runWorker(
-    {
-      ...ctx,
-      ledger: options.ledger ?? createLedger(ctx),
-      platforms: platforms(ctx.config),
-      syncMetrics: syncMetrics(ctx.metrics),
-      settingsWatch: new SettingsWatch(ctx),
-      pings: new PingWatch(ctx),
-      budgetWatch: new BudgetWatch(ctx),
-      callCounter,
-    },
-    queue,
-    options.lease,
-  );
+  const watchdog = startWatchdog(ctx);
+  const sync = createSyncContext(ctx, options.ledger);
+  const worker = await runWorker(sync, queue, options.lease);
   return {
     port: listener.port,
     worker,
     async stop() {
       await worker.stop();
-      await callCounter.stop();
+      await watchdog.stop();
+      await sync.callCounter.stop();
       await alerts.stop();
       await queue.close();
       await listener.stop();

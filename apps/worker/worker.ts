@@ -5,14 +5,25 @@
  * wait and there is no room for all.
  *
  * I7. Whatever dies is found by its missing heartbeat and queued again by any worker's reconciler.
+ *
+ * A base whose workers died again and again is held in a child process (`Isolation`): it ends no further worker.
  */
 import { Counter, Gauge } from "prom-client";
 import { basesBuilding, livingWorkers, recordRun } from "../../core/control";
 import { BasetideError, isBasetideError } from "../../core/errors";
-import type { Queue, SyncJob } from "../../core/queue";
-import { failedRun, failurePauseMs, holdLease, type Memories, type SyncContext } from "../../core/sync";
+import type { Queue, Suspect, SyncJob } from "../../core/queue";
+import {
+  failedRun,
+  failurePauseMs,
+  holdLease,
+  type LeaseSignals,
+  type Memories,
+  type SyncContext,
+} from "../../core/sync";
 import { wait } from "../../core/wait";
 import { type Balance, balance } from "./balance";
+import { watchFreezes } from "./freeze-watch";
+import { Isolation } from "./isolation";
 import { repeat } from "./repeat";
 import { workerReport } from "./report";
 
@@ -38,10 +49,15 @@ const MEMORY_KEPT_MS = 10 * 60_000;
 const DRAIN_MS = 10_000;
 /** Longest that it waits for the control plane to hear of it. */
 const SIGN_OFF_MS = 1000;
+/** A process that stood still for so long lost its jobs by that, ms; and it learns of that within so many. */
+const FROZEN_MS = 8_000;
+const FROZEN_NOTED_MS = 30_000;
 
 export interface Worker {
   /** Bases in hand. */
   readonly busy: number;
+  /** The child processes that sync suspects. */
+  readonly children: { pid: number; bases: string[] }[];
   /** Stops taking jobs, finishes the pages in hand, gives the bases back. */
   stop(): Promise<void>;
 }
@@ -49,6 +65,8 @@ export interface Worker {
 /** A base in hand. */
 interface Hold {
   job: SyncJob;
+  /** Set while the base is suspected of ending processes: its leases are held in a child process. */
+  suspect: Suspect | undefined;
   /** performance.now() */
   takenAt: number;
   /** The lease that is known of from before. */
@@ -80,6 +98,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   /** Leases in a row that broke, by base id. */
   const failures = new Map<string, number>();
   const report = workerReport(ctx);
+  const freezes = watchFreezes();
+  const isolation = new Isolation(ctx, queue);
   let now: Balance = { share: 0, overdue: 0, excess: 0, isFirst: false };
   let isStopping = false;
   let wake = Promise.withResolvers<void>();
@@ -94,7 +114,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
         const most = mayTake();
         const jobs = most > 0 ? await queue.fetch(most) : [];
         isMore = jobs.length === most;
-        jobs.forEach(take);
+        await takeAll(jobs);
       } catch (error) {
         log.warn({ error }, "jobs not fetched");
       }
@@ -110,11 +130,22 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   }
 
   /** Has its first lease begun? */
-  function isOpen({ job, epochBefore }: Hold): boolean {
-    return memories.get(job.baseId)?.epoch !== epochBefore;
+  function isOpen({ job, suspect, epochBefore }: Hold): boolean {
+    return suspect !== undefined || memories.get(job.baseId)?.epoch !== epochBefore;
   }
 
-  function take(job: SyncJob): void {
+  /** No base is leased before it is known whether it is a suspect. */
+  async function takeAll(jobs: SyncJob[]): Promise<void> {
+    try {
+      const suspects = await queue.suspects(jobs.map((job) => job.baseId));
+      for (const job of jobs) take(job, suspects.get(job.baseId));
+    } catch (error) {
+      await Promise.all(jobs.map((job) => putBack(job, POLL_MS)));
+      throw error;
+    }
+  }
+
+  function take(job: SyncJob, suspect: Suspect | undefined): void {
     const known = holds.get(job.baseId);
     if (known && !known.stop.signal.aborted) {
       // Its job was lost and queued again while nobody told: the lease goes on with the new one.
@@ -124,6 +155,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     } else {
       const hold: Hold = {
         job,
+        suspect,
         takenAt: performance.now(),
         epochBefore: memories.get(job.baseId)?.epoch,
         stop: new AbortController(),
@@ -160,23 +192,34 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     return now.overdue > 0 && holds.size >= capacity;
   }
 
-  async function lease({ job: { baseId }, stop }: Hold): Promise<Next> {
+  async function lease(hold: Hold): Promise<Next> {
+    const { job, stop } = hold;
+    const { baseId } = job;
     try {
       const signals = { stop: stop.signal, kill: kill.signal, isCrowded };
-      const againMs = await leaseBase(ctx, baseId, memories, signals);
+      const againMs = hold.suspect
+        ? await leaseIsolated(hold, hold.suspect, signals)
+        : await leaseBase(ctx, baseId, memories, signals);
       failures.delete(baseId);
       return againMs;
     } catch (error) {
       if (isBasetideError(error, "not_found")) return null;
       const inARow = (failures.get(baseId) ?? 0) + 1;
       failures.set(baseId, inARow);
-      const afterMs = failurePauseMs(inARow, error);
+      const restMs = isBasetideError(error, "sync_crashed") ? error.details.afterMs : undefined;
+      const afterMs = typeof restMs === "number" ? restMs : failurePauseMs(inARow, error);
       log.error({ baseId, error, afterMs }, "lease failed");
       await recordRun(db, baseId, failedRun(error)).catch(() => {});
       if (afterMs > LONGEST_REST_MS || isCrowded()) return afterMs;
       await wait(afterMs, stop.signal).catch(() => {});
       return 0;
     }
+  }
+
+  async function leaseIsolated(hold: Hold, suspect: Suspect, signals: LeaseSignals): Promise<Next> {
+    const { next, isCleared } = await isolation.lease(suspect, signals);
+    if (isCleared) hold.suspect = undefined;
+    return next;
   }
 
   async function putBack(job: SyncJob, afterMs: number): Promise<void> {
@@ -190,7 +233,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     const baseIds = lost.filter((job) => holds.get(job.baseId)?.job === job).map((job) => job.baseId);
     if (baseIds.length === 0) return;
     // The control plane was away, or this process frozen. What nobody has taken meanwhile stays here, and warm.
-    for (const job of await queue.reclaim(baseIds)) take(job);
+    if (!freezes.stoodStill(FROZEN_MS, FROZEN_NOTED_MS)) await queue.forgive(lost);
+    await takeAll(await queue.reclaim(baseIds));
     for (const hold of holds.values()) {
       if (!lost.includes(hold.job)) continue;
       log.warn({ baseId: hold.job.baseId }, "job lost to another worker");
@@ -253,6 +297,9 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     get busy() {
       return holds.size;
     },
+    get children() {
+      return isolation.children;
+    },
     async stop() {
       isStopping = true;
       sharing.stop();
@@ -265,6 +312,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       await taking;
       await Promise.all([...holds.values()].map((hold) => hold.over));
       clearTimeout(cutOff);
+      isolation.close();
+      freezes.stop();
       beating.stop();
       await signingOff;
     },

@@ -8,7 +8,9 @@ import type { Counter } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context";
 import { newId } from "../control";
-import type { Mail } from "../mail";
+import { isBasetideError } from "../errors";
+import type { Mail, SendMail } from "../mail";
+import type { MailPermits } from "../mail-permits";
 import type { Alert } from "./kinds";
 import { alertsOf, endMessage, noteFailure, type TakenMessage, takeMessage } from "./messages";
 import { bodyOf, DELIVERY_HEADER, SIGNATURE_HEADER, signatureOf, trialBody } from "./payload";
@@ -18,7 +20,8 @@ import { lateWords, subjectOf, textOf } from "./words";
 
 export interface DeliveryContext extends Pick<Context, "db" | "config" | "secrets" | "log"> {
   /** Null where there is no mail server. */
-  sendMail: ((mail: Mail) => Promise<void>) | null;
+  sendMail: SendMail | null;
+  mailPermits: MailPermits;
   counts: Counter<"kind" | "channel" | "outcome">;
 }
 
@@ -94,7 +97,8 @@ async function targetOf(
     select u.email, a.email as account from users as u, accounts as a
     where u.id = ${message.userId} and a.id = ${message.accountId} and u.email_verified`;
   if (!to || !sendMail) return null;
-  return { channel: "mail", send: () => sendByMail(sendMail, mailOf(message, to, config.consoleUrl)) };
+  const mail = mailOf(message, to, config.consoleUrl);
+  return { channel: "mail", send: () => sendByMail(ctx, sendMail, message.accountId, mail) };
 }
 
 async function postTo(
@@ -113,9 +117,20 @@ async function postTo(
   await post({ url, body, headers }, ctx.config.privateDestinations);
 }
 
-async function sendByMail(send: (mail: Mail) => Promise<void>, mail: Mail): Promise<void> {
+async function sendByMail(
+  { mailPermits }: Pick<DeliveryContext, "mailPermits">,
+  send: SendMail,
+  accountId: string,
+  mail: Mail,
+): Promise<void> {
+  const permit = await mailPermits
+    .take({ reason: "alert", to: mail.to, accountId })
+    .catch((error: unknown) => {
+      if (isBasetideError(error)) throw new NotDelivered("Too many mails to this address or account");
+      throw error;
+    });
   try {
-    await send(mail);
+    await send(mail, permit);
   } catch (error) {
     const code = error instanceof Error && "responseCode" in error ? error.responseCode : undefined;
     throw new NotDelivered(

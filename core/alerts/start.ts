@@ -9,6 +9,7 @@ import type { JobResult, PgBoss } from "pg-boss";
 import { Counter } from "prom-client";
 import type { Context } from "../context";
 import { mailDelivery } from "../mail";
+import { createMailPermits } from "../mail-permits";
 import { type DeliveryContext, deliver, giveUp } from "./deliver";
 import { evaluate } from "./evaluate";
 import { byTarget, noteFailure, noteQueued, unqueuedMessages } from "./messages";
@@ -49,7 +50,12 @@ export async function startAlerts(
   options: AlertOptions = {},
 ): Promise<RunningAlerts> {
   const { everyMs = EVERY_MS, pollSeconds = POLL_SECONDS, retries = RETRIES } = options;
-  const delivery: DeliveryContext = { ...ctx, sendMail: mailDelivery(ctx.config), counts: alertCounts(ctx) };
+  const delivery: DeliveryContext = {
+    ...ctx,
+    sendMail: mailDelivery(ctx.config),
+    mailPermits: createMailPermits(ctx),
+    counts: alertCounts(ctx),
+  };
   await makeQueues(boss, retries);
   const polling = { pollingIntervalSeconds: pollSeconds, batchSize: AT_ONCE };
   await boss.work(QUEUE, { ...polling, perJobResults: true }, (jobs: { id: string; data: Job }[]) =>

@@ -133,6 +133,8 @@ const remedies: Record<string, string> = {
     "raise the plan at the source, or wait for the month to end: calls are counted anew on the first (UTC).",
   destination_invalid: "mend what is said above at your database, then press Sync now on the base's page.",
   secret_unreadable: "ask who operates the service.",
+  sync_crashed:
+    "nothing: it is tried again by itself, after growing pauses. Ask who operates the service if it stays.",
 };
 
 function adviceOf({ kind, facts }: Alert): string {

@@ -36,7 +36,16 @@ export function dbtSources(
     schema: base.database.schema,
     tables: [...tables.map(tableEntry), ...linkViews.map((view) => viewEntry(view, tables))],
   };
-  return stringify({ version: 2, sources: [source] }, { lineWidth: 110 });
+  return stringify(literal({ version: 2, sources: [source] }), { lineWidth: 110 });
+}
+
+/** dbt renders what it reads with Jinja: every text of the source, wherever it stands, has to come out as it is. */
+function literal<T>(value: T): T;
+function literal(value: unknown): unknown {
+  if (typeof value === "string") return value.replace(/\{[{%#]/g, (opening) => `{{ '${opening}' }}`);
+  if (Array.isArray(value)) return value.map(literal);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, literal(one)]));
 }
 
 function tableEntry({ name, sourceName, tableId, description, columns }: TableSpec) {

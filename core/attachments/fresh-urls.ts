@@ -10,6 +10,7 @@ import { BasetideError, isBasetideError } from "../errors";
 import type { Ledger } from "../quota";
 import { platformById } from "../source";
 import { attachmentsIn } from "../source/attachments";
+import { againIfStale } from "../source/stale";
 import type { Platform, SourceConnection, SourceRecord } from "../source/types";
 import { within } from "../writes/within";
 import type { AttachmentPlace } from "./link";
@@ -117,9 +118,13 @@ function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
   async function ask<T>(call: (source: SourceConnection, signal: AbortSignal) => Promise<T>): Promise<T> {
     const source = platformById(ctx.platforms, base.platform).connect(await openApiKey(ctx, base));
     const signal = AbortSignal.timeout(2 * config.upstreamTimeoutMs);
-    await ledger.takeClient(quotaKey, { deadlineMs: config.upstreamTimeoutMs, signal });
+    const { connections } = source;
+    const client = { deadlineMs: config.upstreamTimeoutMs, signal, connections, isOwnKey: true };
     try {
-      return await call(source, signal);
+      return await againIfStale(async () => {
+        using held = await ledger.takeClient(quotaKey, client);
+        return await call(held ? source.over(held) : source, signal);
+      });
     } catch (error) {
       if (isBasetideError(error, "source_rate_limited"))
         await ledger.block(quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited");

@@ -2,8 +2,8 @@
  * Which addresses a customer's database may have. A URL is theirs to write, and we are the ones who connect: it must not
  * reach this machine, the network behind it or a cloud's metadata service, unless the operator has allowed it.
  *
- * A name is looked up here and again when it is connected to. Who changes its record in between reaches a port that
- * must speak Postgres' protocol and take their password; our own servers are told by their identifiers besides.
+ * Looked at before anything else is done with the URL, and again for the very address that is connected to, by the
+ * gateway (`core/external`): a name that leads elsewhere by then is refused.
  */
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP } from "node:net";
@@ -14,7 +14,7 @@ export type AddressKind = "public" | "loopback" | "private" | "forbidden";
 
 /** Ranges by kind; what is in none is public. The first that holds an address counts. */
 const RANGES: [Exclude<AddressKind, "public">, string[]][] = [
-  // Link-local holds the metadata services; multicast, documentation and reserved ranges hold nobody's database.
+  // Link-local holds the metadata services, and so do single addresses of Alibaba, Azure and AWS; multicast, documentation and reserved ranges hold nobody's database.
   [
     "forbidden",
     [
@@ -27,10 +27,15 @@ const RANGES: [Exclude<AddressKind, "public">, string[]][] = [
     ].concat([
       "203.0.113.0/24",
       "100.100.100.200/32",
+      "168.63.129.16/32",
+      "192.88.99.0/24",
       "fe80::/10",
       "ff00::/8",
       "fd00:ec2::/32",
       "2001:db8::/32",
+      "3fff::/20",
+      "100::/64",
+      "5f00::/16",
     ]),
   ],
   ["loopback", ["127.0.0.0/8", "0.0.0.0/8", "::1/128", "::/128"]],
@@ -47,11 +52,18 @@ const lists = RANGES.map(([kind, ranges]) => {
   return { kind, list };
 });
 
-/** @param address an IP address; IPv4 inside IPv6 (mapped, 6to4, NAT64) counts as what it leads to */
+/** @param address an IP address; IPv4 inside IPv6 (mapped, 6to4, NAT64, Teredo and the like) counts as what it leads to */
 export function kindOfAddress(address: string): AddressKind {
-  const plain = ipv4Inside(address) ?? address;
-  const family = plain.includes(":") ? "ipv6" : "ipv4";
-  return lists.find(({ list }) => list.check(plain, family))?.kind ?? "public";
+  const inside = ipv4Inside(address);
+  const kinds = [address, ...(inside === undefined ? [] : [inside])].map(kindInLists);
+  return STRICTEST_FIRST.find((kind) => kinds.includes(kind)) ?? "public";
+}
+
+const STRICTEST_FIRST: AddressKind[] = ["forbidden", "private", "loopback"];
+
+function kindInLists(address: string): AddressKind {
+  const family = address.includes(":") ? "ipv6" : "ipv4";
+  return lists.find(({ list }) => list.check(address, family))?.kind ?? "public";
 }
 
 /**
@@ -66,10 +78,19 @@ export async function checkHost(
 ): Promise<Exclude<AddressKind, "forbidden">> {
   const addresses = isIP(host) ? [host] : await lookUp(host);
   const kinds = new Set(addresses.map(kindOfAddress));
-  if (kinds.has("forbidden")) throw refused(host, "is no place for a database");
-  if (kinds.has("private") && allowed !== "yes") throw refused(host, "is in a private network");
-  if (kinds.has("loopback") && allowed === "no") throw refused(host, "is the service's own machine");
+  for (const kind of kinds) {
+    const reason = whyRefused(kind, allowed);
+    if (reason !== undefined) throw refused(host, reason);
+  }
   return kinds.has("loopback") ? "loopback" : kinds.has("private") ? "private" : "public";
+}
+
+/** Why nothing is connected to an address of this kind, as a clause behind the host's name; undefined where it may be. */
+export function whyRefused(kind: AddressKind, allowed: Config["privateDestinations"]): string | undefined {
+  if (kind === "forbidden") return "is no place for a database";
+  if (kind === "private" && allowed !== "yes") return "is in a private network";
+  if (kind === "loopback" && allowed === "no") return "is the service's own machine";
+  return undefined;
 }
 
 function refused(host: string, why: string): BasetideError {
@@ -99,9 +120,20 @@ function ipv4Inside(address: string): string | undefined {
   if (!words) return undefined;
   const dotted = (high: number, low: number) => [high >> 8, high & 255, low >> 8, low & 255].join(".");
   const isZero = (count: number) => words.slice(0, count).every((word) => word === 0);
-  if (isZero(5) && words[5] === 0xffff) return dotted(words[6]!, words[7]!);
-  if (words[0] === 0x64 && words[1] === 0xff9b) return dotted(words[6]!, words[7]!);
+  const last = dotted(words[6]!, words[7]!);
+  // Mapped, and translated (RFC 2765).
+  if (isZero(5) && words[5] === 0xffff) return last;
+  if (isZero(4) && words[4] === 0xffff && words[5] === 0) return last;
+  // Compatible with IPv4, but for `::` and `::1`, which are addresses of their own.
+  if (isZero(6) && (words[6] !== 0 || words[7]! > 1)) return last;
+  // NAT64, the well-known prefix and networks' own.
+  if (words[0] === 0x64 && words[1] === 0xff9b) return last;
+  // 6to4.
   if (words[0] === 0x2002) return dotted(words[1]!, words[2]!);
+  // Teredo: the client's address, inverted; the server's would be in words 2 and 3.
+  if (words[0] === 0x2001 && words[1] === 0) return dotted(~words[6]! & 0xffff, ~words[7]! & 0xffff);
+  // ISATAP.
+  if ((words[4]! & 0xfdff) === 0 && words[5] === 0x5efe) return last;
   return undefined;
 }
 

@@ -113,6 +113,8 @@ export interface Base {
   /** Whose the API key is, as the source says; null while nobody has asked. */
   sourceUserId: string | null;
   resyncRequestedAt: Date | null;
+  /** A client has written what nothing told of: see `core/sync/catch-up.ts`. */
+  catchUpRequestedAt: Date | null;
   /** The last sync that completed; in rapid mode a turn, which knows nothing of deletes and computed fields. */
   sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
   /**
@@ -200,6 +202,7 @@ function toBase(row: BaseRow): Base {
     workspaceId: row.workspace_id,
     sourceUserId: row.source_user_id,
     resyncRequestedAt: row.resync_requested_at,
+    catchUpRequestedAt: row.catch_up_requested_at,
     sync:
       row.sync_completed_at === null
         ? null
@@ -285,6 +288,7 @@ interface BaseRow extends FeedRow, SettingsRow {
   source_user_id: string | null;
   rests_until: Date | null;
   resync_requested_at: Date | null;
+  catch_up_requested_at: Date | null;
   sync_kind: SyncKind | null;
   sync_started_at: Date | null;
   sync_completed_at: Date | null;

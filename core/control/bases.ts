@@ -4,6 +4,7 @@
  */
 import type { Context, Db } from "../context";
 import { BasetideError } from "../errors";
+import type { ServerUrl } from "../external/server";
 import { type Platform, platformById, type SourceBase } from "../source";
 import { newAttachmentKey } from "./attachment-keys";
 import { type AuditDetails, noteChange } from "./audit";
@@ -43,8 +44,8 @@ export interface NewBase {
 }
 
 export interface ReplicaTarget {
-  /** Admin URL of that very database. */
-  url: string;
+  /** That very database, with the rights to write there. */
+  url: ServerUrl;
   schema: string;
   /** Who reads there. */
   role: string;
@@ -133,7 +134,8 @@ export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`):
     select id from bases
     where not (${except}) and (
       (state in ('starting', 'active') and (rests_until is null or rests_until <= now()
-        or resync_requested_at > attempted_at or schema_look_requested_at > attempted_at))
+        or resync_requested_at > attempted_at or schema_look_requested_at > attempted_at
+        or catch_up_requested_at is not null))
       or (state = 'needs_attention'
         and (attempted_at < now() - case error_code
               when 'source_billing_limit' then ${CAP_RETRY}::interval else ${ATTENTION_RETRY}::interval end
@@ -194,6 +196,7 @@ export async function updateSettings(
         workspace_id = ${workspaceId},
         rests_until = null,
         sealed_api_key = coalesce(${sealedKey}, sealed_api_key),
+        key_accepted_at = case when ${hasNewKey}::boolean then now() else key_accepted_at end,
         source_user_id = case when ${hasNewKey}::boolean then ${userId} else source_user_id end,
         state = case
           when coalesce(${paused}, is_paused) then 'paused'
@@ -212,7 +215,9 @@ export async function updateSettings(
     const change = { accountId: base.accountId, subject: base.id, details };
     await noteChange(tx, ctx.actor, { ...change, action: "base.changed" });
     // What the old plan slowed the new one may not.
-    if (workspaceId !== base.workspaceId) await tx`select quota_hasten(${quotaKeyOf(base)})`;
+    if (workspaceId !== base.workspaceId) {
+      await tx`select quota_hasten(${quotaKeyOf(base)}, ${base.accountId})`;
+    }
     return row;
   });
   if (changes.apiKey !== undefined) await followKey(ctx, base, { oldKey, newKey: changes.apiKey });
@@ -279,7 +284,7 @@ export function unsealApiKey(
 
 /** Where the base's replica is, with the rights to write it. @throws BasetideError `secret_unreadable` */
 export async function replicaTarget(
-  ctx: Pick<Context, "db" | "secrets" | "log">,
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
   base: Pick<Base, "database">,
 ): Promise<ReplicaTarget> {
   const database = await getDatabase(ctx.db, base.database.id);

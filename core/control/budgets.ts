@@ -2,6 +2,7 @@
 import type { Db } from "../context";
 import { type Forecast, forecastOf, leftForSync, type MonthUse, rateOf } from "./budget-rule";
 import { nextMonth } from "./next-month";
+import { ownCallsKey } from "./quota-key";
 import { leftKey, type Plan, type Workspace } from "./workspaces";
 
 /** Beyond its cap the source answers it only twice a second per base; others it blocks, or does not cap. */
@@ -180,9 +181,9 @@ async function slowWhatIsOver(db: Db, row: WorkspaceUse, now: Date): Promise<voi
   if (!isOver || (row.is_certain && row.all_slowed)) return;
   const until = nextMonth(now).getTime();
   await db`
-    select quota_slow(key, ${until}::float8, true, ${now.getTime()}::float8)
+    select quota_slow(key, ${until}::float8, true, ${now.getTime()}::float8, account_id)
     from (
-      select distinct b.platform || ':' || b.source_base_id as key
+      select distinct b.platform || ':' || b.source_base_id as key, w.account_id
       from bases as b join workspaces as w on w.id = b.workspace_id
       where w.id = ${row.id} and w.plan = ${SLOWED_PLAN} order by key
     ) as slowed`;
@@ -194,21 +195,38 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
   return db<WorkspaceUse[]>`
     with keys as (
       select b.workspace_id, b.platform || ':' || b.source_base_id as key,
-        bool_or(b.state not in ('paused', 'deleting')) as is_syncing
+        bool_or(b.state not in ('paused', 'deleting')) as is_syncing,
+        -- Of a base that other accounts have connected, too, sync's calls are counted by account.
+        case when bool_or(not quota_is_sole(b.platform || ':' || b.source_base_id, b.account_id))
+          then array_agg(${ownCallsKey("")} || b.id) end as own_keys
       from bases as b where b.workspace_id = any (${ids}) group by 1, 2
       union all
-      select id, ${leftKey("")} || id, false from workspaces where id = any (${ids})
+      select id, ${leftKey("")} || id, false, null from workspaces where id = any (${ids})
+    ),
+    own_calls as (
+      select k.workspace_id, c.kind, c.calls from keys as k join quota_kinds as c on c.key = any (k.own_keys)
+      where c.month = ${month}::date
     ),
     calls as (
-      select k.workspace_id, c.sync, c.client from keys as k join quota_calls as c using (key)
+      select k.workspace_id, case when k.own_keys is null then c.sync else 0 end as sync, c.client
+      from keys as k join quota_calls as c using (key)
       where c.month = ${month}::date
       union all
-      select k.workspace_id, q.sync_calls, q.client_calls from keys as k join quota_windows as q using (key)
+      select k.workspace_id, case when k.own_keys is null then q.sync_calls else 0 end, q.client_calls
+      from keys as k join quota_windows as q using (key)
       where date_trunc('month', to_timestamp(q.counted_from / 1000) at time zone 'UTC')::date = ${month}::date
+      union all
+      select workspace_id, calls, 0 from own_calls
     ),
     kinds as (
-      select k.workspace_id, c.kind, sum(c.calls)::float8 as calls from keys as k join quota_kinds as c using (key)
-      where c.month = ${month}::date group by 1, 2
+      select workspace_id, kind, sum(calls)::float8 as calls
+      from (
+        select k.workspace_id, c.kind, c.calls from keys as k join quota_kinds as c using (key)
+        where c.month = ${month}::date and k.own_keys is null
+        union all
+        select workspace_id, kind, calls from own_calls
+      ) as all_kinds
+      group by 1, 2
     )
     select w.id, w.name, w.plan, w.calls_per_month, w.reserve, w.created_at,
       (select coalesce(sum(c.sync), 0)::float8 from calls as c where c.workspace_id = w.id) as sync,
@@ -219,7 +237,10 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
     from workspaces as w, lateral (
       select max(s.until) as until, bool_or(s.is_certain) as is_certain, count(s.key) as slowed,
         count(*) filter (where k.key not like ${leftKey("%")}) as keys
-      from keys as k left join quota_slowed as s on s.key = k.key and s.until > ${now}::timestamptz
+      from keys as k left join lateral (
+        select max(o.until) as until, bool_or(o.is_certain) as is_certain, max(o.key) as key from quota_slowed as o
+        where o.key = k.key and o.until > ${now}::timestamptz and o.account_id in ('', w.account_id)
+      ) as s on true
       where k.workspace_id = w.id
     ) as s
     where w.id = any (${ids})`;

@@ -1,25 +1,31 @@
-/** Can a server be a cluster? It must take connections, and let its admin make databases and roles. */
-import postgres from "postgres";
+/** Can a server be a cluster, and how much of what limits customers lets its admin do? */
+import type postgres from "postgres";
+import { connectServer } from "../postgres-client";
+import { ENFORCED_SETTINGS, quoteIdent, TEMPLATE_DATABASE } from "../replica";
 import { CERTIFICATE_CODES, isConnectionError } from "./db";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
+const PREPARE = "`operator server prepare replicas` as a superuser of that server";
 
 export interface Trouble {
+  /** `warning`: the server can be a cluster all the same. */
+  severity: "warning" | "problem";
   /** What is wrong. */
   message: string;
   /** What to do about it. */
   remedy: string;
 }
 
-/** What keeps the server at `adminUrl` from being a cluster; nothing when all is well. */
+/** What keeps the server at `adminUrl` from being a cluster, and what is weaker there; nothing when all is well. */
 export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
-  const sql = postgres(adminUrl, { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} });
+  const sql = connectServer(adminUrl, {
+    max: 1,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    onnotice: () => {},
+  });
   try {
-    const [facts] = await sql<Facts[]>`
-      select current_user as role, rolsuper as is_super, rolcreatedb or rolsuper as may_create_databases,
-        rolcreaterole or rolsuper as may_create_roles
-      from pg_roles where rolname = current_user`;
-    return facts ? troublesOf(facts) : [];
+    const facts = await readFacts(sql);
+    return [...rightsMissing(facts), ...limitsMissing(facts), ...openDatabases(facts)];
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
@@ -28,27 +34,10 @@ export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
       : isConnectionError(error)
         ? "Start the server, or correct the host, port, user and password of its admin URL"
         : "Look into the server's log";
-    return [{ message: `Not usable: ${reason}`, remedy }];
+    return [{ severity: "problem", message: `Not usable: ${reason}`, remedy }];
   } finally {
     await sql.end({ timeout: 1 });
   }
-}
-
-function troublesOf(facts: Facts): Trouble[] {
-  const troubles: Trouble[] = [];
-  if (!facts.may_create_databases) {
-    troubles.push({
-      message: `The role ${facts.role} may not create databases`,
-      remedy: `alter role ${facts.role} createdb`,
-    });
-  }
-  if (!facts.may_create_roles) {
-    troubles.push({
-      message: `The role ${facts.role} may not create roles`,
-      remedy: `alter role ${facts.role} createrole`,
-    });
-  }
-  return troubles;
 }
 
 interface Facts {
@@ -56,4 +45,95 @@ interface Facts {
   is_super: boolean;
   may_create_databases: boolean;
   may_create_roles: boolean;
+  has_template: boolean;
+  version: number;
+  /** Connections that the server keeps for the service; null before Postgres 16. */
+  reserved: number | null;
+  /** Databases that every role may connect to, a customer's too. */
+  open: string[];
+  /** Settings that the admin may not set for a role. */
+  unsettable: string[];
+  may_use_reserved: boolean;
+}
+
+async function readFacts(sql: postgres.Sql): Promise<Facts> {
+  const [facts] = await sql<Omit<Facts, "unsettable" | "may_use_reserved">[]>`
+    select current_user as role, rolsuper as is_super, rolcreatedb or rolsuper as may_create_databases,
+      rolcreaterole or rolsuper as may_create_roles,
+      exists(select from pg_database where datname = ${TEMPLATE_DATABASE} and datistemplate
+        and has_database_privilege(oid, 'connect')) as has_template,
+      current_setting('server_version_num')::int / 10000 as version,
+      current_setting('reserved_connections', true)::int as reserved,
+      array(select datname::text from pg_database
+        where datallowconn and has_database_privilege('public', oid, 'connect') order by 1) as open
+    from pg_roles where rolname = current_user`;
+  const names = Object.keys(ENFORCED_SETTINGS);
+  // The function is there from Postgres 15 on; before, only a superuser may set them.
+  const settable =
+    facts!.version < 15
+      ? []
+      : await sql<{ name: string }[]>`
+          select name from unnest(${names}::text[]) as name where has_parameter_privilege(name, 'set')`;
+  const may = new Set(facts!.is_super ? names : settable.map(({ name }) => name));
+  const [reserved] =
+    facts!.version < 16
+      ? [{ may: false }]
+      : await sql<{ may: boolean }[]>`select pg_has_role('pg_use_reserved_connections', 'usage') as may`;
+  return {
+    ...facts!,
+    unsettable: names.filter((name) => !may.has(name)),
+    may_use_reserved: reserved?.may === true,
+  };
+}
+
+function rightsMissing({ role, ...may }: Facts): Trouble[] {
+  const needed = [
+    { has: may.may_create_databases, what: "create databases", attribute: "createdb" },
+    { has: may.may_create_roles, what: "create roles", attribute: "createrole" },
+  ];
+  return needed
+    .filter(({ has }) => !has)
+    .map(({ what, attribute }) => ({
+      severity: "problem",
+      message: `The role ${role} may not ${what}`,
+      remedy: `alter role ${quoteIdent(role)} ${attribute}`,
+    }));
+}
+
+function limitsMissing(facts: Facts): Trouble[] {
+  const troubles: Trouble[] = [];
+  const warn = (message: string, remedy: string) => troubles.push({ severity: "warning", message, remedy });
+  if (facts.is_super) {
+    warn(`Runs as the superuser ${facts.role}`, `Use a role of its own: ${PREPARE}`);
+  }
+  if (!facts.has_template) {
+    warn("Customers may use PL/pgSQL and call functions that use up transaction ids", PREPARE);
+  }
+  if (facts.unsettable.length > 0) {
+    const settings = facts.unsettable.join(", ");
+    const remedy =
+      facts.version < 15
+        ? "Postgres 15 or later, or limit them for the whole server"
+        : `grant set on parameter ${settings} to ${quoteIdent(facts.role)}; then \`doctor --fix\``;
+    warn(`Customers' roles have no limit of ${settings}`, remedy);
+  }
+  if (facts.version >= 16 && !facts.reserved) {
+    warn(
+      "Keeps no connections for the service",
+      "Set reserved_connections, to a fifth of max_connections, say",
+    );
+  } else if (facts.reserved && !facts.may_use_reserved) {
+    const remedy = `grant pg_use_reserved_connections to ${quoteIdent(facts.role)}`;
+    warn(`The role ${facts.role} may not use the connections that the server reserves`, remedy);
+  }
+  return troubles;
+}
+
+/** Not ours to close: other programs may live there. */
+function openDatabases({ open }: Facts): Trouble[] {
+  return open.map((name) => ({
+    severity: "warning",
+    message: `Every role may connect to the database ${name}, a customer's too`,
+    remedy: `If no other program counts on it: revoke connect, temporary on database ${quoteIdent(name)} from public`,
+  }));
 }

@@ -2,6 +2,7 @@
 import type { Actor, Context, Db } from "../context";
 import { BasetideError } from "../errors";
 import { noteChange } from "./audit";
+import { connectionsLeft } from "./cluster-room";
 import { isUniqueViolation } from "./db";
 import { newId } from "./ids";
 import { installationId } from "./installation";
@@ -26,7 +27,8 @@ type SecretContext = Pick<Context, "db" | "secrets">;
  * Registers the server of REPLICA_URL, or else the control plane's own, as the cluster `default`, and follows
  * the configuration when it has changed since the last start.
  *
- * @throws BasetideError `secret_unreadable` when SECRET_KEY is not the one that the cluster was saved with
+ * @throws BasetideError `secret_unreadable` when SECRET_KEY is not the one that the cluster was saved with,
+ *   `config_invalid` without REPLICA_URL where the role of DATABASE_URL cannot make replicas and no other cluster is there
  */
 export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "config">): Promise<void> {
   const { config, db, secrets } = ctx;
@@ -34,6 +36,7 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
   if (adminUrl === undefined)
     throw new BasetideError("config_invalid", "REPLICA_URL: required without DATABASE_URL");
   await installationId(db);
+  if (config.replicaUrl === undefined && !(await mayMakeReplicas(db))) return requireOtherCluster(db);
   const address = publicAddress(adminUrl, { host: config.replicaPublicHost });
   const id = newId("cluster");
   await db`
@@ -52,6 +55,23 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
       public_host = ${address.host}, public_port = ${address.port}
     where id = ${saved.id} and (sealed_admin_url, region, public_host, public_port)
       is distinct from (${sealed}, ${config.defaultRegion}, ${address.host}, ${address.port}::int)`;
+}
+
+/** May the role of DATABASE_URL create databases and roles? On a server of its own it should not. */
+async function mayMakeReplicas(db: Db): Promise<boolean> {
+  const [role] = await db<{ may: boolean }[]>`
+    select rolsuper or rolcreatedb and rolcreaterole as may from pg_roles where rolname = current_user`;
+  return role?.may === true;
+}
+
+async function requireOtherCluster(db: Db): Promise<void> {
+  const [other] = await db`
+    select from clusters where state = 'active' and name <> ${DEFAULT_CLUSTER} limit 1`;
+  if (other) return;
+  throw new BasetideError(
+    "config_invalid",
+    "REPLICA_URL: required, as the role of DATABASE_URL may not create databases and roles. Give the URL of a role that may; `operator server prepare replicas` makes one",
+  );
 }
 
 /** @throws BasetideError `invalid_request` for a URL that is none, `already_exists` for a name that is taken */
@@ -99,17 +119,34 @@ export async function drainCluster(db: Db, name: string, actor?: Actor): Promise
 }
 
 /**
- * Where the next database goes: the active cluster that has the fewest, in `region` if one is asked for.
+ * Where the next database goes: the active cluster that has the fewest and that has connections left, in `region` if one
+ * is asked for.
  *
+ * @param needed connections that the database's role may open
  * @throws BasetideError `conflict` when there is none
  */
-export async function pickCluster(db: Db, region?: string): Promise<Cluster> {
-  const inRegion = region === undefined ? db`` : db`and c.region = ${region}`;
-  const [cluster] = await db<Cluster[]>`
-    ${selectClusters(db)} where c.state = 'active' ${inRegion} order by databases, c.created_at limit 1`;
-  if (cluster) return cluster;
+export async function pickCluster(
+  ctx: SecretContext & Pick<Context, "config">,
+  needed: number,
+  region?: string,
+): Promise<Cluster> {
+  const inRegion = region === undefined ? ctx.db`` : ctx.db`and c.region = ${region}`;
+  const clusters = await ctx.db<Cluster[]>`
+    ${selectClusters(ctx.db)} where c.state = 'active' ${inRegion} order by databases, c.created_at`;
   const where = region === undefined ? "" : ` in ${region}`;
-  throw new BasetideError("conflict", `No cluster${where} takes new databases; the operator can add one`);
+  if (clusters.length === 0) {
+    throw new BasetideError("conflict", `No cluster${where} takes new databases; the operator can add one`);
+  }
+  const full: string[] = [];
+  for (const cluster of clusters) {
+    const adminUrl = await clusterAdminUrl(ctx, cluster.id);
+    if ((await connectionsLeft(adminUrl, ctx.config.connectionOvercommit)) >= needed) return cluster;
+    full.push(cluster.name);
+  }
+  throw new BasetideError(
+    "conflict",
+    `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}); the operator can add one, or raise its max_connections`,
+  );
 }
 
 /** @throws BasetideError `not_found`, `secret_unreadable` */

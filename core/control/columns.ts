@@ -16,7 +16,7 @@ export interface ReplicaShape {
  * @throws BasetideError `replica_unavailable`
  */
 export async function replicaShape(
-  ctx: Pick<Context, "db" | "secrets" | "log">,
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
   base: Pick<Base, "database">,
 ): Promise<ReplicaShape> {
   const replica = openReplica(await replicaTarget(ctx, base));

@@ -1,23 +1,29 @@
 /**
  * Databases that hold replicas: on a cluster of ours, made with a random name and role, or hosted by a customer.
  */
-import type { Context, Db } from "../context";
+import type postgres from "postgres";
+import type { Actor, Context, Db } from "../context";
 import { BasetideError } from "../errors";
+import type { ServerUrl } from "../external/server";
 import {
   databaseUrl,
   dropDatabase,
+  endSessionsOf,
   installReplica,
   nameDatabase,
   type Provisioned,
   provisionDatabase,
+  restoreLimits,
   rotatePassword,
   setWritable,
 } from "../replica";
 import { noteChange } from "./audit";
 import { type Cluster, clusterAdminUrl, pickCluster } from "./clusters";
-import { parsePlace } from "./external-database";
+import { externalServer, parsePlace } from "./external-database";
 import { newId } from "./ids";
 import { installationId } from "./installation";
+import { isControlServer } from "./same-server";
+import { countChange } from "./user-audit";
 
 export interface Database {
   id: string;
@@ -32,6 +38,8 @@ export interface Database {
   port: number;
   /** May the customer's role make tables and views of its own beside ours? */
   isWritable: boolean;
+  /** Connections that the role may open; of no meaning where the customer hosts it. */
+  connections: number;
 }
 
 export interface Credentials {
@@ -46,6 +54,8 @@ export interface Credentials {
 }
 
 type DatabaseContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
+/** `config`: which networks a customer's server may be in. */
+type AddressContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
 /** @throws BasetideError `not_found`, also when it is another account's */
 export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
@@ -63,25 +73,31 @@ export async function listDatabases(db: Db, accountId: string): Promise<Database
 /**
  * Makes a database and its read-only role on a cluster of ours, ready to be synced into `schema`.
  *
- * @param chosen the cluster; one that has room, in the account's region, unless given
+ * @param chosen the cluster, by the operator, whom no account's limit binds; one that has room, in the account's region,
+ *   unless given
+ * @throws BasetideError `conflict` when the account has as many databases as it may, or no cluster has room
  */
 export async function createHostedDatabase(
-  ctx: DatabaseContext,
+  ctx: DatabaseContext & Pick<Context, "config">,
   accountId: string,
   schema: string,
   chosen?: Cluster,
+  connections = ctx.config.databaseConnections,
 ): Promise<Database> {
   const [account] = await ctx.db<{ region: string | null }[]>`
     select region from accounts where id = ${accountId}`;
-  const cluster = chosen ?? (await pickCluster(ctx.db, account?.region ?? undefined));
+  const cluster = chosen ?? (await pickCluster(ctx, connections, account?.region ?? undefined));
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
-  const named = nameDatabase();
+  const named = { ...nameDatabase(), connections };
   const id = newId("database");
   // Before it is made: whatever a crash leaves of it is known, and cleared away as a database without a base.
-  await ctx.db`
-    insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
-    values (${id}, ${accountId}, ${cluster.id}, ${named.database}, ${named.role},
-      ${ctx.secrets.seal(named.password, passwordContext(id))})`;
+  await ctx.db.begin(async (tx) => {
+    if (chosen === undefined) await requireAllowance(tx, ctx.config, accountId);
+    await tx`
+      insert into databases (id, account_id, cluster_id, name, role_name, sealed_password, connection_limit)
+      values (${id}, ${accountId}, ${cluster.id}, ${named.database}, ${named.role},
+        ${ctx.secrets.seal(named.password, passwordContext(id))}, ${connections})`;
+  });
   try {
     await provisionDatabase(adminUrl, await installationId(ctx.db), named);
     await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role });
@@ -91,6 +107,27 @@ export async function createHostedDatabase(
       ctx.log.error({ error: dropError, databaseId: id }, "database left behind"),
     );
     throw error;
+  }
+}
+
+/**
+ * Holds the account's row, so that two requests at once are counted one after the other.
+ *
+ * @throws BasetideError `conflict`
+ */
+async function requireAllowance(
+  tx: postgres.TransactionSql,
+  config: Context["config"],
+  accountId: string,
+): Promise<void> {
+  await tx`select from accounts where id = ${accountId} for update`;
+  const [has] = await tx<{ databases: number }[]>`
+    select count(*)::int as databases from databases where account_id = ${accountId} and cluster_id is not null`;
+  if (has!.databases >= config.accountDatabases) {
+    throw new BasetideError(
+      "conflict",
+      `This account has ${has!.databases} hosted databases, as many as it may. Put the base into one of them, or ask the operator (ACCOUNT_DATABASES)`,
+    );
   }
 }
 
@@ -109,7 +146,7 @@ async function unmake(
  * Lets the database's role make tables and views of its own in the schemas of its bases, or takes that right back:
  * what it made stays. Our tables stay read-only to it. Connections that are open keep their defaults.
  *
- * @throws BasetideError `conflict` for a database that the customer hosts
+ * @throws BasetideError `conflict` for a database that the customer hosts, or on the server of the control plane
  */
 export async function setDatabaseWritable(
   ctx: DatabaseContext,
@@ -119,7 +156,14 @@ export async function setDatabaseWritable(
   if (database.clusterId === null) {
     throw new BasetideError("conflict", "This database is hosted by the customer, who says who writes there");
   }
-  const url = await databaseAdminUrl(ctx, database);
+  const url = databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
+  // A role that may write is a larger risk than one that reads, and nothing of the control plane's may be beside it.
+  if (isWritable && (await isControlServer(ctx.db, url))) {
+    throw new BasetideError(
+      "conflict",
+      `${database.name} is on the server of the control plane, where no customer may write. Move its bases to another cluster first: \`operator cluster add\`, \`operator base move\``,
+    );
+  }
   const schemas = await ctx.db<{ name: string }[]>`
     select schema_name as name from bases where database_id = ${database.id}`;
   for (const { name } of schemas) await setWritable(url, database.role, name, isWritable);
@@ -133,27 +177,71 @@ export async function setDatabaseWritable(
   return getDatabase(ctx.db, database.id);
 }
 
-/** A URL with the rights to write into that very database. @throws BasetideError `secret_unreadable` */
-export async function databaseAdminUrl(ctx: DatabaseContext, database: Database): Promise<string> {
+/**
+ * Sets how many connections the database's role may open. Those that are open stay, until the watchdog ends what is too
+ * many.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts
+ */
+export async function setConnectionLimit(
+  ctx: DatabaseContext,
+  database: Database,
+  connections: number,
+): Promise<Database> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by the customer, who sets the limits there");
+  }
+  await restoreLimits(await clusterAdminUrl(ctx, database.clusterId), { role: database.role, connections });
+  await ctx.db.begin(async (tx) => {
+    await tx`update databases set connection_limit = ${connections} where id = ${database.id}`;
+    const { accountId, id, name } = database;
+    const change = { accountId, subject: id, details: { name, connections } };
+    await noteChange(tx, ctx.actor, { ...change, action: "database.limited" });
+  });
+  return getDatabase(ctx.db, database.id);
+}
+
+/** Where that very database is, with the rights to write there. @throws BasetideError `secret_unreadable` */
+export async function databaseAdminUrl(ctx: AddressContext, database: Database): Promise<ServerUrl> {
   if (database.clusterId !== null) {
     return databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
   }
+  return externalServer(await externalUrl(ctx, database), ctx.config.privateDestinations);
+}
+
+/** The URL that the customer gave for a database of theirs. @throws BasetideError `secret_unreadable` */
+async function externalUrl(ctx: DatabaseContext, database: Database): Promise<string> {
   const [row] = await ctx.db<{ sealed_url: string }[]>`
     select sealed_url from databases where id = ${database.id}`;
   if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
-  return parsePlace(ctx.secrets.open(row.sealed_url, urlContext(database.id))).url;
+  return parsePlace(ctx.secrets.open(row.sealed_url, urlContext(database.id))).text;
 }
 
 /** What a SQL client needs. @throws BasetideError `secret_unreadable` */
 export async function databaseCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
   if (database.clusterId === null) {
-    const url = new URL(await databaseAdminUrl(ctx, database));
+    const url = new URL(await externalUrl(ctx, database));
     return toCredentials(database, decodeURIComponent(url.password), url.search);
   }
   const [row] = await ctx.db<{ sealed_password: string }[]>`
     select sealed_password from databases where id = ${database.id}`;
   if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
   return toCredentials(database, ctx.secrets.open(row.sealed_password, passwordContext(database.id)), "");
+}
+
+/**
+ * The credentials for a person or program that asks for them, which is recorded: one entry per actor and hour.
+ *
+ * @throws BasetideError `secret_unreadable`
+ */
+export async function showCredentials(
+  ctx: DatabaseContext & { actor: Actor },
+  database: Database,
+): Promise<Credentials> {
+  const { accountId, id, name } = database;
+  const change = { accountId, subject: id, details: { name } };
+  await countChange(ctx.db, ctx.actor, { ...change, action: "credentials.shown" });
+  return databaseCredentials(ctx, database);
 }
 
 /**
@@ -178,6 +266,18 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
   return toCredentials(database, password, "");
 }
 
+/**
+ * Ends the connections that were opened with the database's credentials.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts
+ */
+export async function endDatabaseSessions(ctx: DatabaseContext, database: Database): Promise<void> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by you: end its connections there");
+  }
+  await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
+}
+
 /** Where the sealed password of a database is bound to. */
 export function passwordContext(databaseId: string): string {
   return `databases.password:${databaseId}`;
@@ -192,7 +292,7 @@ function selectDatabases(db: Db) {
   return db`
     select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
       coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
-      d.is_writable as "isWritable"
+      d.is_writable as "isWritable", d.connection_limit as connections
     from databases as d left join clusters as c on c.id = d.cluster_id`;
 }
 

@@ -2,6 +2,7 @@
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
+import { ipv6Address } from "../postgres-client";
 import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
 
 /** Connections of one process: enough for its requests at once, few enough for a fleet on one server. */
@@ -47,6 +48,7 @@ const UNAVAILABLE_STATE = /^(08...|57P0[1-5]|53300|28...|3D000)$/;
 export function connectControl(url: string, options: { max?: number } = {}): Db {
   return postgres(url, {
     ...postgresLine(),
+    ...(ipv6Address(url) as object),
     max: options.max ?? POOL_SIZE,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
     idle_timeout: IDLE_TIMEOUT_SECONDS,

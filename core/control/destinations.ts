@@ -6,7 +6,14 @@ import type { Context } from "../context";
 import { BasetideError } from "../errors";
 import { installReplica } from "../replica";
 import { createHostedDatabase, type Database, databaseAdminUrl, getDatabase, urlContext } from "./databases";
-import { type Finding, inspectExternal, type Place, parsePlace, requireUsable } from "./external-database";
+import {
+  externalServer,
+  type Finding,
+  inspectExternal,
+  type Place,
+  parsePlace,
+  requireUsable,
+} from "./external-database";
 import { isId, newId } from "./ids";
 
 export const DEFAULT_SCHEMA = "public";
@@ -83,9 +90,10 @@ async function useExternal(
   requireUsable(await inspectExternal(ctx, url, schema));
   const known = await knownExternal(ctx, accountId, place);
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
-  await installReplica(place.url, { schema, role: place.user });
+  const server = externalServer(url, ctx.config.privateDestinations);
+  await installReplica(server, { schema, role: place.user });
   const id = known ?? newId("database");
-  const sealedUrl = secrets.seal(place.url, urlContext(id));
+  const sealedUrl = secrets.seal(place.text, urlContext(id));
   // The newest URL that works is the one to keep: its password may be the changed one.
   await db`
     insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)

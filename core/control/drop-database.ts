@@ -4,6 +4,7 @@ import type { Context } from "../context";
 import { dropDatabase } from "../replica";
 import { clusterAdminUrl } from "./clusters";
 import { type Database, getDatabase } from "./databases";
+import { attempt } from "./task-attempts";
 
 type DropContext = Pick<Context, "db" | "secrets" | "log">;
 
@@ -64,7 +65,8 @@ export async function removeStrays(ctx: DropContext): Promise<void> {
     where d.cluster_id is not null and d.created_at < now() - ${STRAY_AFTER}::interval
       and not exists (select from bases as b where d.id in (b.database_id, b.move_database_id))`;
   for (const { id } of strays) {
-    await removeUnusedDatabase(ctx, id).catch((error: unknown) => {
+    const remove = () => removeUnusedDatabase(ctx, id);
+    await attempt(ctx.db, { task: "stray", subject: id }, false, remove).catch((error: unknown) => {
       ctx.log.warn({ databaseId: id, error }, "stray database not removed");
     });
   }

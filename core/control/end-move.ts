@@ -4,32 +4,16 @@
  */
 import type { Context, Db } from "../context";
 import { removeReplica } from "../replica";
+import { asOnly } from "./as-only";
 import { databaseAdminUrl, getDatabase } from "./databases";
 import { dropWhole, isUsedByOthers, withDatabaseLocked } from "./drop-database";
+import { attempt } from "./task-attempts";
 
-type DropContext = Pick<Context, "db" | "secrets" | "log">;
+type DropContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
 /** Runs `work` as the only one who moves the base. @returns null, without doing anything, when somebody does already */
-export async function asMover<T>(
-  db: Db,
-  baseId: string,
-  work: () => Promise<T>,
-): Promise<{ result: T } | null> {
-  // Of the session: whatever ends this process, the next one finds the base free.
-  const lock = await db.reserve();
-  const key = `move ${baseId}`;
-  try {
-    const [taken] = await lock<{ is_mine: boolean }[]>`
-      select pg_try_advisory_lock(hashtextextended(${key}, 0)) as is_mine`;
-    if (!taken!.is_mine) return null;
-    try {
-      return { result: await work() };
-    } finally {
-      await lock`select pg_advisory_unlock(hashtextextended(${key}, 0))`.catch(() => {});
-    }
-  } finally {
-    lock.release();
-  }
+export function asMover<T>(db: Db, baseId: string, work: () => Promise<T>): Promise<{ result: T } | null> {
+  return asOnly(db, `move ${baseId}`, work);
 }
 
 /** Drops what a move of the base has made, or left, in its other database. */
@@ -56,7 +40,8 @@ export async function endBrokenMoves(ctx: DropContext): Promise<void> {
     where move_database_id is not null`;
   for (const { database_id, ...base } of moves) {
     try {
-      await asMover(ctx.db, base.id, () => endMove(ctx, base, database_id));
+      const end = () => endMove(ctx, base, database_id);
+      await asMover(ctx.db, base.id, () => attempt(ctx.db, { task: "move", subject: base.id }, false, end));
     } catch (error) {
       ctx.log.warn({ baseId: base.id, error }, "broken move not ended");
     }

@@ -2,9 +2,12 @@
  * A database that a customer hosts: is it one that a replica can live in? Looked at step by step, from its address to
  * the rights there, so that whoever sets it up reads what is well and what exactly is missing.
  */
-import postgres from "postgres";
+import type postgres from "postgres";
+import type { Config } from "../config";
 import type { Context } from "../context";
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
+import { ExternalServer } from "../external/server";
+import { connectServer } from "../postgres-client";
 import { quoteIdent } from "../replica";
 import { type AddressKind, checkHost } from "./address-guard";
 import { CERTIFICATE_CODES } from "./db";
@@ -17,10 +20,13 @@ const POSTGRES_PORT = 5432;
 const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/i;
 /** What a URL may ask for; drivers take any other setting of theirs from it, and send the rest to the server. */
 const PARAMETERS = new Set(["sslmode", "sslnegotiation", "options", "target_session_attrs"]);
+const SSL_MODES = new Set(["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]);
+const SESSION_ATTRS = new Set(["any", "read-write", "read-only", "primary", "standby", "prefer-standby"]);
+const NUL = "\0";
 
 export interface Place {
-  /** To connect with: as every driver reads it, and without what is not for a connection. */
-  url: string;
+  /** The URL as every driver reads it, without what is not for a connection; to be kept, not to be connected to. */
+  text: string;
   host: string;
   port: number;
   user: string;
@@ -50,7 +56,8 @@ export async function inspectExternal(ctx: InspectContext, url: string, schema: 
     const place = parsePlace(url);
     const kind = await checkHost(place.host, ctx.config.privateDestinations);
     findings.push({ step: "address", state: "ok", message: `${place.host}, port ${place.port}` });
-    await withConnection(place.url, async (sql) => {
+    const server = externalServer(url, ctx.config.privateDestinations);
+    await withConnection(server, async (sql) => {
       const facts = await readFacts(sql, place, schema);
       await refuseOurOwn(ctx, facts);
       findings.push({
@@ -80,12 +87,13 @@ export function requireUsable(findings: Finding[]): void {
 /** @throws BasetideError `destination_invalid` for what is no URL of a Postgres database */
 export function parsePlace(text: string): Place {
   const url = URL.parse(text);
-  const database = url && decoded(url.pathname.slice(1));
+  const [user, password, database] = [url?.username, url?.password, url?.pathname.slice(1)].map(plainText);
   if (
     !url ||
     !/^postgres(ql)?:$/.test(url.protocol) ||
     !HOST.test(url.hostname) ||
-    !url.username ||
+    !user ||
+    password === undefined ||
     !database
   ) {
     throw new BasetideError(
@@ -93,31 +101,67 @@ export function parsePlace(text: string): Place {
       "The destination's URL has the form postgres://user:password@host:port/database",
     );
   }
+  refuseUnknown(url, "sslmode", SSL_MODES);
+  refuseUnknown(url, "target_session_attrs", SESSION_ATTRS);
+  if (url.searchParams.get("options")?.includes(NUL)) {
+    throw new BasetideError("destination_invalid", "options in the URL holds the character NUL");
+  }
   // Drivers find the host in their own ways: of what was typed, `u:p@a,b@c`, one connects to `a` and `b`. What has
   // been parsed is written in one way only.
   for (const name of [...url.searchParams.keys()]) {
     if (!PARAMETERS.has(name)) url.searchParams.delete(name);
   }
   return {
-    url: url.href,
+    text: url.href,
     host: url.hostname.replace(/^\[|\]$/g, "").toLowerCase(),
     port: Number(url.port) || POSTGRES_PORT,
-    user: decoded(url.username) ?? "",
+    user,
     database,
     sslMode: url.searchParams.get("sslmode") ?? undefined,
   };
 }
 
-function decoded(text: string): string | undefined {
+/** The server of a URL, for what connects. @throws BasetideError `destination_invalid` */
+export function externalServer(text: string, allowed: Config["privateDestinations"]): ExternalServer {
+  const { text: normal, host, port, user, database, sslMode } = parsePlace(text);
+  const url = new URL(normal);
+  const parameter = (name: string) => url.searchParams.get(name) ?? undefined;
+  const attrs = parameter("target_session_attrs");
+  return new ExternalServer({
+    host,
+    port,
+    user,
+    database,
+    password: plainText(url.password) ?? "",
+    sslMode,
+    sslNegotiation: parameter("sslnegotiation"),
+    options: parameter("options"),
+    targetSessionAttrs: attrs === "any" ? undefined : attrs,
+    allowed,
+  });
+}
+
+function refuseUnknown(url: URL, name: string, known: Set<string>): void {
+  const value = url.searchParams.get(name);
+  if (value === null || known.has(value)) return;
+  throw new BasetideError("destination_invalid", `${name} in the URL is one of ${[...known].join(", ")}`);
+}
+
+/** What a part of a URL stands for; undefined for what no server can be told. */
+function plainText(text: string | undefined): string | undefined {
   try {
-    return decodeURIComponent(text);
+    const plain = decodeURIComponent(text ?? "");
+    return plain.includes(NUL) ? undefined : plain;
   } catch {
     return undefined;
   }
 }
 
-async function withConnection(url: string, work: (sql: postgres.Sql) => Promise<void>): Promise<void> {
-  const sql = postgres(url, {
+async function withConnection(
+  server: ExternalServer,
+  work: (sql: postgres.Sql) => Promise<void>,
+): Promise<void> {
+  const sql = connectServer(server, {
     max: 1,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
     onnotice: () => {},

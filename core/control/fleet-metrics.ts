@@ -5,6 +5,7 @@
 import { Gauge } from "prom-client";
 import type { Context } from "../context";
 import { type FleetBudgets, readFleetBudgets } from "./fleet-budgets";
+import { quarantine } from "./quarantine";
 
 /** Asked once for scrapes that come together. */
 const FRESH_MS = 5_000;
@@ -22,6 +23,7 @@ interface FleetFacts {
   waiting: number;
   repairs: number;
   workers: number;
+  quarantined: Record<string, number>;
 }
 
 type Facts = FleetFacts & FleetBudgets;
@@ -84,6 +86,12 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
     "Records whose proxied write a replica does not show yet",
     (fleet) => fleet.repairs,
   );
+  gauge(
+    "quarantined",
+    "What ended processes and is put off or not tried again, by kind (base, deletion, move, stray, repair)",
+    (fleet) => fleet.quarantined,
+    "kind",
+  );
   gauge("workers", "Workers that are alive", (fleet) => fleet.workers);
   gauge(
     "workspaces",
@@ -105,7 +113,16 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
 }
 
 async function readFacts(db: Context["db"]): Promise<FleetFacts> {
-  const [row] = await db<FleetFacts[]>`
+  const { baseIds, tasks, repairs } = await quarantine(db);
+  const count = (kind: string) => tasks.filter(({ task }) => task === kind).length;
+  const quarantined = {
+    base: baseIds.length,
+    deletion: count("deletion"),
+    move: count("move"),
+    stray: count("stray"),
+    repair: repairs.reduce((sum, { records }) => sum + records, 0),
+  };
+  const [row] = await db<Omit<FleetFacts, "quarantined">[]>`
     select
       (select coalesce(json_object_agg(state, count), '{}')
         from (select state, count(*)::int as count from bases group by state) as by_state) as states,
@@ -121,5 +138,5 @@ async function readFacts(db: Context["db"]): Promise<FleetFacts> {
       (select coalesce(sum(waiting), 0)::int from live_feeds) as waiting,
       (select count(*)::int from repairs) as repairs,
       (select count(*)::int from workers where seen_at > now() - interval '30 seconds') as workers`;
-  return row!;
+  return { ...row!, quarantined };
 }

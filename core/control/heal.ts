@@ -3,8 +3,10 @@
  * each is mended: after a restore of the control plane from a dump, all of it is.
  */
 import type { Context } from "../context";
+import type { ServerUrl } from "../external/server";
 import {
   countForeign,
+  DEFAULT_CONNECTIONS,
   databaseUrl,
   dropDatabase,
   dropLeftovers,
@@ -18,15 +20,18 @@ import {
   labelledDatabases,
   type Provisioned,
   restoreHosted,
+  restoreLimits,
   setPassword,
   setWritable,
+  viewsWithForeignCode,
 } from "../replica";
 import { noteChange } from "./audit";
 import { type Cluster, clusterAdminUrl } from "./clusters";
-import { type Database, databaseAdminUrl, passwordContext } from "./databases";
+import { type Database, databaseAdminUrl, passwordContext, setDatabaseWritable } from "./databases";
 import { installationId } from "./installation";
+import { isControlServer } from "./same-server";
 
-type HealContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
+type HealContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
 /** A database that is younger may be about to be noted: it is made first. */
 const ORPHAN_AFTER_MS = 10 * 60_000;
@@ -47,7 +52,7 @@ export async function replicaDatabases({
   return db<(Database & { schemas: string[] })[]>`
     select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
       coalesce(d.external_host, '') as host, coalesce(d.external_port, 0) as port, d.is_writable as "isWritable",
-      array_agg(b.schema_name order by b.schema_name) as schemas
+      d.connection_limit as connections, array_agg(b.schema_name order by b.schema_name) as schemas
     from databases as d join bases as b on b.database_id = d.id and b.state <> 'deleting'
     group by d.id order by d.id`;
 }
@@ -62,15 +67,42 @@ export async function ailmentsOf(
   const [row] = await ctx.db<{ sealed: string }[]>`
     select sealed_password as sealed from databases where id = ${database.id}`;
   const password = ctx.secrets.open(row!.sealed, passwordContext(database.id));
-  const hosted = { database: database.name, role: database.role, password };
+  const { name, role, connections } = database;
+  const hosted = { database: name, role, password, connections };
   const state = await examineHosted(adminUrl, hosted, database.schemas);
-  return hostedAilments(ctx, {
+  const ailments = hostedAilments(ctx, {
     ...database,
     adminUrl,
     hosted,
     state,
     installation: await installationId(ctx.db),
   });
+  if (!state.hasDatabase) return ailments;
+  const installed = database.schemas.filter((schema) => !state.missingSchemas.includes(schema));
+  ailments.push(...(await viewsThatWillGo(databaseUrl(adminUrl, name), name, installed)));
+  if (database.isWritable && (await isControlServer(ctx.db, adminUrl))) {
+    ailments.push(writableBesideControl(ctx, database));
+  }
+  return ailments;
+}
+
+/** Also after the right to write was taken back: what a customer has made stays. */
+async function viewsThatWillGo(url: string, database: string, schemas: string[]): Promise<Ailment[]> {
+  const views = (await Promise.all(schemas.map((schema) => viewsWithForeignCode(url, schema)))).flat();
+  return views.map(({ view, owner, code }) => ({
+    severity: "warning",
+    message: `${database}: the view ${view} uses ${code}, which is not ours, so the next rebuild of its table drops it`,
+    remedy: `make it without that, as ${owner}; or run the statements that _sync_issues will have then, as ${owner}`,
+  }));
+}
+
+function writableBesideControl(ctx: HealContext, database: Database): Ailment {
+  return {
+    severity: "problem",
+    message: `${database.name}: its customer may write, on the server that holds the control plane`,
+    remedy: "made read-only; what the customer has made stays",
+    mend: async () => void (await setDatabaseWritable(ctx, database, false)),
+  };
 }
 
 /** Databases of this service on the cluster that the control plane knows nothing of. */
@@ -132,6 +164,19 @@ function hostedAilments(ctx: HealContext, examined: Examined): Ailment[] {
     add("others than its role may connect, or call what writes", "forbidden again", () =>
       guardDatabase(adminUrl, hosted),
     );
+  }
+  if (!state.isLimited) {
+    add("its role lacks the limits of a customer's role", "limited again", () =>
+      restoreLimits(adminUrl, hosted),
+    );
+  }
+  if (state.pausedUntil) {
+    const until = state.pausedUntil.toISOString();
+    ailments.push({
+      severity: "warning",
+      message: `${name}: its role used up transaction ids and may not connect until ${until}`,
+      remedy: `A worker ends the pause; to end it now, \`database set-connections ${examined.id} ${hosted.connections ?? DEFAULT_CONNECTIONS}\``,
+    });
   }
   if (!state.takesPassword) {
     add("the password that its owner is shown does not open it", "set again to the one that is shown", () =>
@@ -207,11 +252,12 @@ async function orphanAilment(
 async function install(
   ctx: HealContext,
   { id, role, isWritable }: Database,
-  url: string,
+  url: ServerUrl,
   schemas: string[],
 ): Promise<void> {
   for (const schema of schemas) await installReplica(url, { schema, role });
-  if (isWritable) await setAll(url, role, schemas, true);
+  // Only databases of ours can be writable.
+  if (isWritable && typeof url === "string") await setAll(url, role, schemas, true);
   await ctx.db`
     update bases set resync_requested_at = now() where database_id = ${id} and schema_name = any (${schemas})`;
 }

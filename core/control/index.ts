@@ -47,6 +47,7 @@ export {
   toBudgetJson,
   toWorkspaceJson,
 } from "./budgets";
+export { requestCatchUp, settleCatchUp } from "./catch-ups";
 export { clusterTroubles, type Trouble } from "./cluster-check";
 export {
   addCluster,
@@ -67,10 +68,12 @@ export {
   getDatabase,
   listDatabases,
   rotateCredentials,
+  setConnectionLimit,
   setDatabaseWritable,
+  showCredentials,
 } from "./databases";
 export { asControlError, cleanText, connectControl, isConnectionError, jsonText } from "./db";
-export { deleteBase, fence, finishDeletions } from "./delete-base";
+export { type DeletionOptions, deleteBase, fence, finishDeletions } from "./delete-base";
 export { checkSchemaName, type Destination } from "./destinations";
 export type { DraftBudget } from "./draft-workspace";
 export {
@@ -89,6 +92,7 @@ export {
 export { removeUnusedDatabase } from "./drop-database";
 export { asMover, endMove } from "./end-move";
 export type { Finding } from "./external-database";
+export { startFinishing } from "./finish-loop";
 export { fleetMetrics } from "./fleet-metrics";
 export { type Ailment, ailmentsOf, orphansOn, replicaDatabases } from "./heal";
 export { isId, newId } from "./ids";
@@ -121,7 +125,6 @@ export {
   listInvitations,
   listMembers,
   type Member,
-  removeMember,
   withdrawInvitation,
 } from "./members";
 export { migrateControl, pendingMigrations } from "./migrate";
@@ -129,11 +132,23 @@ export { nextMonth } from "./next-month";
 export {
   checkPassword,
   hashPassword,
+  isPasswordQueueFull,
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
   verifyPassword,
 } from "./passwords";
-export { forgetUnusedQuota, quotaKeyOf } from "./quota-key";
+export { prepareControl } from "./prepare-control";
+export { type Quarantine, quarantine, retryQuarantined } from "./quarantine";
+export { forgetUnusedQuota, ownCallsKey, quotaKeyOf } from "./quota-key";
+export {
+  type Removal,
+  type RemovalOptions,
+  type Remover,
+  removeMember,
+  removerOf,
+} from "./remove-member";
+export { requestRepairs } from "./repair-requests";
+export { lastReplicaState, noteReplicaState } from "./replica-history";
 export {
   approveRequest,
   createRequest,
@@ -145,8 +160,10 @@ export {
   type RequestState,
   requestKinds,
 } from "./requests";
+export { completeReset, makeResetLink } from "./reset-link";
 export { revokeAttachmentLinks } from "./revoke-links";
 export { listRuns, type RunReport, recordRun, type SyncRun, saveProgress, trimRuns } from "./runs";
+export { isControlServer } from "./same-server";
 export {
   listSchemaChanges,
   recordSchemaChanges,
@@ -165,9 +182,12 @@ export { agoMs, serverNow } from "./server-time";
 export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { noteSourceUser } from "./source-user";
 export { type SyncFacts, syncFacts } from "./sync-facts";
+export type { QuarantinedTask } from "./task-attempts";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";
 export { type MinuteUse, type QuotaUse, quotaUse } from "./usage";
+export { countChange, countUserEvent, recordUserEvent, type UserEvent } from "./user-audit";
 export { actorOf, type Role, switchAccount, type Viewer, viewerOf } from "./viewers";
+export { startWatchdog, type Watchdog } from "./watchdog";
 export {
   basesBuilding,
   type FleetState,

@@ -3,8 +3,10 @@
  * the key is typed in, and by its name.
  */
 import { BasetideError, isBasetideError } from "../errors";
+import type { HeldConnection } from "../http/connections";
 import { createLedger } from "../quota";
 import { platformById, type SourceBase } from "../source";
+import { againIfStale } from "../source/stale";
 import { listSourceBases, type ManagementContext } from "./bases";
 import { quotaKeyOf } from "./quota-key";
 
@@ -34,8 +36,8 @@ export async function checkKey(ctx: SourceContext, platform: string, apiKey: str
 }
 
 /**
- * Can the key read records there? One call for the tables, one for a page of the first; both wait for their place in
- * the base's quota (I4), since another account may be syncing it.
+ * Can the key read records there? One call for the tables, one for a page of the first. Both wait for their place in the
+ * base's quota (I4), since another account may be syncing it; the first behind everybody else, as nobody knows the key yet.
  *
  * @throws BasetideError as `checkKey`, `quota_timeout`
  */
@@ -50,16 +52,26 @@ export async function checkReading(
   const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
   const ledger = createLedger(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId });
-  const place = () => ledger.takeClient(quotaKey, { deadlineMs: ctx.config.upstreamTimeoutMs, signal });
+  const { connections } = connection;
+  const options = { deadlineMs: ctx.config.upstreamTimeoutMs, signal, connections };
+  const over = (held: HeldConnection | undefined) => (held ? connection.over(held) : connection);
+  let isAccepted = false;
   try {
-    await place();
-    const { tables } = await connection.getSchema(sourceBaseId, signal);
+    const { tables } = await againIfStale(async () => {
+      using held = await ledger.takeUnproven(quotaKey, options);
+      return await over(held).getSchema(sourceBaseId, signal);
+    });
+    isAccepted = true;
+    await ledger.countServed(quotaKey);
     if (!tables[0]) return;
-    await place();
-    await connection.listPage(sourceBaseId, tables[0], {}, signal);
+    const table = tables[0];
+    await againIfStale(async () => {
+      using held = await ledger.takeClient(quotaKey, options);
+      return await over(held).listPage(sourceBaseId, table, {}, signal);
+    });
   } catch (error) {
-    if (isBasetideError(error, "source_rate_limited")) {
-      await ledger.block(quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited");
+    if (isAccepted && isBasetideError(error, "source_rate_limited")) {
+      await ledger.block(quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited", { isOwn: false });
     }
     throw lacking(error, keyScopes?.records, "may not read the records of this base");
   }

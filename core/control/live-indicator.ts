@@ -15,8 +15,13 @@ type LiveBase = Pick<Base, "createdAt" | "sweep"> & { live: LiveState };
 const GRACE_MS = 60_000;
 /** Trouble that lasts for this long is red. */
 const RED_MS = 5 * 60_000;
-/** An idle base is compared every 12 minutes; where a budget slows that down, once in five reads of the feed. */
+/**
+ * A base that is polled or in use is compared every minute or 12; one that rests on notifications, and is asked every
+ * five minutes whether there is anything, every 6 hours; where a budget slows all that down, once in five reads.
+ */
 const UNCOMPARED_MS = 60 * 60_000;
+const RESTING_PACE_MS = 4 * 60_000;
+const RESTING_UNCOMPARED_MS = 6.5 * 60 * 60_000;
 const UNCOMPARED_READS = 6;
 /** Twice and five times as long as a sweep beside the feed takes, as for a sweep of its own. */
 const YELLOW_SWEEPS = 2;
@@ -47,7 +52,8 @@ function stale({ live: { staleSince } }: LiveBase, now: Date): Indicator | null 
 function uncompared(base: LiveBase, now: Date): Indicator | null {
   const { readAt, dueAt } = base.live;
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
-  const limitMs = Math.max(UNCOMPARED_MS, UNCOMPARED_READS * paceMs);
+  const usualMs = paceMs < RESTING_PACE_MS ? UNCOMPARED_MS : RESTING_UNCOMPARED_MS;
+  const limitMs = Math.max(usualMs, UNCOMPARED_READS * paceMs);
   const ageMs = now.getTime() - (lastCompared(base) ?? base.createdAt).getTime();
   if (ageMs <= limitMs) return null;
   const reason = `SQL was not compared with the source for ${inWords(ageMs)}`;

@@ -1,5 +1,5 @@
 /**
- * Members of an account: its owner invites them by e-mail and takes them away again.
+ * Members of an account: its owner invites them by e-mail (and removes them: `remove-member.ts`).
  *
  * An invitation is a link with 32 random bytes, of which only the SHA-256 is kept. It is bound to the address it went
  * to: whoever opens it must be signed in with that address, so a link that was passed on opens nothing.
@@ -47,11 +47,17 @@ export async function listInvitations(db: Db, accountId: string): Promise<Invita
 /**
  * Invites an address, or invites it again with a new link.
  *
- * @returns the token for the link, which cannot be read again later
+ * @param permit called with the address once the invitation is known to be possible; where it throws, nothing changes
+ * @returns the token for the link, which cannot be read again later, and what `permit` returned
  * @throws BasetideError `forbidden` for who does not own the account, `invalid_request` for what is no address,
  *   `already_exists` for a member, `conflict` when the account has too many
  */
-export async function inviteMember(db: Db, viewer: Viewer, address: string): Promise<string> {
+export async function inviteMember<Permit>(
+  db: Db,
+  viewer: Viewer,
+  address: string,
+  permit: (email: string) => Promise<Permit>,
+): Promise<{ email: string; token: string; permit: Permit }> {
   requireOwner(viewer);
   const email = checkEmail(address);
   const accountId = viewer.account.id;
@@ -63,6 +69,7 @@ export async function inviteMember(db: Db, viewer: Viewer, address: string): Pro
   if (members.length + invitations.length >= MAX_PEOPLE) {
     throw new BasetideError("conflict", `An account has at most ${MAX_PEOPLE} members and open invitations`);
   }
+  const given = await permit(email);
   const token = randomBytes(32).toString("base64url");
   await db.begin(async (tx) => {
     await tx`
@@ -73,7 +80,7 @@ export async function inviteMember(db: Db, viewer: Viewer, address: string): Pro
         set token_hash = excluded.token_hash, invited_by = excluded.invited_by, expires_at = excluded.expires_at`;
     await noteChange(tx, actorOf(viewer), { accountId, action: "member.invited", details: { email } });
   });
-  return token;
+  return { email, token, permit: given };
 }
 
 /** @throws BasetideError `forbidden`, `not_found` */
@@ -125,23 +132,6 @@ export async function acceptInvitation(db: Db, viewer: Viewer, token: string): P
     await tx`update sessions set account_id = ${invitation.accountId} where id = ${viewer.sessionId}`;
     const { accountId } = invitation;
     await noteChange(tx, actorOf(viewer), { accountId, action: "member.joined", subject: viewer.userId });
-  });
-}
-
-/** Takes a member away, and the API tokens that they made; members may take themselves. @throws BasetideError `forbidden`, `not_found`, `conflict` for the owner */
-export async function removeMember(db: Db, viewer: Viewer, userId: string): Promise<void> {
-  if (userId !== viewer.userId) requireOwner(viewer);
-  const accountId = viewer.account.id;
-  const member = (await listMembers(db, accountId)).find((one) => one.userId === userId);
-  if (!member) throw new BasetideError("not_found", "There is no such member");
-  if (member.role === "owner") throw new BasetideError("conflict", "The owner cannot leave the account");
-  await db.begin(async (tx) => {
-    await tx`delete from account_members where account_id = ${accountId} and user_id = ${userId}`;
-    await tx`update sessions set account_id = null where account_id = ${accountId} and user_id = ${userId}`;
-    const tokens =
-      await tx`delete from api_tokens where account_id = ${accountId} and created_by = ${userId}`;
-    const details = { email: member.email, tokens_revoked: tokens.count };
-    await noteChange(tx, actorOf(viewer), { accountId, action: "member.removed", subject: userId, details });
   });
 }
 

@@ -82,11 +82,17 @@ async function call<T>(
   key: string,
   make: (feed: NonNullable<SourceConnection["changeFeed"]>, signal: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
-  const { changeFeed } = platformById(ctx.platforms, base.platform).connect(key);
-  if (!changeFeed) return undefined;
+  const source = platformById(ctx.platforms, base.platform).connect(key);
+  if (!source.changeFeed) return undefined;
   const signal = AbortSignal.timeout(REMOVAL_TIMEOUT_MS);
-  await createLedger(ctx).takeClient(quotaKeyOf(base), { deadlineMs: REMOVAL_TIMEOUT_MS, signal });
-  return make(changeFeed, signal);
+  const { connections } = source;
+  using held = await createLedger(ctx).takeClient(quotaKeyOf(base), {
+    deadlineMs: REMOVAL_TIMEOUT_MS,
+    signal,
+    connections,
+    isOwnKey: true,
+  });
+  return await make((held ? source.over(held) : source).changeFeed!, signal);
 }
 
 async function asFarAsPossible(ctx: HookContext, base: HookedBase, work: () => Promise<void>): Promise<void> {

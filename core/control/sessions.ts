@@ -2,6 +2,8 @@
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
 import { isId } from "./ids";
+import { recordUserEvent } from "./user-audit";
+import type { Viewer } from "./viewers";
 
 export interface Session {
   id: string;
@@ -20,23 +22,36 @@ export async function listSessions(db: Db, userId: string): Promise<Session[]> {
     from sessions where user_id = ${userId} and expires_at > now() order by created_at desc, id`;
 }
 
-/** Its cookie opens nothing from now on. @throws BasetideError `not_found`, also when it is another user's */
-export async function revokeSession(db: Db, userId: string, sessionId: string): Promise<void> {
-  const gone = isId("session", sessionId)
-    ? await db`delete from sessions where id = ${sessionId} and user_id = ${userId} returning id`
-    : [];
-  if (gone.length === 0) throw new BasetideError("not_found", "There is no such session");
+type SessionUser = Pick<Viewer, "userId" | "sessionId" | "email">;
+
+/** Its cookie no longer works. @throws BasetideError `not_found`, also when it is another user's */
+export async function revokeSession(db: Db, viewer: SessionUser, sessionId: string): Promise<void> {
+  const { userId: id, email } = viewer;
+  await db.begin(async (tx) => {
+    const gone = isId("session", sessionId)
+      ? await tx`delete from sessions where id = ${sessionId} and user_id = ${id} returning id`
+      : [];
+    if (gone.length === 0) throw new BasetideError("not_found", "There is no such session");
+    await recordUserEvent(tx, { id, email }, { action: "session.ended", details: { sessions: 1 } });
+  });
 }
 
-/** Ends all of the user's sessions but one. */
-export async function revokeOtherSessions(db: Db, userId: string, sessionId: string): Promise<void> {
-  await db`delete from sessions where user_id = ${userId} and id <> ${sessionId}`;
+/** Ends all of the user's sessions but their current one. */
+export async function revokeOtherSessions(db: Db, viewer: SessionUser): Promise<void> {
+  const { userId: id, sessionId, email } = viewer;
+  await db.begin(async (tx) => {
+    const { count } = await tx`delete from sessions where user_id = ${id} and id <> ${sessionId}`;
+    if (count === 0) return;
+    await recordUserEvent(tx, { id, email }, { action: "session.ended", details: { sessions: count } });
+  });
 }
 
-/** Takes away what has expired: it opens nothing, and would only pile up. */
+/** Deletes what has expired and would otherwise accumulate. Part of the hourly housekeeping. */
 export async function forgetExpired(db: Db): Promise<void> {
   await db`delete from sessions where expires_at < now()`;
   await db`delete from verifications where expires_at < now()`;
   await db`delete from invitations where expires_at < now()`;
   await db`delete from attempts where ends_at < now()`;
+  // Rows of earlier versions, which counted clients here.
+  await db`delete from rate_limits where last_request < extract(epoch from now() - interval '1 day') * 1000`;
 }

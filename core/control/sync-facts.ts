@@ -8,6 +8,7 @@ export interface SyncFacts {
   settings: BaseSettings;
   resyncRequestedAt: Date | null;
   schemaLookRequestedAt: Date | null;
+  catchUpRequestedAt: Date | null;
   /** Where the replica lives: a move changes it. */
   databaseId: string;
   /** Another one for another API key. */
@@ -21,7 +22,7 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
   const rows = await db<FactsRow[]>`
     select id, state, turbo, rapid, live, linked_records_as_text, lookups_as_text, link_views, history, history_days,
       notify, own_attachment_urls, replica_reads, attachment_key_version, is_paused, resync_requested_at,
-      schema_look_requested_at, database_id, md5(sealed_api_key) as key_version
+      schema_look_requested_at, catch_up_requested_at, database_id, md5(sealed_api_key) as key_version
     from bases where id = any (${baseIds})`;
   return rows.map((row) => ({
     id: row.id,
@@ -29,6 +30,7 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
     settings: settingsOf(row),
     resyncRequestedAt: row.resync_requested_at,
     schemaLookRequestedAt: row.schema_look_requested_at,
+    catchUpRequestedAt: row.catch_up_requested_at,
     databaseId: row.database_id,
     keyVersion: row.key_version,
     attachmentKeyVersion: row.attachment_key_version,
@@ -41,6 +43,7 @@ interface FactsRow extends SettingsRow {
   attachment_key_version: number;
   resync_requested_at: Date | null;
   schema_look_requested_at: Date | null;
+  catch_up_requested_at: Date | null;
   database_id: string;
   key_version: string;
 }

@@ -62,7 +62,12 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
 
 /** Who a token stands for. */
 export interface Bearer extends Account {
-  token: { id: string; name: string };
+  token: {
+    id: string;
+    name: string;
+    /** Made by the account's owner, or by the operator for them: may manage members. */
+    isOwners: boolean;
+  };
 }
 
 /**
@@ -73,15 +78,30 @@ export interface Bearer extends Account {
 export async function authenticate(db: Db, authorization: string | null | undefined): Promise<Bearer> {
   const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
   if (token === undefined || !TOKEN.test(token)) throw new BasetideError("unauthorized");
-  const [found] = await db<(Account & { token_id: string; token_name: string; is_stale: boolean })[]>`
+  const [found] = await db<(Account & TokenRow)[]>`
     select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name,
+      t.created_by is null or exists (
+        select from account_members as m
+        where m.account_id = a.id and m.user_id = t.created_by and m.role = 'owner') as is_owners,
       coalesce(t.last_used_at < now() - interval '1 hour', true) as is_stale
     from api_tokens as t join accounts as a on a.id = t.account_id
     where t.token_hash = ${hashToken(token)}`;
   if (!found) throw new BasetideError("unauthorized");
   if (found.is_stale) await db`update api_tokens set last_used_at = now() where id = ${found.token_id}`;
   const { id, email, isOperator } = found;
-  return { id, email, isOperator, token: { id: found.token_id, name: found.token_name } };
+  return {
+    id,
+    email,
+    isOperator,
+    token: { id: found.token_id, name: found.token_name, isOwners: found.is_owners },
+  };
+}
+
+interface TokenRow {
+  token_id: string;
+  token_name: string;
+  is_owners: boolean;
+  is_stale: boolean;
 }
 
 export function newToken(): string {

@@ -26,7 +26,7 @@ export interface QuotaUse {
 
 export async function quotaUse(
   db: Db,
-  base: Pick<Base, "platform" | "sourceBaseId">,
+  base: Pick<Base, "platform" | "sourceBaseId"> & Partial<Pick<Base, "accountId">>,
   minutes = 15,
 ): Promise<QuotaUse> {
   const key = quotaKeyOf(base);
@@ -55,7 +55,8 @@ export async function quotaUse(
       (select json_build_object('until', b.blocked_until, 'reason', b.reason) from quota_blocks as b
         where b.key = ${key} and b.blocked_until > now()) as blocked,
       (select json_build_object('until', s.until, 'is_certain', s.is_certain) from quota_slowed as s
-        where s.key = ${key} and s.until > now()) as slowed
+        where s.key = ${key} and s.until > now() and s.account_id in ('', ${base.accountId ?? ""})
+        order by s.until desc limit 1) as slowed
     from by_month where month = date_trunc('month', now() at time zone 'UTC')::date`;
   return {
     minutes: row!.minutes.map(({ minute, ...calls }) => ({ minute: new Date(minute), ...calls })),

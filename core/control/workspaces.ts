@@ -111,7 +111,7 @@ export async function updateWorkspace(
   const isSame = (["plan", "callsPerMonth", "reserve"] as const).every(
     (fact) => facts[fact] === workspace[fact],
   );
-  if (!isSame) await endRest(ctx, id);
+  if (!isSame) await endRest(ctx, workspace);
   return getWorkspace(ctx.db, id);
 }
 
@@ -143,13 +143,13 @@ export function leftKey(workspaceId: string): string {
 }
 
 /** Lets go what rests, or is slowed, because of a budget that is not theirs any more. */
-async function endRest({ db, queue }: WakeContext, workspaceId: string): Promise<void> {
+async function endRest({ db, queue }: WakeContext, { id: workspaceId, accountId }: Workspace): Promise<void> {
   const woken = await db<{ id: string; key: string; is_woken: boolean }[]>`
     update bases set rests_until = null
     where workspace_id = ${workspaceId}
     returning id, platform || ':' || source_base_id as key, state not in ('paused', 'deleting') as is_woken`;
   for (const { id, key, is_woken } of woken) {
-    await db`select quota_hasten(${key})`;
+    await db`select quota_hasten(${key}, ${accountId})`;
     // The queue's reconciler finds those whose job is not queued now.
     if (is_woken) await queue.requestSync(id).catch(() => {});
   }

@@ -1,7 +1,10 @@
-/** The routes that every process serves for whoever keeps it running: `/healthz`, `/readyz`, `/metrics`. */
+/** The routes that every process serves for its operators: `/healthz`, `/readyz`, `/metrics`. */
 import { Elysia } from "elysia";
 import type { Registry } from "prom-client";
+import type { Config } from "../config";
 import { asControlError } from "../control/db";
+import { isFromThisMachine } from "./client-address";
+import { answerMetrics, noMetrics } from "./metrics";
 
 /** A dependency that does not answer in this time counts as away. */
 const READY_TIMEOUT_MS = 3_000;
@@ -9,19 +12,23 @@ const READY_TIMEOUT_MS = 3_000;
 /**
  * - `/healthz`: 200 while the process answers at all; who gets no answer restarts it.
  * - `/readyz`: 200 when `ready` resolves, else 503; who gets 503 sends no traffic here.
- * - `/metrics`: Prometheus text.
+ * - `/metrics`: Prometheus text for requests of this machine; 404 for all others, and where METRICS_PORT has them.
  */
-export function healthRoutes(parts: { metrics: Registry; ready: () => Promise<void> }) {
+export function healthRoutes(parts: {
+  config: Pick<Config, "metricsPort" | "clientIpHeader">;
+  metrics: Registry;
+  ready: () => Promise<void>;
+}) {
+  const { metricsPort, clientIpHeader } = parts.config;
+  const isHidden = (request: Request) =>
+    metricsPort !== undefined || !isFromThisMachine(request, clientIpHeader);
   const hidden = { detail: { hide: true } };
   return new Elysia({ name: "health" })
     .get("/healthz", () => Response.json({ status: "ok" }), hidden)
     .get("/readyz", () => readiness(parts.ready), hidden)
     .get(
       "/metrics",
-      async () =>
-        new Response(await parts.metrics.metrics(), {
-          headers: { "content-type": parts.metrics.contentType },
-        }),
+      ({ request }) => (isHidden(request) ? noMetrics() : answerMetrics([parts.metrics])),
       hidden,
     );
 }

@@ -1,5 +1,10 @@
-/** Opens a port for an app, in one way for all processes. */
+/** Opens a port for an app, in one way for all processes: the gate, the client's address, the headers, the drain. */
 import { BasetideError, errorCodes } from "../errors";
+import type { Logger } from "../log";
+import { noteServer } from "./answer-time";
+import { noteAddress } from "./client-address";
+import { withOwnHeaders } from "./own-headers";
+import { malformedRequest } from "./request-gate";
 
 /** Longest an ending process waits for answers that are under way, in ms. */
 const DRAIN_MS = 10_000;
@@ -15,51 +20,97 @@ export interface ListenOptions {
   port: number;
   /** The variable to set another port with, for the error. */
   portVariable: string;
-  /** Seconds that a connection may be silent. */
+  /** Address to bind to; all interfaces unless given. */
+  host?: string | undefined;
+  /** Seconds that a connection may be silent, unless `allowLongAnswer` says otherwise. */
   idleTimeout?: number;
   /** Longest request body, in bytes. */
   maxBodyBytes?: number;
+  /** Longest wait for answers under way when it stops, in ms; 0 cuts them off. */
+  drainMs?: number;
   /** Answers for an app that failed, or whose answer broke off before its first byte; `internal` unless given. */
   answerFault?: (error: Error) => Response;
+  /** Answers a request that the gate refuses; `malformed_request` unless given. */
+  answerMalformed?: (message: string) => Response;
+  /** Where clients reach it: https makes browsers stay with TLS. */
+  publicUrl?: string | undefined;
+  /** Further headers of our own answers; false: none at all, for a stand-in of somebody else's service. */
+  ownHeaders?: Record<string, string> | false;
+  log?: Logger;
+  /** The client's address, where connections come by way of another part of this process; the connection's own unless given. */
+  addressOf?: ((peer: Bun.SocketAddress) => string | undefined) | undefined;
+  /** Certificate and key, PEM: the port speaks TLS. */
+  tls?: { certificate: string; key: string } | undefined;
+}
+
+interface App {
+  fetch(request: Request, server: Bun.Server<undefined>): Response | Promise<Response>;
 }
 
 const DEFAULT_BODY_BYTES = 1_000_000;
 const DEFAULT_IDLE_SECONDS = 60;
 
 /** @throws BasetideError `port_taken` */
-export function listen(
-  app: { fetch(request: Request, server: Bun.Server<undefined>): Response | Promise<Response> },
-  options: ListenOptions,
-): Listener {
-  const { port, portVariable } = options;
+export function listen(app: App, options: ListenOptions): Listener {
+  const { port, portVariable, host, drainMs = DRAIN_MS } = options;
   try {
     const server = Bun.serve({
       port,
-      fetch: (request, server) => app.fetch(request, server),
+      ...(host === undefined ? {} : { hostname: host }),
+      ...(options.tls ? { tls: { cert: options.tls.certificate, key: options.tls.key } } : {}),
+      fetch: handler(app, options),
       idleTimeout: options.idleTimeout ?? DEFAULT_IDLE_SECONDS,
       maxRequestBodySize: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
       // Bun's own answer to a fault is a page that shows paths and source.
       development: false,
       // Without `development` Bun shares a port that is taken.
       reusePort: false,
-      error: options.answerFault ?? internalFault,
+      error: (error) => own((options.answerFault ?? internalFault)(error), options),
     });
     return {
       port: server.port ?? port,
       async stop() {
-        const cutOff = setTimeout(() => void server.stop(true), DRAIN_MS);
+        if (drainMs === 0) return server.stop(true);
+        const cutOff = setTimeout(() => void server.stop(true), drainMs);
         await server.stop();
         clearTimeout(cutOff);
       },
     };
   } catch (cause) {
-    if (!(cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE")) throw cause;
-    throw new BasetideError(
-      "port_taken",
-      `Port ${port} is in use by another program. Stop it, or set ${portVariable} to another port.`,
-      { cause, details: { port } },
-    );
+    throw portError(cause, port, portVariable);
   }
+}
+
+/** What a failure to open a port is: `port_taken` where that is the reason, else `cause` itself. */
+export function portError(cause: unknown, port: number, portVariable: string): unknown {
+  if (!(cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE")) return cause;
+  return new BasetideError(
+    "port_taken",
+    `Port ${port} is in use by another program. Stop it, or set ${portVariable} to another port.`,
+    { cause, details: { port } },
+  );
+}
+
+function handler(app: App, options: ListenOptions) {
+  return async (request: Request, server: Bun.Server<undefined>): Promise<Response> => {
+    const trouble = malformedRequest(request);
+    if (trouble !== undefined) {
+      options.log?.debug({ method: request.method, detail: trouble }, "request refused");
+      return own((options.answerMalformed ?? malformed)(trouble), options);
+    }
+    const peer = server.requestIP(request);
+    noteAddress(request, peer && options.addressOf ? options.addressOf(peer) : peer?.address);
+    noteServer(request, server);
+    return own(await app.fetch(request, server), options);
+  };
+}
+
+function own(response: Response, { publicUrl, ownHeaders }: ListenOptions): Response {
+  return ownHeaders === false ? response : withOwnHeaders(response, publicUrl, ownHeaders);
+}
+
+function malformed(message: string): Response {
+  return Response.json({ error: { code: "malformed_request", message } }, { status: 400 });
 }
 
 function internalFault(): Response {

@@ -8,6 +8,7 @@ import { asControlError } from "../control/db";
 import { BasetideError, type ErrorCode, httpStatus } from "../errors";
 import type { Logger } from "../log";
 import { requestId } from "../request-id";
+import { pathOf } from "./request-path";
 
 /** Wrong parts of a request that are named; the rest is found at the next try. */
 const MAX_PARTS = 5;
@@ -46,7 +47,7 @@ export function explainError(
   const facts = {
     requestId: id,
     method: request.method,
-    path: new URL(request.url).pathname,
+    path: pathOf(request),
     code: known.code,
   };
   if (status >= 500) log.error({ ...facts, error: loggable(error) }, "request failed");

@@ -11,10 +11,11 @@
 import { PgBoss } from "pg-boss";
 import { trimAlerts } from "../alerts/messages";
 import type { Db } from "../context";
-import { activeBaseIds, trimAudit, trimRuns } from "../control";
+import { activeBaseIds, forgetExpired, trimAudit, trimRuns } from "../control";
 import type { Logger } from "../log";
 import { pgLine } from "../postgres-line";
 import { trimWindows } from "../quota";
+import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } from "./crashes";
 import {
   bringForward,
   giveBackJob,
@@ -26,6 +27,7 @@ import {
   touchJobs,
 } from "./jobs";
 
+export type { Suspect } from "./crashes";
 export { fairShares, type Holder } from "./fair-share";
 export type { QueueLoad, SyncJob } from "./jobs";
 
@@ -58,6 +60,14 @@ export interface Queue {
   finish(job: SyncJob): Promise<void>;
   /** Leaves the job to whoever takes it, `afterMs` from now; if that is at once, wakes the workers. */
   giveBack(job: SyncJob, afterMs: number): Promise<void>;
+  /** Which of these bases are suspected of ending the workers that hold them. To be asked before each is leased. */
+  suspects(baseIds: string[]): Promise<Map<string, Suspect>>;
+  /** These jobs were lost, and their worker lives. */
+  forgive(jobs: SyncJob[]): Promise<void>;
+  /** A child process died that held these bases. @returns how long a base that was alone in it rests, ms; else null */
+  crashed(baseIds: string[]): Promise<number | null>;
+  /** A lease of a suspect has ended well. @returns whether it is none any more */
+  behaved(baseId: string): Promise<boolean>;
   load(): Promise<QueueLoad>;
   /** Queues every base that is to be synced and has no job. Returns how many there were. */
   reconcile(): Promise<number>;
@@ -141,6 +151,10 @@ export async function openQueue(
       await giveBackJob(db, job, afterMs);
       if (afterMs === 0) await wakeAll();
     },
+    suspects: (baseIds) => countCrashes(db, baseIds),
+    forgive: (jobs) => forgiveJobs(db, jobs),
+    crashed: (baseIds) => recordCrash(db, baseIds),
+    behaved: (baseId) => clearSuspect(db, baseId),
     load: () => queueLoad(db),
     reconcile,
     async onRequest(wake) {
@@ -169,6 +183,7 @@ async function keepHouse(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Pr
   await boss.work(HOUSEKEEPING_QUEUE, { pollingIntervalSeconds: HOUSEKEEPING_POLL_SECONDS }, async () => {
     const [runs, changes] = [await trimRuns(db), await trimAudit(db)];
     const [windows, alerts] = [await trimWindows(db), await trimAlerts(db)];
+    await forgetExpired(db);
     log.info({ runs, changes, windows, alerts }, "old runs, changes, quota windows and alerts cleared away");
   });
 }

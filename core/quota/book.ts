@@ -3,18 +3,22 @@
 /** What has a quota of its own: a source base, whoever's API key is used (`airtable:appXXXX`). */
 export type QuotaKey = string;
 
-export type CallKind = "sync" | "client";
+/**
+ * `live`: a sync's call for a change that someone waits to see; at least one place in five is theirs. `unproven`: a
+ * client's call with a key that the source has not accepted for the base; behind clients and sync.
+ */
+export type CallKind = "sync" | "live" | "client" | "unproven";
 
 export type BlockReason = "rate_limited" | "billing_limit";
 
-/** The right to send one request, within one span of time. */
+/** The right to send one request: it may go out from `at` on, and must until `until`, both on this process's clock (ms). */
 export interface Place {
-  /** From when on, on this process's clock (ms). */
   at: number;
-  /** Until when; the windows after it count from here. */
   until: number;
-  /** Until when, as the book says it: what a place is given back by. */
+  /** When its request has reached the source at the latest, as the book says it; what a place is given back by. */
   slot: number;
+  /** From when it may go out to `slot`, ms. */
+  marginMs: number;
 }
 
 export interface Booking {
@@ -24,15 +28,22 @@ export interface Booking {
   nextAt: number;
 }
 
+/** By how much longer one call may take to the source than another: what of it is this process's, and the network's. */
+export interface Margin {
+  /** From the time that a call may go out to when it does, ms. */
+  delayMs: number;
+  /** From there to the source, ms more than at best. */
+  spreadMs: number;
+}
+
 export interface Book {
   /**
    * Books calls.
    *
-   * @param withinMs one per call wanted: how far ahead its place may be
+   * @param withinMs one per call wanted: how far ahead its place may begin
    * @param back slots that were booked here and are not used
-   * @param lateMs how long after its time a place is to be good: what this process is late by, 0 to `MOST_LATE_MS`
    */
-  take(withinMs: number[], back: number[], lateMs: number): Promise<Booking>;
+  take(withinMs: number[], back: number[], margin: Margin): Promise<Booking>;
   /** Was the place made void by a block that began after it was booked? */
   isVoid(place: Place): Promise<boolean>;
   /** The place's call goes out only now, or may have a moment ago: the window after it counts from now. Never fails. */
@@ -40,27 +51,35 @@ export interface Book {
 }
 
 /**
- * The time that five requests must span, ms: a second, and 25 ms for requests that reach the source later than
- * others. `quota_take` in sql/control has the same.
+ * From the moment that a call has surely reached the source to the sixth call's beginning, ms: what the source counts.
+ * `quota_take` in sql/control has the same.
  */
-export const WINDOW_MS = 1025;
-/** A place used later than this after its span counts as missed, ms; what is left of those 25 ms is the network's. */
+export const WINDOW_MS = 1000;
+/** What every call has for being late and on its way, ms; `quota_take` has the same. */
+export const LEAST_MARGIN_MS = 20;
+/** What of it is this process's: timers are exact to a millisecond or two. */
 export const SPARE_MS = 5;
-/** The longest that a place is good after its time, ms. `quota_block` and `quota_user_place` have the same. */
-export const MOST_LATE_MS = 100;
+/** The longest that a process says its calls are late, and the network's part: the largest margin is the sum of all, ms. */
+export const MOST_DELAY_MS = 100;
+export const MOST_SPREAD_MS = 180;
+/** With what the source's refusals add; `quota_take` has the same. */
+export const MOST_MARGIN_MS = 400;
 
-/**
- * A place as the shared book tells of it.
- *
- * @param slot until when it is good, by the book; null: there is none
- * @param lateMs for how long it is good
- * @param addMs what makes the book's times this process's
- */
-export function placeOf(slot: number | null, lateMs: number, addMs: number): Place | null {
-  return slot === null ? null : { at: slot - lateMs + addMs, until: slot + addMs, slot };
+/** A margin as it is booked. */
+export function wholeMs({ delayMs, spreadMs }: Margin): number {
+  return LEAST_MARGIN_MS + Math.min(MOST_DELAY_MS, delayMs) + Math.min(MOST_SPREAD_MS, spreadMs);
 }
 
-/** From when on a place is good, as the book says it. */
-export function beginOf({ at, until, slot }: Place): number {
-  return slot - (until - at);
+/**
+ * A place as the book tells of it.
+ *
+ * @param slot null: there is none
+ * @param marginMs from its beginning to `slot`
+ * @param delayMs how long of that it may wait in this process
+ * @param addMs what makes the book's times this process's
+ */
+export function placeOf(slot: number | null, marginMs: number, delayMs: number, addMs: number): Place | null {
+  if (slot === null) return null;
+  const at = slot - marginMs + addMs;
+  return { at, until: at + delayMs + SPARE_MS, slot, marginMs };
 }

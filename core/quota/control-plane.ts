@@ -6,9 +6,9 @@
  */
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
-import type { Register } from "./attendance";
-import { type Book, beginOf, type CallKind, placeOf } from "./book";
+import { type Book, type CallKind, placeOf, wholeMs } from "./book";
 import type { QuotaClock } from "./clock";
+import type { Register } from "./heartbeat";
 
 /** After a failed call none is tried for so long, ms. `quota_take` counts on processes being back in 1 s. */
 const RETRY_AFTER_MS = 500;
@@ -32,6 +32,15 @@ interface TakeRow {
   asked_at: number;
   slots: (number | null)[];
   next_at: number;
+  margin: number;
+}
+
+/** What the calls of a lane count in, besides the key's five a second. */
+export interface Counting {
+  /** Sync: the user of the source whose limit over all keys may matter. */
+  user?: string | null | undefined;
+  /** Client: it calls with the key that syncs the base, and so as that user. */
+  isOwnKey?: boolean | undefined;
 }
 
 export interface SharedBook extends Book {
@@ -44,8 +53,7 @@ export interface SharedBook extends Book {
 }
 
 export interface ControlPlane extends Register {
-  /** @param user of the source whose places over all keys are counted, too */
-  book(key: string, kind: CallKind, share: number, user?: string | null): SharedBook;
+  book(key: string, kind: CallKind, share: number, counting?: Counting): SharedBook;
   /**
    * Runs one statement against the control plane.
    *
@@ -106,7 +114,13 @@ export function controlPlane(
     return row!.share;
   }
 
-  function book(key: string, kind: CallKind, share: number, user: string | null = null): SharedBook {
+  function book(
+    key: string,
+    kind: CallKind,
+    share: number,
+    { user = null, isOwnKey = false }: Counting = {},
+  ): SharedBook {
+    const isLimitedByUser = kind === "sync" || kind === "live" || isOwnKey;
     return {
       async reunite(hasGranted) {
         await call(
@@ -117,29 +131,32 @@ export function controlPlane(
           from now where w.key = ${key} and (${hasGranted} or w.blocked_until < now.ms)`,
         );
       },
-      async take(withinMs, back, lateMs) {
+      async take(withinMs, back, margin) {
         if (!offset.isKnown) await learnOffset();
         const [row] = await call(
           (to) => to<TakeRow[]>`
-          select asked_at, to_json(slots) as slots, next_at
-          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user}, ${lateMs})`,
+          select asked_at, to_json(slots) as slots, next_at, margin
+          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user},
+            ${wholeMs(margin)}, ${isOwnKey})`,
         );
-        const { asked_at, slots, next_at } = row!;
+        const { asked_at, slots, next_at, margin: marginMs } = row!;
         const add = offset.learn(asked_at);
         return {
-          places: slots.map((slot) => placeOf(slot, lateMs, add)),
+          places: slots.map((slot) => placeOf(slot, marginMs, margin.delayMs, add)),
           nextAt: next_at + add,
         };
       },
-      async isVoid(place) {
+      async isVoid({ slot, marginMs }) {
         const [row] = await call(
           (to) => to<{ blocked_until: number }[]>`
-          select blocked_until from quota_windows where key = ${key}`,
+          select greatest(w.blocked_until, u.blocked_until) as blocked_until from quota_windows as w
+          left join quota_users as u on u.id = w.user_id and ${isLimitedByUser}
+          where w.key = ${key}`,
         );
-        return row === undefined || row.blocked_until > beginOf(place);
+        return row === undefined || row.blocked_until > slot - marginMs;
       },
-      async wentLate(place) {
-        await call((to) => to`select quota_late(${key}, ${place.slot})`).catch(() => {});
+      async wentLate({ slot, marginMs }) {
+        await call((to) => to`select quota_late(${key}, ${slot}, null, ${marginMs})`).catch(() => {});
       },
     };
   }

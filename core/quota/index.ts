@@ -2,5 +2,12 @@
 export type { BlockReason, CallKind, QuotaKey } from "./book";
 export { CallCounter } from "./call-counter";
 export type { QuotaClock } from "./clock";
-export { createLedger, type Ledger, type LedgerOptions, type QuotaUsage } from "./ledger";
+export {
+  type ClientCall,
+  createLedger,
+  type Ledger,
+  type LedgerOptions,
+  type QuotaUsage,
+  type SyncCall,
+} from "./ledger";
 export { trimWindows } from "./trim-windows";

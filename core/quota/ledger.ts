@@ -6,16 +6,17 @@
  */
 import type { Registry } from "prom-client";
 import type { Db } from "../context";
+import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
-import { type Attendance, attend } from "./attendance";
+
 import type { BlockReason, CallKind, QuotaKey } from "./book";
 import { processClock, type QuotaClock } from "./clock";
-import { type ControlPlane, controlPlane } from "./control-plane";
-import { createLane, type Lane } from "./lane";
-import { createLateness } from "./lateness";
-import { type LocalWindow, localWindow } from "./local-window";
+import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
+import { type LocalWindow, localWindow, withFallback } from "./fallback";
+import { type Heartbeat, startHeartbeat } from "./heartbeat";
+import { type Connections, createLane, type Lane, type Waiting } from "./lane";
+import { createDelay } from "./margin";
 import { quotaMetrics } from "./metrics";
-import { standIn } from "./stand-in";
 
 /** The longest pause that is kept, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
@@ -40,29 +41,66 @@ export interface QuotaUsage {
   client: number;
 }
 
+export interface ClientCall {
+  deadlineMs: number;
+  signal: AbortSignal;
+  /** Callers take turns; those without a name are one. */
+  caller?: string;
+  /** The key that syncs the base: the call counts against its user's limit, too. */
+  isOwnKey?: boolean;
+  /** Where the call's connection is from; absent: it needs none. */
+  connections?: Connections | undefined;
+}
+
+export interface SyncCall {
+  /** For a change that someone waits to see: one reservation in five, whatever clients ask for. */
+  isLive?: boolean | undefined;
+  /** Of the source, where the limit of 50 a second that it sets each user may matter. */
+  user?: string | null | undefined;
+  /** Where the call's connection is from; absent: it needs none. */
+  connections?: Connections | undefined;
+}
+
 export interface Ledger {
   /**
-   * Resolves when a sync request may be sent, which must then happen at once.
+   * Resolves when a sync request may be sent, which must then happen at once, on the connection that it resolves with.
    *
    * @param share requests per second that sync may use: 3 or 5
-   * @param user of the source, where the limit of 50 a second that it sets each user may matter
-   * @throws BasetideError `control_unavailable`; the signal's reason
+   * @throws BasetideError `control_unavailable`; what opening a connection failed with; the signal's reason
    */
-  takeSync(key: QuotaKey, share: number, signal: AbortSignal, user?: string | null): Promise<void>;
+  takeSync(
+    key: QuotaKey,
+    share: number,
+    signal: AbortSignal,
+    options?: SyncCall,
+  ): Promise<HeldConnection | undefined>;
   /**
-   * Resolves when a client's request may be sent, which must then happen at once. Where the process stands in for
-   * the control plane, it goes on without it, at a lower rate.
+   * Resolves when a client's request may be sent, as `takeSync`. Where the process stands in for the control plane, it
+   * goes on without it, at a lower rate.
    *
    * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
-   *   `control_unavailable` where nobody stands in; the signal's reason, and the place goes to whoever is next
+   *   `control_unavailable` where nobody stands in; what opening a connection failed with; the signal's reason, and the
+   *   place goes to whoever is next
    */
-  takeClient(key: QuotaKey, options: { deadlineMs: number; signal: AbortSignal }): Promise<void>;
+  takeClient(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
+  /**
+   * Resolves when a client's request may be sent whose key the source has not accepted for the base: behind clients and
+   * sync, and rarely. It is not counted: see `countServed`.
+   *
+   * @throws BasetideError as `takeClient`
+   */
+  takeUnproven(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
+  /** The source has served a request of `takeUnproven`: it counts in the month after all. Never fails. */
+  countServed(key: QuotaKey): Promise<void>;
   /**
    * The source said 429. `rate_limited`: nobody gets a request of the key for `ms`. `billing_limit`: the month's cap
    * is spent for `ms`; that is noted, for people to see, and shuts nobody out: sync stops by itself, and clients are
    * told by the source. Never fails: the answer is what counts.
+   *
+   * @param options.isOwn false: a client's key was told so, which may be that client's own limit. There is a pause then
+   *   only where the base was asked often enough to be over its limit
    */
-  block(key: QuotaKey, ms: number, reason: BlockReason): Promise<void>;
+  block(key: QuotaKey, ms: number, reason: BlockReason, options?: { isOwn: boolean }): Promise<void>;
   /** The source answers again, before a spent cap was to end. Never fails. */
   lift(key: QuotaKey): Promise<void>;
   /**
@@ -89,7 +127,7 @@ export function createLedger(
   const metrics = quotaMetrics(ctx.metrics);
   const lanes = new Map<string, Lane>();
   const windows = new Map<QuotaKey, LocalWindow>();
-  const lateness = createLateness();
+  const delay = createDelay();
   let awayFrom = -Infinity;
 
   const control = controlPlane(ctx.db, clock, callTimeoutMs, (isAway, error) => {
@@ -100,30 +138,31 @@ export function createLedger(
     } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "quota ledger back");
   });
 
-  const attendance = standsInAs === undefined ? undefined : attend(control, clock, standsInAs);
+  const heartbeat = standsInAs === undefined ? undefined : startHeartbeat(control, clock, standsInAs);
 
-  async function take(kind: CallKind, lane: Lane, deadlineAt: number, signal: AbortSignal) {
+  async function take(kind: CallKind, lane: Lane, deadlineAt: number, signal: AbortSignal, waiting: Waiting) {
     const askedAt = clock.now();
-    await lane.wait(deadlineAt, signal);
+    const held = await lane.wait(deadlineAt, signal, waiting);
     metrics.granted(kind, clock.now() - askedAt);
+    return held;
   }
 
-  function laneOf(key: QuotaKey, kind: CallKind, share: number, user: string | null): Lane {
-    const name = `${kind} ${share} ${key} ${user ?? ""}`;
+  function laneOf(key: QuotaKey, kind: CallKind, share: number, counting: Counting): Lane {
+    const name = `${kind} ${share} ${key} ${counting.user ?? ""} ${counting.isOwnKey ?? false}`;
     const known = lanes.get(name);
     if (known) return known;
     if (lanes.size >= KEYS_KEPT) dropIdle(lanes, (lane) => lane.isIdle);
-    const shared = control.book(key, kind, share, user);
+    const shared = control.book(key, kind, share, counting);
     const book =
-      kind === "client" && attendance
-        ? standIn(shared, () => windowOf(key, attendance), attendance, clock)
+      (kind === "client" || kind === "unproven") && heartbeat
+        ? withFallback(shared, () => windowOf(key, heartbeat), heartbeat, clock)
         : shared;
-    const lane = createLane(kind, book, clock, lateness, () => metrics.missed(kind));
+    const lane = createLane(kind, book, clock, delay, () => metrics.missed(kind));
     lanes.set(name, lane);
     return lane;
   }
 
-  function windowOf(key: QuotaKey, { share, freeFrom }: Attendance): LocalWindow {
+  function windowOf(key: QuotaKey, { share, freeFrom }: Heartbeat): LocalWindow {
     const window = windows.get(key) ?? localWindow(clock);
     if (windows.size >= KEYS_KEPT) dropIdle(windows, (other) => other.isIdle);
     windows.set(key, window);
@@ -131,17 +170,46 @@ export function createLedger(
     return window;
   }
 
-  return {
-    takeSync: (key, share, signal, user = null) =>
-      take("sync", laneOf(key, "sync", share, user), Infinity, signal),
-    takeClient: (key, { deadlineMs, signal }) =>
-      take("client", laneOf(key, "client", 5, null), clock.now() + deadlineMs, signal),
+  /** Nobody pauses for a client's own limit, at the price that a base's limit is seen only by those who meet it. */
+  async function blockIfPlausible(key: QuotaKey, ms: number): Promise<void> {
+    try {
+      const [row] = await control.call(
+        (db) => db<{ is_blocked: boolean }[]>`
+          select quota_block(${key}, ${ms}, 'rate_limited', null, false) as is_blocked`,
+      );
+      if (!row!.is_blocked) return;
+      metrics.blocked("rate_limited");
+      ctx.log.warn({ quotaKey: key, blockMs: ms }, "source asked a client for a pause");
+      if (heartbeat) windowOf(key, heartbeat).shutUntil(clock.now() + ms);
+    } catch (error) {
+      ctx.log.debug({ quotaKey: key, error }, "pause that a client was asked for not noted");
+    }
+  }
 
-    async block(key, ms, reason) {
+  return {
+    takeSync(key, share, signal, { user, connections, isLive = false } = {}) {
+      const kind = isLive ? "live" : "sync";
+      return take(kind, laneOf(key, kind, share, { user }), Infinity, signal, { connections });
+    },
+    takeClient: (key, { deadlineMs, signal, isOwnKey, ...waiting }) =>
+      take("client", laneOf(key, "client", 5, { isOwnKey }), clock.now() + deadlineMs, signal, waiting),
+    takeUnproven: (key, { deadlineMs, signal, connections }) =>
+      take("unproven", laneOf(key, "unproven", 5, {}), clock.now() + deadlineMs, signal, { connections }),
+
+    async countServed(key) {
+      try {
+        await control.call((db) => db`select quota_served(${key})`);
+      } catch (error) {
+        ctx.log.debug({ quotaKey: key, error }, "served call not counted");
+      }
+    },
+
+    async block(key, ms, reason, { isOwn } = { isOwn: true }) {
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
+      if (reason === "rate_limited" && !isOwn) return blockIfPlausible(key, blockMs);
       metrics.blocked(reason);
       ctx.log.warn({ quotaKey: key, blockMs, reason }, "source asked for a pause");
-      if (reason === "rate_limited" && attendance) windowOf(key, attendance).shutUntil(clock.now() + blockMs);
+      if (reason === "rate_limited" && heartbeat) windowOf(key, heartbeat).shutUntil(clock.now() + blockMs);
       try {
         await control.call((db) =>
           reason === "rate_limited"
@@ -169,7 +237,7 @@ export function createLedger(
       await control.call((db) => db`select quota_forget(${key})`);
     },
 
-    close: async () => attendance?.leave(),
+    close: async () => heartbeat?.leave(),
   };
 }
 

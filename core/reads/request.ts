@@ -18,20 +18,30 @@ export interface ReadRequest {
 /** As the source has it. */
 const MAX_PAGE_SIZE = 100;
 const RECORD_ID = /^rec[0-9A-Za-z]+$/;
-const BASE_ID = /^app[0-9A-Za-z]+$/;
 /** Parameters that change nothing of what is answered here. */
 const WITHOUT_EFFECT: Record<string, string> = { cellFormat: "json" };
 
+/** What the proxy has parsed of a request's target, and sends the request by. */
+export interface CallTarget {
+  /** Upper case. */
+  method: string;
+  baseId: string | undefined;
+  /** Below `/v0`, decoded. */
+  segments: string[];
+  /** With its `?`, or empty. */
+  query: string;
+}
+
 /**
- * @param url `https://host/v0/…`, as it is forwarded
  * @param body of a list by POST
  * @returns undefined for what only the source answers: other calls, views, sorts, unknown parameters
  */
-export function parseRead(method: string, url: string, body: string | undefined): ReadRequest | undefined {
-  const { pathname, search } = new URL(url);
-  const parts = pathname.split("/").filter(Boolean).map(decode);
-  const [version, base, table, third, ...more] = parts;
-  if (version !== "v0" || !base || !BASE_ID.test(base) || !table || more.length > 0) return undefined;
+export function parseRead(
+  { method, baseId, segments, query: search }: CallTarget,
+  body: string | undefined,
+): ReadRequest | undefined {
+  const [base, table, third, ...more] = segments;
+  if (base === undefined || base !== baseId || !table || more.length > 0) return undefined;
   const isPost = method === "POST" && third === "listRecords";
   if (!isPost && method !== "GET") return undefined;
   const isOne = !isPost && third !== undefined;
@@ -121,12 +131,4 @@ function take(read: Read, name: string, value: unknown): boolean {
 
 function isNothing(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
 }

@@ -81,7 +81,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     },
     swapIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
-        const row = { ...catalogRow(schema, spec, (live?.shape ?? 0) + 1), read_as: readAs };
+        const row = { ...catalogRow(schema, spec), read_as: readAs };
         const [answer] = await sql<{ swapped: boolean }[]>`
           select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
             ${JSON.stringify(row)}::text::jsonb, ${live ? alignColumns(schema, live.spec, spec) : []}::text[],

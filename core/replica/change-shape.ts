@@ -22,7 +22,8 @@ export const LOCK_TIMEOUT = "100ms";
 export interface CatalogRow {
   table_id: string;
   name: string;
-  shape: number;
+  /** The shape that it has until now; absent where that is not compared. It gets another one. */
+  shape?: number | undefined;
   spec: TableSpec;
   apply_sql: string;
   /** Absent: as it was. */
@@ -100,12 +101,12 @@ async function changeGroup(
   });
   const renamed = changes.filter(({ spec, live }) => spec.name !== live.spec.name);
   const tables = renameTables(
-    schema,
+    { schema, swap },
     renamed.map(({ spec, live }) => [live.spec.name, spec.name]),
   );
   const notes = [
     ...tables.notes,
-    ...changes.flatMap(({ spec, columns }) => renameIssueFields(schema, spec.name, columns)),
+    ...changes.flatMap(({ spec, columns }) => renameIssueFields(swap, spec.name, columns)),
   ];
   const locked = changes.filter((one) => renamed.includes(one) || one.columns.length > 0);
   const statements = [
@@ -113,7 +114,7 @@ async function changeGroup(
     ...changes.flatMap(({ spec, columns }) => renameColumns(schema, spec.name, columns)),
     ...changes.flatMap(({ spec, live }) => recomments(schema, spec, live.spec)),
   ];
-  const rows = changes.map(({ spec, live }) => catalogRow(schema, spec, live.shape + 1));
+  const rows = changes.map(({ spec, live }) => catalogRow(schema, spec, live.shape));
   await onReplica(
     () => sql`select ${sql.unsafe(swap)}.change_shape(
       ${epoch}, ${LOCK_TIMEOUT}, ${notes}::text[], ${locked.map(({ live }) => live.spec.name)}::text[],
@@ -122,7 +123,7 @@ async function changeGroup(
 }
 
 /** The catalog's row for a table that is, or will be, live in `schema` (quoted). */
-export function catalogRow(schema: string, spec: TableSpec, shape: number): CatalogRow {
+export function catalogRow(schema: string, spec: TableSpec, shape?: number): CatalogRow {
   const table = `${schema}.${quoteIdent(spec.name)}`;
   return { table_id: spec.tableId, name: spec.name, shape, spec, apply_sql: applyStatement(table, spec) };
 }

@@ -5,7 +5,10 @@
  */
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
-import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
+import { GATEWAY_SEVERITY } from "../external/messages";
+import type { ServerUrl } from "../external/server";
+import { connectServer } from "../postgres-client";
+import { WATCHED_BY_SERVER } from "../postgres-line";
 import { quoteIdent } from "./naming";
 
 export type ReplicaSql = Sql<{ bigint: number }>;
@@ -27,9 +30,8 @@ const LOCK_TIMEOUT_MS = 30_000;
 export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
 /** A small pool on one replica database, as its owner. */
-export function connectReplica(url: string): ReplicaSql {
-  return postgres(url, {
-    ...postgresLine(),
+export function connectReplica(url: ServerUrl): ReplicaSql {
+  return connectServer(url, {
     max: MAX_CONNECTIONS,
     idle_timeout: IDLE_TIMEOUT,
     connect_timeout: CONNECT_TIMEOUT,
@@ -59,10 +61,14 @@ export function schemasOf(schema: string): Schemas {
 const codeBySqlState: Record<string, ErrorCode> = {
   BT001: "lease_lost",
   BT002: "shape_changed",
+  BT003: "destination_invalid",
   "55P03": "replica_busy",
   "40P01": "replica_busy",
+  // Somebody is connected to a database that is to go.
+  "55006": "replica_busy",
   // A name that was free when it was chosen: the customer of a writable database has taken it.
   "42P07": "shape_changed",
+  "42710": "shape_changed",
   // The database was dropped.
   "3D000": "replica_unavailable",
 };
@@ -74,11 +80,13 @@ export function replicaError(error: unknown): BasetideError {
   if (isBasetideError(error)) return error;
   const state = String((error as { code?: unknown } | null)?.code ?? "");
   const message = error instanceof Error ? error.message : String(error);
-  const isServerError = error instanceof postgres.PostgresError;
+  const isServerError = error instanceof postgres.PostgresError && error.severity !== GATEWAY_SEVERITY;
   const code =
     codeBySqlState[state] ??
     (!isServerError || UNAVAILABLE_CLASSES.includes(state.slice(0, 2)) ? "replica_unavailable" : "internal");
-  return new BasetideError(code, `Replica: ${message}`, { cause: error, details: { sqlState: state } });
+  // Those are written for people.
+  const text = code === "destination_invalid" ? message : `Replica: ${message}`;
+  return new BasetideError(code, text, { cause: error, details: { sqlState: state } });
 }
 
 /** Runs `work`, with its errors as ours. */

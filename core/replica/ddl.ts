@@ -1,5 +1,6 @@
 /** SQL text for replicated tables: definitions, comments, renames, and the statement that writes rows. */
 import { escapeLiteral } from "pg";
+import type { Schemas } from "./connection";
 import { storable } from "./map-record-text";
 import { quoteIdent } from "./naming";
 import { mayBeTooWide } from "./row-width";
@@ -64,17 +65,17 @@ export function renameColumns(schema: string, table: string, renames: [string, s
   );
 }
 
-/** The issues of renamed columns' cells go along. */
-export function renameIssueFields(schema: string, table: string, renames: [string, string][]): string[] {
+/** The issues of renamed columns' cells go along; `swap` holds the view through which they are written. */
+export function renameIssueFields(swap: string, table: string, renames: [string, string][]): string[] {
   return throughTransientNames(
     renames,
-    (from, to) => `update ${schema}._sync_issues set field = ${escapeLiteral(to)}
+    (from, to) => `update ${swap}._sync_issues set field = ${escapeLiteral(to)}
      where table_name = ${escapeLiteral(table)} and field = ${escapeLiteral(from)}`,
   );
 }
 
 /** Renames tables of `schema` all at once, as `renameColumns` does. */
-export function renameTables(schema: string, renames: [string, string][]): Renaming {
+export function renameTables({ schema, swap }: Schemas, renames: [string, string][]): Renaming {
   return {
     ddl: throughTransientNames(
       renames,
@@ -83,7 +84,7 @@ export function renameTables(schema: string, renames: [string, string][]): Renam
     notes: throughTransientNames(
       renames,
       (from, to) =>
-        `update ${schema}._sync_issues set table_name = ${escapeLiteral(to)} where table_name = ${escapeLiteral(from)}`,
+        `update ${swap}._sync_issues set table_name = ${escapeLiteral(to)} where table_name = ${escapeLiteral(from)}`,
     ),
   };
 }

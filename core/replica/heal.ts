@@ -2,8 +2,11 @@
  * What is there on a cluster of a database that there should be, and making it so again: after a restore of the
  * control plane, what was made, dropped or changed since the dump.
  */
-import postgres from "postgres";
+import type { Sql } from "postgres";
+import type { ServerUrl } from "../external/server";
+import { connectServer } from "../postgres-client";
 import { schemasOf } from "./connection";
+import { pausedUntil } from "./paused-roles";
 import {
   createDatabase,
   createRole,
@@ -14,6 +17,7 @@ import {
   type Provisioned,
   withAdmin,
 } from "./provision";
+import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 
 /** What the server says to a password that is not the role's. */
 const WRONG_PASSWORD = ["28P01", "28000"];
@@ -27,6 +31,10 @@ export interface HostedState {
   /** Only the role may connect, and nobody call what writes or blocks; as far as the admin can forbid it. */
   isGuarded: boolean;
   takesPassword: boolean;
+  /** The role has its limits, and the admin may end its sessions; as far as the server lets its admin do that. */
+  isLimited: boolean;
+  /** The watchdog lets the role open no connection until then; null where it may. */
+  pausedUntil: Date | null;
   /** Of the schemas asked for: those that no replica is installed in. */
   missingSchemas: string[];
   /** Of the others: those in which the role may make things of its own. */
@@ -42,21 +50,37 @@ export async function examineHosted(
   const { database, role } = hosted;
   const found = await withAdmin(adminUrl, async (admin) => {
     const [row] = await admin<
-      { has_database: boolean; has_role: boolean; label: string | null; open: boolean }[]
+      {
+        has_database: boolean;
+        has_role: boolean;
+        label: string | null;
+        open: boolean;
+        limits: string[] | null;
+      }[]
     >`
-      select d.oid is not null as has_database, to_regrole(${role}) is not null as has_role,
+      select (select rolconfig || ('connections=' || rolconnlimit) || ('member=' || pg_has_role(oid, 'usage'))
+          from pg_roles where rolname = ${role}) as limits,
+        d.oid is not null as has_database, to_regrole(${role}) is not null as has_role,
         shobj_description(d.oid, 'pg_database') as label,
         coalesce(has_database_privilege('public', d.oid, 'connect, temporary')
           or not has_database_privilege(to_regrole(${role}), d.oid, 'connect'), false) as open
       from (values (1)) as one left join pg_database as d on d.datname = ${database}`;
-    return row!;
+    const [settable, until] = [await settableLimits(admin), await pausedUntil(admin, role)];
+    return { ...row!, settable, until };
   });
+  const limits = [
+    `connections=${found.until ? 0 : (hosted.connections ?? DEFAULT_CONNECTIONS)}`,
+    "member=true",
+    ...found.settable.map((name) => `${name}=${ENFORCED_SETTINGS[name]}`),
+  ];
   const state: HostedState = {
     hasDatabase: found.has_database,
     hasRole: found.has_role,
     installation: installationOf(found.label),
     isGuarded: !found.open,
     takesPassword: true,
+    isLimited: limits.every((limit) => found.limits?.includes(limit)),
+    pausedUntil: found.until,
     missingSchemas: schemas,
     writableSchemas: [],
   };
@@ -77,6 +101,21 @@ export async function examineHosted(
     if (open) state.isGuarded = false;
   });
   return state;
+}
+
+type EnforcedSetting = keyof typeof ENFORCED_SETTINGS;
+
+/** The settings that the admin may set for customers' roles. */
+async function settableLimits(admin: Sql): Promise<EnforcedSetting[]> {
+  const names = Object.keys(ENFORCED_SETTINGS) as EnforcedSetting[];
+  const [me] = await admin<{ is_super: boolean; version: number }[]>`
+    select rolsuper as is_super, current_setting('server_version_num')::int / 10000 as version
+    from pg_roles where rolname = current_user`;
+  if (me!.is_super) return names;
+  if (me!.version < 15) return [];
+  const rows = await admin<{ name: EnforcedSetting }[]>`
+    select name from unnest(${names}::text[]) as name where has_parameter_privilege(name, 'set')`;
+  return rows.map(({ name }) => name);
 }
 
 /** Makes what is missing of role and database, empty, under the names and with the password they had. */
@@ -148,7 +187,7 @@ export async function countForeign(adminUrl: string, database: string): Promise<
  *
  * @throws BasetideError `internal` where something depends on one of them
  */
-export async function dropLeftovers(url: string, schema: string): Promise<void> {
+export async function dropLeftovers(url: ServerUrl, schema: string): Promise<void> {
   await withAdmin(url, async (sql) => {
     const left = await sql<{ name: string; kind: string }[]>`
       select c.oid::regclass::text as name, case c.relkind when 'v' then 'view' else 'table' end as kind
@@ -163,7 +202,7 @@ export async function dropLeftovers(url: string, schema: string): Promise<void> 
 }
 
 /** Has the replica's schema been installed in the database at `url`? @throws what the connection does */
-export async function hasReplica(url: string, schema: string): Promise<boolean> {
+export async function hasReplica(url: ServerUrl, schema: string): Promise<boolean> {
   return withAdmin(url, async (sql) => {
     const [row] = await sql<{ found: boolean }[]>`
       select to_regnamespace(${schemasOf(schema).swap}) is not null as found`;
@@ -180,7 +219,11 @@ async function takesPassword(adminUrl: string, { database, role, password }: Pro
   const url = new URL(databaseUrl(adminUrl, database));
   url.username = role;
   url.password = password;
-  const sql = postgres(url.href, { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} });
+  const sql = connectServer(url.href, {
+    max: 1,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    onnotice: () => {},
+  });
   try {
     await sql`select 1`;
     return true;

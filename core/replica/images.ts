@@ -107,6 +107,24 @@ export function journalSince(
   );
 }
 
+/**
+ * A new ticket, and for each of the records that the journal has: the ticket before which the source was asked for the
+ * image that was applied last. That image, or a newer one, is in SQL.
+ */
+export async function latestAsked(
+  { sql, swap }: Replica,
+  tableId: string,
+  ids: string[],
+): Promise<{ ticket: number; asked: Map<string, number> }> {
+  const [row] = await onReplica(
+    () => sql<{ ticket: number; asked: Record<string, number> }[]>`
+      select nextval(${`${swap}._tickets`}) as ticket, coalesce((
+        select jsonb_object_agg(j.record_id, j.asked) from ${sql.unsafe(swap)}._journal as j
+        where j.table_id = ${tableId} and j.record_id = any (${ids}::text[])), '{}') as asked`,
+  );
+  return { ticket: row!.ticket, asked: new Map(Object.entries(row!.asked)) };
+}
+
 /** Ids of the tables that the journal has entries of. */
 export async function journalledTables({ sql, swap }: Replica): Promise<string[]> {
   const rows = await onReplica(
@@ -115,19 +133,22 @@ export async function journalledTables({ sql, swap }: Replica): Promise<string[]
   return rows.map(({ id }) => id);
 }
 
-/** A record that somebody wrote through the proxy after a stamp. */
+/** A record that was written after a stamp, and not by a sweep alone. */
 export interface JournalledWrite {
   tableId: string;
   recordId: string;
   stamp: number;
 }
 
-/** Records of all tables that were written after `stamp` other than by a sweep, or deleted by whomever. */
+/**
+ * Records of all tables that were written after `stamp`: deleted by whomever, or written by somebody other than a sweep,
+ * be it that one has touched them since.
+ */
 export function writesSince({ sql, swap }: Replica, stamp: number): Promise<JournalledWrite[]> {
   return onReplica(
     () => sql<JournalledWrite[]>`
       select table_id as "tableId", record_id as "recordId", stamp from ${sql.unsafe(swap)}._journal
-      where stamp > ${stamp} and (gone or image is not null)`,
+      where stamp > ${stamp} and (gone or written)`,
   );
 }
 

@@ -1,6 +1,7 @@
 /** Replicas: naming, types, DDL, rows. The only code that writes to one. */
 export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
+export { SAFE_SEARCH_PATH } from "./connection";
 export { differingRows } from "./differing-rows";
 export {
   followLinkViews,
@@ -10,6 +11,7 @@ export {
   type ReplicaExtras,
   trimHistory,
 } from "./extras";
+export { type ForeignView, viewsWithForeignCode } from "./foreign-code";
 export {
   countForeign,
   dropLeftovers,
@@ -20,6 +22,7 @@ export {
   labelledDatabases,
   restoreHosted,
 } from "./heal";
+export { type IdWatch, watchIds } from "./id-burners";
 export {
   type Applied,
   applyImages,
@@ -28,43 +31,59 @@ export {
   type JournalledWrite,
   journalledTables,
   journalSince,
+  latestAsked,
   noteImage,
   rowIds,
   trimJournal,
   writesSince,
 } from "./images";
 export { ensureInstalled, installReplica } from "./install";
-export { type ReplicaIssue, readIssues } from "./issues";
+export { issuesOf, type ReplicaIssue, readIssues } from "./issues";
 export { linkedIds, linkingIds } from "./links";
+export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
+export { UNSTORABLE_TEXT } from "./map-record-text";
 export { quoteIdent, snakeCase } from "./naming";
+export { endPauses, type Pause, pauseRole } from "./paused-roles";
 export { type Catalog, type CatalogTable, hasSameColumns, planSchema, type SchemaPlan } from "./plan";
+export { type ClusterOptions, prepareCluster } from "./prepare-cluster";
 export {
   databaseUrl,
   dropDatabase,
+  endSessionsOf,
   guardDatabase,
   labelHosted,
   nameDatabase,
   type Provisioned,
   provisionDatabase,
+  ROLE_PATTERN,
   removeReplica,
+  restoreLimits,
   rotatePassword,
   setPassword,
   setWritable,
+  TEMPLATE_DATABASE,
+  withAdmin,
 } from "./provision";
 export { type Condition, type ReadRows, type RowQuery, readRows } from "./read-rows";
 export {
   claimEpoch,
+  confirmEpoch,
   loadCatalog,
   markRead,
   markSyncCompleted,
   markSyncEnded,
   markSyncStarted,
+  markSyncUnchanged,
   openReplica,
   type Replica,
   type ReplicaTarget,
+  replicaIdentity,
   takeTicket,
 } from "./replica";
+export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, SESSION_LIMITS } from "./role-limits";
+export { ROW_TOO_WIDE } from "./row-width";
+export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type {
   AttachmentUrls,
@@ -78,3 +97,4 @@ export type {
 } from "./spec";
 export { typeMapMarkdown } from "./type-map";
 export { foreignNames, refreshViews } from "./views";
+export { type EndedSession, type EndReason, endExcess } from "./watchdog";

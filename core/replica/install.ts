@@ -1,41 +1,104 @@
 /** Installs what a replica needs besides its tables: schemas, state, functions, and the customer's rights. */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import postgres from "postgres";
-import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
+import type postgres from "postgres";
+import { isBasetideError } from "../errors";
+import type { ServerUrl } from "../external/server";
+import { connectServer } from "../postgres-client";
+import { WATCHED_BY_SERVER } from "../postgres-line";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import type { Replica } from "./replica";
 
-const template = ["install.sql", "images.sql", "shapes.sql", "link-views.sql", "views.sql", "changes.sql"]
+const template = [
+  "own-tables.sql",
+  "install.sql",
+  "images.sql",
+  "shapes.sql",
+  "link-views.sql",
+  "foreign-code.sql",
+  "carry-over.sql",
+  "remake.sql",
+  "views.sql",
+  "changes.sql",
+  "pins.sql",
+]
   .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))
   .join("\n");
 
-/** Tells one version of the template from another. */
-const VERSION = createHash("sha256").update(template).digest("hex").slice(0, 16);
+/**
+ * Raised with every change of the template that is released. Of two versions of Basetide that run side by side, the older
+ * one works with the functions of the newer: a template serves the calls of the version before it, too.
+ */
+const REVISION = 2;
 
-/** Brings the replica's functions up to date, if another version of Basetide installed them. */
+/** Tells one version of the template from another: its revision, and a hash for those of one revision. */
+const VERSION = `${REVISION} ${createHash("sha256").update(template).digest("hex").slice(0, 16)}`;
+
+/** Locks are waited for no longer: readers that come after us wait behind us. */
+const LOCK_TIMEOUT_MS = 500;
+/** Tries to install beside somebody who holds a lock, and the pause between them. */
+const LOCK_TRIES = 20;
+const LOCK_PAUSE_MS = 500;
+
+/** Brings the replica's functions up to date, if an older version of Basetide installed them. */
 export async function ensureInstalled(
   replica: Replica,
-  target: { url: string; schema: string; role: string },
+  target: { url: ServerUrl; schema: string; role: string },
 ): Promise<void> {
   const { sql, swap } = replica;
   const [state] = await onReplica(
     () => sql<{ version: string | null }[]>`
       select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version`,
   );
-  if (state?.version !== VERSION) await installReplica(target.url, target);
+  if (isOutdated(state?.version)) await installReplica(target.url, target);
+}
+
+function isOutdated(installed: string | null | undefined): boolean {
+  return installed !== VERSION && !isNewer(installed);
+}
+
+/** @param installed what the schema's comment says; before revision 2 that was a hash alone */
+function isNewer(installed: string | null | undefined): boolean {
+  const [, revision = "1"] = installed?.match(/^(\d+) /) ?? [];
+  return Number(revision) > REVISION;
 }
 
 /**
  * Installs, or brings up to date, a replica in the database at `databaseUrl`. Idempotent, and safe when several
- * processes do it at once.
+ * processes do it at once. Functions of a newer version of Basetide are left as they are.
  *
  * @param options.schema the customer's schema; ours is `<schema>_swap`
- * @param options.role the customer's role: may read everything in `schema`, also tables made later
+ * @param options.role the customer's role: may read all that is ours in `schema`, also tables made later
+ * @throws BasetideError `destination_invalid` where something that is not ours has a name of ours, `replica_busy` where
+ *   somebody holds a lock on something of ours for many seconds
  */
 export async function installReplica(
-  databaseUrl: string,
+  databaseUrl: ServerUrl,
+  options: { schema: string; role: string },
+): Promise<void> {
+  const connection = {
+    search_path: SAFE_SEARCH_PATH,
+    lock_timeout: LOCK_TIMEOUT_MS,
+    ...WATCHED_BY_SERVER,
+  };
+  const sql = connectServer(databaseUrl, { max: 1, onnotice: () => {}, connection });
+  try {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await onReplica(() => sql.begin((tx) => installIn(tx, options)));
+      } catch (error) {
+        if (attempt === LOCK_TRIES || !isBasetideError(error, "replica_busy")) throw error;
+        await Bun.sleep(LOCK_PAUSE_MS * (0.5 + Math.random()));
+      }
+    }
+  } finally {
+    await sql.end();
+  }
+}
+
+async function installIn(
+  tx: postgres.TransactionSql,
   options: { schema: string; role: string },
 ): Promise<void> {
   const { schema, swap } = schemasOf(options.schema);
@@ -44,23 +107,30 @@ export async function installReplica(
     .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
     .replaceAll("{{schema}}", schema)
     .replaceAll("{{swap}}", swap);
-  const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
-  const sql = postgres(databaseUrl, { max: 1, onnotice: () => {}, connection, ...postgresLine() });
-  try {
-    await onReplica(() =>
-      sql.begin(async (tx) => {
-        await tx`select pg_advisory_xact_lock(hashtextextended('basetide install', 0))`;
-        await tx.unsafe(text);
-        await tx`update ${tx.unsafe(swap)}._state set reader = ${options.role}`;
-        await tx.unsafe(`comment on schema ${swap} is '${VERSION}'`);
-        await tx.unsafe(`
-          revoke create on schema ${schema} from public;
-          grant usage on schema ${schema} to ${role};
-          grant select on all tables in schema ${schema} to ${role};
-          alter default privileges in schema ${schema} grant select on tables to ${role};`);
-      }),
-    );
-  } finally {
-    await sql.end();
+  // Poolers may have dropped the connection's own.
+  await tx.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}; set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
+  await tx`select pg_advisory_xact_lock(hashtextextended('basetide install', 0))`;
+  const [installed] = await tx<{ version: string | null }[]>`
+    select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version`;
+  if (!isNewer(installed?.version)) {
+    await tx.unsafe(text);
+    await tx.unsafe(`comment on schema ${swap} is '${VERSION}'`);
+  }
+  await tx`update ${tx.unsafe(swap)}._state set reader = ${options.role}`;
+  await tx.unsafe(`
+    revoke create on schema ${schema} from public;
+    grant usage on schema ${schema} to ${role};
+    alter default privileges in schema ${schema} grant select on tables to ${role};`);
+  await grantOnOurs(tx, schema, role);
+}
+
+/** Others' tables in the schema are not ours to grant: as no superuser we could not, and as one we should not. */
+async function grantOnOurs(tx: postgres.TransactionSql, schema: string, role: string): Promise<void> {
+  const ours = await tx<{ name: string }[]>`
+    select c.relname as name from pg_class as c join pg_roles as r on r.oid = c.relowner
+    where c.relnamespace = to_regnamespace(${schema}) and c.relkind in ('r', 'p', 'v', 'm')
+      and r.rolname = current_user`;
+  for (const { name } of ours) {
+    await tx.unsafe(`grant select on ${schema}.${quoteIdent(name)} to ${role}`);
   }
 }

@@ -22,8 +22,8 @@ const CATALOG_NAME = /^pg_/;
 /** Columns that every table has, and Postgres's system columns (`oid` is none since version 12). */
 const RESERVED_COLUMNS = ["id", "created_time", "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
-/** What leaves no gap behind: variation selectors, joiners and other format characters, enclosing symbol marks. */
-const VANISHING = /\p{Cf}|\p{Variation_Selector}|[\u20dd-\u20e0]|[\u20e2-\u20e4]/gu;
+/** Removed without a gap: apostrophes, variation selectors, joiners and other format characters, enclosing marks. */
+const VANISHING = /['\u2019]|\p{Cf}|\p{Variation_Selector}|[\u20dd-\u20e0]|[\u20e2-\u20e4]/gu;
 
 /** Emoji that count as letters (`ℹ`); all others are symbols and so between words anyway. */
 const LETTER_EMOJI = /(?![#*0-9])\p{Extended_Pictographic}/gu;
@@ -45,7 +45,8 @@ export function quoteIdent(name: string): string {
 
 /**
  * `Product Inventory` → `product_inventory`: words split at spaces, punctuation, symbols and lower-to-upper case
- * changes, in lower case, NFC. May be "" (a name of emoji alone). Of a very long name only the beginning counts.
+ * changes, in lower case, NFC; apostrophes disappear. May be "" (a name of emoji alone). Of a very long name only the
+ * beginning counts.
  */
 export function snakeCase(sourceName: string): string {
   const bare = sourceName

@@ -4,35 +4,44 @@
  * I8. A role may connect to its own database and read; nothing else, in no other database of the cluster.
  */
 import { randomBytes } from "node:crypto";
-import postgres, { type Sql } from "postgres";
-import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
+import type { Sql } from "postgres";
+import type { ServerUrl } from "../external/server";
+import { connectServer } from "../postgres-client";
+import { WATCHED_BY_SERVER } from "../postgres-line";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
+import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, ROLE_DEFAULTS } from "./role-limits";
 import { scramVerifier } from "./scram";
 
-/** Limits of a customer's role: an analyst's mistake must not take the cluster with it. */
-const ROLE_SETTINGS = {
-  statement_timeout: "10min",
-  idle_in_transaction_session_timeout: "5min",
-  default_transaction_read_only: "on",
-  lock_timeout: "30s",
-};
-const ROLE_CONNECTIONS = 50;
+/**
+ * Functions that write, be it only to the log, could block a sync, or use up a transaction id, and that Postgres lets
+ * every role call.
+ */
+export const FORBIDDEN_FUNCTIONS =
+  "^(lo_|lowrite$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$|txid_current$|pg_current_xact_id$)";
 
-/** Functions that write, be it only to the log, or could block a sync, and that Postgres lets everybody call. */
-export const FORBIDDEN_FUNCTIONS = "^(lo_|lowrite$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$)";
+/** The database that replicas are copied from, on a server that was prepared: `prepareCluster`. */
+export const TEMPLATE_DATABASE = "basetide_template";
+
+/** Names of customers' roles: `nameDatabase`. */
+export const ROLE_PATTERN = "^bt_[0-9a-f]{16}$";
 
 /** What a database's comment begins with; the installation and a time follow. */
 export const LABEL = "basetide";
 
+/** SQLSTATE of a setting that the admin may not set for a role. */
+const NO_RIGHT = "42501";
 /** SQLSTATEs of a database changed (internal_error, "tuple concurrently updated") or dropped by somebody else. */
 const CONCURRENT_CHANGE = ["XX000", "3D000"];
 const MAX_ATTEMPTS = 20;
+const INSUFFICIENT_PRIVILEGE = "42501";
 
 export interface Provisioned {
   database: string;
   role: string;
   password: string;
+  /** Connections that the role may open; `DEFAULT_CONNECTIONS` unless given. */
+  connections?: number | undefined;
 }
 
 /** Names for a database and its role that nobody else has, and a password. */
@@ -60,18 +69,50 @@ export async function provisionDatabase(
 
 export async function createRole(
   admin: Sql,
-  { role, password }: Omit<Provisioned, "database">,
+  { role, password, connections }: Omit<Provisioned, "database">,
 ): Promise<void> {
-  const settings = Object.entries(ROLE_SETTINGS)
-    .map(([name, value]) => `alter role ${quoteIdent(role)} set ${name} = '${value}';`)
-    .join(" ");
+  const name = quoteIdent(role);
+  // Members of a role see its sessions and may end them. On Postgres 16 and later the admin becomes one without that.
   await admin.unsafe(
-    `create role ${quoteIdent(role)} login noinherit connection limit ${ROLE_CONNECTIONS} password '${scramVerifier(password)}'; ${settings}`,
+    `create role ${name} login noinherit password '${scramVerifier(password)}'; grant ${name} to current_user`,
   );
+  await limitRole(admin, role, connections);
+}
+
+/** Sets the limits of a customer's role; those that the server keeps from its admin are left out. Idempotent. */
+export async function limitRole(
+  admin: Sql,
+  role: string,
+  connections: number = DEFAULT_CONNECTIONS,
+): Promise<void> {
+  const alter = `alter role ${quoteIdent(role)}`;
+  const defaults = Object.entries(ROLE_DEFAULTS).map(([name, value]) => `${alter} set ${name} = '${value}';`);
+  await admin.unsafe(`${alter} connection limit ${connections}; ${defaults.join(" ")}`);
+  for (const [name, value] of Object.entries(ENFORCED_SETTINGS)) {
+    await admin.unsafe(`${alter} set ${name} = '${value}'`).catch((error: { code?: string }) => {
+      if (error.code !== NO_RIGHT) throw error;
+    });
+  }
+}
+
+/** Sets the limits of a role again, and lets the admin see and end its sessions. */
+export async function restoreLimits(
+  adminUrl: string,
+  { role, connections }: Omit<Provisioned, "database" | "password">,
+): Promise<void> {
+  await withAdmin(adminUrl, async (admin) => {
+    await admin.unsafe(`grant ${quoteIdent(role)} to current_user`);
+    await limitRole(admin, role, connections);
+  });
 }
 
 export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<void> {
-  await admin.unsafe(`create database ${quoteIdent(database)} template template0 encoding 'UTF8'`);
+  // Who may connect to the template is an admin that the server was prepared for: others could not use a copy.
+  const [prepared] = await admin`
+    select from pg_database
+    where datname = ${TEMPLATE_DATABASE} and datistemplate and has_database_privilege(oid, 'connect')`;
+  const template = prepared ? TEMPLATE_DATABASE : "template0";
+  await admin.unsafe(`create database ${quoteIdent(database)} template ${template} encoding 'UTF8'`);
   if (installation !== undefined) await labelDatabase(admin, database, installation);
 }
 
@@ -86,13 +127,15 @@ export async function labelHosted(adminUrl: string, database: string, installati
   await withAdmin(adminUrl, (admin) => labelDatabase(admin, database, installation));
 }
 
-/** Lets the role connect to the database, and nobody else; and nobody call what writes or blocks there. Idempotent. */
+/**
+ * Lets only the role connect to the database, and no role call what writes or blocks there. Other databases of the
+ * server are not ours to close: `doctor` reports those that are open. Idempotent.
+ */
 export async function guardDatabase(
   adminUrl: string,
   { database, role }: Omit<Provisioned, "password">,
 ): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
-    await overRaces(() => revokePublicConnect(admin));
     await overRaces(() =>
       admin.unsafe(
         `revoke all on database ${quoteIdent(database)} from public;
@@ -108,6 +151,23 @@ export async function rotatePassword(adminUrl: string, role: string): Promise<st
   const password = randomPassword();
   await setPassword(adminUrl, role, password);
   return password;
+}
+
+/**
+ * Ends all sessions of the role. An admin with CREATEROLE alone is a member of the role while this runs: only members
+ * may end another role's sessions.
+ */
+export async function endSessionsOf(adminUrl: string, role: string): Promise<void> {
+  await withAdmin(adminUrl, (admin) =>
+    admin.begin(async (tx) => {
+      const [me] = await tx<{ mayEnd: boolean }[]>`
+        select pg_has_role(current_user, ${role}, 'usage') as "mayEnd"`;
+      const name = quoteIdent(role);
+      if (!me!.mayEnd) await tx.unsafe(`grant ${name} to current_user with inherit true, set false`);
+      await tx`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`;
+      if (!me!.mayEnd) await tx.unsafe(`revoke ${name} from current_user`);
+    }),
+  );
 }
 
 /** From now on the role has this password, whatever it had before. */
@@ -129,6 +189,12 @@ export async function setWritable(
 ): Promise<void> {
   const [name, place] = [quoteIdent(role), quoteIdent(schema)];
   const database = quoteIdent(decodeURIComponent(new URL(databaseUrl).pathname.slice(1)));
+  const language = `
+    do $$ begin
+      if has_language_privilege('plpgsql', 'usage with grant option') then
+        ${isWritable ? "grant" : "revoke"} usage on language plpgsql ${isWritable ? "to" : "from"} ${name};
+      end if;
+    end $$;`;
   const statements = isWritable
     ? `grant create on schema ${place} to ${name};
        grant temporary on database ${database} to ${name};
@@ -136,19 +202,39 @@ export async function setWritable(
     : `revoke create on schema ${place} from ${name};
        revoke temporary on database ${database} from ${name};
        alter role ${name} in database ${database} reset default_transaction_read_only;`;
-  await withAdmin(databaseUrl, (admin) => overRaces(() => admin.unsafe(statements)));
+  await withAdmin(databaseUrl, (admin) => overRaces(() => admin.unsafe(statements + language)));
 }
 
-/** Drops a database and its role, ending whoever is connected. What is gone already is no error. */
+/**
+ * Drops a database and its role, ending the sessions there. What is gone already is no error.
+ *
+ * @throws BasetideError `replica_busy` while somebody is connected whose session the admin may not end
+ */
 export async function dropDatabase(adminUrl: string, database: string, role: string): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
-    await admin.unsafe(`drop database if exists ${quoteIdent(database)} with (force)`);
+    const drop = (options: string) =>
+      admin.unsafe(`drop database if exists ${quoteIdent(database)} ${options}`);
+    await drop("with (force)").catch(async (error: { code?: string }) => {
+      if (error.code !== INSUFFICIENT_PRIVILEGE) throw error;
+      // Whoever is no superuser may not force an autovacuum away: a plain drop does that by itself, and waits for it.
+      await endSessionsIn(admin, database);
+      await drop("");
+    });
     await admin.unsafe(`drop role if exists ${quoteIdent(role)}`);
   });
 }
 
+/** Ends the sessions in the database that the admin may end: its own, and those of roles that it has made. */
+async function endSessionsIn(admin: Sql, database: string): Promise<void> {
+  await admin`
+    with ours as materialized (
+      select pid from pg_stat_activity
+      where datname = ${database} and usesysid is not null and pg_has_role(usesysid, 'usage'))
+    select pg_terminate_backend(pid) from ours`;
+}
+
 /** Drops a replica's schemas, and leaves the rest of the database, which it shares with others. */
-export async function removeReplica(databaseUrl: string, schema: string): Promise<void> {
+export async function removeReplica(databaseUrl: ServerUrl, schema: string): Promise<void> {
   const { schema: shown, swap } = schemasOf(schema);
   await withAdmin(databaseUrl, (admin) =>
     admin.unsafe(`drop schema if exists ${shown} cascade; drop schema if exists ${swap} cascade`),
@@ -162,18 +248,8 @@ export function databaseUrl(adminUrl: string, database: string): string {
   return url.toString();
 }
 
-/** Takes from PUBLIC the right to connect to any database that is there now. */
-async function revokePublicConnect(admin: Sql): Promise<void> {
-  const open = await admin<{ datname: string }[]>`
-    select datname from pg_database
-    where datallowconn and has_database_privilege('public', oid, 'CONNECT')`;
-  for (const { datname } of open) {
-    await admin.unsafe(`revoke connect, temporary on database ${quoteIdent(datname)} from public`);
-  }
-}
-
-/** Does `work` once more when somebody else changed the rights of a database, or dropped it, at the same moment. */
-async function overRaces(work: () => Promise<unknown>): Promise<void> {
+/** Does `work` again when another session changed the rights of a database, or dropped it, at the same moment. */
+export async function overRaces(work: () => Promise<unknown>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       await work();
@@ -195,6 +271,7 @@ async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
       for signature in
         select p.oid from pg_proc as p
         where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '${FORBIDDEN_FUNCTIONS}'
+          and has_function_privilege('public', p.oid, 'execute')
       loop
         execute format('revoke execute on function %s from public', signature);
       end loop;
@@ -202,15 +279,9 @@ async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
     end $$`);
 }
 
-export async function withAdmin<T>(url: string, work: (admin: Sql) => Promise<T>): Promise<T> {
+export async function withAdmin<T>(url: ServerUrl, work: (admin: Sql) => Promise<T>): Promise<T> {
   const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
-  const admin = postgres(url, {
-    max: 1,
-    onnotice: () => {},
-    connect_timeout: 10,
-    connection,
-    ...postgresLine(),
-  });
+  const admin = connectServer(url, { max: 1, onnotice: () => {}, connect_timeout: 10, connection });
   try {
     return await work(admin);
   } catch (error) {

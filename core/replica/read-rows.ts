@@ -1,4 +1,8 @@
-/** Reads rows of a replica by conditions that others have put together; one statement, so one moment of the data. */
+/**
+ * Reads rows of a replica by conditions that others have put together. One statement reads the rows and the shape of their
+ * table, so both are of one moment.
+ */
+import { BasetideError } from "../errors";
 import { byName } from "./by-name";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
@@ -37,10 +41,10 @@ export interface ReadRows {
   asOf: Date | null;
 }
 
-/** @throws BasetideError `shape_changed` when the table has other columns by now, `replica_unavailable` */
+/** @throws BasetideError `shape_changed` when the table has another shape than `CatalogTable` says, `replica_unavailable` */
 export async function readRows(
-  { sql, schema }: Replica,
-  { spec }: CatalogTable,
+  { sql, schema, swap }: Replica,
+  { spec, shape }: CatalogTable,
   query: RowQuery,
 ): Promise<ReadRows> {
   const place = sql.unsafe(schema);
@@ -51,7 +55,7 @@ export async function readRows(
   const cells = wanted.flatMap((cell) => [sql`, `, cell]);
   const { condition, after, ids, limit } = query;
   const [answer] = await byName(
-    () => sql<ReadRows[]>`
+    () => sql<(ReadRows & { shape: number | null })[]>`
       with found as (
         select id, json_build_array(to_json(id), to_json(to_char(created_time, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
           ${cells}) as cells
@@ -63,11 +67,19 @@ export async function readRows(
         order by id collate "C" limit ${limit}
       )
       select (select coalesce(json_agg(cells order by id collate "C"), '[]') from found) as rows,
-        (select count(distinct record_id)::int from ${place}._sync_issues
+        (select count(distinct record_id)::int from ${sql.unsafe(swap)}._sync_issues
           where table_name = ${spec.name} and record_id in (select id from found)) as "withIssues",
         (select case when started_at <= completed_at then started_at else completed_at - duration_last end
-          from ${place}._sync_meta) as "asOf"`,
+          from ${sql.unsafe(swap)}._sync_meta) as "asOf",
+        (select shape from ${sql.unsafe(swap)}._tables where table_id = ${spec.tableId}) as shape`,
   );
+  // The names that it was read under may be others' by now, without any error.
+  if (answer!.shape !== shape) {
+    throw new BasetideError(
+      "shape_changed",
+      `Table ${spec.tableId} has shape ${answer!.shape}, not ${shape}`,
+    );
+  }
   return answer!;
 }
 

@@ -1,4 +1,6 @@
 /** A handle on one replica, and what is true of it as a whole: epoch, tickets, catalog, `_sync_meta`. */
+import { BasetideError } from "../errors";
+import type { ServerUrl } from "../external/server";
 import { connectReplica, onReplica, type ReplicaSql, type Schemas, schemasOf } from "./connection";
 import type { Catalog } from "./plan";
 import type { ReadAs, TableSpec } from "./spec";
@@ -10,7 +12,7 @@ export interface Replica extends Schemas {
 
 /** Where a replica is: the owner's URL of its database, and its schema there. */
 export interface ReplicaTarget {
-  url: string;
+  url: ServerUrl;
   schema: string;
 }
 
@@ -28,6 +30,19 @@ export function claimEpoch({ sql, swap }: Replica): Promise<number> {
   });
 }
 
+/** @throws BasetideError `lease_lost` where the epoch has been raised since */
+export async function confirmEpoch({ sql, swap }: Replica, epoch: number): Promise<void> {
+  await onReplica(() => sql`select ${sql.unsafe(swap)}.fence(${epoch})`);
+}
+
+/** Names the server, the timeline that it is on, and the database, as far as the server tells. */
+export function replicaIdentity({ sql, swap }: Replica): Promise<string> {
+  return onReplica(async () => {
+    const [row] = await sql<{ identity: string }[]>`select ${sql.unsafe(swap)}.identity() as identity`;
+    return row!.identity;
+  });
+}
+
 /**
  * A ticket: to be taken before the source is asked for an image, and shown when the image is applied. An older
  * ticket than needed is safe: it only loses more often.
@@ -39,11 +54,27 @@ export function takeTicket({ sql, swap }: Replica): Promise<number> {
   });
 }
 
-/** The live tables, by the source's table id. */
-export function loadCatalog({ sql, swap }: Replica): Promise<Catalog> {
+/**
+ * The live tables, by the source's table id.
+ *
+ * @throws BasetideError `destination_invalid` where one of them has been replaced by somebody else's: to read a view of
+ *   theirs is to run what is in it
+ */
+export function loadCatalog({ schema, sql, swap }: Replica): Promise<Catalog> {
   return onReplica(async () => {
-    const rows = await sql<{ id: string; shape: number; spec: TableSpec; readAs: ReadAs | null }[]>`
-      select table_id as id, shape, spec, read_as as "readAs" from ${sql.unsafe(swap)}._tables`;
+    const rows = await sql<
+      { id: string; shape: number; spec: TableSpec; readAs: ReadAs | null; other: string | null }[]
+    >`
+      select t.table_id as id, t.shape, t.spec, t.read_as as "readAs",
+        case when r.rolname <> current_user then r.rolname end as other
+      from ${sql.unsafe(swap)}._tables as t
+        left join pg_class as c on c.relnamespace = to_regnamespace(${schema}) and c.relname = t.name
+        left join pg_roles as r on r.oid = c.relowner`;
+    for (const { spec, other } of rows) {
+      if (other === null) continue;
+      const message = `${schema}.${spec.name} belongs to the role ${other}, and Basetide needs the name: rename or drop it`;
+      throw new BasetideError("destination_invalid", message);
+    }
     return new Map(
       rows.map(({ id, shape, spec, readAs }) => [id, { shape, spec, readAs: readAs ?? undefined }]),
     );
@@ -75,6 +106,13 @@ export async function markSyncStarted(replica: Replica, epoch: number, agoMs = 0
 /** Notes in `_sync_meta` that the sync has completed now. */
 export function markSyncCompleted(replica: Replica, epoch: number): Promise<void> {
   return markSync(replica, epoch, true);
+}
+
+/** Notes in `_sync_meta` that a sync has completed that started `agoMs` before now and found nothing to change. */
+export async function markSyncUnchanged({ sql, swap }: Replica, epoch: number, agoMs: number): Promise<void> {
+  await onReplica(
+    () => sql`select ${sql.unsafe(swap)}.mark_sync_unchanged(${epoch}, ${agoMs} * interval '1 ms')`,
+  );
 }
 
 /** Notes in `_sync_meta` that no sync is under way: the one that was, if any, has ended without completing. */

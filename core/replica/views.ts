@@ -2,19 +2,63 @@
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
+/** Longest time for filling views at once: a sync may wait for it. */
+const REFRESH_MS = 30_000;
+/** While we wait for a lock on a view, its readers wait behind us. */
+const REFRESH_LOCK_MS = 1000;
+
+interface ViewName {
+  schema: string;
+  name: string;
+}
+
 /**
- * Fills the materialized views that a swap had to make again. One that cannot be filled (its query fails) is left to
- * its owner.
+ * Fills the materialized views that were made again and are still empty. One that cannot be filled now (its query fails,
+ * or takes too long) is reported in `_sync_issues` and tried again at the next call.
+ *
+ * @param withinMs what all of it may take
  */
-export async function refreshViews({ sql, swap }: Replica): Promise<void> {
-  await onReplica(async () => {
-    const views = await sql<{ schema: string; name: string }[]>`
-      delete from ${sql.unsafe(swap)}._views_to_refresh returning schema, name`;
-    // Those that are made of others were noted after them.
-    for (const { schema, name } of views) {
-      await sql`refresh materialized view ${sql(schema)}.${sql(name)}`.catch(() => {});
+export async function refreshViews(replica: Replica, withinMs = REFRESH_MS): Promise<void> {
+  const { sql, swap } = replica;
+  const deadline = performance.now() + withinMs;
+  // A view over another one can be filled after that one.
+  for (let isFurther = true; isFurther; ) {
+    isFurther = false;
+    const views = await onReplica(
+      () => sql<ViewName[]>`
+        select schema, name from ${sql.unsafe(swap)}._views_to_refresh order by schema, name`,
+    );
+    for (const view of views) {
+      const leftMs = Math.ceil(deadline - performance.now());
+      if (leftMs <= 0) return;
+      if (await refreshView(replica, view, leftMs)) isFurther = true;
     }
-  });
+  }
+}
+
+/** @returns whether nothing is left to be done for the view */
+async function refreshView({ sql, swap }: Replica, view: ViewName, withinMs: number): Promise<boolean> {
+  const { schema, name } = view;
+  try {
+    // The note goes with the view's rows, or stays.
+    await onReplica(() =>
+      sql.begin(async (tx) => {
+        await tx.unsafe(
+          `set local statement_timeout = ${withinMs}; set local lock_timeout = ${REFRESH_LOCK_MS}`,
+        );
+        const [known] = await tx<{ is_empty: boolean }[]>`
+          select not c.relispopulated as is_empty from pg_class as c
+          where c.oid = to_regclass(format('%I.%I', ${schema}::text, ${name}::text)) and c.relkind = 'm'`;
+        if (known?.is_empty) await tx`refresh materialized view ${tx(schema)}.${tx(name)}`;
+        await tx`select ${tx.unsafe(swap)}.view_refreshed(${schema}, ${name}, null)`;
+      }),
+    );
+    return true;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    await onReplica(() => sql`select ${sql.unsafe(swap)}.view_refreshed(${schema}, ${name}, ${reason})`);
+    return false;
+  }
 }
 
 /** Names in the replica's schema that are taken by what is not ours, in a writable database. */
@@ -24,7 +68,10 @@ export function foreignNames({ sql, schema, swap }: Replica): Promise<string[]> 
       select c.relname as name from pg_class as c
       where c.relnamespace = ${schema}::regnamespace and c.relname !~ '^_'
         and not exists (select from ${sql.unsafe(swap)}._tables as t where t.name = c.relname)
-        and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)`;
+        and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)
+      union
+      select y.typname from pg_type as y
+      where y.typnamespace = ${schema}::regnamespace and y.typname !~ '^_' and y.typrelid = 0`;
     return rows.map(({ name }) => name);
   });
 }

@@ -7,6 +7,7 @@
  * empty cells are absent.
  */
 
+import type { HeldConnection } from "../http/connections";
 import type { ChangeFeed } from "./change-feed";
 import type { SourceClock } from "./clock";
 
@@ -118,15 +119,33 @@ export interface SourceIdentity {
   scopes?: string[] | undefined;
 }
 
+/** The kept connections of this process to a platform: a call that is counted is granted with one in hand. */
+export interface SourceConnections {
+  /** By how much longer one request may be on its way than another, ms. */
+  readonly spreadMs: number;
+  /** Counted requests are going to be sent: some connections are kept open for them. */
+  keepWarm(): void;
+  /** One that rests, at once; undefined where there is none. */
+  tryTake(): HeldConnection | undefined;
+  /** @throws BasetideError `source_unavailable`; the signal's reason */
+  take(signal: AbortSignal): Promise<HeldConnection>;
+}
+
 /** How a connection reaches one platform with one key. Every call may throw a BasetideError `source_…`. */
 export interface SourceConnection {
-  /** Tells what has changed, where the platform does. */
-  changeFeed?: ChangeFeed | undefined;
+  /** Undefined where the platform is not asked over a network. */
+  readonly connections: SourceConnections | undefined;
+  /** The same, whose next call is sent on `held`. */
+  over(held: HeldConnection): SourceConnection;
+  /** Tells what has changed; undefined where the platform does not. */
+  readonly changeFeed: ChangeFeed | undefined;
   /** Who the key belongs to: the cheapest check that it is one. Costs no base any of its quota. */
   whoami(signal: AbortSignal): Promise<SourceIdentity>;
   /** Bases the key can see. */
   listBases(signal: AbortSignal): Promise<SourceBase[]>;
   getSchema(baseId: string, signal: AbortSignal): Promise<SourceSchema>;
+  /** Could this be the id of a record? What is not is no use asking for. */
+  isRecordId(id: string): boolean;
   /**
    * One page of up to 100 records, keyed by field id.
    *

@@ -75,9 +75,9 @@ export class BudgetWatch {
 export function withinBudget(ledger: Ledger, budget: HeldBudget): Ledger {
   return {
     ...ledger,
-    takeSync: async (key, share, signal) => {
+    takeSync: async (key, share, signal, call) => {
       await budget.take();
-      await ledger.takeSync(key, share, signal, budget.user);
+      return ledger.takeSync(key, share, signal, { ...call, user: budget.user });
     },
   };
 }

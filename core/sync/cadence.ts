@@ -68,12 +68,16 @@ const SHORTEST_MS = SECOND_MS;
 /** Without a cap: a read per ping, as long as the reads leave room for what they tell of. */
 const PING_GAP_MS = 250;
 /**
- * An idle live base with pings: 72 polls in case a ping was lost, 120 comparisons and 24 looks at the schema make 216
- * calls a day, and sweeps 60 more; what is left to 300 keeps the hook alive.
+ * An idle live base with pings makes 300 calls a day, and those of one sweep: 290 reads of the feed, so that
+ * `_sync_meta` is never older than five minutes (2 s are left to the read itself), four comparisons, two looks at the
+ * schema, and four at the hook.
  */
-const IDLE_POLL_MS = 20 * MINUTE_MS;
-const IDLE_FRESHNESS_MS = 12 * MINUTE_MS;
-const IDLE_SWEEP_CALLS_A_DAY = 60;
+const IDLE_POLL_MS = 5 * MINUTE_MS - 2 * SECOND_MS;
+const IDLE_FRESHNESS_MS = 6 * HOUR_MS;
+const IDLE_SCHEMA_MS = 12 * HOUR_MS;
+const IDLE_SWEEP_MS = DAY_MS;
+/** A live base that is polled, and idle. */
+const POLLED_FRESHNESS_MS = 12 * MINUTE_MS;
 const ACTIVE_FRESHNESS_MS = MINUTE_MS;
 const LIVE_SCHEMA_MS = HOUR_MS;
 /** Signed URLs end after two hours, and what NOW() says should not be an hour old. */
@@ -102,11 +106,12 @@ export function cadenceOf(facts: CadenceFacts): Cadence {
 function live(facts: CadenceFacts): Cadence {
   const { hasPings, isActive, roundCalls = 1 } = facts;
   const round = Math.max(1, roundCalls);
+  const isIdle = hasPings && !isActive;
   return {
     pollMs: paced(facts, LIVE_PARTS.polls, round, hasPings ? IDLE_POLL_MS : SHORTEST_MS),
     pingGapMs: paced(facts, LIVE_PARTS.polls, round, PING_GAP_MS),
-    freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, isActive ? ACTIVE_FRESHNESS_MS : IDLE_FRESHNESS_MS),
-    schemaMs: paced(facts, LIVE_PARTS.schema, 1, LIVE_SCHEMA_MS),
+    freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, freshnessMs(facts)),
+    schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? IDLE_SCHEMA_MS : LIVE_SCHEMA_MS),
     sweepEveryMs: paced(facts, LIVE_PARTS.sweeps, facts.sweepCalls, unhurriedSweepMs(facts)),
     // A third of what sync may have, or less: calls of the feed find room between two of these.
     sweepCallMs: SECOND_MS,
@@ -114,11 +119,15 @@ function live(facts: CadenceFacts): Cadence {
   };
 }
 
+function freshnessMs({ hasPings, isActive }: CadenceFacts): number {
+  if (isActive) return ACTIVE_FRESHNESS_MS;
+  return hasPings ? IDLE_FRESHNESS_MS : POLLED_FRESHNESS_MS;
+}
+
 /** Live, without a cap: sweeps follow one another while polls take calls anyway, or while something changes. */
-function unhurriedSweepMs({ hasPings, isActive, sweepCalls, changesByItself }: CadenceFacts): number {
+function unhurriedSweepMs({ hasPings, isActive, changesByItself }: CadenceFacts): number {
   if (isActive || !hasPings) return SHORTEST_MS;
-  const idleMs = DAY_MS / Math.max(1, Math.floor(IDLE_SWEEP_CALLS_A_DAY / Math.max(1, sweepCalls)));
-  return changesByItself ? Math.min(idleMs, CHANGING_SWEEP_MS) : idleMs;
+  return changesByItself ? CHANGING_SWEEP_MS : IDLE_SWEEP_MS;
 }
 
 /** The interval between things of so many calls each, which may use that part of the rate. */

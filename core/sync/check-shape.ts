@@ -5,7 +5,7 @@
  * I6. Such records are not written before a look at the schema has said what they mean.
  */
 import { BasetideError } from "../errors";
-import { type CellIssue, hasSameColumns, type TableSpec } from "../replica";
+import { type CellIssue, hasSameColumns, ROW_TOO_WIDE, type TableSpec, UNSTORABLE_TEXT } from "../replica";
 import type { FieldType, SourceRecord } from "../source/types";
 import type { Shapes } from "./look";
 import type { BaseMemory } from "./memory";
@@ -19,6 +19,9 @@ const UNRULY: ReadonlySet<FieldType> = new Set([
   "ai_text",
   "button",
 ]);
+
+/** Reasons that say nothing of the field's type. */
+const OF_ANY_TYPE: ReadonlySet<string> = new Set([UNSTORABLE_TEXT, ROW_TOO_WIDE]);
 
 export interface Checked {
   shapes: Shapes;
@@ -68,7 +71,12 @@ function unknownFields(
 }
 
 function areOdd(spec: TableSpec, issues: CellIssue[]): boolean {
-  if (issues.length === 0) return false;
+  return oddIssues(spec, issues).length > 0;
+}
+
+/** Those of the issues that a cell of its column's type cannot have: the field may have another type by now. */
+export function oddIssues(spec: TableSpec, issues: CellIssue[]): CellIssue[] {
+  if (issues.length === 0) return [];
   const ruly = new Set(spec.columns.filter(({ type }) => !UNRULY.has(type)).map((column) => column.name));
-  return issues.some((issue) => ruly.has(issue.column));
+  return issues.filter(({ column, reason }) => ruly.has(column) && !OF_ANY_TYPE.has(reason));
 }

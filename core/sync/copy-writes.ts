@@ -13,7 +13,7 @@ import {
   writesSince,
 } from "../replica";
 import type { SourceRecord } from "../source/types";
-import { ask, type Reader } from "./reader";
+import { ask, listByIds, type Reader } from "./reader";
 
 /** The journal is looked at this often: it keeps its entries for two minutes. */
 const COLLECT_MS = 2000;
@@ -112,22 +112,16 @@ async function copyRecords(
 
 /** Those of the records that are there, as they are now; at most 100. */
 export async function readRecords(reader: Reader, tableId: string, ids: string[]): Promise<SourceRecord[]> {
-  const { connection, sourceBaseId } = reader;
+  const { sourceBaseId } = reader;
   const table = { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
   const found = new Map<string, SourceRecord>();
-  let offset: string | undefined;
-  do {
-    const page = await ask(reader, (signal) =>
-      connection.listByIds(sourceBaseId, table, ids, { offset }, signal),
-    );
+  for (const page of await listByIds(reader, table, ids)) {
     for (let index = 0; index < page.size; index++) found.set(page.id(index), page.record(index));
-    if (page.offset === offset) break;
-    offset = page.offset;
-  } while (offset !== undefined);
+  }
   // Sources do answer "no records" for a table that has them: who is missing is asked for by name.
   for (const id of ids.filter((one) => !found.has(one))) {
-    const record = await ask(reader, (signal) =>
-      connection.getRecord(sourceBaseId, tableId, id, signal).catch((error: unknown) => {
+    const record = await ask(reader, (signal, source) =>
+      source.getRecord(sourceBaseId, tableId, id, signal).catch((error: unknown) => {
         // What the list does not have and nobody may read is gone.
         if (isBasetideError(error, "source_forbidden")) return null;
         throw error;

@@ -84,6 +84,11 @@ export class Fingerprints {
     this.learn(id, UNKNOWN);
   }
 
+  /** Whatever is known of the records, their rows may be others: each is to be compared in SQL when next seen. */
+  expectAll(): void {
+    for (let at = 0; at < this.#slots.length; at += WORDS) this.#slots.fill(0, at + 2, at + 4);
+  }
+
   /** The pass that is running. */
   get pass(): number {
     return this.#pass;

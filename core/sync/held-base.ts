@@ -7,6 +7,7 @@
  */
 import type { Context } from "../context";
 import { type Base, openApiKey, type SyncFacts } from "../control";
+import { following } from "../source/following";
 import type { Platform, SourceConnection } from "../source/types";
 import { wait } from "../wait";
 import { type LinkedAbort, linkedAbort } from "./linked-abort";
@@ -39,8 +40,10 @@ export interface HeldSync extends Disposable {
 export class HeldBase implements Disposable {
   /** Requests by whatever key the base has at that moment. */
   readonly connection: SourceConnection;
-  /** Told when there is another key. */
-  onNewKey: () => void = () => {};
+  /** Has the feed read at once, where there is one. */
+  poke: () => void = () => {};
+  /** Told once a second when clients last wrote what has to be found. */
+  onCatchUp: (requestedAt: Date | null) => void = () => {};
   /** Told once a second of the settings as they are. */
   onSettings: (settings: SyncFacts["settings"]) => void = () => {};
   #held: Held;
@@ -76,6 +79,11 @@ export class HeldBase implements Disposable {
   /** Has the base been paused, deleted, or the worker stopped? Then no further sync of this lease gets far. */
   get isOver(): boolean {
     return this.#stop.signal.aborted;
+  }
+
+  /** Aborts when the lease is to end. */
+  get stop(): AbortSignal {
+    return this.#stop.signal;
   }
 
   /** Aborts what is in hand. */
@@ -140,6 +148,7 @@ export class HeldBase implements Disposable {
     this.onSettings(facts.settings);
     const { memory } = this.#held;
     requestLook(memory, facts.schemaLookRequestedAt);
+    this.onCatchUp(facts.catchUpRequestedAt);
     void this.#followKey(facts.keyVersion);
     if (this.#sync && this.#isInterrupting(facts)) {
       this.#held.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of its settings");
@@ -177,7 +186,7 @@ export class HeldBase implements Disposable {
       this.#apiKey = apiKey;
       this.#connected = platform.connect(apiKey, memory.sourceClock);
       this.#changed.resolve();
-      this.onNewKey();
+      this.poke();
       if (!isFirst) ctx.log.info({ baseId: base.id }, "API key replaced");
     } catch (error) {
       this.#keyVersion = undefined;
@@ -188,19 +197,4 @@ export class HeldBase implements Disposable {
 
 function isLater(one: Date | null, other: Date | null): boolean {
   return one !== null && (other === null || one > other);
-}
-
-/** A connection that is another one as soon as `current` is. */
-function following(current: () => SourceConnection): SourceConnection {
-  return {
-    get changeFeed() {
-      return current().changeFeed;
-    },
-    whoami: (signal) => current().whoami(signal),
-    listBases: (signal) => current().listBases(signal),
-    getSchema: (...call) => current().getSchema(...call),
-    listPage: (...call) => current().listPage(...call),
-    listByIds: (...call) => current().listByIds(...call),
-    getRecord: (...call) => current().getRecord(...call),
-  };
 }

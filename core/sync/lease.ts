@@ -21,21 +21,19 @@ import {
   quotaKeyOf,
   type RunReport,
   recordRun,
-  recordSchemaChanges,
   replicaTarget,
-  settleSchemaLook,
   syncFacts,
 } from "../control";
 import { asBasetideError, isBasetideError, nextStep } from "../errors";
 import type { CallCounter, Ledger } from "../quota";
-import { claimEpoch, ensureInstalled, openReplica, type Replica, takeTicket } from "../replica";
+import { claimEpoch, ensureInstalled, openReplica, type Replica } from "../replica";
 import { platformById } from "../source";
 import type { Platform } from "../source/types";
 import { failSpan, span } from "../trace";
-import { attachmentUrlsOf } from "./attachment-urls";
-import { type BudgetWatch, type HeldBudget, withinBudget } from "./budget-watch";
-import { endSync } from "./end-sync";
-import { HeldBase, type HeldSync } from "./held-base";
+import type { BudgetWatch, HeldBudget } from "./budget-watch";
+import { CatchUps } from "./catch-up";
+import { HeldBase } from "./held-base";
+import { catchUpInput, inputOf } from "./lease-input";
 import type { PingWatch } from "./live/pings";
 import { feedOf, goLive } from "./live-lease";
 import { logRun } from "./log-run";
@@ -45,10 +43,10 @@ import { failurePauseMs, isOutage } from "./pauses";
 import { progressSaver } from "./progress-saver";
 import { rapidBase } from "./rapid";
 import { ReplicaExtras } from "./replica-extras";
+import { isContinued } from "./replica-state";
 import type { SettingsWatch } from "./settings-watch";
 import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
-import { newReport, type SyncInput, syncBase } from "./sync-base";
-import { TicketSource } from "./tickets";
+import { newReport, syncBase } from "./sync-base";
 import { trimOldJournal } from "./trim-journal";
 
 const LEASE_MS = 60_000;
@@ -104,7 +102,7 @@ export async function holdLease(
   try {
     await ensureInstalled(replica, target);
     const epoch = await claimEpoch(replica);
-    const memory = recall(memories.get(baseId), base, epoch);
+    const memory = recall(memories.get(baseId), base, epoch, await isContinued(ctx, baseId, replica, epoch));
     memories.set(baseId, memory);
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
@@ -115,10 +113,10 @@ export async function holdLease(
     const lease = { ctx: { ...ctx, log }, ...what, syncedFrom, isCrowded, hasFailed: false };
     await followExtras(lease, base);
     if (base.sourceUserId === null) void learnUser(lease);
-    const againMs = await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
-    // In rapid mode a turn may have been broken off.
-    await endSync(replica, epoch);
-    return againMs;
+    await using catchUps = new CatchUps(() => catchUpInput(lease), held.stop);
+    held.onCatchUp = (at) => catchUps.request(at);
+    catchUps.request(base.catchUpRequestedAt);
+    return await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
   } catch (error) {
     // What is known of the replica is still so when a database was away, unless somebody else had the base meanwhile.
     if (!isOutage(error)) memories.delete(baseId);
@@ -140,7 +138,7 @@ async function followExtras({ ctx, replica, epoch, held }: Lease, base: Base): P
   };
 }
 
-interface Lease {
+export interface Lease {
   ctx: SyncContext;
   baseId: string;
   platform: Platform;
@@ -168,7 +166,9 @@ async function syncUntil(
     if (stop.aborted) return 0;
     if (!isToBeSynced(base)) return null;
     // Moved to another database, or paused and resumed within a second, say: another lease goes on.
-    if (base.database.id !== first.database.id || held.isOver || performance.now() >= until) return 0;
+    if (base.database.id !== first.database.id || held.isOver) return 0;
+    // A table that waits to go live would be read once more by the next lease.
+    if (performance.now() >= until && memory.builds.size === 0) return 0;
     const startedAt = performance.now();
     const apiKey = held.apiKey;
     try {
@@ -214,7 +214,7 @@ async function syncAs(
   await followAttachmentKey(ctx, base, memory);
   const progress = progressSaver(ctx, base.id);
   using sync = held.begin(base, isForced);
-  const input = inputOf(lease, base, sync, (latest) => {
+  const input = inputOf(lease, base, sync.stop, (latest) => {
     sync.isBuilding = true;
     progress.note(latest);
   });
@@ -242,7 +242,7 @@ async function syncAs(
     // Before a first sync: that finds what changed before the feed began.
     const feed = await feedOf(lease, base, input.reader);
     // What another key may not do shows when the feed is read.
-    held.onNewKey = () => feed?.poke();
+    held.poke = () => feed?.poke();
     if (feed && base.sync && !isForced) {
       await goLive(lease, feed, {
         ...input,
@@ -260,6 +260,7 @@ async function syncAs(
     const report = await syncBase({ ...input, isForced });
     if (report.completedAt) {
       // The next look of rapid mode goes back to this sync, and the next pass comes after it.
+      memory.builds.clear();
       memory.lookedUntil.clear();
       memory.pass = null;
       memory.passBegunAt = startedAt;
@@ -301,58 +302,6 @@ async function giveBack({ ctx, baseId, budget }: Lease, restMs: number): Promise
   return null;
 }
 
-function inputOf(
-  lease: Lease,
-  base: Base,
-  sync: HeldSync,
-  onProgress: SyncInput["onProgress"],
-): Omit<SyncInput, "isForced"> {
-  const { ctx, replica, epoch, memory, held, budget } = lease;
-  const quotaKey = quotaKeyOf(base);
-  const mode = base.settings.rapid ? "rapid" : "sweep";
-  let isAnswered = false;
-  return {
-    base,
-    replica,
-    epoch,
-    memory,
-    attachmentUrls: attachmentUrlsOf(ctx.config, base),
-    schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(budget, base, mode).schemaMs),
-    onProgress,
-    onShapeChange: (changes) => {
-      recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
-        ctx.log.warn({ error, changes: changes.length }, "schema changes not noted");
-      });
-    },
-    onRequestedLook: (requestedAt) => {
-      settleSchemaLook(ctx.db, base.id, requestedAt).catch((error: unknown) => {
-        ctx.log.debug({ error }, "requested look not settled");
-      });
-    },
-    reader: {
-      connection: held.connection,
-      sourceBaseId: base.sourceBaseId,
-      ledger: withinBudget(ctx.ledger, budget),
-      quotaKey,
-      onRequest: (kind) => {
-        ctx.callCounter.count(quotaKey, kind);
-        ctx.syncMetrics.requested(kind);
-      },
-      onAnswer: () => {
-        isAnswered = true;
-      },
-      // A source that was down, and still is, holds nobody up for longer than it takes to see that.
-      mayTryAgain: () => isAnswered || memory.failures === 0 || !lease.isCrowded(),
-      onLost: (images) => ctx.syncMetrics.lost(images),
-      share: held.share,
-      tickets: new TicketSource(() => takeTicket(replica)),
-      log: ctx.log,
-      stop: sync.stop,
-      kill: held.kill,
-    },
-  };
-}
-
 /** Keeps a report, where people and metrics see it. */
 async function keepRun(lease: Lease, base: Base, report: RunReport): Promise<void> {
   const { ctx, memory } = lease;
@@ -362,7 +311,7 @@ async function keepRun(lease: Lease, base: Base, report: RunReport): Promise<voi
   ctx.syncMetrics.observe(report, lease.syncedFrom);
   logRun(ctx.log, report);
   if (report.isBeside) return;
-  lease.hasFailed = report.error !== undefined;
+  lease.hasFailed = report.error !== undefined && report.error.code !== "replica_busy";
   if (report.error) {
     memory.failures++;
     memory.failedWith = report.error;

@@ -29,6 +29,8 @@ export interface Looking extends Pick<Sweep, "replica" | "reader" | "epoch" | "s
   base: Pick<Base, "sync" | "clockAheadMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
+  /** From when on (ms, the source's clock); from the last look on unless given, and such a look is not the last one. */
+  sinceMs?: number;
 }
 
 export interface Found {
@@ -49,7 +51,7 @@ async function lookOnce(looking: Looking, source: SourceTable, table: TableMemor
   const { replica, reader, memory } = looking;
   const { fingerprints } = table;
   const found: Found = { askedAt: 0, seen: 0, inserted: 0, updated: 0 };
-  const since = sinceMs(looking, source.id);
+  const since = looking.sinceMs ?? lastLookMs(looking, source.id);
   let until = since;
   const pages = readTable(reader, source, {
     filter: looking.modifiedSince(since),
@@ -74,7 +76,7 @@ async function lookOnce(looking: Looking, source: SourceTable, table: TableMemor
     found.inserted += applied.inserted;
     found.updated += applied.updated;
   }
-  memory.lookedUntil.set(source.id, until);
+  if (looking.sinceMs === undefined) memory.lookedUntil.set(source.id, until);
   return found;
 }
 
@@ -86,7 +88,7 @@ async function expectOthers(replica: Looking["replica"], table: TableMemory): Pr
 }
 
 /** From when on (ms, the source's clock) changes of the table may not be in the replica yet. */
-function sinceMs({ memory, base }: Looking, tableId: string): number {
+function lastLookMs({ memory, base }: Looking, tableId: string): number {
   const until = memory.lookedUntil.get(tableId);
   if (until !== undefined) return until - OVERLAP_MS;
   const { sync } = base;

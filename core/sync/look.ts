@@ -13,14 +13,16 @@ import {
   loadCatalog,
   planSchema,
   type Replica,
+  refreshViews,
   type SchemaPlan,
   type ShapeChange,
   type TableSpec,
   type TypeSettings,
 } from "../replica";
-import type { SourceSchema, SourceTable } from "../source/types";
+import type { SourceConnection, SourceSchema, SourceTable } from "../source/types";
 import { wait } from "../wait";
 import type { BaseMemory } from "./memory";
+import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { ask, type Reader } from "./reader";
 
 /** Tries at once to change tables that queries hold, and the pause between them; then syncing goes on meanwhile. */
@@ -37,6 +39,8 @@ export interface Look {
   signal: AbortSignal;
   /** Told of every change of shape that was carried out. */
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
+  /** Told of records that were written by names that have changed hands: they have to be read again. */
+  onMisplaced?: ((records: Misplaced[]) => Promise<void>) | undefined;
   /** Told when the look that somebody requested then has been made. */
   onRequestedLook?: ((requestedAt: Date) => void) | undefined;
 }
@@ -57,6 +61,7 @@ export class Shapes {
   #catalog: Catalog = new Map();
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
   readonly #doubted = new Set<string>();
+  #moved: MovedNames = new Map();
   #turn: Promise<void> | undefined;
   #retryAt = Number.POSITIVE_INFINITY;
 
@@ -150,9 +155,9 @@ export class Shapes {
     const { memory, reader, onRequestedLook } = this.#look;
     const requestedAt = memory.lookRequestedAt;
     let askedAt = 0;
-    const getSchema = (signal: AbortSignal) => {
+    const getSchema = (signal: AbortSignal, source: SourceConnection) => {
       askedAt = performance.now();
-      return reader.connection.getSchema(reader.sourceBaseId, signal);
+      return source.getSchema(reader.sourceBaseId, signal);
     };
     const schema = await ask(reader, getSchema, "schema");
     // The one that is there is kept where it is the same: what was worked out from it holds.
@@ -169,6 +174,7 @@ export class Shapes {
     const { memory, replica, epoch, signal, onShapeChange } = this.#look;
     for (let attempt = 1; ; attempt++) {
       this.#catalog = await loadCatalog(replica);
+      await this.#tellMisplaced();
       for (const { id } of memory.schema!.tables) this.#confirmedDrops.delete(id);
       await this.#makePlan();
       if (this.#plan.drop.length > 0 && !(await this.#confirmDrops())) continue;
@@ -178,6 +184,7 @@ export class Shapes {
       try {
         await changeShape(replica, epoch, this.#catalog, this.#plan, (changes) => onShapeChange?.(changes));
         for (const { tableId } of this.#plan.drop) memory.tables.delete(tableId);
+        await refreshViews(replica);
       } catch (error) {
         // A table was swapped in since the catalog was read, or a name was taken: planned anew, it may well go.
         const isStale = isBasetideError(error, "shape_changed");
@@ -190,6 +197,22 @@ export class Shapes {
         await wait(BUSY_PAUSE_MS * (0.5 + Math.random()), signal);
       }
     }
+  }
+
+  /**
+   * Before the catalog follows names that have moved, lest this process ends on the way; and afterwards, as writes were
+   * shown by the old names until then.
+   */
+  async #tellMisplaced(): Promise<void> {
+    const { memory, replica, reader, onMisplaced } = this.#look;
+    const moved = movedNames(this.#catalog, memory.schema!);
+    if (!onMisplaced || isSameMove(moved, this.#moved)) return;
+    const records = await misplacedWrites(replica, [this.#moved, moved]);
+    if (records.length > 0) {
+      reader.log.info({ records: records.length }, "names have moved: records are read again");
+      await onMisplaced(records);
+    }
+    this.#moved = moved;
   }
 
   async #makePlan(): Promise<void> {

@@ -5,10 +5,11 @@ import type { CatalogTable, RecordMapper, TableSpec } from "../replica";
 import { compileMapper } from "../replica";
 import { SourceClock } from "../source/clock";
 import type { SourceSchema } from "../source/types";
+import { EMPTY_SPELL_MS } from "./evidence";
 import { Fingerprints } from "./fingerprints";
 import type { LiveMemory } from "./live/live-memory";
 import { MassChange } from "./mass-change";
-import { EMPTY_SPELL_MS, MassDeletion } from "./mass-deletion";
+import type { FilledBuild } from "./rebuild";
 
 export interface TableMemory {
   live: CatalogTable;
@@ -19,9 +20,10 @@ export interface TableMemory {
   /** Do the fingerprints know every row of the replica? Not before a whole sweep. */
   isComplete: boolean;
   massChange: MassChange;
+  /** When the last sweep began that compared every record with its row in SQL (performance.now()). */
+  comparedAt: number;
   /** The journal has been read up to this stamp. */
   journalStamp: number;
-  massDeletion: MassDeletion;
 }
 
 /** A sweep that goes over the tables one by one, and may take many leases. */
@@ -52,6 +54,8 @@ export interface BaseMemory {
   unexplainedFields: Set<string>;
   /** By the source's table id. */
   tables: Map<string, TableMemory>;
+  /** Tables that were rebuilt by a sync, and could not go live as queries held the old ones, by table id. */
+  builds: Map<string, FilledBuild>;
   /** What signs attachment URLs of ours; undefined: the base has no key for them. */
   attachmentSigner: AttachmentSigner | undefined;
   /** Points in time with the ticket of then; the journal is trimmed to an old one. */
@@ -64,7 +68,7 @@ export interface BaseMemory {
   lookBegunAt: Map<string, number>;
   /** The sweep beside rapid turns or live rounds that is under way. */
   pass: SweepPass | null;
-  /** When the last one began (performance.now()). */
+  /** When the last one began (performance.now()); -Infinity: the next is due at once. */
   passBegunAt: number | null;
   /** Live mode: what the feed told of and is still to be done. */
   live: LiveMemory | null;
@@ -73,7 +77,15 @@ export interface BaseMemory {
   failedWith: RunReport["error"] | null;
   /** How long the source must go on saying that there is nothing before it is believed. */
   emptySpellMs: number;
+  /** How long fingerprints are believed before a sweep compares every record with its row in SQL. */
+  compareEveryMs: number;
 }
+
+/**
+ * Half a day: sweeps are a day apart at most, where the budget allows, and so are comparisons then. They find what was
+ * changed in SQL behind the worker's back.
+ */
+const COMPARE_EVERY_MS = 12 * 3600_000;
 
 export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseMemory {
   return {
@@ -85,6 +97,7 @@ export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseM
     lookMadeFor: null,
     unexplainedFields: new Set(),
     tables: new Map(),
+    builds: new Map(),
     attachmentSigner: undefined,
     trimPoints: [],
     sourceClock: new SourceClock(),
@@ -96,18 +109,29 @@ export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseM
     failures: 0,
     failedWith: null,
     emptySpellMs,
+    compareEveryMs: COMPARE_EVERY_MS,
   };
 }
 
 /**
  * What a new lease goes on from. What is known of rows holds only if it follows directly on the lease that it is of, in
  * the same database; how often the base has failed is known here as long as nobody has synced it meanwhile.
+ *
+ * @param isContinued the replica has all that it had then: else every table is swept at once
  */
-export function recall(known: BaseMemory | undefined, base: Base, epoch: number): BaseMemory {
-  const isLast = known?.epoch === epoch - 1 && known.databaseId === base.database.id;
+export function recall(
+  known: BaseMemory | undefined,
+  base: Base,
+  epoch: number,
+  isContinued: boolean,
+): BaseMemory {
+  const isLast = isContinued && known?.epoch === epoch - 1 && known.databaseId === base.database.id;
   const memory = isLast ? known : emptyMemory(epoch);
+  if (!isContinued) memory.passBegunAt = Number.NEGATIVE_INFINITY;
   memory.epoch = epoch;
   memory.databaseId = base.database.id;
+  // The new lease has dropped them.
+  memory.builds.clear();
   memory.failures = base.error ? Math.max(1, known?.failures ?? 0) : 0;
   memory.failedWith = base.error ? (known?.failedWith ?? null) : null;
   return memory;
@@ -143,8 +167,8 @@ export function tableMemory(memory: BaseMemory, live: CatalogTable): TableMemory
     fingerprints: known?.fingerprints ?? new Fingerprints(),
     isComplete: known?.isComplete ?? false,
     massChange: known?.massChange ?? new MassChange(),
+    comparedAt: known?.comparedAt ?? Number.NEGATIVE_INFINITY,
     journalStamp: known?.journalStamp ?? 0,
-    massDeletion: known?.massDeletion ?? new MassDeletion(memory.emptySpellMs),
   };
   memory.tables.set(live.spec.tableId, table);
   return table;

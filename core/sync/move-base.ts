@@ -143,7 +143,7 @@ async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName
   if (cluster.state !== "active") {
     throw new BasetideError("conflict", `The cluster "${clusterName}" takes no new databases`);
   }
-  const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, cluster);
+  const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, cluster, from.connections);
   const [noted] = await ctx.db`
     update bases set move_database_id = ${to.id}
     where id = ${base.id} and state <> 'deleting' and move_database_id is null returning id`;
@@ -204,7 +204,7 @@ async function firstSync(
 async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Database): Promise<void> {
   await ctx.db.begin(async (tx) => {
     const [moved] = await tx`
-      update bases set database_id = ${to.id}, move_database_id = ${from.id}
+      update bases set database_id = ${to.id}, move_database_id = ${from.id}, replica_identity = null
       where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
       returning id`;
     if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");

@@ -103,9 +103,9 @@ async function sweepNext(together: Together, pass: SweepPass): Promise<BasetideE
   }
 }
 
-/** One table of the pass. It stays among those that remain while its read is held back as not to be believed. */
+/** One table of the pass. */
 async function sweepOfPass(together: Together, pass: SweepPass, tableId: string): Promise<void> {
-  const { beside, input } = together;
+  const { beside } = together;
   const before = { ...beside.reader.counts };
   const outcome = await sweepInTurn(together, beside, tableId);
   if (!outcome) return;
@@ -114,7 +114,6 @@ async function sweepOfPass(together: Together, pass: SweepPass, tableId: string)
   pass.inserted += outcome.inserted;
   pass.updated += outcome.updated;
   pass.deleted += outcome.deleted;
-  if (outcome.isHeld) return void input.reader.log.warn({ tableId }, "mass deletion to be confirmed");
   pass.seen += outcome.seen;
   pass.remaining = pass.remaining.filter((id) => id !== tableId);
 }
@@ -156,7 +155,7 @@ export async function sweepInTurn(
       sweepTable(one, source, tableMemory(input.memory, live)),
     );
     const { pass } = input.memory;
-    if (isUrgent && pass && pass === begunFor && !outcome.isHeld) {
+    if (isUrgent && pass && pass === begunFor) {
       pass.remaining = pass.remaining.filter((id) => id !== tableId);
       pass.seen += outcome.seen;
     }

@@ -20,6 +20,9 @@ export function jittered(attempt: number, firstMs: number, maxMs: number): numbe
 
 /** Pause after so many failures in a row, the last of them `error`, ms. */
 export function failurePauseMs(failures: number, error?: unknown): number {
+  // A query that holds one table for long is no reason for the others to wait longer.
+  if (isBasetideError(error, "replica_busy"))
+    return jittered(1, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
   if (!isOutage(error)) return jittered(failures, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
   const most = Math.min(MAX_FAILURE_PAUSE_MS, FIRST_OUTAGE_PAUSE_MS * OUTAGE_GROWTH ** (failures - 1));
   return most * (0.5 + Math.random() / 2);

@@ -5,9 +5,12 @@
  *
  * The ledger knows one line of sync requests per base. Here it is decided whose each place is: while both wait, one in
  * so many goes to what is beside. That may also be held to a pace of its own, so that the ledger has room at once for
- * what comes in front.
+ * what comes in front. In front the request that is due first goes first: who can wait says for how long.
  */
-import type { Ledger } from "../quota";
+import type { HeldConnection } from "../http/connections";
+import type { Ledger, SyncCall } from "../quota";
+import { processClock, type QuotaClock } from "../quota/clock";
+import { type LinkedAbort, linkedAbort } from "./linked-abort";
 
 export type Lane = "front" | "beside";
 
@@ -23,13 +26,21 @@ export interface BesidePace {
   holdMs?: number;
 }
 
+export interface SplitOptions {
+  /** Requests in front are for changes that someone waits to see: clients leave them one place in five. */
+  isLive?: boolean;
+  clock?: QuotaClock;
+}
+
 /** While somebody hurries (a rebuild, a gap in the feed) half of the places go beside. */
 const HURRIED: BesidePace = { every: 2, gapMs: 0 };
 /** A pace may have changed: it is looked at again after this. */
 const LONGEST_PAUSE_MS = 1000;
 
 interface Waiter {
-  resolve(): void;
+  /** In its lane the one that is due first goes first. */
+  dueAt: number;
+  resolve(held: HeldConnection | undefined): void;
   reject(error: unknown): void;
 }
 
@@ -37,26 +48,37 @@ export class QuotaSplit {
   #ledger: Ledger;
   #usual: () => BesidePace;
   #stop: AbortSignal;
+  #isLive: boolean;
+  #clock: QuotaClock;
   #hurried = new Set<string>();
-  #lines: Record<Lane, Set<Waiter>> = { front: new Set(), beside: new Set() };
+  /** In the order in which they are due. */
+  #lines: Record<Lane, Waiter[]> = { front: [], beside: [] };
   /** Requests a second, as whoever asked last says. */
   #share = 0;
-  #isTaking = false;
+  /** The place that is being waited for. */
+  #taking: { isLive: boolean; cancel: LinkedAbort } | undefined;
   /** Places that went to the front since the last one that went beside. */
   #given = 0;
   #besideAt = Number.NEGATIVE_INFINITY;
   #frontAt = Number.NEGATIVE_INFINITY;
-  #alarm: ReturnType<typeof setTimeout> | undefined;
+  #cancelAlarm = () => {};
 
   /**
    * @param usual how much goes beside while nobody hurries, at that moment
    * @param stop aborts when nobody is to wait any more
    */
-  constructor(ledger: Ledger, usual: () => BesidePace, stop: AbortSignal) {
+  constructor(
+    ledger: Ledger,
+    usual: () => BesidePace,
+    stop: AbortSignal,
+    { isLive = false, clock = processClock }: SplitOptions = {},
+  ) {
     this.#ledger = ledger;
     this.#usual = usual;
     this.#stop = stop;
-    stop.addEventListener("abort", () => clearTimeout(this.#alarm), { once: true });
+    this.#isLive = isLive;
+    this.#clock = clock;
+    stop.addEventListener("abort", () => this.#cancelAlarm(), { once: true });
   }
 
   /** What is beside is in a hurry from now on, or not any more, for this reason. */
@@ -65,11 +87,15 @@ export class QuotaSplit {
     else this.#hurried.delete(reason);
   }
 
-  /** The ledger, for those in one lane. */
-  lane(lane: Lane): Ledger {
+  /**
+   * The ledger, for those in one lane.
+   *
+   * @param patienceMs how long its requests may be kept waiting by others of the lane that came later
+   */
+  lane(lane: Lane, patienceMs = 0): Ledger {
     return {
       ...this.#ledger,
-      takeSync: (key, share, signal) => this.#take(lane, key, share, signal),
+      takeSync: (key, share, signal, call = {}) => this.#take(lane, patienceMs, key, share, signal, call),
     };
   }
 
@@ -77,66 +103,98 @@ export class QuotaSplit {
     return this.#hurried.size > 0 ? HURRIED : this.#usual();
   }
 
-  #take(lane: Lane, key: string, share: number, signal: AbortSignal): Promise<void> {
+  #take(
+    lane: Lane,
+    patienceMs: number,
+    key: string,
+    share: number,
+    signal: AbortSignal,
+    call: SyncCall,
+  ): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
     const line = this.#lines[lane];
     return new Promise((resolve, reject) => {
       const leave = () => waiter.reject(signal.reason);
       const end = (settle: () => void) => {
-        line.delete(waiter);
+        const index = line.indexOf(waiter);
+        if (index >= 0) line.splice(index, 1);
         signal.removeEventListener("abort", leave);
         settle();
       };
       const waiter: Waiter = {
-        resolve: () => end(resolve),
+        dueAt: this.#clock.now() + patienceMs,
+        resolve: (held) => end(() => resolve(held)),
         reject: (error) => end(() => reject(error)),
       };
       signal.addEventListener("abort", leave, { once: true });
-      line.add(waiter);
+      const behind = line.findIndex((other) => other.dueAt > waiter.dueAt);
+      line.splice(behind < 0 ? line.length : behind, 0, waiter);
       this.#share = share;
-      void this.#takePlaces(key);
+      if (this.#taking && this.#isForLive() && !this.#taking.isLive) this.#taking.cancel.abort();
+      void this.#takePlaces(key, call);
     });
   }
 
+  /** Does somebody wait who need not leave every place to clients? */
+  #isForLive(): boolean {
+    return this.#isLive && this.#lines.front.length > 0;
+  }
+
   /** Takes places, one after the other, until nobody waits or it is not time yet. */
-  async #takePlaces(key: string): Promise<void> {
-    if (this.#isTaking) return;
-    this.#isTaking = true;
-    clearTimeout(this.#alarm);
+  async #takePlaces(key: string, call: SyncCall): Promise<void> {
+    if (this.#taking) return;
+    this.#cancelAlarm();
     try {
-      while (this.#next()) {
-        await this.#ledger.takeSync(key, this.#share, this.#stop);
-        // Whoever left meanwhile has left a place unused: a third of a second, at the end of a lease.
-        this.#give();
-      }
-      const isWaiting = this.#lines.beside.size > 0 && !this.#stop.aborted;
+      while (this.#next()) await this.#takePlace(key, call);
+      const isWaiting = this.#lines.beside.length > 0 && !this.#stop.aborted;
       const pauseMs = Math.min(LONGEST_PAUSE_MS, this.#besideInMs());
-      if (isWaiting) this.#alarm = setTimeout(() => this.#takePlaces(key), pauseMs);
+      if (isWaiting) {
+        this.#cancelAlarm = this.#clock.at(
+          this.#clock.now() + pauseMs,
+          () => void this.#takePlaces(key, call),
+        );
+      }
     } catch (error) {
       for (const line of Object.values(this.#lines)) for (const waiter of [...line]) waiter.reject(error);
     } finally {
-      this.#isTaking = false;
+      this.#taking = undefined;
     }
   }
 
-  #give(): void {
+  /** Takes one and gives it away; none where it was called off for one that is to be had sooner. */
+  async #takePlace(key: string, call: SyncCall): Promise<void> {
+    using cancel = linkedAbort(this.#stop);
+    const isLive = this.#isForLive();
+    this.#taking = { isLive, cancel };
+    try {
+      const held = await this.#ledger.takeSync(key, this.#share, cancel.signal, { ...call, isLive });
+      // Whoever left meanwhile has left a place unused: a third of a second, at the end of a lease.
+      this.#give(held);
+    } catch (error) {
+      if (!cancel.signal.aborted || this.#stop.aborted) throw error;
+    }
+  }
+
+  #give(held: HeldConnection | undefined): void {
     const next = this.#next();
-    if (!next) return;
+    if (!next) {
+      held?.[Symbol.dispose]();
+      return;
+    }
     // What is left over counts for the next time, so that `every` need not be whole.
     const { every } = this.#pace;
     const given = Math.min(this.#given, every);
     this.#given = next === "beside" ? Math.max(0, given - every + 1) : given + 1;
-    if (next === "beside") this.#besideAt = performance.now();
-    else this.#frontAt = performance.now();
-    const [waiter] = this.#lines[next];
-    waiter!.resolve();
+    if (next === "beside") this.#besideAt = this.#clock.now();
+    else this.#frontAt = this.#clock.now();
+    this.#lines[next][0]!.resolve(held);
   }
 
   /** How long until a place may go beside, ms; its part of the places is due at once. */
   #besideInMs(): number {
     const { gapMs, holdMs = 0 } = this.#pace;
     const heldUntil = this.#isBesidesTurn() ? 0 : this.#frontAt + holdMs;
-    return Math.max(0, Math.max(this.#besideAt + gapMs, heldUntil) - performance.now());
+    return Math.max(0, Math.max(this.#besideAt + gapMs, heldUntil) - this.#clock.now());
   }
 
   #isBesidesTurn(): boolean {
@@ -146,8 +204,8 @@ export class QuotaSplit {
   /** Whose the next place is; null while nobody waits whose time it is. */
   #next(): Lane | null {
     const { front, beside } = this.#lines;
-    const isBesideDue = beside.size > 0 && this.#besideInMs() === 0;
-    if (front.size === 0) return isBesideDue ? "beside" : null;
+    const isBesideDue = beside.length > 0 && this.#besideInMs() === 0;
+    if (front.length === 0) return isBesideDue ? "beside" : null;
     return isBesideDue && this.#isBesidesTurn() ? "beside" : "front";
   }
 }

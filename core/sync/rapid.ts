@@ -11,6 +11,7 @@ import { asBasetideError, BasetideError, isBasetideError } from "../errors";
 import { markSyncCompleted, markSyncStarted } from "../replica";
 import { wait } from "../wait";
 import type { Cadence } from "./cadence";
+import { endSync } from "./end-sync";
 import { Fate } from "./fate";
 import { Shapes } from "./look";
 import { lookForChanges } from "./look-for-changes";
@@ -74,15 +75,20 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
     reading: new Set(),
     sweeping: new Map(),
   };
-  await fate.share([
-    keepTurning(rapid, reader),
-    keepLooking(rapid, reader),
-    keepRebuilding(rapid, rebuildWatch(rapid)),
-    keepSweeping(rapid, {
-      everyMs: () => input.cadence().sweepEveryMs,
-      lastAgoMs: () => sweptAgoMs(input.base),
-    }),
-  ]);
+  try {
+    await fate.share([
+      keepTurning(rapid, reader),
+      keepLooking(rapid, reader),
+      keepRebuilding(rapid, rebuildWatch(rapid)),
+      keepSweeping(rapid, {
+        everyMs: () => input.cadence().sweepEveryMs,
+        lastAgoMs: () => sweptAgoMs(input.base),
+      }),
+    ]);
+  } finally {
+    // The turn that was under way is not completed.
+    await endSync(input.replica, input.epoch);
+  }
   return true;
 }
 

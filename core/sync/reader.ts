@@ -4,8 +4,10 @@
 
 import { nextMonth } from "../control";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../errors";
+import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
 import type { Ledger } from "../quota";
+import { isStale } from "../source/stale";
 import type { RecordPage, SourceConnection, SourceTable } from "../source/types";
 import { span } from "../trace";
 import { wait } from "../wait";
@@ -65,18 +67,24 @@ export interface Reader {
  */
 export async function ask<T>(
   reader: Reader,
-  call: (signal: AbortSignal) => Promise<T>,
+  call: (signal: AbortSignal, source: SourceConnection) => Promise<T>,
   kind: AskKind = reader.kind ?? "sweep",
 ): Promise<T> {
   for (let attempt = 1; ; attempt++) {
-    await waitForQuota(reader);
-    reader.onRequest?.(kind);
+    let isGranted = false;
     try {
-      const answer = await span("source", { "basetide.kind": kind }, () => call(reader.kill));
+      const { connection } = reader;
+      using held = await waitForQuota(reader);
+      isGranted = true;
+      reader.onRequest?.(kind);
+      const source = held ? connection.over(held) : connection;
+      const answer = await span("source", { "basetide.kind": kind }, () => call(reader.kill, source));
       reader.onAnswer?.();
       return answer;
     } catch (caught) {
       const error = asBasetideError(caught);
+      // A source that no connection can be opened to has failed; else it was the quota, which is not the source's.
+      if (!isGranted && error.code !== "source_unavailable") throw caught;
       const step = nextStep[error.code];
       if (error.code === "source_billing_limit") throw await capSpent(reader, error);
       if (step === "wait") {
@@ -85,7 +93,8 @@ export async function ask<T>(
         throw error;
       } else {
         reader.log.debug({ error, attempt }, "source request failed, trying again");
-        await wait(backoffMs(attempt, error), reader.stop);
+        // Its connection had been closed before it was asked: there is nothing to wait for.
+        await wait(isStale(error) ? 0 : backoffMs(attempt, error), reader.stop);
       }
     }
   }
@@ -145,6 +154,36 @@ export async function* readTable(
   }
 }
 
+/**
+ * Those of these records (1 to 100) that the table has, as pages.
+ *
+ * @throws BasetideError `source_bad_answer` when the list has no end
+ */
+export async function listByIds(
+  reader: Reader,
+  table: SourceTable,
+  ids: readonly string[],
+  kind?: AskKind,
+): Promise<RecordPage[]> {
+  const { sourceBaseId } = reader;
+  const pages: RecordPage[] = [];
+  let offset: string | undefined;
+  do {
+    const asked = { offset };
+    const page = await ask(
+      reader,
+      (signal, source) => source.listByIds(sourceBaseId, table, ids, asked, signal),
+      kind,
+    );
+    pages.push(page);
+    if (page.offset !== undefined && pages.length > ids.length) {
+      throw new BasetideError("source_bad_answer", `The list of table ${table.id} does not come to an end.`);
+    }
+    offset = page.offset;
+  } while (offset !== undefined);
+  return pages;
+}
+
 async function readPage(
   reader: Reader,
   table: SourceTable,
@@ -152,9 +191,9 @@ async function readPage(
   { filter, onAsk }: ListOptions,
 ): Promise<TicketedPage> {
   const ticket = await reader.tickets.current();
-  const page = await ask(reader, (signal) => {
+  const page = await ask(reader, (signal, source) => {
     if (offset === undefined) onAsk?.();
-    return reader.connection.listPage(reader.sourceBaseId, table, { offset, filter }, signal);
+    return source.listPage(reader.sourceBaseId, table, { offset, filter }, signal);
   });
   return { page, ticket };
 }
@@ -168,12 +207,15 @@ async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideE
   return new BasetideError(error.code, `${error.message} ${rest}`, { cause: error, details: error.details });
 }
 
-async function waitForQuota(reader: Reader): Promise<void> {
+/** @returns the connection that the request is sent on, where the platform keeps connections */
+async function waitForQuota(reader: Reader): Promise<HeldConnection | undefined> {
   const from = performance.now();
-  await reader.ledger.takeSync(reader.quotaKey, reader.share(), reader.stop);
+  const { connections } = reader.connection;
+  const held = await reader.ledger.takeSync(reader.quotaKey, reader.share(), reader.stop, { connections });
   reader.counts.waitMs += performance.now() - from;
   reader.counts.requests++;
   if (reader.counts.requests === 1) reader.onFirstRequest();
+  return held;
 }
 
 /** The longer of what the source asks for and our own backoff, with jitter so that bases do not come back at once. */

@@ -10,6 +10,8 @@ import { isWholeBases, mayMeanOldSchema } from "./sync-base";
 import { type Together, whileReading } from "./together";
 
 const TICK_MS = 250;
+/** Tables that are rebuilt at once: the rate is to be the limit, and not what the source takes to answer. */
+const MOST_AT_ONCE = 4;
 
 export interface RebuildWatch {
   /** Told when a rebuild begins; what is returned is told when it is live. */
@@ -17,31 +19,58 @@ export interface RebuildWatch {
   onFailure(tableId: string, error: BasetideError): void;
 }
 
-/** Rebuilds what is to be rebuilt, one table after the other, with half of the requests. */
+/**
+ * Rebuilds what is to be rebuilt, a few tables at once, with at least half of the requests. One that has been read and
+ * waits for queries to let go of its live table keeps no other waiting.
+ */
 export async function keepRebuilding(together: Together, watch: RebuildWatch): Promise<void> {
-  const { input, shapes, split, stop } = together;
+  const { input, shapes, split, stop, fate } = together;
   let board: ProgressBoard | undefined;
-  for (let failures = 0; ; ) {
-    const [spec] = shapes.rebuild;
-    split.hurry("rebuild", spec !== undefined);
-    if (!spec) {
-      board = undefined;
-      await wait(TICK_MS, stop);
-      continue;
-    }
-    board ??= boardOf(together, shapes.rebuild);
-    board.begin(spec);
+  /** In a row, by table: one that fails often makes no other wait. */
+  const failures = new Map<string, number>();
+  const running = new Map<string, Promise<void>>();
+  const reading = new Set<string>();
+  // What sweeps have left is read again: the journal is trimmed without regard to it here.
+  input.memory.builds.clear();
+  const attempt = async (spec: TableSpec, shown: ProgressBoard, onWaiting: () => void) => {
     try {
-      await rebuild(together, spec, board, watch);
-      failures = 0;
+      await rebuild(together, spec, shown, watch, onWaiting);
+      failures.delete(spec.tableId);
     } catch (caught) {
       const error = asBasetideError(caught);
       if (mayMeanOldSchema(error)) await shapes.lookAgain();
       else if (isWholeBases(error)) throw error;
       input.reader.log.warn({ error, tableId: spec.tableId }, "table not rebuilt");
       watch.onFailure(spec.tableId, error);
-      await wait(failurePauseMs(++failures, error), stop);
+      const inARow = (failures.get(spec.tableId) ?? 0) + 1;
+      failures.set(spec.tableId, inARow);
+      await wait(failurePauseMs(inARow, error), stop);
     }
+  };
+  try {
+    for (;;) {
+      stop.throwIfAborted();
+      const spec = shapes.rebuild.find(({ tableId }) => !running.has(tableId));
+      split.hurry("rebuild", spec !== undefined || reading.size > 0);
+      if (!spec || reading.size === MOST_AT_ONCE) {
+        if (running.size === 0) board = undefined;
+        await wait(TICK_MS, stop);
+        continue;
+      }
+      const { tableId } = spec;
+      board ??= boardOf(together, shapes.rebuild);
+      board.begin(spec);
+      reading.add(tableId);
+      const attempted = attempt(spec, board, () => reading.delete(tableId))
+        .catch((error: unknown) => fate.end(error))
+        .finally(() => {
+          reading.delete(tableId);
+          running.delete(tableId);
+        });
+      running.set(tableId, attempted);
+    }
+  } finally {
+    await Promise.all(running.values());
   }
 }
 
@@ -50,6 +79,7 @@ async function rebuild(
   spec: TableSpec,
   board: ProgressBoard,
   watch: RebuildWatch,
+  onWaiting: () => void,
 ): Promise<void> {
   const { tableId } = spec;
   const { source } = together.shapes.table(tableId);
@@ -57,9 +87,8 @@ async function rebuild(
   const done = watch.onBegin(tableId);
   const onProgress = (records: number) => board.records(tableId, records);
   const outcome = await whileReading(together, tableId, () =>
-    rebuildTable({ ...together.beside, onProgress }, source, spec),
+    rebuildTable({ ...together.beside, onProgress }, source, spec, onWaiting),
   );
-  if (outcome.isHeld) return;
   board.done(tableId);
   await done(outcome);
 }

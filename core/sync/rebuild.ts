@@ -7,12 +7,14 @@
  * I1, I2. Writes that were applied while the table was read are applied again to the new one, in stamp order per
  * record against the ticket of the page that had it; none can slip in between the last look and the swap. A write that
  * the source was asked for before the rebuild began may know nothing of a new field: its record is read anew.
+ *
+ * Queries that hold the live table delay its swap, and no other table: after a few seconds other work goes on, and the
+ * table that was built is kept.
  */
 
 import { isBasetideError } from "../errors";
 import {
   type Build,
-  type CatalogTable,
   type CellIssue,
   hasSameColumns,
   type JournalEntry,
@@ -30,12 +32,12 @@ import type { SourceRecord, SourceTable } from "../source/types";
 import { wait } from "../wait";
 import { checkShape, confirmShape } from "./check-shape";
 import { readRecords } from "./copy-writes";
+import { evidenceOf } from "./evidence";
 import { Fingerprints } from "./fingerprints";
 import { MassChange } from "./mass-change";
-import { MassDeletion } from "./mass-deletion";
-import { mappingOf, type TableMemory, tableMemory } from "./memory";
+import { mappingOf, type TableMemory } from "./memory";
 import { readAsNow } from "./read-as";
-import { type Reader, readTable, restarting } from "./reader";
+import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
 import { fingerprintIn } from "./record-fingerprint";
 import type { Sweep, TableOutcome } from "./sweep";
 
@@ -43,15 +45,69 @@ const MAX_STARTS = 5;
 /** Pause before another try for a table that queries hold: long enough to let the queue behind us run. */
 const BUSY_PAUSE_MS = 250;
 const MAX_BUSY_PAUSE_MS = 2000;
+/** After so long other tables do not wait any more. */
+const BUSY_PATIENCE_MS = 5000;
 /** Most ids that the source takes at once. */
 const READ_BATCH = 100;
 
-/** Builds `spec`'s table from the source and puts it live; `memory` then knows it, fingerprints and all. */
-export function rebuildTable(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<TableOutcome> {
-  return restarting(MAX_STARTS, () => rebuildOnce(sweep, source, spec));
+/**
+ * Builds `spec`'s table from the source and puts it live; `memory` then knows it, fingerprints and all.
+ *
+ * @param onWaiting called once queries have held the live table for some seconds: it is tried for as long as it takes.
+ *   Without it the build is then left in `memory.builds`, and the next call goes on from there
+ * @throws BasetideError `replica_busy` where it was left there
+ */
+export function rebuildTable(
+  sweep: Sweep,
+  source: SourceTable,
+  spec: TableSpec,
+  onWaiting?: () => void,
+): Promise<TableOutcome> {
+  return restarting(MAX_STARTS, async () => {
+    const kept = onWaiting ? undefined : takeBuild(sweep, spec);
+    const filled = kept ?? (await fillBuild(sweep, source, spec));
+    await goLive(sweep, filled, onWaiting);
+    const seen = filled.table.fingerprints.size;
+    return { seen, inserted: seen, updated: 0, deleted: 0, lost: [] };
+  });
 }
 
-async function rebuildOnce(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<TableOutcome> {
+/** The build of this table that waits, if it still is what is wanted. */
+function takeBuild({ memory }: Sweep, spec: TableSpec): FilledBuild | undefined {
+  const filled = memory.builds.get(spec.tableId);
+  memory.builds.delete(spec.tableId);
+  return filled && hasSameColumns(filled.build.spec, spec) ? filled : undefined;
+}
+
+/** Puts the build live, or keeps it where it is to be tried again; otherwise it is thrown away. */
+async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void): Promise<void> {
+  const { replica, reader, memory, shapes, onShapeChange } = sweep;
+  const { build, table } = filled;
+  const { tableId } = build.spec;
+  let before: TableSpec | undefined;
+  try {
+    before = await swapIn(sweep, filled, onWaiting);
+  } catch (error) {
+    if (isBasetideError(error, "replica_busy")) memory.builds.set(tableId, filled);
+    else await discard(build);
+    throw error;
+  }
+  memory.tables.set(tableId, table);
+  // What was asked for before the swap loses to it.
+  reader.tickets.renew();
+  onShapeChange?.([...shapeChanges(before, build.spec), ...(before ? [rebuilt(build.spec)] : [])]);
+  await refreshViews(replica);
+  await shapes.reload();
+  table.live = shapes.catalog.get(tableId) ?? { ...table.live, spec: build.spec };
+}
+
+/** What cannot be thrown away now the next lease throws away. */
+async function discard(build: Build): Promise<void> {
+  await build.discard().catch(() => {});
+}
+
+/** Reads the table into a new one. */
+async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<FilledBuild> {
   const { replica, reader, epoch, memory, shapes } = sweep;
   reader.tickets.renew();
   const table: TableMemory = {
@@ -60,98 +116,108 @@ async function rebuildOnce(sweep: Sweep, source: SourceTable, spec: TableSpec): 
     fingerprints: new Fingerprints(),
     isComplete: true,
     massChange: new MassChange(),
+    comparedAt: performance.now(),
     journalStamp: await reader.tickets.current(),
-    massDeletion: memory.tables.get(spec.tableId)?.massDeletion ?? new MassDeletion(memory.emptySpellMs),
   };
   const beganAt = table.journalStamp;
   const readAs = readAsNow(memory, reader.connection).get(spec.tableId);
   const build = await startBuild(replica, epoch, spec);
-  let isLive = false;
   try {
     const { tickets, issues, pages } = await readInto(build, sweep, source, table);
     if (pages > 1) await shapes.lookAgain();
     confirmShape(shapes, spec);
-    const seen = table.fingerprints.size;
-    const { live } = shapes.table(spec.tableId);
-    if (live && !(await isBelievable(sweep, live, table))) {
-      tableMemory(memory, live).massDeletion = table.massDeletion;
-      return { seen, inserted: 0, updated: 0, deleted: 0, isHeld: true, lost: [] };
-    }
-    await swapIn(build, sweep, table, { beganAt, tickets, issues, readAs });
-    isLive = true;
-    memory.tables.set(spec.tableId, table);
-    return { seen, inserted: seen, updated: 0, deleted: 0, isHeld: false, lost: [] };
-  } finally {
-    // What cannot be thrown away now the next lease throws away.
-    if (!isLive) await build.discard().catch(() => {});
+    return { build, table, beganAt, tickets, issues, readAs };
+  } catch (error) {
+    await discard(build);
+    throw error;
   }
 }
 
 /** The ticket of each of the fingerprints' passes: a pass begins with every new ticket. */
 type TicketByPass = Map<number, number>;
 
+/** Fills the build with all that the source has: the list's pages, and what that left out of the live table's rows. */
 async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: TableMemory) {
+  const { reader, shapes, replica, memory } = sweep;
   const { fingerprints } = table;
-  const tickets: TicketByPass = new Map();
-  const issues = new Map<string, CellIssue[]>();
-  let pages = 0;
-  for await (const { page, ticket } of readTable(sweep.reader, source)) {
-    pages++;
-    await sweep.shapes.tend();
-    confirmShape(sweep.shapes, build.spec);
-    if (tickets.get(fingerprints.pass) !== ticket) {
-      fingerprints.beginPass();
-      tickets.set(fingerprints.pass, ticket);
-    }
-    const found: CellIssue[] = [];
-    const records = Array.from({ length: page.size }, (_, index) => page.record(index));
-    const rows = mapRecords(table.map, records, found);
-    await checkShape(sweep, build.spec, records, found);
-    if (rows.length > 0) await build.append(rows);
-    for (let index = 0; index < page.size; index++) {
-      fingerprints.see(page.id(index), 0n);
-      fingerprints.learn(page.id(index), fingerprintIn(table, page, index));
-      issues.delete(page.id(index));
-    }
-    for (const issue of found) addIssue(issues, issue);
-    sweep.onProgress(fingerprints.size);
+  const filled = { tickets: new Map() as TicketByPass, issues: new Map<string, CellIssue[]>(), pages: 0 };
+  let witness: string | undefined;
+  for await (const ticketed of readTable(reader, source)) {
+    const { page } = ticketed;
+    await append(build, sweep, table, ticketed, filled);
+    if (page.size > 0) witness = page.id(page.size - 1);
   }
-  return { tickets, issues, pages };
+  const { live } = shapes.table(build.spec.tableId);
+  if (!live) return filled;
+  const ids: string[] = [];
+  for await (const batch of rowIds(replica, live)) {
+    for (const id of batch) if (fingerprints.passOf(id) === undefined) ids.push(id);
+  }
+  const missing = { ids, witness, emptySpellMs: memory.emptySpellMs };
+  for await (const { found } of evidenceOf(reader, source, missing)) {
+    for (const ticketed of found) await append(build, sweep, table, ticketed, filled);
+  }
+  return filled;
 }
 
-/** What a build was filled with. */
-interface Filled {
+async function append(
+  build: Build,
+  sweep: Sweep,
+  table: TableMemory,
+  { page, ticket }: TicketedPage,
+  filled: Pick<FilledBuild, "tickets" | "issues"> & { pages: number },
+): Promise<void> {
+  const { fingerprints } = table;
+  const { tickets, issues } = filled;
+  filled.pages++;
+  await sweep.shapes.tend();
+  confirmShape(sweep.shapes, build.spec);
+  if (tickets.get(fingerprints.pass) !== ticket) {
+    fingerprints.beginPass();
+    tickets.set(fingerprints.pass, ticket);
+  }
+  const found: CellIssue[] = [];
+  const records = Array.from({ length: page.size }, (_, index) => page.record(index));
+  const rows = mapRecords(table.map, records, found);
+  await checkShape(sweep, build.spec, records, found);
+  if (rows.length > 0) await build.append(rows);
+  for (let index = 0; index < page.size; index++) {
+    fingerprints.see(page.id(index), 0n);
+    fingerprints.learn(page.id(index), fingerprintIn(table, page, index));
+    issues.delete(page.id(index));
+  }
+  for (const issue of found) addIssue(issues, issue);
+  sweep.onProgress(fingerprints.size);
+}
+
+/** A build that has been filled, and what with. */
+export interface FilledBuild {
+  build: Build;
+  table: TableMemory;
   /** The ticket counter before anything was read. */
   beganAt: number;
   tickets: TicketByPass;
   issues: Map<string, CellIssue[]>;
   readAs: ReadAs | undefined;
-}
-
-/** Does the new table have about the records that the live one has? See `MassDeletion`. */
-async function isBelievable({ replica }: Sweep, live: CatalogTable, table: TableMemory): Promise<boolean> {
-  let total = 0;
-  let missing = 0;
-  for await (const ids of rowIds(replica, live)) {
-    total += ids.length;
-    for (const id of ids) if (table.fingerprints.passOf(id) === undefined) missing++;
-  }
-  return table.massDeletion.confirms(missing, total, performance.now());
+  /** When queries were first found to hold the live table (performance.now()). */
+  busySince?: number | undefined;
 }
 
 /**
  * Puts the build live, with all that was written meanwhile, under the names that its table and columns have by then;
  * waits out queries that hold the live table.
  *
- * @throws BasetideError `source_schema_changed` when it could not yet, and the table is wanted with other columns by now
+ * @returns what it took the place of, if anything
+ * @throws BasetideError `source_schema_changed` when it could not yet, and the table is wanted with other columns by now;
+ *   `replica_busy` without `onWaiting`
  */
 async function swapIn(
-  build: Build,
   sweep: Sweep,
-  table: TableMemory,
-  { beganAt, tickets, issues, readAs }: Filled,
-): Promise<void> {
-  const { replica, reader, shapes, onShapeChange } = sweep;
+  filled: FilledBuild,
+  onWaiting?: () => void,
+): Promise<TableSpec | undefined> {
+  const { replica, reader, shapes } = sweep;
+  const { build, table, beganAt, tickets, issues, readAs } = filled;
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
     await takeNames(build, sweep, table, issues);
     const entries = await journalSince(replica, build.spec.tableId, table.journalStamp);
@@ -162,17 +228,18 @@ async function swapIn(
     const { live } = shapes.table(build.spec.tableId);
     try {
       if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat(), readAs)) {
-        table.live = { spec: build.spec, shape: (live?.shape ?? 0) + 1 };
-        // What was asked for before the swap loses to it.
-        reader.tickets.renew();
-        onShapeChange?.([...shapeChanges(live?.spec, build.spec), ...(live ? [rebuilt(build.spec)] : [])]);
-        await refreshViews(replica);
-        await shapes.reload();
-        return;
+        return live?.spec;
       }
     } catch (error) {
       const isStale = isBasetideError(error, "shape_changed");
       if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
+      if (!isStale) {
+        filled.busySince ??= performance.now();
+        if (performance.now() - filled.busySince >= BUSY_PATIENCE_MS) {
+          if (!onWaiting) throw error;
+          onWaiting();
+        }
+      }
       await wait(pauseMs * (0.5 + Math.random()), reader.stop);
       pauseMs = Math.min(pauseMs * 2, MAX_BUSY_PAUSE_MS);
       // A table that gives its name up may be busy itself, and the name in somebody else's hands.

@@ -20,9 +20,17 @@ export function cadenceFor(budget: HeldBudget, base: Base, mode: "rapid" | "swee
   });
 }
 
-/** Until the budget lets the next sweep begin, ms. A first sync, one that failed, or a look asked for, waits for none. */
-export function restOf(budget: HeldBudget, base: Base, memory: Pick<BaseMemory, "lookRequestedAt">): number {
-  if (!base.sweep || base.error || budget.spentUntil || memory.lookRequestedAt) return 0;
+/**
+ * Until the budget lets the next sweep begin, ms. A first sync, one that failed, one of a replica that may have lost
+ * commits, or a look asked for, waits for none.
+ */
+export function restOf(
+  budget: HeldBudget,
+  base: Base,
+  { lookRequestedAt, passBegunAt }: Pick<BaseMemory, "lookRequestedAt" | "passBegunAt">,
+): number {
+  if (!base.sweep || base.error || budget.spentUntil || lookRequestedAt) return 0;
+  if (passBegunAt === Number.NEGATIVE_INFINITY) return 0;
   const { sweepEveryMs } = cadenceFor(budget, base, "sweep");
   // Without a cap the pace is kept by the loop.
   if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;

@@ -1,7 +1,8 @@
 /**
  * Sweeps one table: reads all its records, writes those that changed, deletes those that are gone.
  *
- * I1, I2. Every page carries a ticket, and so loses to whatever was applied to a record after it was asked for.
+ * I1, I2. Every page carries a ticket, and so loses to whatever was applied to a record after it was asked for. What no
+ * page has is asked for by id before it is deleted.
  * I3. A sweep that starts when the source is quiet leaves the table equal to the source.
  */
 import { BasetideError, isBasetideError } from "../errors";
@@ -19,6 +20,7 @@ import {
 } from "../replica";
 import type { RecordPage, SourceRecord, SourceTable } from "../source/types";
 import { checkShape } from "./check-shape";
+import { evidenceOf } from "./evidence";
 import type { Shapes } from "./look";
 import { type BaseMemory, type TableMemory, tableMemory } from "./memory";
 import { readAsNow, rememberRead } from "./read-as";
@@ -27,8 +29,6 @@ import { fingerprintIn, isUrlRefresh } from "./record-fingerprint";
 
 /** How often a sweep starts over within one sync when the source loses its place. */
 const MAX_STARTS = 5;
-/** Deletions per statement. */
-const DELETE_BATCH = 1000;
 
 export interface TableOutcome {
   /** Records that the source has. */
@@ -36,8 +36,6 @@ export interface TableOutcome {
   inserted: number;
   updated: number;
   deleted: number;
-  /** The read missed too much to be believed at once: the table is to be read again before the sync is complete. */
-  isHeld: boolean;
   /** Records that it could not bring up to date or judge, as somebody else wrote them meanwhile. */
   lost: string[];
 }
@@ -67,58 +65,62 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
   let table = first;
   const { fingerprints } = table;
   const readAs = readAsNow(sweep.memory, reader.connection).get(source.id);
-  const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, isHeld: false, lost: [] };
-  // Before the journal is read: what is applied from now on is either in there or has a greater stamp.
-  const firstTicket = await reader.tickets.current();
+  const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, lost: [] };
   await expectJournalled(replica, table);
+  const startedAt = performance.now();
+  const isComparing = !table.isComplete || startedAt - table.comparedAt >= sweep.memory.compareEveryMs;
+  if (isComparing) fingerprints.expectAll();
   fingerprints.beginPass();
   let isFirst = true;
-  for await (const { page, ticket } of readTable(reader, source)) {
+  let witness: string | undefined;
+  for await (const ticketed of readTable(reader, source)) {
+    const { page } = ticketed;
     await sweep.shapes.tend();
     table = liveTable(sweep, table);
-    const { changed, refreshed } = changedRecords(page, table);
+    const changed = changedRecords(page, table);
     const isPart = !isFirst || page.offset !== undefined;
     isFirst = false;
-    if (table.massChange.isNews(page, changed, isPart)) {
+    if (table.massChange.isNews(page, changed.indices, isPart)) {
       await sweep.shapes.lookAgain();
       table = liveTable(sweep, table);
     }
-    const applied = await applyRecords(sweep, table, { page, ticket }, changed);
-    outcome.inserted += applied.inserted;
-    outcome.updated += applied.updated;
-    outcome.lost.push(...applied.lost);
-    if (sweep.onChanges && applied.inserted + applied.updated > 0) {
-      const ids = await writtenIds(
-        replica,
-        table,
-        ticket,
-        changed.map((index) => page.id(index)),
-        applied,
-      );
-      sweep.onChanges(
-        source.id,
-        ids.filter((id) => !refreshed.has(id)),
-      );
-    }
+    await takePage(sweep, table, ticketed, changed, outcome);
+    if (page.size > 0) witness = page.id(page.size - 1);
     sweep.onProgress(fingerprints.seen);
   }
-  outcome.seen = fingerprints.seen;
   table = liveTable(sweep, table);
-  let kept: string[] = [];
-  if (!table.isComplete || fingerprints.size > fingerprints.seen) {
-    const deletion = await deleteUnseen(sweep, table, firstTicket);
-    outcome.isHeld = deletion === "held";
-    if (deletion !== "held") ({ deleted: outcome.deleted, kept } = deletion);
+  if (isComparing || fingerprints.size > fingerprints.seen) {
+    await judgeUnseen(sweep, source, table, witness, outcome);
   }
-  outcome.lost.push(...kept);
-  if (!outcome.isHeld) {
-    fingerprints.forgetUnseen();
-    // Their notes in the journal have been read already: forgotten now, they would never be missed.
-    for (const id of kept) fingerprints.expect(id);
-    table.isComplete = true;
-    await rememberRead(sweep, source.id, readAs);
-  }
+  outcome.seen = fingerprints.seen;
+  fingerprints.forgetUnseen();
+  // Their notes in the journal have been read already: forgotten now, they would never be missed.
+  for (const id of outcome.lost) fingerprints.expect(id);
+  table.isComplete = true;
+  if (isComparing) table.comparedAt = startedAt;
+  await rememberRead(sweep, source.id, readAs);
   return outcome;
+}
+
+/** Writes what has changed of a page, and tells whose rows were written. */
+async function takePage(
+  sweep: Sweep,
+  table: TableMemory,
+  { page, ticket }: TicketedPage,
+  { indices, refreshed }: Changed,
+  outcome: TableOutcome,
+): Promise<void> {
+  const applied = await applyRecords(sweep, table, { page, ticket }, indices);
+  outcome.inserted += applied.inserted;
+  outcome.updated += applied.updated;
+  outcome.lost.push(...applied.lost);
+  if (!sweep.onChanges || applied.inserted + applied.updated === 0) return;
+  const asked = indices.map((index) => page.id(index));
+  const ids = await writtenIds(sweep.replica, table, ticket, asked, applied);
+  sweep.onChanges(
+    table.live.spec.tableId,
+    ids.filter((id) => !refreshed.has(id)),
+  );
 }
 
 /** What writing records into a live table takes. */
@@ -237,19 +239,25 @@ export async function expectJournalled(replica: Replica, table: TableMemory): Pr
   return entries;
 }
 
-/** Indices of the page's records that are not known to be in the replica as they are, and ids of those with new URLs. */
-function changedRecords(page: RecordPage, table: TableMemory) {
+interface Changed {
+  /** Of the page's records that are not known to be in the replica as they are. */
+  indices: number[];
+  /** Ids of those among them that have nothing but other URLs. */
+  refreshed: Set<string>;
+}
+
+function changedRecords(page: RecordPage, table: TableMemory): Changed {
   const { fingerprints } = table;
-  const changed: number[] = [];
+  const indices: number[] = [];
   const refreshed = new Set<string>();
   for (let index = 0; index < page.size; index++) {
     const id = page.id(index);
     const known = fingerprints.get(id);
     if (fingerprints.see(id, fingerprintIn(table, page, index))) continue;
-    changed.push(index);
+    indices.push(index);
     if (isUrlRefresh(table, page, index, known)) refreshed.add(id);
   }
-  return { changed, refreshed };
+  return { indices, refreshed };
 }
 
 /** Those of the records whose rows were written: where not all were, the journal tells. */
@@ -267,40 +275,37 @@ async function writtenIds(
   return kept.filter((id) => written.has(id));
 }
 
-/** Deletes the rows that this pass did not see; those written after `firstTicket` are not its to judge, and kept. */
-async function deleteUnseen(
-  { replica, reader, epoch, onChanges }: Sweep,
-  table: TableMemory,
-  firstTicket: number,
-): Promise<{ deleted: number; kept: string[] } | "held"> {
-  const unseen: string[] = [];
-  let total = 0;
-  for await (const ids of rowIds(replica, table.live)) {
-    total += ids.length;
-    for (const id of ids) if (!table.fingerprints.hasSeen(id)) unseen.push(id);
+/** Asks for the rows that this pass did not see; writes those that are there, and deletes those that are not. */
+async function judgeUnseen(
+  sweep: Sweep,
+  source: SourceTable,
+  first: TableMemory,
+  witness: string | undefined,
+  outcome: TableOutcome,
+): Promise<void> {
+  const { reader, onChanges, memory } = sweep;
+  const ids: string[] = [];
+  for await (const batch of rowIds(sweep.replica, first.live)) {
+    for (const id of batch) if (!first.fingerprints.hasSeen(id)) ids.push(id);
   }
-  if (!table.massDeletion.confirms(unseen.length, total, performance.now())) return "held";
-  let deleted = 0;
-  const kept: string[] = [];
-  for (let from = 0; from < unseen.length; from += DELETE_BATCH) {
-    const gone = unseen.slice(from, from + DELETE_BATCH);
-    const applied = await applyImages(replica, table.live, {
-      epoch,
-      ticket: firstTicket,
-      rows: [],
-      gone,
-      issues: [],
-    });
-    tellLost({ reader }, applied);
-    deleted += applied.deleted;
-    kept.push(...applied.lost);
-    if (applied.deleted > 0) {
-      const lost = new Set(applied.lost);
+  const missing = { ids, witness, emptySpellMs: memory.emptySpellMs };
+  for await (const { found, gone, ticket } of evidenceOf(reader, source, missing)) {
+    const table = liveTable(sweep, first);
+    for (const ticketed of found) {
+      await takePage(sweep, table, ticketed, changedRecords(ticketed.page, table), outcome);
+    }
+    if (gone.length === 0) continue;
+    // What somebody wrote since they were asked for is not this answer's to judge.
+    const images: Images = { epoch: sweep.epoch, ticket, rows: [], gone, issues: [] };
+    const { deleted, lost } = await onLiveTable(sweep, table, async () => images);
+    outcome.deleted += deleted;
+    outcome.lost.push(...lost);
+    const isLost = new Set(lost);
+    if (deleted > 0) {
       onChanges?.(
-        table.live.spec.tableId,
-        gone.filter((id) => !lost.has(id)),
+        source.id,
+        gone.filter((id) => !isLost.has(id)),
       );
     }
   }
-  return { deleted, kept };
 }

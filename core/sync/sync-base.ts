@@ -2,7 +2,7 @@
  * One sync of a base: a look at its shape, then every table read at the same time, until the replica is what the
  * source was.
  *
- * I3. A sync counts as completed only when every table has been read from end to end and nothing is held back.
+ * I3. A sync counts as completed only when every table has been read from end to end.
  */
 import type { Base, Progress, RunReport } from "../control";
 import { asBasetideError, BasetideError, type NextStep, nextStep } from "../errors";
@@ -43,6 +43,7 @@ export interface SyncInput {
   onShapeChange?: Look["onShapeChange"];
   /** Told when a requested look at the schema has been made. */
   onRequestedLook?: Look["onRequestedLook"];
+  onMisplaced?: Look["onMisplaced"];
   /** Called whenever the progress of a first sync or a rebuild has changed: often. */
   onProgress: (progress: Progress) => void;
 }
@@ -106,7 +107,7 @@ export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" 
   return { ...base.settings, attachmentUrls };
 }
 
-/** Passes over the tables until each has been read, none is held, and none is to be rebuilt. */
+/** Passes over the tables until each has been read, and none is to be rebuilt. */
 async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
   const { memory } = input;
   const shapes = await Shapes.open({
@@ -132,10 +133,8 @@ async function syncTables(input: SyncInput, reader: Reader, report: RunReport): 
       report.inserted += outcome?.inserted ?? 0;
       report.updated += outcome?.updated ?? 0;
       report.deleted += outcome?.deleted ?? 0;
-      if (outcome && !outcome.isHeld) done.set(open[index]!.id, outcome.seen);
+      if (outcome) done.set(open[index]!.id, outcome.seen);
     }
-    const held = outcomes.filter((outcome) => outcome?.isHeld).length;
-    if (held > 0) reader.log.warn({ tables: held }, "mass deletion to be confirmed");
   }
   report.tables = shapes.tables.map((table) => ({
     name: memory.tables.get(table.id)?.live.spec.name ?? table.name,
@@ -167,12 +166,15 @@ async function syncTable(
       if (!spec) return await sweepTable(sweep, shape.source, tableMemory(memory, shape.live!));
       report.kind = buildKind(input);
       board.begin(spec);
+      const wasRead = memory.builds.has(tableId);
       const outcome = await rebuildTable(sweep, shape.source, spec);
-      if (!outcome.isHeld) {
-        forced.delete(tableId);
-        board.done(tableId);
-      }
-      return outcome;
+      forced.delete(tableId);
+      board.done(tableId);
+      if (!wasRead) return outcome;
+      // I3. What an earlier sync read is older than this one.
+      const { live } = shapes.table(tableId);
+      const swept = await sweepTable(sweep, shape.source, tableMemory(memory, live!));
+      return { ...swept, inserted: swept.inserted + outcome.inserted };
     } catch (caught) {
       const error = asBasetideError(caught);
       const isLast = attempt === MAX_SHAPES;

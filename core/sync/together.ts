@@ -30,6 +30,7 @@ export interface TogetherInput {
   onProgress: (progress: Progress) => void;
   onShapeChange?: Look["onShapeChange"];
   onRequestedLook?: Look["onRequestedLook"];
+  onMisplaced?: Look["onMisplaced"];
 }
 
 export interface Together<Input extends TogetherInput = TogetherInput> {
@@ -85,7 +86,7 @@ export async function whileReading(
   try {
     const completed = await onReading?.(tableId);
     const outcome = await work();
-    if (!outcome.isHeld) await completed?.(outcome);
+    await completed?.(outcome);
     return outcome;
   } finally {
     reading.delete(one);

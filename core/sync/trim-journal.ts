@@ -1,4 +1,5 @@
 /** Keeps a replica's journal short: nobody needs notes that are older than every image on its way. */
+import { isBasetideError } from "../errors";
 import { type Replica, takeTicket, trimJournal } from "../replica";
 import type { BaseMemory } from "./memory";
 
@@ -9,7 +10,8 @@ const TRIM_INTERVAL_MS = 30_000;
 const TICKET_AGE_MS = 2000;
 
 /**
- * Remembers a ticket of now, and forgets the journal up to one of two minutes ago.
+ * Remembers a ticket of now, and forgets the journal up to one of two minutes ago. A journal that others hold is trimmed
+ * the next time.
  *
  * @param readAt since then (performance.now()) the notes of all tables have been read, and every reading that is
  *   still under way has begun
@@ -20,7 +22,14 @@ export async function trimOldJournal(replica: Replica, memory: BaseMemory, readA
   if (points.length > 0 && now - points.at(-1)!.at < TRIM_INTERVAL_MS) return;
   points.push({ at: now, ticket: await takeTicket(replica) });
   const oldest = Math.min(now - JOURNAL_KEPT_MS, readAt - TICKET_AGE_MS);
-  let old: number | undefined;
-  while (points[0] && points[0].at < oldest) old = points.shift()!.ticket;
-  if (old !== undefined) await trimJournal(replica, memory.epoch, old);
+  const old = points.findLastIndex(({ at }) => at < oldest);
+  if (old === -1) return;
+  // They could not be brought up to date without it.
+  memory.builds.clear();
+  try {
+    await trimJournal(replica, memory.epoch, points[old]!.ticket);
+    points.splice(0, old + 1);
+  } catch (error) {
+    if (!isBasetideError(error, "replica_busy")) throw error;
+  }
 }

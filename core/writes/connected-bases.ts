@@ -6,6 +6,7 @@
  */
 
 import type { Db } from "../context";
+import type { BaseState } from "../control/base-row";
 import type { Logger } from "../log";
 import { within } from "./within";
 
@@ -22,15 +23,54 @@ const MAX_REMEMBERED = 10_000;
 
 export interface ConnectedBase {
   id: string;
+  accountId: string;
   platform: string;
   sourceBaseId: string;
   databaseId: string;
+  /** Its database is on a server of its customer. */
+  isExternal: boolean;
   schema: string;
   /** At hand also while the control plane is away: to show a write the source may have to be asked. */
   sealedApiKey: string;
   turbo: boolean;
-  /** Reads may be answered from the replica without being asked for. */
+  /** Reads with the base's own key may be answered from the replica without being asked for. */
   replicaReads: boolean;
+  state: BaseState;
+  /** On a cluster of ours, and its customers may change nothing there: what its tables say is what the source said. */
+  isReadOnly: boolean;
+  /** When the source last accepted the base's own key, on this process's clock (ms); -Infinity: not known. */
+  keyAcceptedAt: number;
+}
+
+/** A source that accepted the base's own key within this still lets its account read the base, ms. */
+const KEY_ACCEPTED_MS = 15 * 60_000;
+/** How often it is stored that the key was accepted, ms. */
+const STORE_EVERY_MS = 60_000;
+
+/** Syncs run: neither paused nor in need of a person. */
+export function isSyncing({ state }: ConnectedBase): boolean {
+  return state === "starting" || state === "active";
+}
+
+/** Has the source accepted the base's own key in the last minutes? Only then may its account see what others write. */
+export function isKeyFresh({ keyAcceptedAt }: ConnectedBase): boolean {
+  return performance.now() - keyAcceptedAt < KEY_ACCEPTED_MS;
+}
+
+/** The columns of a `ConnectedBase`; `toConnected` makes it of them. Of `bases as b`. */
+export const connectedColumns = (db: Db) => db`
+  b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId",
+  b.database_id as "databaseId", b.schema_name as schema,
+  (select d.cluster_id is null from databases as d where d.id = b.database_id) as "isExternal",
+  b.sealed_api_key as "sealedApiKey", b.turbo, b.replica_reads as "replicaReads", b.state,
+  (select d.cluster_id is not null and not d.is_writable from databases as d where d.id = b.database_id) as "isReadOnly",
+  (extract(epoch from now() - greatest(b.key_accepted_at, b.sync_completed_at, b.created_at,
+    (select f.read_at from live_feeds as f where f.base_id = b.id))) * 1000)::float8 as "keyAcceptedAgoMs"`;
+
+export type ConnectedRow = Omit<ConnectedBase, "keyAcceptedAt"> & { keyAcceptedAgoMs: number };
+
+export function toConnected({ keyAcceptedAgoMs, ...base }: ConnectedRow): ConnectedBase {
+  return { ...base, keyAcceptedAt: performance.now() - keyAcceptedAgoMs };
 }
 
 export interface Found {
@@ -92,12 +132,22 @@ export class ConnectedBases {
     return { bases: bases ?? [], isCurrent: false, mayBeConnected: bases?.length !== 0 };
   }
 
+  /** The source has just accepted the base's own key. Returns at once. */
+  keyAccepted(base: ConnectedBase): void {
+    const now = performance.now();
+    const isStored = now - base.keyAcceptedAt < STORE_EVERY_MS;
+    base.keyAcceptedAt = now;
+    if (isStored) return;
+    this.#db`update bases set key_accepted_at = now() where id = ${base.id}`.catch((error: unknown) => {
+      this.#log.debug({ baseId: base.id, error }, "accepted key not stored");
+    });
+  }
+
   async #select(sourceBaseId: string): Promise<ConnectedBase[]> {
-    return this.#db<ConnectedBase[]>`
-      select id, platform, source_base_id as "sourceBaseId", database_id as "databaseId", schema_name as schema,
-        sealed_api_key as "sealedApiKey", turbo, replica_reads as "replicaReads"
-      from bases
-      where platform = ${PLATFORM} and source_base_id = ${sourceBaseId} and state <> 'deleting'`;
+    const rows = await this.#db<ConnectedRow[]>`
+      select ${connectedColumns(this.#db)} from bases as b
+      where b.platform = ${PLATFORM} and b.source_base_id = ${sourceBaseId} and b.state <> 'deleting'`;
+    return rows.map(toConnected);
   }
 }
 

@@ -28,10 +28,10 @@ interface Entry {
 }
 
 export class ReplicaPool {
-  readonly #ctx: Pick<Context, "db" | "secrets" | "log">;
+  readonly #ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
   readonly #entries = new Map<string, Entry>();
 
-  constructor(ctx: Pick<Context, "db" | "secrets" | "log">) {
+  constructor(ctx: Pick<Context, "config" | "db" | "secrets" | "log">) {
     this.#ctx = ctx;
   }
 

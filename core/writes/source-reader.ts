@@ -5,8 +5,10 @@
  * the sync that shows everybody's changes is not kept waiting until all is mended.
  */
 import { unsealApiKey } from "../control";
-import { asBasetideError, BasetideError } from "../errors";
+import { asBasetideError, BasetideError, isBasetideError } from "../errors";
+import type { HeldConnection } from "../http/connections";
 import { platformById } from "../source";
+import { againIfStale } from "../source/stale";
 import type { SourceConnection, SourceRecord, SourceSchema } from "../source/types";
 import { quotaKeyOf } from "../sync";
 import type { ConnectedBase } from "./connected-bases";
@@ -21,8 +23,15 @@ const SYNC_SHARE = { usual: 3, turbo: 5 };
 
 export interface SourceReader {
   schema(): Promise<SourceSchema>;
-  /** The records as they are now, keyed by field id, and the ids of those that are not there any more. */
-  records(tableId: string, ids: readonly string[]): Promise<{ records: SourceRecord[]; gone: string[] }>;
+  /**
+   * The records as they are now, keyed by field id, and the ids of those that are not there any more.
+   *
+   * @param choose names the records when the first request is about to be sent; none: nothing is asked
+   */
+  records(
+    tableId: string,
+    choose: () => readonly string[],
+  ): Promise<{ records: SourceRecord[]; gone: string[] }>;
 }
 
 export interface Asking {
@@ -30,25 +39,44 @@ export interface Asking {
   signal: AbortSignal;
   /** Somebody waits for it. */
   isForClient: boolean;
+  /** Whose turn in the clients' quota it takes; those without a name are one. */
+  caller?: string;
+  /** Called when the source has answered a request with the base's own key. */
+  onAnswer?: () => void;
 }
 
 /** Every call throws `quota_timeout`, `source_…`, `secret_unreadable`, or `control_unavailable` where nobody waits. */
 export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: Asking): SourceReader {
-  const { signal, isForClient } = asking;
+  const { signal, isForClient, caller = "" } = asking;
   let connection: SourceConnection | undefined;
 
-  function place(isOneOfMany: boolean): Promise<void> {
+  function place(
+    isOneOfMany: boolean,
+    { connections }: SourceConnection,
+  ): Promise<HeldConnection | undefined> {
     const key = quotaKeyOf(base);
-    return isOneOfMany
-      ? ctx.ledger.takeSync(key, base.turbo ? SYNC_SHARE.turbo : SYNC_SHARE.usual, signal)
-      : ctx.ledger.takeClient(key, { deadlineMs: ctx.config.upstreamTimeoutMs, signal });
+    // A database of a customer's own has each of the others' writes repaired: that takes nothing from their clients.
+    return isOneOfMany || (base.isExternal && !isForClient)
+      ? ctx.ledger.takeSync(key, base.turbo ? SYNC_SHARE.turbo : SYNC_SHARE.usual, signal, { connections })
+      : ctx.ledger.takeClient(key, {
+          deadlineMs: ctx.config.upstreamTimeoutMs,
+          signal,
+          caller,
+          connections,
+          isOwnKey: true,
+        });
   }
 
   async function ask<T>(call: (connection: SourceConnection) => Promise<T>, isOneOfMany = false): Promise<T> {
     connection ??= platformById(ctx.platforms, base.platform).connect(unsealApiKey(ctx, base));
-    await place(isOneOfMany);
+    const source = connection;
     try {
-      return await call(connection);
+      const answer = await againIfStale(async () => {
+        using held = await place(isOneOfMany, source);
+        return await call(held ? source.over(held) : source);
+      });
+      if (answer !== null) asking.onAnswer?.();
+      return answer;
     } catch (caught) {
       const error = asBasetideError(caught);
       if (error.code === "source_rate_limited") {
@@ -61,14 +89,17 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
   return {
     schema: () => ask((source) => source.getSchema(base.sourceBaseId, signal)),
 
-    async records(tableId, ids) {
+    async records(tableId, choose) {
       const found = new Map<string, SourceRecord>();
+      let ids: readonly string[] | undefined;
       const table = { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
       let offset: string | undefined;
       do {
-        const page = await ask((source) =>
-          source.listByIds(base.sourceBaseId, table, ids, { offset }, signal),
-        );
+        const page = await ask(async (source) => {
+          ids ??= choose();
+          return ids.length > 0 ? source.listByIds(base.sourceBaseId, table, ids, { offset }, signal) : null;
+        });
+        if (!page) return { records: [], gone: [] };
         if (page.offset !== undefined && page.offset === offset) {
           throw new BasetideError("source_bad_answer", `The list of table ${tableId} does not move on`);
         }
@@ -77,13 +108,18 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
       } while (offset !== undefined);
       // Sources do answer "no records" for a table that has them: who is missing is asked for by name.
       const gone: string[] = [];
-      for (const [index, id] of ids.filter((id) => !found.has(id)).entries()) {
-        const get = (source: SourceConnection) => source.getRecord(base.sourceBaseId, tableId, id, signal);
+      for (const [index, id] of ids!.filter((id) => !found.has(id)).entries()) {
+        const get = (source: SourceConnection) =>
+          source.getRecord(base.sourceBaseId, tableId, id, signal).catch((error: unknown) => {
+            // The key has just listed the table: a record of it that may not be read is gone.
+            if (isBasetideError(error, "source_forbidden")) return null;
+            throw error;
+          });
         const record = await ask(get, !isForClient && index >= FEW);
         if (record) found.set(id, record);
         else gone.push(id);
       }
-      return { records: ids.flatMap((id) => found.get(id) ?? []), gone };
+      return { records: ids!.flatMap((id) => found.get(id) ?? []), gone };
     },
   };
 }

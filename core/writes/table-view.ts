@@ -21,10 +21,17 @@ export interface TableView {
   isOutdated: boolean;
   /** Is every key known? If not, the record has to be read anew, keyed by field id. */
   isComplete: boolean;
+  /** Is one of the keys a name, which another field may have by now? */
+  isByName: boolean;
+}
+
+/** Is this an id of a table or of a field, rather than a name? */
+export function isId(ref: string): boolean {
+  return TABLE_ID.test(ref) || FIELD_ID.test(ref);
 }
 
 /** A table under its names: of the catalog, or of the source's schema. */
-interface NamedTable {
+export interface NamedTable {
   tableId: string;
   name: string;
   fields: { id: string; name: string }[];
@@ -79,6 +86,7 @@ function viewOf(named: NamedTable, live: LiveTable | undefined, keys: ReadonlySe
     fieldId,
     isOutdated: all.some((key) => !ids.has(key) && !byName.has(key)),
     isComplete: all.every((key) => fieldId(key) !== undefined),
+    isByName: all.some((key) => byName.has(key) && !ids.has(key)),
   };
 }
 
@@ -93,11 +101,11 @@ export function findTable(tables: NamedTable[], ref: string): NamedTable | undef
   );
 }
 
-function ofCatalog({ spec }: LiveTable): NamedTable {
+export function ofCatalog({ spec }: LiveTable): NamedTable {
   const fields = spec.columns.map((column) => ({ id: column.fieldId, name: column.sourceName }));
   return { tableId: spec.tableId, name: spec.sourceName, fields };
 }
 
-function ofSource({ id, name, fields }: SourceTable): NamedTable {
+export function ofSource({ id, name, fields }: SourceTable): NamedTable {
   return { tableId: id, name, fields };
 }

@@ -1,16 +1,22 @@
 /**
  * From a write that is about to be sent to replicas that show it.
  *
- * I1. A ticket is taken from every replica before the source is asked, and `settle` comes back only when each of
- * them shows the write; one that cannot is noted for repair, and `settle` says so.
+ * I1. A ticket is taken from every replica that is waited for (`relationOf`) before the source is asked, and `settle`
+ * comes back only when each of them shows the write; one that cannot, or is not waited for, is noted for repair, and
+ * `settle` says so where it may be the writer's.
  */
+import { requestCatchUp } from "../control";
+import { isBasetideError } from "../errors";
 import type { ReadAnswer, ReadRequest } from "../reads";
 import { quotaKeyOf } from "../sync";
+import { isRefusal, RefusedBases, type Share, shareOf } from "./audience";
 import { type ConnectedBase, ConnectedBases, PLATFORM } from "./connected-bases";
 import type { WritesContext } from "./context";
 import { writeMetrics } from "./metrics";
+import { type Relation, relationOf } from "./relation";
 import { startRepairLoop } from "./repair-loop";
 import { Repairs } from "./repairs";
+import { ReplicaBreaker } from "./replica-breaker";
 import { ReplicaPool } from "./replica-pool";
 import { schemaLooks } from "./schema-look";
 import { type ShowContext, showWrite, type Write } from "./show-write";
@@ -43,29 +49,52 @@ export class WriteThrough {
   readonly bases: ConnectedBases;
   readonly #ctx: ShowContext;
   readonly #pool: ReplicaPool;
+  readonly #breaker: ReplicaBreaker;
   readonly #repairs: Repairs;
   readonly #loop: { stop(): Promise<void> };
+  readonly #refused = new RefusedBases();
 
   constructor(ctx: WritesContext) {
     this.#ctx = { ...ctx, writeMetrics: writeMetrics(ctx.metrics), requestLook: schemaLooks(ctx) };
     this.bases = new ConnectedBases(ctx);
     this.#pool = new ReplicaPool(ctx);
+    this.#breaker = new ReplicaBreaker();
     this.#repairs = new Repairs(ctx, this.#ctx.writeMetrics);
     this.#loop = startRepairLoop(this.#ctx, this.#repairs, this.#pool);
   }
 
-  /** @param withTickets false for what writes no record, or none whose image is in the answer */
-  async prepare(sourceBaseId: string, withTickets: boolean): Promise<PreparedWrite> {
+  /**
+   * @param withTickets false for what writes no record, or none whose image is in the answer
+   * @param writer.isWriters does a base sync with the key that writes?
+   * @param writer.caller whose turn in the quota it is to read records again
+   */
+  async prepare(
+    sourceBaseId: string,
+    withTickets: boolean,
+    { isWriters, caller }: { isWriters: (base: ConnectedBase) => boolean; caller: string },
+  ): Promise<PreparedWrite> {
     const { bases, mayBeConnected } = await this.bases.current(sourceBaseId);
     const tickets = new Map<string, number>();
     let isSealed = false;
     const take = async (base: ConnectedBase) => {
-      const ticket = await this.#takeTicket(base);
-      if (ticket !== null && !isSealed) tickets.set(base.id, ticket);
+      if (this.#breaker.isOpen(base)) return;
+      const taking = this.#takeTicket(base).then((ticket) => {
+        if (ticket !== null && !isSealed) tickets.set(base.id, ticket);
+        return ticket;
+      });
+      await this.#breaker.inTime(base, taking, (ticket) => ticket === null);
     };
-    const givers = withTickets ? bases : [];
+    const isGiver = (base: ConnectedBase) =>
+      relationOf(base, bases, isWriters) === "awaited" && shareOf(base, isWriters(base)) === "image";
+    const givers = withTickets ? bases.filter(isGiver) : [];
     const refresh = setInterval(() => void givers.map(take), REFRESH_MS);
-    const show = (base: ConnectedBase, write: Write) => this.#show(base, write, tickets.get(base.id) ?? null);
+    const show = (base: ConnectedBase, write: Write, all = bases) =>
+      this.#showInTime(base, write, {
+        ticket: tickets.get(base.id) ?? null,
+        isWriters: isWriters(base),
+        relation: relationOf(base, all, isWriters),
+        caller,
+      });
     return {
       bases,
       mayBeConnected,
@@ -77,8 +106,11 @@ export class WriteThrough {
       settle: async (write) => {
         const shown = Promise.all(bases.map((base) => show(base, write)));
         const { later, areAll } = await this.#connectedMeanwhile(sourceBaseId, bases, write);
-        const all = (await Promise.all([shown, ...later.map((base) => show(base, write))])).flat();
-        return areAll && all.every((isShown) => isShown);
+        const shownLater = later.map((base) => show(base, write, [...bases, ...later]));
+        const all = (await Promise.all([shown, ...shownLater])).flat();
+        // What rests on its account's side, or is another's holds nobody up, unless nobody at all is shown the write.
+        const told = all.filter((isShown) => isShown !== undefined);
+        return areAll && told.every((isShown) => isShown) && (told.length > 0 || all.length === 0);
       },
     };
   }
@@ -93,12 +125,14 @@ export class WriteThrough {
     this.#ctx.requestLook(bases.map((base) => base.id));
   }
 
-  /** Asks for a sync of each. Returns at once. */
-  requestSync(bases: ConnectedBase[]): void {
-    for (const base of bases) {
-      this.#ctx.queue.requestSync(base.id).catch((error: unknown) => {
-        this.#ctx.log.warn({ baseId: base.id, error }, "sync not requested");
-      });
+  /** Has each find what was written, of which the answer does not tell. Returns at once. */
+  catchUp(bases: ConnectedBase[]): void {
+    for (const { id } of bases) {
+      const { db, queue, log } = this.#ctx;
+      // A worker that holds the base sees the request; the job is for one that rests.
+      requestCatchUp(db, id)
+        .then(() => queue.requestSync(id))
+        .catch((error: unknown) => log.warn({ baseId: id, error }, "catch-up not requested"));
     }
   }
 
@@ -143,22 +177,61 @@ export class WriteThrough {
     return { later, areAll: isCurrent || !mayBeConnected };
   }
 
-  /** @returns whether the replica shows it */
-  async #show(base: ConnectedBase, write: Write, ticket: number | null): Promise<boolean> {
+  /** @returns whether the replica shows it; false also where it was not waited for, undefined where it need not */
+  async #showInTime(base: ConnectedBase, write: Write, writer: Writer): Promise<boolean | undefined> {
+    if (writer.isWriters) this.bases.keyAccepted(base);
+    const share = this.#refused.has(base) && !writer.isWriters ? "none" : shareOf(base, writer.isWriters);
+    if (share === "none") return undefined;
+    const forRepair = { base, tableRef: write.tableRef, ids: write.ids };
+    if (writer.relation !== "awaited" || this.#breaker.isOpen(base)) {
+      await this.#repairs.note(forRepair);
+      return writer.relation === "others" ? undefined : false;
+    }
+    const showing = this.#show(base, write, { ...writer, share });
+    const shown = await this.#breaker.inTime(base, showing, () => false);
+    if (!shown.isLate) return shown.result;
+    // Whatever becomes of it, or of this process.
+    await this.#repairs.note(forRepair);
+    return false;
+  }
+
+  /** @returns whether the replica shows it; undefined where it need not */
+  async #show(
+    base: ConnectedBase,
+    write: Write,
+    { share, ticket, caller }: { share: Share } & Pick<Writer, "ticket" | "caller">,
+  ): Promise<boolean | undefined> {
     const log = this.#ctx.log.child({ baseId: base.id });
     // Writing the replica fails quickly; reading anew may have to wait for the quota.
     const signal = AbortSignal.timeout(this.#ctx.config.upstreamTimeoutMs);
+    // The source has let the base's own key read what was written.
+    const onAnswer = () => this.bases.keyAccepted(base);
     try {
+      const image = share === "image" ? write : { ...write, answer: null };
       const showing = await this.#pool.use(base, (handle) =>
-        showWrite(this.#ctx, base, handle, write, ticket, { signal, isForClient: true }),
+        showWrite(this.#ctx, base, handle, image, ticket, { signal, isForClient: true, caller, onAnswer }),
       );
       if (showing === "no_table") log.warn("write to a table that the source's schema does not have");
       else log.debug({ records: write.ids.length }, `write ${showing}`);
       return showing === "shown";
     } catch (error) {
+      if (share === "own_read" && isRefusal(error)) {
+        this.#refused.add(base);
+        return undefined;
+      }
+      if (isBasetideError(error, "replica_unavailable")) this.#breaker.failed(base);
       log.warn({ error, records: write.ids.length }, "write noted for repair");
       await this.#repairs.note({ base, tableRef: write.tableRef, ids: write.ids });
       return false;
     }
   }
+}
+
+/** What a replica's part in a write rests on. */
+interface Writer {
+  ticket: number | null;
+  /** The base's own key has written. */
+  isWriters: boolean;
+  relation: Relation;
+  caller: string;
 }

@@ -5,32 +5,30 @@
 -- make_history(): the table that changes are noted in. False when its name is somebody else's.
 create or replace function {{swap}}.make_history() returns boolean language plpgsql as $make_history$
 begin
-  if exists (
-    select from pg_class as c
-    where c.relnamespace = '{{schema}}'::regnamespace and c.relname = '_sync_history'
-      and (c.relkind <> 'r' or c.relowner <> current_user::regrole)
-  ) then
-    return false;
+  if not {{swap}}.bind_shown('_sync_history', '{id, seen_at, table_name, record_id, operation, old, new, by}') then
+    create table {{swap}}._sync_history (
+      id bigint generated always as identity,
+      seen_at timestamptz not null,
+      table_name text not null,
+      record_id text not null,
+      operation text not null,
+      old jsonb,
+      new jsonb,
+      by text not null,
+      constraint _sync_history_pkey primary key (id),
+      constraint _sync_history_operation_check check (operation in ('insert', 'update', 'delete')),
+      constraint _sync_history_by_check check (by in ('sync', 'proxy'))
+    );
+    create index _sync_history_by_time on {{swap}}._sync_history (seen_at);
+    create index _sync_history_by_record on {{swap}}._sync_history (record_id);
+    comment on table {{swap}}._sync_history is
+      'Changes of records: old and new values of the columns that changed, by a sync or by a write through the proxy.';
+    execute format('grant select on {{swap}}._sync_history to %I', (select reader from {{swap}}._state));
+    perform {{swap}}.show_table('_sync_history');
   end if;
-  create table if not exists {{schema}}._sync_history (
-    id bigint generated always as identity,
-    seen_at timestamptz not null,
-    table_name text not null,
-    record_id text not null,
-    operation text not null,
-    old jsonb,
-    new jsonb,
-    by text not null,
-    constraint _sync_history_pkey primary key (id),
-    constraint _sync_history_operation_check check (operation in ('insert', 'update', 'delete')),
-    constraint _sync_history_by_check check (by in ('sync', 'proxy'))
-  );
-  create index if not exists _sync_history_by_time on {{schema}}._sync_history (seen_at);
-  create index if not exists _sync_history_by_record on {{schema}}._sync_history (record_id);
-  comment on table {{schema}}._sync_history is
-    'Changes of records: old and new values of the columns that changed, by a sync or by a write through the proxy.';
-  execute format('grant select on {{schema}}._sync_history to %I', (select reader from {{swap}}._state));
   return true;
+exception when sqlstate 'BT003' then
+  return false;
 end $make_history$;
 
 -- follow_settings(epoch, history, notify): from now on changes are noted, and told of, or not. False when they are to be
@@ -41,16 +39,18 @@ declare
   v_history boolean := p_history;
 begin
   perform {{swap}}.fence(p_epoch);
+  perform {{swap}}.forget_views();
+  perform {{swap}}.forget_carried();
   if p_history and (
-    not (select s.history from {{swap}}._state as s) or to_regclass('{{schema}}._sync_history') is null
+    not (select s.history from {{swap}}._state as s) or to_regclass('{{swap}}._sync_history') is null
   ) then
     v_history := {{swap}}.make_history();
   end if;
   update {{swap}}._state as s set history = v_history, notify = p_notify
   where (s.history, s.notify) is distinct from (v_history, p_notify);
-  delete from {{schema}}._sync_issues where table_name = '_sync_history' and v_history = p_history;
+  delete from {{swap}}._sync_issues where table_name = '_sync_history' and v_history = p_history;
   if v_history <> p_history then
-    insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
+    insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
     values ('_sync_history', '', '', '', 'no history is kept: the name is that of another table')
     on conflict do nothing;
   end if;
@@ -65,21 +65,27 @@ declare
   trimmed integer;
 begin
   perform {{swap}}.fence(p_epoch);
-  if to_regclass('{{schema}}._sync_history') is null
-    or not (select c.relowner = current_user::regrole from pg_class as c
-      where c.oid = to_regclass('{{schema}}._sync_history'))
-  then
+  if to_regclass('{{swap}}._sync_history') is null then
     return 0;
   end if;
-  delete from {{schema}}._sync_history as h where h.id = any (array(
-    select o.id from {{schema}}._sync_history as o where o.seen_at < now() - make_interval(days => p_days)
+  delete from {{swap}}._sync_history as h where h.id = any (array(
+    select o.id from {{swap}}._sync_history as o where o.seen_at < now() - make_interval(days => p_days)
     order by o.seen_at limit p_most));
   get diagnostics trimmed = row_count;
-  if not (select s.history from {{swap}}._state as s) and not exists (select from {{schema}}._sync_history) then
-    drop table {{schema}}._sync_history;
+  if not (select s.history from {{swap}}._state as s) and not exists (select from {{swap}}._sync_history) then
+    perform {{swap}}.drop_history();
   end if;
   return trimmed;
 end $trim_history$;
+
+-- drop_history(): drops its table, unless the customer has made something over it.
+create or replace function {{swap}}.drop_history() returns void language plpgsql as $drop_history$
+begin
+  perform {{swap}}.own_table('_sync_history');
+  drop view {{swap}}._sync_history;
+  drop table {{schema}}._sync_history;
+exception when dependent_objects_still_exist then null;
+end $drop_history$;
 
 -- signed_columns(columns of a spec): names of those whose texts may be signed URLs, which change at every read.
 create or replace function {{swap}}.signed_columns(p_columns jsonb) returns text[] language sql as $signed$
@@ -109,26 +115,32 @@ create or replace function {{swap}}.is_same_files(p_old jsonb, p_new jsonb) retu
   end
 $same$;
 
--- differences(old row, new row, names, signed): the columns that differ, under their new names; null where none does.
+-- differences(old row, new row, names, signed): the text of a query for the columns that differ, under their new names;
+-- null where none does. Of columns and parameters of the statement that it becomes part of, which has no `cell` or `name`:
 --   p_names   old name → new name, of the columns that are compared; null: all, and none has another name
 --   p_signed  columns whose signatures do not matter
--- Becomes part of the statement that asks: the rows must be columns there, not expressions, which would be computed
--- for every column anew.
-create or replace function {{swap}}.differences(p_old jsonb, p_new jsonb, p_names jsonb, p_signed text[])
-returns table (old jsonb, new jsonb) language sql stable as $differences$
-  select jsonb_object_agg(n.key, o.value), jsonb_object_agg(n.key, p_new -> n.key)
-  from jsonb_each(p_old) as o
-    cross join lateral (select case when p_names is null then o.key else p_names ->> o.key end) as n (key)
-  where p_new ? n.key and o.value is distinct from p_new -> n.key
-    and not (n.key = any (p_signed) and {{swap}}.is_same_files(o.value, p_new -> n.key))
+-- A text, as Postgres calls a function with a pinned search path once for each row. The rows must be columns there, not
+-- expressions, which would be computed for every column anew.
+create or replace function {{swap}}.differences(p_old text, p_new text, p_names text, p_signed text) returns text
+language sql as $differences$
+  select format(
+    'select jsonb_object_agg(name.key, cell.value) as old, jsonb_object_agg(name.key, %2$s -> name.key) as new
+     from jsonb_each(%1$s) as cell
+       cross join lateral (
+         select case when %3$s::jsonb is null then cell.key else %3$s::jsonb ->> cell.key end
+       ) as name (key)
+     where %2$s ? name.key and cell.value is distinct from %2$s -> name.key
+       and not (name.key = any (%4$s) and {{swap}}.is_same_files(cell.value, %2$s -> name.key))',
+    p_old, p_new, p_names, p_signed)
 $differences$;
+drop function if exists {{swap}}.differences(jsonb, jsonb, jsonb, text[]);
 
 -- rows_of(table, ids): these rows, before they are changed.
 create or replace function {{swap}}.rows_of(p_name text, p_ids text[]) returns jsonb[] language plpgsql as $rows_of$
 declare
   found jsonb[];
 begin
-  execute format('select array_agg(to_jsonb(t)) from {{schema}}.%I as t where t.id = any ($1)', p_name)
+  execute format('select array_agg(to_jsonb(t.*)) from {{schema}}.%I as t where t.id = any ($1)', p_name)
     into found using p_ids;
   return coalesce(found, '{}');
 end $rows_of$;
@@ -140,16 +152,16 @@ create or replace function {{swap}}.note_changes(
 begin
   execute format(
     'with updated as materialized (
-       select t.id, b.was, to_jsonb(t) as now
+       select t.id, b.was, to_jsonb(t.*) as now
        from unnest($5) as b (was) join {{schema}}.%1$I as t on t.id = b.was ->> ''id'' where t.id = any ($4)
      )
-     insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
-     select clock_timestamp(), $1, t.id, ''insert'', null, jsonb_strip_nulls(to_jsonb(t) - ''id''), $2
+     insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
+     select clock_timestamp(), $1, t.id, ''insert'', null, jsonb_strip_nulls(to_jsonb(t.*) - ''id''), $2
      from {{schema}}.%1$I as t where t.id = any ($3)
      union all
      select clock_timestamp(), $1, u.id, ''update'', d.old, d.new, $2
-     from updated as u cross join lateral {{swap}}.differences(u.was, u.now, null, $6) as d
-     where d.new is not null', p_table.name
+     from updated as u cross join lateral (%2$s) as d
+     where d.new is not null', p_table.name, {{swap}}.differences('u.was', 'u.now', 'null', '$6')
   ) using p_table.name, p_by, p_inserted, p_updated, p_before,
     {{swap}}.signed_columns(p_table.spec -> 'columns');
 end $note_changes$;
@@ -159,8 +171,8 @@ create or replace function {{swap}}.note_deletes(p_name text, p_by text, p_ids t
 language plpgsql as $note_deletes$
 begin
   execute format(
-    'insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, old, by)
-     select clock_timestamp(), $1, t.id, ''delete'', jsonb_strip_nulls(to_jsonb(t) - ''id''), $2
+    'insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, old, by)
+     select clock_timestamp(), $1, t.id, ''delete'', jsonb_strip_nulls(to_jsonb(t.*) - ''id''), $2
      from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids;
 end $note_deletes$;
 
@@ -176,8 +188,8 @@ declare
 begin
   if p_live.name is null then
     execute format(
-      'insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, new, by)
-       select clock_timestamp(), $1, n.id, ''insert'', jsonb_strip_nulls(to_jsonb(n) - ''id''), ''sync''
+      'insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, new, by)
+       select clock_timestamp(), $1, n.id, ''insert'', jsonb_strip_nulls(to_jsonb(n.*) - ''id''), ''sync''
        from {{swap}}.%I as n', p_built) using p_table ->> 'name';
     return;
   end if;
@@ -190,21 +202,21 @@ begin
       using ("fieldId", "columnType");
   execute format(
     'with other as materialized (
-       select coalesce(n.id, l.id) as id, to_jsonb(l) - ''id'' as was, to_jsonb(n) - ''id'' as now,
+       select coalesce(n.id, l.id) as id, to_jsonb(l.*) - ''id'' as was, to_jsonb(n.*) - ''id'' as now,
          case when l.id is null then ''insert'' when n.id is null then ''delete'' else ''update'' end as operation
        from {{schema}}.%I as l full join {{swap}}.%I as n on n.id = l.id
        where row(l.id, l.created_time%s) is distinct from row(n.id, n.created_time%s)
      )
-     insert into {{schema}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
+     insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
      select clock_timestamp(), $1, o.id, o.operation, d.old, d.new, ''sync''
-     from other as o cross join lateral {{swap}}.differences(o.was, o.now, $2, $3) as d
+     from other as o cross join lateral (%s) as d
      where o.operation = ''update'' and d.new is not null
      union all
      select clock_timestamp(), $1, o.id, o.operation,
        case o.operation when ''delete'' then jsonb_strip_nulls(o.was) end,
        case o.operation when ''insert'' then jsonb_strip_nulls(o.now) end, ''sync''
      from other as o where o.operation <> ''update''',
-    p_live.name, p_built, v_live_columns, v_built_columns
+    p_live.name, p_built, v_live_columns, v_built_columns, {{swap}}.differences('o.was', 'o.now', '$2', '$3')
   ) using p_table ->> 'name', coalesce(v_names, '{"created_time": "created_time"}'),
     {{swap}}.signed_columns(p_table #> '{spec,columns}');
 end $note_swap$;
@@ -239,3 +251,6 @@ begin
     perform {{swap}}.tell(jsonb_build_object('table', p_name, 'ids', v_ids));
   end loop;
 end $tell_changes$;
+
+-- Replicas that an older version installed have no view of it.
+update {{swap}}._state set history = {{swap}}.make_history() where history;

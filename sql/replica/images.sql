@@ -4,13 +4,13 @@
 create or replace function {{swap}}.note_issues(p_name text, p_ids text[], p_issues json) returns void
 language plpgsql as $issues$
 begin
-  delete from {{schema}}._sync_issues as old
+  delete from {{swap}}._sync_issues as old
   where old.table_name = p_name and old.record_id = any (p_ids)
     and not exists (
       select from json_to_recordset(p_issues) as new (record_id text, field text)
       where new.record_id = old.record_id and new.field = old.field
     );
-  insert into {{schema}}._sync_issues as old (table_name, record_id, field, value, reason)
+  insert into {{swap}}._sync_issues as old (table_name, record_id, field, value, reason)
   select p_name, new.record_id, new.field, new.value, new.reason
   from json_to_recordset(p_issues) as new (record_id text, field text, value text, reason text)
   where new.record_id = any (p_ids)
@@ -20,7 +20,7 @@ begin
 end $issues$;
 
 -- apply_images(…): applies images of records of one table, all asked for after one ticket, and says which
--- lost. An image loses when another image of its record was applied after its ticket: nobody can tell which
+-- lost. BT003: somebody else has put a table of theirs in its place. An image loses when another image of its record was applied after its ticket: nobody can tell which
 -- of the two is newer (I1, I2). BT002: the table has another shape than the rows were mapped for.
 --   p_rows    mapped rows for apply_sql      p_ids     their ids
 --   p_gone    ids that the source no longer has
@@ -49,11 +49,13 @@ begin
     raise exception 'table % has shape %, not %', p_table, target.shape, p_shape using errcode = 'BT002';
   end if;
 
-  select * into state from {{swap}}._state;
+  perform {{swap}}.own_table(target.name);
   select coalesce(array_agg(j.record_id), '{}') into lost
   from {{swap}}._journal as j
   where j.table_id = p_table and j.stamp > p_ticket
     and (j.record_id = any (p_ids) or j.record_id = any (p_gone));
+  -- After the journal: what was trimmed before that was read is behind the floor that is read now.
+  select * into state from {{swap}}._state;
   -- I6. What was asked for before the table had its columns would leave new ones empty.
   if p_ticket < greatest(target.columns_since, state.journal_floor) then
     lost := p_ids || p_gone;
@@ -86,11 +88,12 @@ begin
     noted_ids := kept_ids || array(select id from unnest(p_gone) as id where id <> all (lost));
   end if;
   if cardinality(noted_ids) > 0 then
-    insert into {{swap}}._journal (table_id, record_id, stamp, gone, image, asked)
-    select p_table, id, nextval('{{swap}}._tickets'), id = any (p_gone), p_images -> id, p_ticket
+    insert into {{swap}}._journal as j (table_id, record_id, stamp, gone, image, asked, written)
+    select p_table, id, nextval('{{swap}}._tickets'), id = any (p_gone), p_images -> id, p_ticket, p_images is not null
     from unnest(noted_ids) as id
     on conflict (table_id, record_id) do update
-      set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image, asked = excluded.asked;
+      set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image, asked = excluded.asked,
+        written = j.written or excluded.written;
   end if;
 
   if state.notify then
@@ -111,10 +114,10 @@ begin
   if exists (select from {{swap}}._tables as t where t.table_id = p_table) then
     raise exception 'table % is built', p_table using errcode = 'BT002';
   end if;
-  insert into {{swap}}._journal as j (table_id, record_id, stamp, gone, image, asked)
-  values (p_table, p_id, nextval('{{swap}}._tickets'), p_gone, p_image, p_ticket)
+  insert into {{swap}}._journal as j (table_id, record_id, stamp, gone, image, asked, written)
+  values (p_table, p_id, nextval('{{swap}}._tickets'), p_gone, p_image, p_ticket, true)
   on conflict (table_id, record_id) do update
-    set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image, asked = excluded.asked
+    set stamp = excluded.stamp, gone = excluded.gone, image = excluded.image, asked = excluded.asked, written = true
     where j.stamp <= p_ticket;
   return found;
 end $note$;
@@ -129,12 +132,17 @@ begin
 end $since$;
 
 -- trim_journal(epoch, up to): forgets notes no image can need any more, and refuses images older than them from now on.
+-- Rows that an image is being noted in have a later stamp in a moment, or are forgotten the next time: to wait for them,
+-- with others in hand that the image comes to next, would be a deadlock.
 create or replace function {{swap}}.trim_journal(p_epoch bigint, p_upto bigint) returns void
 language plpgsql as $trim$
 begin
   perform {{swap}}.fence(p_epoch);
   if exists (select from {{swap}}._journal as j where j.stamp <= p_upto) then
     update {{swap}}._state set journal_floor = greatest(journal_floor, p_upto);
-    delete from {{swap}}._journal as j where j.stamp <= p_upto;
+    delete from {{swap}}._journal as j using (
+      select o.table_id, o.record_id from {{swap}}._journal as o where o.stamp <= p_upto for update of o skip locked
+    ) as old
+    where (j.table_id, j.record_id) = (old.table_id, old.record_id);
   end if;
 end $trim$;

@@ -6,32 +6,48 @@
 --
 -- Placeholders are quoted identifiers; {{swap_text}} is the name of {{swap}} as a string literal.
 
-create schema if not exists {{schema}};
-create schema if not exists {{swap}};
-revoke all on schema {{swap}} from public;
+-- Others may create in {{schema}}, so nothing of ours is made there: it is made in {{swap}} and moved, which fails where
+-- the name is taken. Statements that write to what was moved go through a view of its name in {{swap}}: a view holds on
+-- to its table, whatever is put under that name later.
+-- own-tables.sql holds the functions; BT003: something is in the way that is not ours.
 
-create table if not exists {{schema}}._sync_meta (
-  started_at timestamptz,
-  completed_at timestamptz,
-  duration_last interval
-);
-create unique index if not exists _sync_meta_one_row on {{schema}}._sync_meta ((true));
-insert into {{schema}}._sync_meta default values on conflict do nothing;
-create or replace view {{schema}}.__sync_meta__ as table {{schema}}._sync_meta;
-comment on table {{schema}}._sync_meta is
-  'One row: when the last sync started and completed. started_at later than completed_at: a sync is running.';
+do $sync_meta$
+begin
+  if not {{swap}}.bind_shown('_sync_meta', '{started_at, completed_at, duration_last}') then
+    create table {{swap}}._sync_meta (
+      started_at timestamptz,
+      completed_at timestamptz,
+      duration_last interval
+    );
+    create unique index _sync_meta_one_row on {{swap}}._sync_meta ((true));
+    insert into {{swap}}._sync_meta default values;
+    comment on table {{swap}}._sync_meta is
+      'One row: when the last sync started and completed. started_at later than completed_at: a sync is running.';
+    perform {{swap}}.show_table('_sync_meta');
+  end if;
+  if {{swap}}.own_kind('__sync_meta__') is null then
+    create view {{swap}}.__sync_meta__ as table {{schema}}._sync_meta;
+    perform {{swap}}.show_relation('__sync_meta__', 'view');
+  end if;
+end $sync_meta$;
 
-create table if not exists {{schema}}._sync_issues (
-  table_name text not null,
-  record_id text not null,
-  field text not null,
-  value text not null,
-  reason text not null,
-  seen_at timestamptz not null default now(),
-  constraint _sync_issues_pkey primary key (table_name, record_id, field)
-);
-comment on table {{schema}}._sync_issues is
-  'Cells of the source whose value does not fit the column: they are NULL (or cleaned) until mended in the source.';
+do $sync_issues$
+begin
+  if not {{swap}}.bind_shown('_sync_issues', '{table_name, record_id, field, value, reason, seen_at}') then
+    create table {{swap}}._sync_issues (
+      table_name text not null,
+      record_id text not null,
+      field text not null,
+      value text not null,
+      reason text not null,
+      seen_at timestamptz not null default now(),
+      constraint _sync_issues_pkey primary key (table_name, record_id, field)
+    );
+    comment on table {{swap}}._sync_issues is
+      'Cells whose value in the source does not fit the column: they are NULL (or cleaned) until corrected there. Where record_id is empty: what the last change of a table could not carry over, with the statements that make it.';
+    perform {{swap}}.show_table('_sync_issues');
+  end if;
+end $sync_issues$;
 
 -- One row. epoch: which lease of the base may write. journal_floor: images with an older ticket are refused,
 -- because the journal no longer knows what was applied after them. reader: the customer's role.
@@ -48,7 +64,7 @@ create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
 -- The catalog: the shape of each table, and the names given, by the source's ids.
--- shape counts up whenever the columns change; apply_sql writes mapped rows into the live table. columns_since: the
+-- shape is another whenever the columns change; apply_sql writes mapped rows into the live table. columns_since: the
 -- ticket counter when the table that is live was swapped in; an image asked for before may lack some of its columns.
 create table if not exists {{swap}}._tables (
   table_id text primary key,
@@ -64,9 +80,16 @@ create table if not exists {{swap}}._tables (
 
 create sequence if not exists {{swap}}._tickets;
 
+-- Every shape of every table, so that one that is dropped and comes back has none that anybody may remember. Behind
+-- those that an earlier version counted up by itself.
+create sequence if not exists {{swap}}._shapes as integer;
+select setval('{{swap}}._shapes', greatest(
+  nextval('{{swap}}._shapes'), (select coalesce(max(t.shape), 0) + 1 from {{swap}}._tables as t)));
+
 -- The latest image applied to a record. stamp: the ticket counter at that moment. image: what the source
 -- said, by field id, for a rebuild to apply again; null from a sweep, whose table no rebuild is reading. asked: the
--- ticket that was taken before the source was asked for the image.
+-- ticket that was taken before the source was asked for the image. written: somebody other than a sweep wrote the record
+-- since the entry is there.
 create table if not exists {{swap}}._journal (
   table_id text not null,
   record_id text not null,
@@ -74,9 +97,47 @@ create table if not exists {{swap}}._journal (
   gone boolean not null,
   image jsonb,
   asked bigint not null default 0,
+  written boolean not null default false,
   constraint _journal_pkey primary key (table_id, record_id)
 );
 create index if not exists _journal_by_stamp on {{swap}}._journal (stamp);
+-- One that an earlier version made.
+alter table {{swap}}._journal add column if not exists written boolean not null default false;
+
+-- prepare_session(): of every statement that writes. BT003: what others commit while it waits for a lock would be hidden
+-- from it, and the fence and the tickets rest on seeing that. A commit is durable when it is answered.
+create or replace function {{swap}}.prepare_session() returns void language plpgsql as $prepare$
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'Transactions of the role % begin as % here, and Basetide needs read committed: connect it directly and not through a pooler, or set default_transaction_isolation = ''read committed'' for the role',
+      current_user, current_setting('transaction_isolation') using errcode = 'BT003';
+  end if;
+  if current_setting('synchronous_commit') = 'off' then
+    perform set_config('synchronous_commit', 'on', true);
+  end if;
+end $prepare$;
+
+-- identity(): names the server, the timeline that it is on, and the database. Another timeline is that of a standby which
+-- was promoted, or of a backup which was put back: commits may be missing from it. What a server does not tell is left out.
+create or replace function {{swap}}.identity() returns text language plpgsql as $identity$
+declare
+  v_server text;
+  v_timeline text;
+begin
+  begin
+    select c.system_identifier into v_server from pg_control_system() as c;
+  exception when others then
+    null;
+  end;
+  begin
+    -- That of the last checkpoint lags behind a promotion.
+    v_timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+  exception when others then
+    null;
+  end;
+  return format('%s/%s/%s', v_server, v_timeline,
+    (select d.oid from pg_database as d where d.datname = current_database()));
+end $identity$;
 
 -- claim(): raises the epoch, which ends the right to write of whoever held the base before (I5). Waits for
 -- that one's write in hand, which is a single statement and so cannot be held open by a frozen process. Tables that
@@ -86,6 +147,7 @@ declare
   raised bigint;
   built text;
 begin
+  perform {{swap}}.prepare_session();
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' epoch', 0));
   update {{swap}}._state set epoch = epoch + 1 returning epoch into raised;
   for built in select c.relname from pg_class as c
@@ -100,7 +162,7 @@ end $claim$;
 -- forget_started(): the sync under way will not complete. Nothing runs then, and the replica is complete up to the
 -- start of the last one that did.
 create or replace function {{swap}}.forget_started() returns void language sql as $forget$
-  update {{schema}}._sync_meta
+  update {{swap}}._sync_meta
   set started_at = completed_at - extract(epoch from duration_last) * interval '1 second'
   where started_at > completed_at or completed_at is null and started_at is not null;
 $forget$;
@@ -111,6 +173,7 @@ create or replace function {{swap}}.fence(p_epoch bigint) returns void language 
 declare
   current_epoch bigint;
 begin
+  perform {{swap}}.prepare_session();
   if p_epoch is null then
     return;
   end if;
@@ -122,9 +185,11 @@ begin
 end $fence$;
 
 -- lock_table(table_id): one writer of a table at a time, until the transaction ends.
-create or replace function {{swap}}.lock_table(p_table text) returns void language sql as $lock$
-  select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' table ' || p_table, 0));
-$lock$;
+create or replace function {{swap}}.lock_table(p_table text) returns void language plpgsql as $lock$
+begin
+  perform {{swap}}.prepare_session();
+  perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' table ' || p_table, 0));
+end $lock$;
 
 -- mark_sync(epoch, completed): a sync starts, or has completed, now.
 create or replace function {{swap}}.mark_sync(p_epoch bigint, p_completed boolean) returns void
@@ -132,10 +197,10 @@ language plpgsql as $mark$
 begin
   perform {{swap}}.fence(p_epoch);
   if p_completed then
-    update {{schema}}._sync_meta
+    update {{swap}}._sync_meta
     set completed_at = clock_timestamp(), duration_last = clock_timestamp() - started_at;
   else
-    update {{schema}}._sync_meta set started_at = clock_timestamp();
+    update {{swap}}._sync_meta set started_at = clock_timestamp();
   end if;
 end $mark$;
 
@@ -144,8 +209,18 @@ create or replace function {{swap}}.mark_sync_started(p_epoch bigint, p_ago inte
 language plpgsql as $mark_started$
 begin
   perform {{swap}}.fence(p_epoch);
-  update {{schema}}._sync_meta set started_at = clock_timestamp() - p_ago;
+  update {{swap}}._sync_meta set started_at = clock_timestamp() - p_ago;
 end $mark_started$;
+
+-- mark_sync_unchanged(epoch, ago): the source was asked so long ago, and what it had until then is here: a sync that
+-- started and completed.
+create or replace function {{swap}}.mark_sync_unchanged(p_epoch bigint, p_ago interval) returns void
+language plpgsql as $mark_unchanged$
+begin
+  perform {{swap}}.fence(p_epoch);
+  update {{swap}}._sync_meta
+  set started_at = clock_timestamp() - p_ago, completed_at = clock_timestamp(), duration_last = p_ago;
+end $mark_unchanged$;
 
 -- mark_sync_ended(epoch): the sync under way has ended without completing.
 create or replace function {{swap}}.mark_sync_ended(p_epoch bigint) returns void

@@ -54,8 +54,8 @@ begin
   v_taken := array(
     select t.name from {{swap}}._tables as t
     union select c.relname from pg_class as c
-      where c.relnamespace = '{{schema}}'::regnamespace
-        and not exists (select from {{swap}}._link_views as l where l.name = c.relname)
+      where c.relnamespace = '{{schema}}'::regnamespace and (c.relowner <> {{swap}}.our_role()
+        or not exists (select from {{swap}}._link_views as l where l.name = c.relname))
     union select y.typname from pg_type as y where y.typnamespace = '{{schema}}'::regnamespace and y.typrelid = 0
   );
   for one in
@@ -87,14 +87,21 @@ begin
   end loop;
 end $wanted$;
 
+-- own_view(name): the view of ours that has this name; null where there is none, or it is somebody else's.
+create or replace function {{swap}}.own_view(p_name text) returns oid language sql stable as $own_view$
+  select c.oid from pg_class as c
+  where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name and c.relkind = 'v'
+    and c.relowner = {{swap}}.our_role()
+$own_view$;
+
 -- link_view_changes(): views that are not as they should be; had is null of new ones, wanted of those that go.
 create or replace function {{swap}}.link_view_changes() returns table (
   had {{swap}}._link_views, wanted {{swap}}._link_views, view oid
 ) language sql as $changes$
-  select l, w, to_regclass('{{schema}}.' || quote_ident(l.name))::oid
+  select l, w, {{swap}}.own_view(l.name)
   from {{swap}}._link_views as l
     full join {{swap}}.wanted_link_views() as w on (w.table_id, w.field_id) = (l.table_id, l.field_id)
-  where l is distinct from w or to_regclass('{{schema}}.' || quote_ident(l.name)) is null
+  where l is distinct from w or {{swap}}.own_view(l.name) is null
 $changes$;
 
 -- going_link_views(): those that have to go.
@@ -173,7 +180,9 @@ begin
   foreach one in array array(
     select c.had from {{swap}}.link_view_changes() as c where (c.wanted).name is null
   ) loop
-    execute format('drop view if exists {{schema}}.%I', one.name);
+    if {{swap}}.own_view(one.name) is not null then
+      perform {{swap}}.drop_own({{swap}}.own_view(one.name));
+    end if;
     delete from {{swap}}._link_views as l where (l.table_id, l.field_id) = (one.table_id, one.field_id);
   end loop;
 end $drop_link_views$;
@@ -186,11 +195,12 @@ begin
   foreach one in array array(select c.wanted from {{swap}}.link_view_changes() as c where c.view is null) loop
     execute (
       select format(
-        'create view {{schema}}.%I as
+        'create view {{swap}}.%I as
          select t.id as %I, l.nth::integer as "position", l.id as %I
          from {{schema}}.%I as t cross join lateral unnest(t.%I) with ordinality as l (id, nth) where l.id is not null',
         one.name, one.columns[1], one.columns[2], n.table_name, n.column_name)
       from {{swap}}.linking_column(one) as n);
+    perform {{swap}}.show_relation(one.name, 'view');
     execute format('grant select on {{schema}}.%I to %I', one.name, (select reader from {{swap}}._state));
     insert into {{swap}}._link_views select (one).*
     on conflict (table_id, field_id) do update

@@ -1,6 +1,6 @@
 -- The shape of tables: builds aside and their swap, renames, drops, and the catalog. Installed with install.sql.
 
--- lock_relations(names, deadline): keeps everybody out of these tables of ours.
+-- lock_relations(names, deadline): keeps everybody out of these tables of ours. BT003: one is somebody else's.
 create or replace function {{swap}}.lock_relations(p_names text[], p_deadline timestamptz) returns void
 language plpgsql as $lock_relations$
 declare
@@ -8,16 +8,44 @@ declare
 begin
   for name in select distinct n from unnest(p_names) as n order by n loop
     perform {{swap}}.wait_until(p_deadline);
+    perform {{swap}}.own_kind(name);
     execute format('lock table {{schema}}.%I in access exclusive mode', name);
+    perform {{swap}}.own_kind(name);
   end loop;
 end $lock_relations$;
 
+-- lock_patience(tables, timeout): how long a change waits for locks on these tables. While nothing but an autovacuum
+-- holds them, longer than deadlock_timeout: Postgres cancels an autovacuum that others have waited for so long for.
+create or replace function {{swap}}.lock_patience(p_tables oid[], p_timeout interval) returns interval
+language sql as $lock_patience$
+  -- No user: a process of Postgres' own. Whose sessions are whose may be seen by all.
+  select case when bool_and(s.usesysid is null) then
+      greatest(p_timeout, current_setting('deadlock_timeout')::interval + interval '250 ms') else p_timeout end
+  from pg_locks as l join pg_stat_activity as s on s.pid = l.pid
+  where l.locktype = 'relation' and l.granted and l.pid <> pg_backend_pid()
+    and l.database = (select d.oid from pg_database as d where d.datname = current_database())
+    and l.relation in (
+      select c.oid from pg_class as c where c.oid = any (p_tables)
+      union all select c.reltoastrelid from pg_class as c where c.oid = any (p_tables))
+$lock_patience$;
+
+-- probe_table(name, timeout): errs as busy where the table could not be locked now. It is left as it was: what takes long
+-- can come before the lock, and is not done in vain while a query holds the table.
+create or replace function {{swap}}.probe_table(p_name text, p_timeout text) returns void
+language plpgsql as $probe_table$
+begin
+  perform {{swap}}.lock_relations(array[p_name], clock_timestamp() + {{swap}}.lock_patience(
+    array[format('{{schema}}.%I', p_name)::regclass::oid], p_timeout::interval));
+  raise exception 'free' using errcode = 'BT005';
+exception when sqlstate 'BT005' then null;
+end $probe_table$;
+
 -- change_shape(…): runs DDL and sets catalog rows, all or nothing. BT002: one of the tables has another shape than the
--- one that the change was planned for, which is one less than the shape that it gets.
+-- one that the change was planned for.
 --   p_timeout     what all locks together are waited for: readers wait for no longer behind us
 --   p_notes       statements that touch none of the locked tables: run before anybody waits for us
 --   p_locked      tables that p_statements lock, by name
---   p_tables      [{table_id, name, shape, spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
+--   p_tables      [{table_id, name, shape (until now), spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
 create or replace function {{swap}}.change_shape(
   p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
   p_dropped text[]
@@ -39,15 +67,18 @@ begin
   ) as touched;
   if exists (
     select from jsonb_to_recordset(p_tables) as p (table_id text, shape integer)
-      left join {{swap}}._tables as t using (table_id) where t.shape is distinct from p.shape - 1
+      left join {{swap}}._tables as t using (table_id) where t.shape is distinct from p.shape
   ) then
     raise exception 'a table has another shape by now' using errcode = 'BT002';
   end if;
   v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
-  delete from {{schema}}._sync_issues where table_name = any (v_dropped);
+  delete from {{swap}}._sync_issues where table_name = any (v_dropped);
   foreach one in array p_notes loop
     execute one;
   end loop;
+  -- Those among them that are locked below, too: comments need no lock of ours.
+  perform {{swap}}.own_table(t.name)
+  from {{swap}}._tables as t join jsonb_to_recordset(p_tables) as p (table_id text) using (table_id);
   perform {{swap}}.lock_for_links();
   delete from {{swap}}._journal where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
@@ -56,7 +87,9 @@ begin
   -- Finding out what is to be locked counts for nothing: there may be a thousand views.
   v_going := {{swap}}.going_link_views();
   v_changing := {{swap}}.changing_link_views();
-  v_deadline := clock_timestamp() + p_timeout::interval;
+  v_deadline := clock_timestamp() + {{swap}}.lock_patience(
+    array(select format('{{schema}}.%I', name)::regclass::oid from unnest(p_locked || v_dropped) as name),
+    p_timeout::interval);
   v_views := {{swap}}.lock_views(
     array(select format('{{schema}}.%I', name)::regclass::oid from unnest(v_dropped) as name)
       || v_going, v_deadline);
@@ -66,7 +99,7 @@ begin
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
   foreach one in array v_dropped loop
-    perform {{swap}}.drop_table(one);
+    perform {{swap}}.drop_own(format('{{schema}}.%I', one)::regclass);
   end loop;
   foreach one in array p_statements loop
     execute one;
@@ -76,11 +109,12 @@ begin
   perform {{swap}}.adopt_orphans();
 end $change$;
 
--- set_catalog(tables): these rows of the catalog become these.
+-- set_catalog(tables): these rows of the catalog become these, with a new shape each.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
   insert into {{swap}}._tables as known (table_id, name, shape, spec, apply_sql, read_as)
-  select * from jsonb_to_recordset(p_tables)
-    as t (table_id text, name text, shape integer, spec jsonb, apply_sql text, read_as jsonb)
+  select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.apply_sql, t.read_as
+  from jsonb_to_recordset(p_tables)
+    as t (table_id text, name text, spec jsonb, apply_sql text, read_as jsonb)
   on conflict (table_id) do update
     set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql,
       read_as = coalesce(excluded.read_as, known.read_as)
@@ -107,6 +141,8 @@ create or replace function {{swap}}.swap_in(
 declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
+  v_additions jsonb := '[]';
+  v_references jsonb := '[]';
   v_going oid[];
   v_changing oid[];
   v_deadline timestamptz;
@@ -125,12 +161,23 @@ begin
   if v_live.shape is distinct from p_shape then
     raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
+  if v_live.name is not null then
+    perform {{swap}}.probe_table(v_live.name, p_timeout);
+    perform {{swap}}.own_table(v_live.name);
+  end if;
   -- All that takes long comes before the locks that readers notice.
-  delete from {{schema}}._sync_issues where table_name = v_live.name;
-  insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
+  delete from {{swap}}._sync_issues where table_name = v_live.name and record_id <> '';
+  update {{swap}}._sync_issues as i set table_name = v_name
+  where i.table_name = v_live.name and v_name <> v_live.name and not exists (
+    select from {{swap}}._sync_issues as o where (o.table_name, o.record_id, o.field) = (v_name, i.record_id, i.field));
+  insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   select v_name, i.record_id, i.field, i.value, i.reason
   from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
-  execute format('grant select on {{swap}}.%I to %I', p_built, (select reader from {{swap}}._state));
+  perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass, v_live.name);
+  if v_live.name is not null then
+    v_additions := {{swap}}.additions_for(v_live, p_table);
+    perform {{swap}}.carry_over(v_additions, '{build,lost}', format('{{swap}}.%I', p_built), v_name);
+  end if;
   if (select s.history from {{swap}}._state as s) then
     perform {{swap}}.note_swap(v_live, p_built, p_table);
   end if;
@@ -140,12 +187,17 @@ begin
   v_going := {{swap}}.going_link_views();
   v_changing := {{swap}}.changing_link_views();
   v_deadline := clock_timestamp() + p_timeout::interval;
+  if v_live.name is not null then
+    v_deadline := clock_timestamp() + {{swap}}.lock_patience(
+      array[format('{{schema}}.%I', v_live.name)::regclass::oid], p_timeout::interval);
+  end if;
   v_views := {{swap}}.lock_views(
     array(select format('{{schema}}.%I', v_live.name)::regclass::oid where v_live.name is not null)
       || v_going, v_deadline);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   if v_live.name is not null then
     perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
+    v_references := {{swap}}.take_references(format('{{schema}}.%I', v_live.name)::regclass, v_deadline);
     foreach one in array p_renames loop
       execute one;
     end loop;
@@ -154,10 +206,15 @@ begin
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
   if v_live.name is not null then
-    perform {{swap}}.drop_table(v_live.name);
+    perform {{swap}}.drop_own(format('{{schema}}.%I', v_live.name)::regclass);
   end if;
-  execute format('alter table {{swap}}.%I set schema {{schema}}', p_built);
-  execute format('alter table {{schema}}.%I rename to %I', p_built, v_name);
+  -- Under the last name at once: others may have taken any other one there.
+  if p_built <> v_name then
+    execute format('alter table {{swap}}.%I rename to %I', p_built, v_name);
+  end if;
+  execute format('alter table {{swap}}.%I set schema {{schema}}', v_name);
+  perform {{swap}}.carry_over(v_additions, '{live}', format('{{schema}}.%I', v_name), v_name);
+  perform {{swap}}.give_references(v_references, v_name);
   update {{swap}}._tables set columns_since = nextval('{{swap}}._tickets')
   where table_id = p_table ->> 'table_id';
   perform {{swap}}.make_link_views();

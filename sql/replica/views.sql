@@ -3,7 +3,11 @@
 -- A table that is rebuilt is another one to Postgres, and one that a view needs cannot be dropped. So the views that
 -- depend on it, and those that depend on them, are taken away and made again around it, in the same transaction: with
 -- their owner, grants, options, comments, indexes and triggers. A view that does not fit any more (its column is gone)
--- stops nothing: it is kept in _orphaned_views and told of in _sync_issues, and comes back as soon as it fits.
+-- stops nothing: it is kept in _orphaned_views and reported in _sync_issues, and comes back as soon as it fits.
+--
+-- A customer's text never runs with our rights. It is parsed only in remake.sql's sandbox, as the view's owner, and only
+-- if it needs no code of theirs (foreign-code.sql). Where we may not act as the owner, the view stays on the old table,
+-- which is put aside.
 
 create table if not exists {{swap}}._orphaned_views (
   schema text not null,
@@ -21,6 +25,14 @@ create table if not exists {{swap}}._views_to_refresh (
   schema text not null,
   name text not null,
   constraint _views_to_refresh_pkey primary key (schema, name)
+);
+
+-- Views that stay on a table that was put aside: they show its rows as they were.
+create table if not exists {{swap}}._kept_views (
+  view oid not null,
+  schema text not null,
+  name text not null,
+  constraint _kept_views_pkey primary key (view)
 );
 
 -- wait_until(deadline): locks asked for from now on are waited for until then. lock_timeout by itself counts for each
@@ -53,7 +65,7 @@ $dependent$;
 create or replace function {{swap}}.save_view(p_view oid) returns jsonb language sql as $save$
   select jsonb_build_object(
     'oid', c.oid::bigint,
-    'is_ours', c.relnamespace = '{{schema}}'::regnamespace
+    'is_ours', c.relnamespace = '{{schema}}'::regnamespace and c.relowner = {{swap}}.our_role()
       and exists (select from {{swap}}._link_views as l where l.name = c.relname),
     'schema', n.nspname, 'name', c.relname, 'kind', c.relkind, 'owner', o.rolname,
     'definition', pg_get_viewdef(c.oid), 'options', coalesce(array_to_string(c.reloptions, ', '), ''),
@@ -69,13 +81,39 @@ create or replace function {{swap}}.save_view(p_view oid) returns jsonb language
     'statements', array(
       select pg_get_indexdef(i.indexrelid) from pg_index as i where i.indrelid = c.oid
       union all
-      select pg_get_triggerdef(t.oid) from pg_trigger as t where t.tgrelid = c.oid and not t.tgisinternal))
+      select pg_get_triggerdef(t.oid) from pg_trigger as t where t.tgrelid = c.oid and not t.tgisinternal
+      union all
+      select pg_get_ruledef(r.oid) from pg_rewrite as r where r.ev_class = c.oid and r.rulename <> '_RETURN'))
   from pg_class as c join pg_namespace as n on n.oid = c.relnamespace join pg_roles as o on o.oid = c.relowner
   where c.oid = p_view
 $save$;
 
+-- may_act_as(role): have we all rights of the role? Of the reader, which we made, we take them where they are missing.
+create or replace function {{swap}}.may_act_as(p_role text) returns boolean language plpgsql as $may$
+declare
+  has_options boolean := current_setting('server_version_num')::integer >= 160000;
+begin
+  if {{swap}}.has_all_rights_of(p_role) then
+    return true;
+  elsif p_role is distinct from (select s.reader from {{swap}}._state as s) then
+    return false;
+  end if;
+  execute format('grant %I to %I %s', p_role, current_user,
+    case when has_options then 'with inherit true, set true' else '' end);
+  return {{swap}}.has_all_rights_of(p_role);
+exception when insufficient_privilege or invalid_grant_operation then
+  return false;
+end $may$;
+
+-- has_all_rights_of(role): do its things count as ours, and may we hand things to it? One right before version 16.
+create or replace function {{swap}}.has_all_rights_of(p_role text) returns boolean language plpgsql as $has_all$
+begin
+  return pg_has_role(p_role, 'usage')
+    and (current_setting('server_version_num')::integer < 160000 or pg_has_role(p_role, 'set'));
+end $has_all$;
+
 -- lock_views(tables, deadline): keeps everybody out of the views over the tables, those first that nothing depends on,
--- as readers lock them. Answers what they are, for drop_views.
+-- as readers lock them. Returns what they are, for drop_views; without those of owners as whom we may not act.
 create or replace function {{swap}}.lock_views(p_tables oid[], p_deadline timestamptz) returns jsonb[]
 language plpgsql as $lock_views$
 declare
@@ -86,133 +124,201 @@ begin
     select d.view, v.saved from {{swap}}.dependent_views(p_tables) as d, {{swap}}.save_view(d.view) as v (saved)
     order by d.depth desc, d.view
   loop
+    if not {{swap}}.may_act_as(one.saved ->> 'owner') then
+      perform {{swap}}.keep_view(one.saved, format('%I is not a role that %I may act as; to have its views follow: '
+        'grant %1$I to %2$I', one.saved ->> 'owner', current_user));
+      continue;
+    end if;
     perform {{swap}}.wait_until(p_deadline);
     -- Changes nothing, and takes the lock. LOCK TABLE would ask the view's owner for rights to our tables.
     execute format('alter table %I.%I owner to %I',
       one.saved ->> 'schema', one.saved ->> 'name', one.saved ->> 'owner');
-    saved := saved || one.saved;
+    -- Once more: the customer may have replaced it before we had the lock.
+    saved := saved || {{swap}}.save_view(one.view);
   end loop;
   return saved;
 end $lock_views$;
 
+-- keep_view(saved, reason): the view stays on its table, which will be put aside.
+create or replace function {{swap}}.keep_view(p_saved jsonb, p_reason text) returns void language plpgsql as $keep$
+begin
+  insert into {{swap}}._kept_views values ((p_saved ->> 'oid')::oid, p_saved ->> 'schema', p_saved ->> 'name')
+  on conflict do nothing;
+  perform {{swap}}.report_view(p_saved,
+    'view shows its table as it was before the last change, until it is made again: ' || p_reason);
+end $keep$;
+
+-- report_view(saved, reason): in _sync_issues, with the statements that make the view.
+create or replace function {{swap}}.report_view(p_saved jsonb, p_reason text) returns void
+language plpgsql as $report_view$
+begin
+  insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
+  values (format('%I.%I', p_saved ->> 'schema', p_saved ->> 'name'), '', '',
+    array_to_string({{swap}}.view_statements(p_saved, p_saved ->> 'definition'), e';\n') || ';', p_reason)
+  on conflict (table_name, record_id, field) do update
+    set value = excluded.value, reason = excluded.reason, seen_at = excluded.seen_at;
+end $report_view$;
+
 -- drop_views(saved): drops locked views. They are made again with the names that columns have now, which may have
--- changed since they were locked; people are shown the definition of before.
+-- changed since they were locked; people are shown the definition of before. What something else needs than views that
+-- are dropped, too, stays on its table.
 create or replace function {{swap}}.drop_views(p_saved jsonb[]) returns jsonb[] language plpgsql as $drop_views$
 declare
   one jsonb;
   dropped jsonb[] := '{}';
 begin
   foreach one in array p_saved loop
-    dropped := one || jsonb_build_object('now', pg_get_viewdef((one ->> 'oid')::oid)) || dropped;
-    -- By what it is called now: ours may have got another name.
-    execute format('drop %s %s',
-      case one ->> 'kind' when 'm' then 'materialized view' else 'view' end, (one ->> 'oid')::oid::regclass);
+    if (one ->> 'is_ours')::boolean then
+      perform {{swap}}.drop_own((one ->> 'oid')::oid);
+      continue;
+    end if;
+    begin
+      one := one || jsonb_build_object(
+        'now', pg_get_viewdef((one ->> 'oid')::oid), 'foreign_code', {{swap}}.foreign_code((one ->> 'oid')::oid));
+      execute format('drop %s %s',
+        case one ->> 'kind' when 'm' then 'materialized view' else 'view' end, (one ->> 'oid')::oid::regclass);
+      dropped := one || dropped;
+    exception when dependent_objects_still_exist then
+      perform {{swap}}.keep_view(one, sqlerrm);
+    end;
   end loop;
   return dropped;
 end $drop_views$;
 
--- make_view(saved, definition): makes the view as it was; errs if it does not fit.
-create or replace function {{swap}}.make_view(p_saved jsonb, p_definition text) returns void
-language plpgsql as $make$
-declare
-  v_name text := format('%I.%I', p_saved ->> 'schema', p_saved ->> 'name');
-  v_kind text := case p_saved ->> 'kind' when 'm' then 'materialized view' else 'view' end;
-  v_options text := case when p_saved ->> 'options' = '' then '' else format('with (%s)', p_saved ->> 'options') end;
-  v_end text := case p_saved ->> 'kind' when 'm' then 'with no data' else '' end;
-  one record;
-begin
-  execute format('create %s %s %s as %s %s', v_kind, v_name, v_options, rtrim(p_definition, '; '), v_end);
-  -- Before anything else: what is its owner's must not run with our rights.
-  execute format('alter %s %s owner to %I', v_kind, v_name, p_saved ->> 'owner');
-  execute format('comment on %s %s is %L', v_kind, v_name, p_saved ->> 'comment');
-  for one in select * from jsonb_each_text(p_saved -> 'column_comments') loop
-    execute format('comment on column %s.%I is %L', v_name, one.key, one.value);
-  end loop;
-  for one in
-    select distinct case when a.grantee = 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee
-    from pg_class as c, aclexplode(c.relacl) as a where c.oid = v_name::regclass
-  loop
-    execute format('revoke all on %s from %s', v_name, one.grantee);
-  end loop;
-  for one in
-    select * from jsonb_to_recordset(p_saved -> 'grants') as g ("to" text, privilege text, grantable boolean)
-  loop
-    execute format('grant %s on %s to %s %s', one.privilege, v_name, one."to",
-      case when one.grantable then 'with grant option' else '' end);
-  end loop;
-  for one in select value as statement from jsonb_array_elements_text(p_saved -> 'statements') loop
-    execute one.statement;
-  end loop;
-  if p_saved ->> 'kind' = 'm' then
-    insert into {{swap}}._views_to_refresh values (p_saved ->> 'schema', p_saved ->> 'name') on conflict do nothing;
-  end if;
-end $make$;
-
--- make_views(dropped): makes dropped views again, but for ours (link-views.sql). Those that do not fit are kept as
--- orphans.
+-- make_views(dropped): makes dropped views again, but for ours (link-views.sql). Those that cannot be are kept as orphans.
 create or replace function {{swap}}.make_views(p_dropped jsonb[]) returns void language plpgsql as $make_views$
 declare
   one jsonb;
+  v_batch jsonb[] := '{}';
 begin
   foreach one in array p_dropped loop
-    continue when (one ->> 'is_ours')::boolean;
-    begin
-      perform {{swap}}.make_view(one, one ->> 'now');
-    exception when others then
-      if left(sqlstate, 2) not in ('0A', '22', '2B', '42') then
-        raise;
-      end if;
-      insert into {{swap}}._orphaned_views (schema, name, saved, reason)
-      values (one ->> 'schema', one ->> 'name', one - 'now', sqlerrm)
-      on conflict (schema, name) do update
-        set saved = excluded.saved, reason = excluded.reason, orphaned_at = excluded.orphaned_at;
-      insert into {{schema}}._sync_issues (table_name, record_id, field, value, reason)
-      values (format('%I.%I', one ->> 'schema', one ->> 'name'), '', '', one ->> 'definition',
-        'view does not fit any more: ' || sqlerrm)
-      on conflict (table_name, record_id, field) do update
-        set value = excluded.value, reason = excluded.reason, seen_at = excluded.seen_at;
-    end;
+    if one ->> 'foreign_code' is not null then
+      perform {{swap}}.orphan_view(one, format('view is not made again by Basetide, as it uses %s, which is not ours: '
+        'run the statements as %I', one ->> 'foreign_code', one ->> 'owner'));
+      continue;
+    end if;
+    if v_batch[1] ->> 'owner' <> one ->> 'owner' then
+      perform {{swap}}.make_batch(v_batch);
+      v_batch := '{}';
+    end if;
+    v_batch := v_batch || one;
   end loop;
+  perform {{swap}}.make_batch(v_batch);
 end $make_views$;
 
--- adopt_orphans(): makes the orphans again that fit by now, and forgets those whose name somebody has taken.
+-- make_batch(views): of one owner.
+create or replace function {{swap}}.make_batch(p_views jsonb[]) returns void language plpgsql as $make_batch$
+declare
+  v_errors text[];
+begin
+  if p_views = '{}' then
+    return;
+  end if;
+  v_errors := {{swap}}.remake(p_views);
+  for nth in 1 .. cardinality(p_views) loop
+    if v_errors[nth] is not null then
+      perform {{swap}}.orphan_view(p_views[nth], 'view does not fit any more: ' || v_errors[nth]);
+    end if;
+  end loop;
+end $make_batch$;
+
+create or replace function {{swap}}.orphan_view(p_saved jsonb, p_reason text) returns void
+language plpgsql as $orphan_view$
+begin
+  insert into {{swap}}._orphaned_views (schema, name, saved, reason)
+  values (p_saved ->> 'schema', p_saved ->> 'name', p_saved - 'now', p_reason)
+  on conflict (schema, name) do update
+    set saved = excluded.saved, reason = excluded.reason, orphaned_at = excluded.orphaned_at;
+  perform {{swap}}.report_view(p_saved, p_reason);
+end $orphan_view$;
+
+-- adopt_orphans(): makes the orphans again that fit by now.
 create or replace function {{swap}}.adopt_orphans() returns void language plpgsql as $adopt$
 declare
   one record;
 begin
-  for one in select * from {{swap}}._orphaned_views order by orphaned_at, (saved ->> 'oid')::bigint loop
-    begin
-      if to_regclass(format('%I.%I', one.schema, one.name)) is null then
-        perform {{swap}}.make_view(one.saved, one.saved ->> 'definition');
-      end if;
-      delete from {{swap}}._orphaned_views as o where (o.schema, o.name) = (one.schema, one.name);
-      delete from {{schema}}._sync_issues as i
-      where i.table_name = format('%I.%I', one.schema, one.name) and i.record_id = '' and i.field = '';
-    exception when others then
-      if left(sqlstate, 2) not in ('0A', '22', '2B', '42') then
-        raise;
-      end if;
-    end;
+  for one in
+    select o.saved || jsonb_build_object('now', o.saved ->> 'definition') as saved from {{swap}}._orphaned_views as o
+    where o.saved ->> 'foreign_code' is null and to_regclass(format('%I.%I', o.schema, o.name)) is null
+      and to_regrole(quote_ident(o.saved ->> 'owner')) is not null
+    order by o.orphaned_at, (o.saved ->> 'oid')::bigint
+  loop
+    if {{swap}}.may_act_as(one.saved ->> 'owner') then
+      perform {{swap}}.remake(array[one.saved]);
+    end if;
   end loop;
+  perform {{swap}}.forget_views();
 end $adopt$;
 
--- drop_table(name): drops a table of ours that is locked and has no views. Where something else of the customer's
--- needs it (a function, a foreign key), it is put aside instead, as it is.
-create or replace function {{swap}}.drop_table(p_name text) returns void language plpgsql as $drop$
+-- forget_views(): the orphans whose name is taken by now, and the kept views that no longer show an old table.
+create or replace function {{swap}}.forget_views() returns void language plpgsql as $forget_views$
+begin
+  with found as (
+    delete from {{swap}}._orphaned_views as o where to_regclass(format('%I.%I', o.schema, o.name)) is not null
+    returning o.schema, o.name
+  ), gone as (
+    delete from {{swap}}._kept_views as k
+    where k.view not in (select d.view from {{swap}}.dependent_views(array(
+      select c.oid from pg_class as c
+      where c.relnamespace = '{{swap}}'::regnamespace and starts_with(c.relname, '_kept_'))) as d)
+    returning k.schema, k.name
+  )
+  delete from {{swap}}._sync_issues as i
+  using (table found union table gone) as f
+  where i.table_name = format('%I.%I', f.schema, f.name) and i.record_id = '' and i.field = '';
+end $forget_views$;
+
+-- view_refreshed(schema, name, error): a materialized view that was made again has been filled, or could not be (error).
+create or replace function {{swap}}.view_refreshed(p_schema text, p_name text, p_error text) returns void
+language plpgsql as $view_refreshed$
 declare
-  v_table oid := format('{{schema}}.%I', p_name)::regclass;
+  v_view text := format('%I.%I', p_schema, p_name);
+begin
+  if p_error is not null then
+    -- Somebody else may have filled it meanwhile.
+    if not exists (select from {{swap}}._views_to_refresh as r where (r.schema, r.name) = (p_schema, p_name)) then
+      return;
+    end if;
+    perform {{swap}}.report_lost(v_view, '', format('refresh materialized view %s;', v_view),
+      'materialized view is empty since its table was rebuilt; it is filled as soon as that is possible: ' || p_error);
+    return;
+  end if;
+  delete from {{swap}}._views_to_refresh as r where (r.schema, r.name) = (p_schema, p_name);
+  delete from {{swap}}._sync_issues as i where (i.table_name, i.record_id, i.field) = (v_view, '', '')
+    and starts_with(i.value, 'refresh ');
+end $view_refreshed$;
+
+-- drop_own(relation): drops a table or a view of ours that is locked. Where something of the customer's needs it (a
+-- function, a foreign key, a view that we may not touch), it is put aside instead, as it is.
+create or replace function {{swap}}.drop_own(p_relation oid) returns void language plpgsql as $drop_own$
+declare
+  v_kind text := (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c where c.oid = p_relation);
+  v_name text := (select c.relname from pg_class as c where c.oid = p_relation);
+  v_kept text := '_kept_' || p_relation;
   one record;
 begin
-  execute format('drop table {{schema}}.%I', p_name);
+  execute format('drop %s %s', v_kind, p_relation::regclass);
 exception when dependent_objects_still_exist then
   -- A view that was made a moment ago: its like are seen to when we come again.
-  if exists (select from {{swap}}.dependent_views(array[v_table])) then
-    raise exception 'a view was made over %', p_name using errcode = 'lock_not_available';
+  if exists (
+    select from {{swap}}.dependent_views(array[p_relation]) as d where d.view not in (
+      select k.view from {{swap}}._kept_views as k union all select c.oid from pg_class as c
+      where c.relnamespace = '{{swap}}'::regnamespace)
+  ) then
+    raise exception 'a view was made over %', v_name using errcode = 'lock_not_available';
   end if;
-  for one in select c.conname from pg_constraint as c where c.conrelid = v_table and c.contype = 'p' loop
-    execute format('alter table {{schema}}.%I rename constraint %I to %I', p_name, one.conname,
-      '_kept_' || v_table || '_pkey');
+  -- They go along, and their names may be taken there.
+  for one in
+    select c.relname as name, row_number() over (order by c.oid) as nth
+    from pg_index as i join pg_class as c on c.oid = i.indexrelid where i.indrelid = p_relation
+  loop
+    execute format('alter index {{schema}}.%I rename to %I', one.name, v_kept || '_' || one.nth);
   end loop;
-  execute format('alter table {{schema}}.%I rename to %I', p_name, '_kept_' || v_table);
-  execute format('alter table {{schema}}.%I set schema {{swap}}', '_kept_' || v_table);
-end $drop$;
+  execute format('alter %s {{schema}}.%I rename to %I', v_kind, v_name, v_kept);
+  execute format('alter %s {{schema}}.%I set schema {{swap}}', v_kind, v_kept);
+  perform {{swap}}.report_kept(p_relation, v_name);
+end $drop_own$;
+
+-- Of older versions.
+drop function if exists {{swap}}.make_view(jsonb, text);
+drop function if exists {{swap}}.drop_table(text);

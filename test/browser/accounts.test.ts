@@ -148,7 +148,30 @@ test("an invited friend signs in, accepts, sees the account, and switches back t
   await page.goto("/account/members");
   await page.getByRole("heading", { name: "Invite somebody" }).waitFor();
   friend.expectNoProblems();
+
+  await using phone = await visit({ isPhone: true });
+  await signIn(phone.page, ownerEmail);
+  await phone.page.waitForURL("**/bases");
+  for (const { page, inspect, name } of [
+    { ...phone, name: "remove-member-phone" },
+    { ...owner, name: "remove-member" },
+  ]) {
+    await page.goto("/account/members");
+    await page.getByRole("link", { name: `Remove ${friendEmail}` }).click();
+    await page.getByRole("heading", { name: `Remove ${friendEmail}` }).waitFor();
+    await inspect(name);
+  }
+  await owner.page.getByLabel("Rotate database passwords").check();
+  await owner.page.getByLabel("Revoke all API tokens").check();
+  await owner.page.getByRole("button", { name: "Remove the member" }).click();
+  await owner.page.getByText(`${friendEmail} was removed`).waitFor();
+  await owner.page.getByText("Still works: Attachment links: all bases").waitFor();
+  await owner.inspect("removed-member");
+  await owner.page.goto("/account/activity");
+  await owner.page.getByText("removed a member").waitFor();
+  await owner.inspect("activity");
   owner.expectNoProblems();
+  phone.expectNoProblems();
 });
 
 test("a customer's own database is tested where its URL is typed in", { timeout: TIMEOUT_MS }, async ({

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { signatureOf } from "../../core/alerts";
 import { NotDelivered, post } from "../../core/alerts/post";
-import { createAuthority } from "../support/certificates";
+import { createAuthority } from "../../core/http/authority";
 import { startReceiver } from "../support/receiver";
 import { repoRoot } from "../support/source-files";
 

@@ -1,6 +1,7 @@
 /** Who changed what: told with the change, from wherever it is made, and never more than what people may read. */
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { listChanges, noteChange, trimAudit } from "../../core/control";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { countUserEvent, listChanges, noteChange, trimAudit } from "../../core/control";
+import { until } from "../support/poll";
 import { startProgram } from "../support/program";
 import { PASSWORD, type TestConsole, testConsole } from "./console-support";
 import { caller, connectBase, GOOD_KEY, OTHER_KEY } from "./control-support";
@@ -21,10 +22,16 @@ async function told(accountId: string) {
     .map(({ actorKind, actor, action, details }) => [actorKind, actor, action, details]);
 }
 
+/** What the account's log has of these actions. */
+async function toldOf(accountId: string, ...actions: string[]) {
+  return (await told(accountId)).filter(([, , action]) => actions.includes(String(action)));
+}
+
 async function operate(...args: string[]): Promise<string> {
   const { config } = made.control.ctx;
   await using program = startProgram("apps/operator/main.ts", [...args, "--json"], {
     DATABASE_URL: config.databaseUrl,
+    REPLICA_URL: inject("clusterUrl"),
     SECRET_KEY: config.secretKey,
     DATA_DIR: config.dataDir,
   });
@@ -60,6 +67,7 @@ test("what is changed in the console, by the API and by the command line is told
   expect(await told(person.accountId)).toEqual([
     ["system", "basetide", "account.created", { email: person.email, is_operator: false }],
     ["system", "basetide", "token.created", { name: "test" }],
+    [...user, "sign_in.succeeded", { from: expect.any(String), browser: "new" }],
     [...token, "base.connected", { name: "Inventory", source_base: "appOne", destination: "new" }],
     [...token, "base.changed", { turbo: true, api_key: "replaced" }],
     [...token, "base.sync_requested", {}],
@@ -129,6 +137,7 @@ test("the operator reads all of it, or one account's", async () => {
   expect(all).toHaveLength(5);
   const own = JSON.parse(await operate("audit", "list", "--account", person.email));
   expect(own).toEqual([
+    expect.objectContaining({ actor: `user ${person.email}`, action: "sign_in.succeeded" }),
     expect.objectContaining({ account: person.email, actor: "system basetide", action: "token.created" }),
     expect.objectContaining({ action: "account.created" }),
   ]);
@@ -146,5 +155,90 @@ test("entries are kept for 400 days", async () => {
   expect((await told(person.accountId)).map(([, , action]) => action)).toEqual([
     "account.created",
     "token.created",
+    "sign_in.succeeded",
   ]);
+});
+
+test("what an intruder does is in the log: failed sign-ins, a reset, sessions ended, credentials shown", async () => {
+  const person = await made.person();
+  const { token, email, accountId } = person;
+  const call = caller(made.app);
+  const id = await connected(person);
+  for (let index = 0; index < 4; index++) {
+    await made.client(`192.0.2.${index}`).post("/sign-in", { email: email.toUpperCase(), password: "wrong" });
+  }
+  const intruder = made.client("192.0.2.9");
+  await intruder.post("/forgot-password", { email });
+  const link = new URL((await made.nextMail(email)).path, "http://console");
+  const password = "another password";
+  await intruder.post("/reset-password", { token: link.searchParams.get("token")!, password });
+  await intruder.post("/sign-in", { email, password });
+  await made.client("192.0.2.10").post("/sign-in", { email, password });
+  await intruder.post("/account/sessions/revoke-others", {});
+  for (let index = 0; index < 3; index++) await call("GET", `/api/v1/bases/${id}/credentials`, { token });
+  await intruder.get(`/bases/${id}/connect`);
+  const user = ["user", email];
+  const logged = await until(
+    async () => {
+      const found = await toldOf(
+        accountId,
+        ...["sign_in.succeeded", "sign_in.failed", "password.reset_requested", "password.reset"],
+        ...["session.ended", "credentials.shown"],
+      );
+      return found.some(([, , , details]) => (details as { times?: number }).times === 4) && found;
+    },
+    { what: "what is counted in the background" },
+  );
+  const times = {
+    user: email,
+    times: expect.any(Number),
+    last_from: expect.stringMatching(/^192\.0\.2\.\d$/),
+  };
+  expect(logged).toHaveLength(9);
+  expect(logged).toEqual(
+    expect.arrayContaining([
+      ["system", "basetide", "sign_in.failed", { ...times, times: 4 }],
+      ["system", "basetide", "password.reset_requested", { ...times, times: 1 }],
+      [...user, "password.reset", {}],
+      // The reset made the browser known.
+      [...user, "sign_in.succeeded", { from: "192.0.2.9", browser: "known" }],
+      [...user, "sign_in.succeeded", { from: "192.0.2.10", browser: "new" }],
+      [...user, "session.ended", { sessions: 1 }],
+      ["token", "test", "credentials.shown", { name: expect.stringMatching(/^bt_/), times: 3 }],
+      [...user, "credentials.shown", { name: expect.stringMatching(/^bt_/), times: 1 }],
+    ]),
+  );
+  const page = await intruder.get("/account/activity");
+  expect(page.text).toContain("viewed database credentials");
+  expect(page.text).toContain("times: 4");
+  const own = JSON.parse(await operate("audit", "list", "--account", email));
+  expect(own.map(({ action }: { action: string }) => action)).toContain("sign_in.failed");
+  const subjects = made.mails.filter(({ to }) => to === email).map(({ subject }) => subject);
+  expect(subjects).toEqual(expect.arrayContaining(["Your password was changed", "New sign-in to Basetide"]));
+}, 240_000);
+
+test("strangers cannot fill the log: failed sign-ins are one entry an hour", async () => {
+  const person = await made.person();
+  const failures = 100;
+  await Promise.all(
+    Array.from({ length: failures }, () =>
+      countUserEvent(made.control.ctx.db, person.email, { action: "sign_in.failed" }),
+    ),
+  );
+  const entries = await toldOf(person.accountId, "sign_in.failed");
+  // Two where the hour ended meanwhile.
+  expect(entries.length).toBeLessThanOrEqual(2);
+  const counts = entries.map(([, , , details]) => (details as { times: number }).times);
+  expect(counts.reduce((one, other) => one + other)).toBe(failures);
+});
+
+test("a new token is mailed to the owner, however many mails strangers asked for", async () => {
+  const person = await made.person();
+  const { email } = person;
+  for (let index = 0; index < 4; index++) await made.client().post("/forgot-password", { email });
+  await person.post("/account/tokens", { name: "laptop" });
+  const notice = await until(() => made.mails.find((one) => one.to === email && /token/.test(one.subject)), {
+    what: "the notice",
+  });
+  expect(notice.text).toContain(`${email} made the API token "laptop"`);
 });

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import pino from "pino";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { createAuth } from "../../apps/console/auth/auth";
 import { readConfig } from "../../core/config";
 import { authenticate, hashPassword } from "../../core/control";
@@ -34,7 +34,11 @@ test("an account of before signs in with its old password, and its tokens go on 
   // Signing in counts attempts.
   await migrate("0011_audit");
 
-  const config = readConfig({ DATABASE_URL: database.url, SECRET_KEY: randomBytes(32).toString("base64") });
+  const config = readConfig({
+    DATABASE_URL: database.url,
+    REPLICA_URL: inject("clusterUrl"),
+    SECRET_KEY: randomBytes(32).toString("base64"),
+  });
   const auth = createAuth({ config, db: sql, log: pino({ level: "silent" }) });
   const request = new Request("http://localhost:3000/sign-in", { method: "POST" });
   const signIn = (password: string) =>

@@ -1,7 +1,7 @@
 /** Bases are deleted, paused and moved at any moment of a sync, and leave nothing behind. */
 import pino from "pino";
 import { Registry } from "prom-client";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import {
   addCluster,
   type Base,
@@ -35,6 +35,7 @@ import {
   type SyncContext,
   syncMetrics,
 } from "../../core/sync";
+import { asAdmin } from "../support/admin";
 import { expectEqualToSource } from "../support/equal-to-source";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
@@ -46,7 +47,7 @@ beforeAll(async () => {
     env: { SCHEMA_POLL_SECONDS: "3600" },
   });
   const { ctx } = fleet;
-  await addCluster(ctx, { name: "second", region: "eu-west-1", adminUrl: ctx.config.databaseUrl! });
+  await addCluster(ctx, { name: "second", region: "eu-west-1", adminUrl: inject("clusterUrl") });
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
@@ -87,6 +88,7 @@ async function operate(...args: string[]) {
     env: {
       PATH: process.env.PATH ?? "",
       DATABASE_URL: config.databaseUrl!,
+      REPLICA_URL: inject("clusterUrl"),
       SECRET_KEY: config.secretKey!,
       UPSTREAMS: Object.entries(config.upstreams)
         .map(([host, address]) => `${host}=${address}`)
@@ -154,7 +156,7 @@ test("a lease whose replica is taken away ends without a word", { timeout: 30_00
   await until(async () => (await getBase(ctx.db, base.id)).progress, { what: "the sync has begun" });
   // Without the fence of a deletion: the worst that can happen to it.
   await ctx.db`update bases set state = 'deleting' where id = ${base.id}`;
-  await ctx.db.unsafe(`drop database ${base.database.name} with (force)`);
+  await asAdmin((admin) => admin.unsafe(`drop database ${base.database.name} with (force)`));
   await expect(lease).resolves.toBeNull();
   expect(said).toEqual([]);
   await deleteBase(ctx, base);

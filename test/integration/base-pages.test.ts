@@ -118,6 +118,30 @@ test("whatever the source calls things, a page shows it as text", async () => {
   expect(searched).not.toContain("<img");
 });
 
+test("what a rebuild could not carry over is shown with its statements, apart from cells", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const lost = {
+    table: "orders",
+    record_id: "",
+    column: "index orders_by_price",
+    value: "create index orders_by_price on public.orders using btree (price)",
+    reason: "not on the table any more since it was rebuilt: its column price is gone",
+  };
+  await completed(base, { issueCount: 1, issues: [lost] });
+  for (const path of ["", "/issues"]) {
+    const { text } = await ask(`/bases/${base.id}${path}`, { account: owner });
+    expect(text).toContain("What a rebuild could not carry over");
+    for (const part of ["index orders_by_price", lost.value, lost.reason]) expect(text).toContain(part);
+    expect(text).not.toContain("Cells that did not fit");
+    expect(text).not.toContain("https://airtable.com/appOne/");
+  }
+  await completed(base, { issueCount: 2, issues: [lost, issue] });
+  const { text } = await ask(`/bases/${base.id}/issues`, { account: owner });
+  expect(text).toContain("What a rebuild could not carry over");
+  expect(text).toContain("Cells that did not fit");
+});
+
 test("a base whose key is refused leads to where a new one is given", async () => {
   const owner = await newAccount();
   const base = await connect(owner);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { startConsole } from "../../apps/console/start";
 import { freshDatabase, type TestDatabase } from "../support/database";
 import { until } from "../support/poll";
@@ -20,6 +20,7 @@ function spawnConsole(env: Record<string, string>) {
     env: {
       PATH: process.env.PATH ?? "",
       DATABASE_URL: empty.url,
+      REPLICA_URL: inject("clusterUrl"),
       SECRET_KEY: Buffer.alloc(32, 1).toString("base64"),
       ...env,
     },
@@ -36,7 +37,10 @@ function spawnConsole(env: Record<string, string>) {
 test("a console migrates, serves, and at SIGTERM ends cleanly", async () => {
   const { child, reading, log } = spawnConsole({ CONSOLE_PORT: "0" });
   try {
-    const port = await until(() => /"port":(\d+)/.exec(log())?.[1], { what: "the console is up" });
+    const port = await until(() => /"port":(\d+)/.exec(log())?.[1], {
+      what: "the console is up",
+      timeoutMs: 25_000,
+    });
     const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
     expect(ready.status).toBe(200);
     expect(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()).toContain('role="console"');
@@ -44,6 +48,27 @@ test("a console migrates, serves, and at SIGTERM ends cleanly", async () => {
     expect(await child.exited).toBe(0);
     await reading;
     expect(log()).toContain("stopped");
+  } finally {
+    child.kill("SIGKILL");
+  }
+});
+
+test("with METRICS_PORT and HOST a process serves metrics there, and none on its own port", async () => {
+  const { child, log } = spawnConsole({ CONSOLE_PORT: "0", METRICS_PORT: "0", HOST: "127.0.0.1" });
+  try {
+    await until(() => log().includes('"msg":"started"'), { what: "the console is up", timeoutMs: 30_000 });
+    const portOf = (message: string) =>
+      log()
+        .split("\n")
+        .filter((line) => line.includes(message))
+        .map((line) => JSON.parse(line).port)[0];
+    const [own, metrics] = [portOf("console is up"), portOf("metrics are served")];
+    expect((await fetch(`http://127.0.0.1:${own}/metrics`)).status).toBe(404);
+    expect((await fetch(`http://127.0.0.1:${own}/healthz`)).status).toBe(200);
+    expect(await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text()).toContain('role="console"');
+    if (process.platform !== "linux") return;
+    for (const port of [own, metrics])
+      await expect(fetch(`http://127.0.0.2:${port}/healthz`)).rejects.toThrow();
   } finally {
     child.kill("SIGKILL");
   }

@@ -4,6 +4,7 @@ import { createAuth } from "../../apps/console/auth/auth";
 import type { Config } from "../../core/config";
 import type { Mail } from "../../core/mail";
 import { type ConsoleClient, consoleClient } from "../support/console-client";
+import { isNotice } from "../support/notices";
 import { until } from "../support/poll";
 import { type TestControl, testControl } from "./control-support";
 
@@ -12,7 +13,7 @@ export const PASSWORD = "correct horse";
 export interface TestConsole {
   control: TestControl;
   app: ReturnType<typeof consoleApp>;
-  /** The next mail to `to`, and the path that its link leads to. */
+  /** The next mail to `to`, and the path that its link leads to; notices are passed over. */
   nextMail(to: string): Promise<Mail & { path: string }>;
   mails: Mail[];
   /** A browser on this console. */
@@ -38,7 +39,7 @@ export async function testConsole(
     isConfigured: options.hasMail ?? true,
     send: async (mail) => {
       mails.push(mail);
-      unread.add(mail);
+      if (!isNotice(mail)) unread.add(mail);
     },
   });
   const app = consoleApp(ctx, auth);

@@ -5,7 +5,7 @@
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { parse } from "yaml";
 import { configVariables } from "../../core/config";
 import { freshDatabase } from "../support/database";
@@ -28,7 +28,7 @@ beforeAll(async () => {
       cpSync(join(repoRoot, file), join(image, file), { recursive: true });
     }
   }
-  const [, install = ""] = /^RUN (bun install.*)$/m.exec(dockerfile) ?? [];
+  const [, install = ""] = /&& (bun install.*)$/m.exec(dockerfile) ?? [];
   const { exitCode, stderr } = Bun.spawnSync(install.split(" "), { cwd: image });
   expect(exitCode, stderr.toString()).toBe(0);
 }, 60_000);
@@ -54,9 +54,7 @@ describe("the image", () => {
   test("runs without root and says how it is", () => {
     expect(dockerfile).toMatch(/^USER bun$/m);
     expect(dockerfile).toMatch(/^HEALTHCHECK /m);
-    const versions = [...dockerfile.matchAll(/^FROM oven\/bun:([\d.]+)-slim/gm)].map(
-      ([, version]) => version,
-    );
+    const versions = [...dockerfile.matchAll(/ bun@([\d.]+)/g)].map(([, version]) => version);
     const { engines } = JSON.parse(readFileSync(join(repoRoot, "package.json"), "utf8"));
     expect(new Set(versions)).toEqual(new Set([engines.bun]));
   });
@@ -68,6 +66,7 @@ describe("the image", () => {
       PATH: process.env.PATH,
       NODE_ENV: "production",
       DATABASE_URL: database.url,
+      REPLICA_URL: inject("clusterUrl"),
       SECRET_KEY: Buffer.alloc(32, 1).toString("base64"),
       LOG_LEVEL: "warn",
       // Set and empty, as compose passes on what nobody has set.
@@ -97,7 +96,13 @@ describe("the image", () => {
     skip(!hasEngine, "no Docker engine answers");
     const built = Bun.spawnSync(["docker", "compose", "build"], {
       cwd: repoRoot,
-      env: { ...process.env, SECRET_KEY: "x", POSTGRES_PASSWORD: "x" },
+      env: {
+        ...process.env,
+        SECRET_KEY: "x",
+        ...Object.fromEntries(
+          ["POSTGRES", "CONTROL", "REPLICA", "GRAFANA"].map((name) => [`${name}_PASSWORD`, "x"]),
+        ),
+      },
     });
     expect(built.exitCode, built.stderr.toString()).toBe(0);
   });
@@ -120,15 +125,71 @@ describe("compose.yaml", () => {
   });
 
   test("sets only variables that the programs know", () => {
-    const known = new Set(Object.keys(configVariables));
-    const set = Object.keys(compose.services.worker.environment);
+    const known = new Set([...Object.keys(configVariables), "HOST", "METRICS_PORT"]);
+    const own = ["worker", "proxy", "console", "prepare-control", "prepare-replicas"];
+    const set = own.flatMap((name) => Object.keys(compose.services[name].environment));
     expect(set.filter((name) => !known.has(name))).toEqual([]);
   });
 
-  test("pins every image", () => {
-    for (const [name, { image: tag }] of Object.entries<{ image: string }>(compose.services)) {
-      if (tag !== "basetide") expect(tag, name).toMatch(/:v?\d+(\.\d+)+$/);
+  test("runs no process of the service as a superuser, and each database's role on a server of its own", () => {
+    for (const role of ROLES) {
+      const { environment } = compose.services[role];
+      const [control, replicas] = [environment.DATABASE_URL, environment.REPLICA_URL].map(
+        (url: string) => new URL(url.replaceAll(/\$\{(\w+)[^}]*\}/g, "$1")),
+      );
+      expect([control!.username, control!.password, control!.hostname]).toEqual([
+        "basetide_control",
+        "CONTROL_PASSWORD",
+        "postgres",
+      ]);
+      expect([replicas!.username, replicas!.password, replicas!.hostname]).toEqual([
+        "basetide_cluster",
+        "REPLICA_PASSWORD",
+        "replicas",
+      ]);
+      expect(JSON.stringify(environment)).not.toMatch(/SUPERUSER|POSTGRES_PASSWORD/);
+      for (const part of ["control", "replicas"]) {
+        expect(compose.services[role].depends_on[`prepare-${part}`]).toEqual({
+          condition: "service_completed_successfully",
+        });
+        const prepare = compose.services[`prepare-${part}`];
+        expect(prepare.command.slice(0, 4)).toEqual(["operator", "server", "prepare", part]);
+      }
     }
+  });
+
+  test("publishes ports to this machine only, and none of a database or of metrics", () => {
+    const published = Object.entries<{ ports?: string[] }>(compose.services).flatMap(
+      ([name, { ports = [] }]) => ports.map((port) => [name, port]),
+    );
+    const host = "$" + "{BIND:-127.0.0.1}";
+    expect(Object.fromEntries(published)).toEqual({
+      proxy: `${host}:4000:4000`,
+      console: `${host}:3000:3000`,
+      grafana: `${host}:3001:3000`,
+    });
+    const { METRICS_PORT: metricsPort } = compose.services.worker.environment;
+    const scraped = readFileSync(join(repoRoot, "docs/monitoring/prometheus.yml"), "utf8");
+    expect([...scraped.matchAll(/port: (\d+)/g)].map(([, port]) => Number(port))).toEqual(
+      Array(3).fill(metricsPort),
+    );
+  });
+
+  test("has no default for a secret", () => {
+    const text = readFileSync(join(repoRoot, "compose.yaml"), "utf8");
+    const secrets = [...text.matchAll(/\$\{(\w*(?:PASSWORD|KEY))(.)/g)].map(([, name, mark]) => [name, mark]);
+    expect(secrets.length).toBeGreaterThan(4);
+    // `:?` ends with an error where it is not set.
+    const optional = /\$\{(?!SECRET_KEY_PREVIOUS)\w*(?:PASSWORD|KEY)(?!:\?)/;
+    expect(text).not.toMatch(optional);
+  });
+
+  test("pins every image by version and digest", () => {
+    const services = Object.values<{ image: string }>(compose.services).map(({ image }) => image);
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, name]) => name!);
+    const foreign = [...services, ...bases].filter((name) => name !== "basetide");
+    expect(foreign.length).toBeGreaterThanOrEqual(5);
+    for (const name of foreign) expect(name).toMatch(/:v?\d+(\.\d+)+[a-z-]*@sha256:[0-9a-f]{64}$/);
   });
 
   test("mounts files that are there", () => {

@@ -21,8 +21,9 @@ import {
 } from "../../core/control";
 import { BasetideError } from "../../core/errors";
 import { createSecretBox } from "../../core/secrets";
-import type { Platform, SourceBase } from "../../core/source/types";
+import type { Platform, SourceBase, SourceConnection } from "../../core/source/types";
 import { controlDatabase } from "../support/database";
+import type { ReplicaServer } from "../support/replica-server";
 
 export const GOOD_KEY = "patGood.0123456789abcdef";
 export const OTHER_KEY = "patOther.0123456789abcdef";
@@ -42,13 +43,14 @@ export interface TestControl {
 }
 
 /** A migrated control plane with the default cluster, and no accounts. Bases left are deleted at the end. */
-export async function testControl(): Promise<TestControl> {
+export async function testControl(replicaUrl = inject("clusterUrl")): Promise<TestControl> {
   const database = await controlDatabase();
   const requested: string[] = [];
   const secretKey = randomBytes(32).toString("base64");
   const ctx: ManagementContext = {
     config: readConfig({
       DATABASE_URL: database.url,
+      REPLICA_URL: replicaUrl,
       SECRET_KEY: secretKey,
       DATA_DIR: join(tmpdir(), "basetide-unused"),
       LOG_LEVEL: "silent",
@@ -86,23 +88,23 @@ function fakePlatform(): Platform {
   const refuse = async (): Promise<never> => {
     throw new Error("not part of this test");
   };
-  return {
-    id: "airtable",
-    name: "Airtable",
-    keyHelpUrl: "https://example.com/keys",
-    connect: (apiKey) => ({
-      async listBases() {
-        if (apiKey === GOOD_KEY) return SOURCE_BASES;
-        if (apiKey === OTHER_KEY) return SOURCE_BASES.slice(1);
-        throw new BasetideError("source_key_refused", "Authentication required");
-      },
-      getSchema: refuse,
-      listPage: refuse,
-      getRecord: refuse,
-      whoami: refuse,
-      listByIds: refuse,
-    }),
-  };
+  const connect = (apiKey: string): SourceConnection => ({
+    connections: undefined,
+    over: () => connect(apiKey),
+    changeFeed: undefined,
+    async listBases() {
+      if (apiKey === GOOD_KEY) return SOURCE_BASES;
+      if (apiKey === OTHER_KEY) return SOURCE_BASES.slice(1);
+      throw new BasetideError("source_key_refused", "Authentication required");
+    },
+    getSchema: refuse,
+    isRecordId: () => true,
+    listPage: refuse,
+    getRecord: refuse,
+    whoami: refuse,
+    listByIds: refuse,
+  });
+  return { id: "airtable", name: "Airtable", keyHelpUrl: "https://example.com/keys", connect };
 }
 
 /** Calls an app's route as a client does; `body` goes as JSON. */
@@ -126,15 +128,20 @@ export function connectBase(call: Call, token: string, body: Record<string, unkn
   return call("POST", "/api/v1/bases", { token, body: given });
 }
 
-/** The management API on a control plane of its own, for all tests of a file. */
-export function managementApi() {
+/** The management API on a control plane of its own, for all tests of a file; replicas are beside it unless given. */
+export function managementApi(startReplicas?: () => Promise<ReplicaServer>) {
+  let replicas: ReplicaServer | undefined;
   let control: TestControl;
   let call: Call;
   beforeAll(async () => {
-    control = await testControl();
+    replicas = await startReplicas?.();
+    control = await testControl(replicas?.clusterUrl);
     call = caller(consoleApp(control.ctx));
   });
-  afterAll(() => control?.[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await control?.[Symbol.asyncDispose]();
+    await replicas?.[Symbol.asyncDispose]();
+  });
   let accounts = 0;
   return {
     get control() {

@@ -133,10 +133,20 @@ const framing = fc.constantFrom("length", "chunked", "both", "short", "long", "b
 
 /** The bytes of a request, of which latin1 is what goes out. */
 const requestBytes = fc
-  .record({ method, path, headers: fc.array(header, { maxLength: 4 }), body, framing, hasHost: fc.boolean() })
-  .map(({ method, path, headers, body, framing, hasHost }) => {
+  .record({
+    method,
+    path,
+    headers: fc.array(header, { maxLength: 4 }),
+    body,
+    framing,
+    hasHost: fc.boolean(),
+    // Without one no call to a base is forwarded.
+    hasKey: fc.oneof({ weight: 4, arbitrary: fc.constant(true) }, fc.constant(false)),
+  })
+  .map(({ method, path, headers, body, framing, hasHost, hasKey }) => {
     const sent = Buffer.from(body).toString("latin1");
     const lines = [`${method} ${toTrap(path)} HTTP/1.1`, ...(hasHost ? ["Host: proxy"] : [])];
+    if (hasKey) lines.push("Authorization: Bearer patSome.key");
     for (const [name, value] of headers) lines.push(`${name}: ${toTrap(value)}`);
     const chunks = `${sent.length.toString(16)}\r\n${sent}\r\n0\r\n\r\n`;
     const length = sent.length + (framing === "long" ? 3 : framing === "short" ? -1 : 0);
@@ -274,7 +284,9 @@ fuzz(
   fc.asyncProperty(upstreamBytes, fc.constantFrom("GET", "POST", "DELETE"), async (bytes, method) => {
     upstream.answer = (socket) => socket.end(bytes);
     const line = `${method} /api.airtable.com/v0/appX/T/rec1 HTTP/1.1`;
-    const bytesSent = `${line}\r\nHost: proxy\r\nConnection: close\r\n\r\n`;
+    // Each with a key of its own: one that was refused is not asked about again.
+    const key = `Authorization: Bearer ${crypto.randomUUID()}`;
+    const bytesSent = `${line}\r\nHost: proxy\r\n${key}\r\nConnection: close\r\n\r\n`;
     const answer = await send({ bytes: bytesSent, cuts: [], isAborted: false });
     if (answer === "") return;
     const own = /"type":"PROXY_(TIMEOUT|UPSTREAM_UNREACHABLE)".*"sender":"proxy"/;

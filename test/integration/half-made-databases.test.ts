@@ -1,6 +1,7 @@
 /** A database that was not made to its end: whatever there is of it is known, and cleared away. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { createHostedDatabase, finishDeletions, getDatabase } from "../../core/control";
+import { asAdmin } from "../support/admin";
 import { until } from "../support/poll";
 import { type TestControl, testControl } from "./control-support";
 
@@ -46,7 +47,7 @@ test("a database is known before any of it is made, so that a crash leaves nothi
   await ctx.db`
     insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
     select ${half.id}, ${accountId}, cluster_id, ${half.name}, ${half.role}, 'x' from databases`;
-  await ctx.db.unsafe(`create role ${half.role}`);
+  await asAdmin((admin) => admin.unsafe(`create role ${half.role}`), inject("clusterUrl"));
   const names = [row.name, row.role, half.name, half.role];
   await finishDeletions(ctx, async () => []);
   expect((await taken(...names)).sort()).toEqual([row.name, row.role, half.role].sort());

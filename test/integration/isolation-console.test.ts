@@ -19,7 +19,7 @@ import { caller, GOOD_KEY } from "./control-support";
 
 /** Open to everybody. */
 const PUBLIC =
-  /^\/(openapi|healthz|readyz|metrics|assets\/:file|attachments\/.*|sign-in|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|attachments\/.*)?$/;
+  /^\/(openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|attachments\/.*|sign-in|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|attachments\/.*)?$/;
 /** Words of the victim's that no other may read. */
 const MARK = "Inventory";
 
@@ -55,7 +55,7 @@ beforeAll(async () => {
       on m.user_id = s.user_id where m.account_id = ${victim.accountId}`),
     ],
     [
-      /\/account\/members/,
+      /\/members/,
       await one(db`
       select user_id as id from account_members where account_id = ${victim.accountId}`),
     ],
@@ -158,7 +158,13 @@ test("I8: to another account what is yours is not there, on every page and in ev
   }
   const call = caller(made.app);
   for (const { method, path, url } of routes().filter((one) => isApi(one) && one.path.includes(":"))) {
-    const change = /workspaces|alerts/.test(path) ? { name: "mine" } : { paused: true };
+    const changes = {
+      workspaces: { name: "mine" },
+      alerts: { name: "mine" },
+      members: { revoke_tokens: true },
+    };
+    const [, kind] = Object.entries(changes).find(([name]) => path.includes(name)) ?? [];
+    const change = kind ?? { paused: true };
     const sent = method === "GET" ? {} : { body: change };
     const { status, body: said } = await call(method, url, { token: stranger.token, ...sent });
     expect([method, path, status, said.error.code]).toEqual([method, path, 404, "not_found"]);

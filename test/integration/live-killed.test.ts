@@ -3,7 +3,7 @@
  * on; nothing is lost, nothing is done twice, and no sweep helps.
  */
 import type postgres from "postgres";
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { type Base, getBase, listRuns, loadFeed } from "../../core/control";
 import { controlDatabase } from "../support/database";
 import { expectEqualToSource } from "../support/equal-to-source";
@@ -49,7 +49,7 @@ async function service(releases: AsyncDisposableStack) {
   const line = async () =>
     releases.use(await faultLine({ host: hostname, port: Number(port || 5432) }, { isPostgres: true }));
   const lines = { control: await line(), replica: await line() };
-  const env = { REPLICA_URL: lines.replica.over(url), UPSTREAM_TIMEOUT_MS: "120000" };
+  const env = { REPLICA_URL: lines.replica.over(inject("clusterUrl")), UPSTREAM_TIMEOUT_MS: "120000" };
   const webhooks = { computedCells: "not emitted", recordsPerPayload: 4 } as const;
   const sandbox = { settings: { rateLimitOff: true, webhooks } };
   const fleet = releases.use(await startLiveFleet({ workers: 0, databaseUrl: url, sandbox, env }));

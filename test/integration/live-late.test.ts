@@ -13,10 +13,17 @@ const MINUTE_MS = 60_000;
 
 vi.setConfig({ testTimeout: 30_000 });
 
-async function live() {
+async function live(more = 0) {
   const engine = await liveEngine();
   const { teams, people } = teamsAndPeople();
-  const table = engine.source.add(teams, [teamRecord("recT1", "Red"), teamRecord("recT2", "Blue")]);
+  const others = Array.from({ length: Math.max(0, more - 2) }, (_, at) =>
+    teamRecord(`recM${at}`, `Team ${at}`),
+  );
+  const table = engine.source.add(teams, [
+    teamRecord("recT1", "Red"),
+    teamRecord("recT2", "Blue"),
+    ...others,
+  ]);
   engine.source.add(people, []);
   expect((await engine.sync()).error).toBeUndefined();
   engine.start({ schemaPollMs: 60_000 });
@@ -93,6 +100,25 @@ test("a record that nobody has written lately is removed at the feed's word, wit
   await engine.settled();
   await equal();
   expect(engine.source.calls.length).toBe(calls);
+});
+
+test("however many the feed says to be destroyed are removed at once, and without a call", async () => {
+  const { engine, edit, table, equal } = await live(1000);
+  await rest(engine);
+  const calls = engine.source.calls.length;
+  edit.destroy(...table.records.keys());
+  await engine.settled();
+  await equal();
+  expect(engine.source.calls.length).toBe(calls);
+});
+
+test("deletions of which no ticket is old enough are looked for by id, and no table is swept for them", async () => {
+  const { engine, edit, table, equal } = await live(1000);
+  const calls = engine.source.calls.length;
+  edit.destroy(...table.records.keys());
+  await engine.settled();
+  await equal();
+  expect(engine.source.calls.slice(calls)).toEqual(Array.from({ length: 10 }, () => "ids tblT"));
 });
 
 test("a record that was written lately, or that may have been, is looked for before it is removed", async () => {

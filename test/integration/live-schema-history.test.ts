@@ -19,7 +19,7 @@ import { ToldChanges } from "../support/told-changes";
 const HISTORIES = Number(process.env.HISTORIES ?? 12);
 const PING_EVERY_MS = 100;
 /** After the feed has been read and all it told of is durable: tables that are rebuilt, and grown settings. */
-const LAST_MS = 15_000;
+const LAST_MS = 60_000;
 
 /** How the feed tells of a step. */
 function tell({ hook }: LiveEngine, told: ToldChanges, { pick }: Step): void {

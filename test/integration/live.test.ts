@@ -32,25 +32,85 @@ test("creates, updates and deletes arrive with one call for all of a table, and 
   expect(runs[1]).toMatchObject({ kind: "live", inserted: 0, updated: 0, deleted: 1 });
 });
 
-test("a round is what _sync_meta calls a sync: none is begun where nothing was told", async () => {
-  const { edit, replica, hook, runs } = await liveTeams();
-  const { sql } = replica.replica;
-  const read = async () =>
-    (
-      await sql<{ started: Date; completed: Date }[]>`
-      select started_at as started, completed_at as completed from public._sync_meta`
-    )[0]!;
-  const before = await read();
-  const reads = hook.reads;
+interface Meta {
+  started: Date;
+  completed: Date;
+}
+
+async function metaOf({ replica }: Pick<Awaited<ReturnType<typeof liveTeams>>, "replica">): Promise<Meta> {
+  const [meta] = await replica.replica.sql<Meta[]>`
+    select started_at as started, completed_at as completed from public._sync_meta`;
+  return meta!;
+}
+
+test("_sync_meta is a clock: a read of the feed that finds nothing moves it, as a round does that changes something", async () => {
+  const scene = await liveTeams();
+  const { edit, replica, hook, runs } = scene;
+  const now = async () =>
+    (await replica.replica.sql<{ now: Date }[]>`select clock_timestamp() as now`)[0]!.now.getTime();
+  for (const change of [() => hook.bell.ring(), () => edit.teams.put(teamRecord("recT2", "Navy"))]) {
+    const before = await now();
+    // Once in five seconds is often enough.
+    await until(
+      async () => {
+        change();
+        return (await metaOf(scene)).started.getTime() >= before;
+      },
+      { what: "the clock moves on", timeoutMs: 15_000, intervalMs: 200 },
+    );
+    await until(async () => (await metaOf(scene)).completed >= (await metaOf(scene)).started, {
+      what: "what was told is there",
+    });
+    if (runs.length === 0) expect(scene.source.calls).toEqual([]);
+  }
+});
+
+test("reads that find nothing are noted in _sync_meta once in five seconds at most", async () => {
+  const { engine, hook, replica } = await liveTeams();
+  engine.cadence.pollMs = 20;
   hook.bell.ring();
-  await until(() => hook.reads > reads, { what: "the feed is read" });
-  expect(await read()).toEqual(before);
-  const { now } = (await sql<{ now: Date }[]>`select clock_timestamp() as now`)[0]!;
+  await replica.replica.sql`create table public_swap.seen (at timestamptz)`;
+  await replica.replica.sql`
+    create rule seen as on update to public_swap._sync_meta do also insert into public_swap.seen values (now())`;
+  const from = hook.reads;
+  await until(() => hook.reads > from + 100, { what: "the feed is read" });
+  const [row] = await replica.replica.sql`select count(*)::int as n from public_swap.seen`;
+  expect(row!.n).toBeLessThanOrEqual(3);
+});
+
+test("R1: while changes are missing from the feed _sync_meta stands still, and moves when a sweep has found them", async () => {
+  const scene = await liveTeams();
+  const { engine, hook, edit, people } = scene;
+  const held = Promise.withResolvers<void>();
+  scene.source.before = (call) => (call.startsWith("page") ? held.promise : undefined);
+  edit.people.silently(personRecord("recP1", "Anna"));
+  hook.payloads.push({});
+  hook.keptFrom = 2;
+  hook.gapSince = new Date();
+  hook.gapAt = performance.now();
+  const before = await metaOf(scene);
   edit.teams.put(teamRecord("recT2", "Navy"));
-  await until(() => runs.length === 1, { what: "the round is on record" });
-  const after = await read();
-  expect(after.started.getTime()).toBeGreaterThanOrEqual(now.getTime());
-  expect(after.completed.getTime()).toBeGreaterThanOrEqual(after.started.getTime());
+  await until(async () => ((await engine.rows("teams")) as { name: string }[])[1]!.name === "Navy", {
+    what: "what the feed tells of is there",
+  });
+  expect(people.records.size).toBeGreaterThan(0);
+  expect(await metaOf(scene)).toEqual(before);
+  held.resolve();
+  await until(async () => (await metaOf(scene)).completed > before.completed, { what: "the clock goes on" });
+  await scene.equal();
+});
+
+test("what a read was for that failed is asked for again, without another ping", async () => {
+  const { hook, edit, equal, engine } = await liveTeams();
+  let failures = 0;
+  hook.before = () => {
+    hook.bell.clear();
+    if (failures++ === 0) throw new BasetideError("source_bad_answer", "broken off");
+  };
+  edit.teams.put(teamRecord("recT2", "Navy"));
+  await engine.settled();
+  await equal();
+  expect(failures).toBeGreaterThan(1);
 });
 
 test("_sync_meta promises no more than the feed was asked for", async () => {
@@ -293,6 +353,30 @@ test("a new table is built, and records that the feed names meanwhile are in it"
   edit.tell({ destroyedRecordIds: ["recN1"] });
   hook.tell({ destroyedTableIds: ["tblN"] });
   await engine.settled();
+});
+
+test("tables are rebuilt at once, so that the rate is the limit and not what the source takes to answer", async () => {
+  const { source, hook, replica } = await liveTeams();
+  const ids = ["tblN1", "tblN2", "tblN3"];
+  for (const id of ids) {
+    const fields = [sourceField(`fld${id}`, "Text", "text")];
+    source.add({ id, name: id, primaryFieldId: `fld${id}`, fields }, [
+      recordOf(`rec${id}`, { [`fld${id}`]: id }),
+    ]);
+  }
+  const held = Promise.withResolvers<void>();
+  const asked = new Set<string>();
+  source.before = (call) => {
+    const id = ids.find((one) => call.includes(one));
+    if (!id) return;
+    asked.add(id);
+    return held.promise;
+  };
+  hook.tell({ createdTablesById: Object.fromEntries(ids.map((id) => [id, { fieldsById: {} }])) });
+  await until(() => asked.size === 3, { what: "all are being read" });
+  held.resolve();
+  const built = async () => [...(await loadCatalog(replica.replica)).keys()];
+  await until(async () => ids.every(Set.prototype.has, new Set(await built())), { what: "all are there" });
 });
 
 test("what is in hand of a table that goes is let go, and the cursor moves on", async () => {

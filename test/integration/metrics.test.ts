@@ -1,7 +1,7 @@
 /** What the processes of a service count while they work, and whether `docs/metrics.md` says so. */
 import pino from "pino";
 import { Registry } from "prom-client";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { createAccount, createBase, createWorkspace, fleetMetrics } from "../../core/control";
 import { connectControl } from "../../core/control/db";
 import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../core/replica";
@@ -32,6 +32,7 @@ describe("a service at work", { timeout: 60_000 }, () => {
     ports = { worker: await freePort(), proxy: stack.proxy.port, console: await freePort() };
     const env = {
       DATABASE_URL: config.databaseUrl,
+      REPLICA_URL: inject("clusterUrl"),
       SECRET_KEY: config.secretKey,
       UPSTREAMS: `api.airtable.com=${stack.sandbox.url}`,
       WORKER_PORT: String(ports.worker),
@@ -118,14 +119,17 @@ describe("a service at work", { timeout: 60_000 }, () => {
     const late = await read();
     expect(late.status).toBe(504);
     expect(late.headers.get("x-request-id")).toMatch(/^[\da-f-]{36}$/);
+    // With the one that is refused as many as may be over the base's limit.
+    for (let call = 0; call < 2; call++) expect((await read()).status).toBe(200);
     control.addFault({ base: sourceId, kind: "rate_limited", count: 1 });
     expect((await read()).status).toBe(429);
     const now = await page("proxy");
-    expect(now.sum("basetide_proxy_request_seconds_count", { class: "read" })).toBe(3);
-    expect(now.sum("basetide_proxy_added_seconds_count", { class: "read" })).toBe(3);
+    expect(now.sum("basetide_proxy_request_seconds_count", { class: "read" })).toBe(5);
+    expect(now.sum("basetide_proxy_added_seconds_count", { class: "read" })).toBe(5);
     expect(now.sum("basetide_proxy_upstream_errors_total", { kind: "timeout" })).toBe(1);
     expect(now.sum("basetide_quota_blocks_total", { reason: "rate_limited" })).toBe(1);
-    expect(now.sum("basetide_quota_grants_total", { kind: "client" })).toBe(3);
+    expect(now.sum("basetide_quota_grants_total", { kind: "client" })).toBe(4);
+    expect(now.sum("basetide_quota_grants_total", { kind: "unproven" })).toBe(1);
   });
 
   test("a proxy counts the writes that a replica was not there for, and their repair", async () => {

@@ -3,15 +3,18 @@ import { consoleApp } from "../../apps/console/app";
 import { type Account, createBase, createRequest, getDatabase, reportWorker } from "../../core/control";
 import { openQueue } from "../../core/queue";
 import { asker, authByHeader } from "../support/console";
+import { type ReplicaServer, replicaServer } from "../support/replica-server";
 import { GOOD_KEY, type TestControl, testControl } from "./control-support";
 
 let control: TestControl;
+let replicas: ReplicaServer;
 let ask: ReturnType<typeof asker>;
 let operator: Account;
 let customer: Account;
 
 beforeAll(async () => {
-  control = await testControl();
+  replicas = await replicaServer();
+  control = await testControl(replicas.clusterUrl);
   const { ctx } = control;
   // The queue makes its tables.
   await (await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false })).close();
@@ -19,7 +22,10 @@ beforeAll(async () => {
   operator = { ...(await control.addAccount("op@example.com")), isOperator: true };
   customer = await control.addAccount("customer@example.com");
 });
-afterAll(() => control?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await control?.[Symbol.asyncDispose]();
+  await replicas?.[Symbol.asyncDispose]();
+});
 
 test("for accounts that are not an operator's there is no desk, and nothing there can be done", async () => {
   const { id } = await createRequest(control.ctx.db, customer.id, { kind: "other", message: "Let me in" });
@@ -41,6 +47,21 @@ test("for accounts that are not an operator's there is no desk, and nothing ther
   expect(await control.ctx.db`select name, state from clusters`).toEqual([
     { name: "default", state: "active" },
   ]);
+});
+
+test("the fleet page lists what is quarantined, with the command that tries it again; nothing where nothing is", async () => {
+  const { db } = control.ctx;
+  expect((await ask("/operator", { account: operator })).text).not.toContain("Quarantined");
+  await db`
+    insert into task_attempts (task, subject, unended, due_at) values
+      ('deletion', 'bas_<b>one', 3, now()), ('move', 'dbs_two', 3, now()), ('stray', 'dbs_not', 2, now())`;
+  const { text } = await ask("/operator", { account: operator });
+  expect(text).toContain("Quarantined");
+  expect(text).toContain("bun run operator base delete bas_&lt;b>one --force");
+  expect(text).toContain("bun run operator base retry dbs_two");
+  expect(text).not.toContain("dbs_not");
+  expect((await ask("/operator", { account: customer })).status).toBe(404);
+  await db`delete from task_attempts`;
 });
 
 test("the fleet page says who is alive, what they hold and who went silent", async () => {
@@ -112,7 +133,7 @@ test("a cluster is added, takes databases, and is drained", async () => {
     form: {
       name: "second",
       region: "EU-West-1",
-      url: ctx.config.databaseUrl!,
+      url: ctx.config.replicaUrl!,
       public_host: "db.example.com",
       public_port: "6432",
     },

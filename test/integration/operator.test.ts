@@ -1,16 +1,25 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { createBase, createRequest, deleteBase, getBase, getDatabase, recordRun } from "../../core/control";
+import { verifyPassword } from "../../core/control/passwords";
+import { asAdmin } from "../support/admin";
 import { freshDatabase } from "../support/database";
+import { addPlainBases } from "../support/plain-bases";
+import { type ReplicaServer, replicaServer } from "../support/replica-server";
 import { GOOD_KEY, type TestControl, testControl } from "./control-support";
 
 let control: TestControl;
+let replicas: ReplicaServer;
 beforeAll(async () => {
-  control = await testControl();
+  replicas = await replicaServer();
+  control = await testControl(replicas.clusterUrl);
 });
-afterAll(() => control?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await control?.[Symbol.asyncDispose]();
+  await replicas?.[Symbol.asyncDispose]();
+});
 
 interface Answer {
   code: number;
@@ -19,16 +28,18 @@ interface Answer {
 }
 
 /** Runs the command line as a process, as operators do. */
-async function operate(args: string[], env: Record<string, string> = {}): Promise<Answer> {
+async function operate(args: string[], env: Record<string, string> = {}, typed = ""): Promise<Answer> {
   const { config } = control.ctx;
   const child = Bun.spawn([process.execPath, "apps/operator/main.ts", ...args], {
     env: {
       PATH: process.env.PATH ?? "",
       DATABASE_URL: config.databaseUrl!,
+      REPLICA_URL: replicas.clusterUrl,
       SECRET_KEY: config.secretKey!,
       DATA_DIR: config.dataDir,
       ...env,
     },
+    stdin: Buffer.from(typed),
     stdout: "pipe",
     stderr: "pipe",
   });
@@ -82,6 +93,27 @@ test("account create prints a token that the API takes; token create another", a
   expect(JSON.parse(again.err).error.code).toBe("already_exists");
 });
 
+test("a password and a URL are read from standard input, which no other user of the machine sees", async () => {
+  const create = ["account", "create", "--email", "stdin@example.com"];
+  const created = await operate([...create, "--password-stdin"], {}, "long enough too\n");
+  expect([created.code, created.err]).toEqual([0, ""]);
+  const [login] = await control.ctx.db`
+    select password from user_logins join users on users.id = user_id where email = 'stdin@example.com'`;
+  expect(await verifyPassword("long enough too", login!.password)).toBe(true);
+
+  for (const words of [create, [...create, "--password-stdin"]]) {
+    const none = await operate(words, {}, "\n");
+    expect([none.code, none.err]).toEqual([1, expect.stringContaining("--password-stdin")]);
+  }
+  const both = await operate([...create, "--password-stdin", "--password", "x"], {}, "y");
+  expect([both.code, both.err]).toEqual([1, expect.stringContaining("cannot be used with")]);
+
+  const add = ["cluster", "add", "--name", "typed", "--region", "eu-central-1", "--url-stdin"];
+  const refused = await operate(add, {}, "postgres://x:hidden@127.0.0.1:1/none\n");
+  expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(/^error: Not usable: /)]);
+  expect(refused.err).not.toContain("hidden");
+});
+
 test("clusters are added, listed and drained; one that cannot serve is refused with the reason", async () => {
   const add = ["cluster", "add", "--name", "second", "--region", "eu-central-1"];
   const refused = await operate([...add, "--url", "postgres://x:hidden@127.0.0.1:1/none"]);
@@ -91,7 +123,7 @@ test("clusters are added, listed and drained; one that cannot serve is refused w
   const added = await ask(
     ...add,
     "--url",
-    control.serverUrl,
+    inject("clusterUrl"),
     "--public-host",
     "eu.example.com",
     "--public-port",
@@ -162,6 +194,17 @@ test("bases are listed, shown, paused, resumed and synced; doctor says what is w
   expect((await operate(["base", "show", id])).out).toContain(database.name);
   expect((await operate(["base", "show", "bas_nope", "--json"])).code).toBe(1);
 
+  // S15
+  const odd = "Nice\x1b]0;pwned\x07\x1b[2J\u202e\x9b\nbas_x  forged";
+  await ctx.db`update bases set name = ${odd} where id = ${id}`;
+  for (const words of [["list"], ["show", id], ["list", "--json"]]) {
+    const { out } = await operate(["base", ...words]);
+    expect(out).toContain("Nice\\u001b]0;pwned");
+    expect(out).not.toMatch(/(?!\n)\p{Cc}|\p{Bidi_Control}|\nbas_x/u);
+  }
+  expect((await ask("base", "list"))[0].name).toBe(odd);
+  await ctx.db`update bases set name = 'One' where id = ${id}`;
+
   const checks = async () => {
     const { code, out } = await operate(["doctor", "--json"]);
     const findings: { check: string; status: string; message: string; remedy: string | null }[] =
@@ -185,7 +228,10 @@ test("bases are listed, shown, paused, resumed and synced; doctor says what is w
     error: { code: "source_key_refused", message: "Authentication required" },
   });
   expect(await checks()).toMatchObject({ code: 0, bad: [{ check: "base", status: "warning" }] });
-  await ctx.db.unsafe(`drop database ${database.name} with (force)`);
+  await asAdmin(
+    (admin) => admin.unsafe(`drop database ${database.name} with (force)`),
+    replicas.superuserUrl,
+  );
   const lost = await checks();
   expect(lost.code).toBe(1);
   expect(lost.bad).toContainEqual(expect.objectContaining({ check: "replica", status: "problem" }));
@@ -221,4 +267,40 @@ test("a wrong environment is one line that names the variable", async () => {
   const { code, err } = await operate(["base", "list"], { SECRET_KEY: "short" });
   expect(code).toBe(1);
   expect(err.trim()).toBe("error: Configuration: SECRET_KEY: must be 32 bytes in base64");
+});
+
+test("base retry lifts a base's quarantine and asks for a sync; base delete --force ends a quarantined deletion", async () => {
+  const { db, secrets } = control.ctx;
+  const [id = "", deleted = ""] = await addPlainBases(control, 2);
+  const findings = async () => {
+    const { out } = await operate(["doctor", "--json"]);
+    return out;
+  };
+  await db`
+    insert into base_crashes (base_id, crashes, suspected_at, quarantines, quarantined_until)
+    values (${id}, 3, now(), 2, now() + interval '1 hour')`;
+  expect(await ask("base", "retry", id)).toEqual({ id, retried: true });
+  expect(await db`select from base_crashes where base_id = ${id} and quarantined_until > now()`).toHaveLength(
+    0,
+  );
+  // One that is not quarantined stays as it is, and is no error.
+  expect(await ask("base", "retry", deleted)).toEqual({ id: deleted, retried: true });
+
+  // Its database is on a customer's server that is not there: nothing is asked of it.
+  const [base] = await db<{ database_id: string }[]>`select database_id from bases where id = ${deleted}`;
+  const sealed = secrets.seal("postgres://u:p@127.0.0.1:1/db", `databases.url:${base!.database_id}`);
+  await db`
+    update databases set cluster_id = null, sealed_password = null, sealed_url = ${sealed}, external_host = '127.0.0.1',
+      external_port = 1 where id = ${base!.database_id}`;
+  await db`update bases set state = 'deleting' where id = ${deleted}`;
+  await db`insert into task_attempts (task, subject, unended) values ('deletion', ${deleted}, 3)`;
+  expect(await findings()).toContain(`base delete ${deleted} --force`);
+  expect(await ask("base", "delete", deleted, "--force")).toEqual({ id: deleted, deleted: true });
+  expect(await db`select from bases where id = ${deleted}`).toHaveLength(0);
+  expect(await findings()).not.toContain(`base delete ${deleted} --force`);
+  expect(await operate(["base", "delete", deleted, "--force"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(deleted),
+  });
+  await db`delete from bases where id = ${id}`;
 });

@@ -17,7 +17,11 @@ const marked = (mark: string) => `${mark}${randomBytes(6).toString("hex")}`;
 /** A role of the control plane with a password that can be recognised. */
 async function withPassword(url: string, password: string): Promise<string> {
   const role = `bt_planted_${randomBytes(4).toString("hex")}`;
-  await asAdmin((admin) => admin.unsafe(`create role ${role} superuser login password '${password}'`));
+  const owner = new URL(url).username;
+  // What it makes there is its own; the test looks at that as the control plane's role.
+  await asAdmin((admin) =>
+    admin.unsafe(`create role ${role} superuser login password '${password}'; grant ${role} to ${owner}`),
+  );
   onTestFinished(() =>
     asAdmin(async (admin) => {
       await admin.unsafe(`reassign owned by ${role} to current_user; drop owned by ${role}`).catch(() => {});

@@ -10,6 +10,11 @@ const TIMEOUT_MS = 2000;
 /** Connected, so that its requests are in the ledger. */
 const CONNECTED = "appConnected00000";
 
+/** Some key: the proxy forwards no call to a base without one. */
+const authorization = "Bearer patSome.key";
+const fetch = (url: string, init: RequestInit = {}) =>
+  globalThis.fetch(url, { ...init, headers: { authorization, ...(init.headers as Record<string, string>) } });
+
 let upstream: RawUpstream;
 let stack: ProxyStack;
 
@@ -32,7 +37,7 @@ beforeEach(() => {
 
 /** Sends a request with exactly this line and these headers. */
 function raw(line: string, headers: Record<string, string> = {}, body = "") {
-  const lines = Object.entries({ Host: "proxy", Connection: "close", ...headers });
+  const lines = Object.entries({ Host: "proxy", Connection: "close", authorization, ...headers });
   const head = [`${line} HTTP/1.1`, ...lines.map(([name, value]) => `${name}: ${value}`)].join("\r\n");
   return sendRaw(stack.proxy.port, `${head}\r\n\r\n${body}`);
 }
@@ -102,6 +107,17 @@ test.for(["GET", "POST"])(
     expect(head).not.toContain("strict-transport");
   },
 );
+
+test.for([
+  ["GET", { "Content-Length": "2" }, "{}"],
+  ["GET", { "Transfer-Encoding": "chunked" }, "2\r\n{}\r\n0\r\n\r\n"],
+  ["HEAD", { "Content-Length": "2" }, "{}"],
+] as const)("the body of a %s is not lost without a word: %o", async ([method, headers, body]) => {
+  const answer = await raw(`${method} /api.airtable.com/v0/appX/T`, headers, body);
+  expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+  if (method === "GET") expect(answer).toContain("PROXY_REQUEST_MALFORMED");
+  expect(upstream.requests).toEqual([]);
+});
 
 test("a redirect is the client's to follow", async () => {
   upstream.answer = (socket) => socket.write(httpAnswer(302, { Location: "http://elsewhere/" }, ""));
@@ -206,8 +222,10 @@ test("a client that goes away ends its read at the source", async () => {
       isOver = true;
     });
   };
-  await sendRaw(stack.proxy.port, "GET /api.airtable.com/v0/appX/T HTTP/1.1\r\nHost: x\r\n\r\n", (answer) =>
-    answer.includes("half"),
+  await sendRaw(
+    stack.proxy.port,
+    "GET /api.airtable.com/v0/appX/T HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer patX.y\r\n\r\n",
+    (answer) => answer.includes("half"),
   );
   await until(() => isOver, { what: "the source's connection is closed" });
 });
@@ -223,16 +241,49 @@ test("a base that nobody has connected is not in the ledger; a connected one is,
   expect(await granted()).toBe(before + 3);
 });
 
-test("a 429 of the source passes unchanged, and then the base rests: the next request is a 504 of the proxy's", async () => {
+test("a 429 of the source passes unchanged; during a pause longer than the wait the proxy answers 429 itself", async () => {
   const body =
     '{"errors":[{"error":"RATE_LIMIT_REACHED","message":"Rate limit exceeded. Please try again later"}]}';
   await stack.connectUnchecked("appLimited0000000");
+  // As many as say that the base's limit may have been met, and not only the key's.
+  for (let call = 0; call < 3; call++) await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);
   upstream.answer = (socket) => socket.write(httpAnswer(429, { "Content-Type": "application/json" }, body));
   const limited = await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);
   expect([limited.status, await limited.text()]).toEqual([429, body]);
   const next = await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);
-  expect([next.status, await next.json()]).toEqual([504, own("PROXY_TIMEOUT")]);
-  expect(upstream.requests).toHaveLength(1);
+  expect([next.status, await next.json()]).toEqual([
+    429,
+    {
+      ...own("RATE_LIMIT_REACHED"),
+      errors: [{ error: "RATE_LIMIT_REACHED", message: expect.stringContaining("was not asked") }],
+    },
+  ]);
+  const retryAfterSeconds = Number(next.headers.get("retry-after"));
+  expect(retryAfterSeconds).toBeGreaterThan(20);
+  expect(retryAfterSeconds).toBeLessThanOrEqual(31);
+  expect(upstream.requests).toHaveLength(4);
+});
+
+test("calls made during a pause no longer than the wait all succeed, each after the pause", async () => {
+  const baseId = "appPaused00000000";
+  await stack.connectUnchecked(baseId);
+  const endpoint = `${stack.endpoint}/v0/${baseId}/T`;
+  // The key is accepted from here on.
+  expect((await fetch(endpoint)).status).toBe(200);
+  const pauseMs = TIMEOUT_MS - 100;
+  const pausedAt = performance.now();
+  await stack.ctx.db`select quota_block(${`airtable:${baseId}`}, ${pauseMs}, 'rate_limited')`;
+  const arrivedAfterMs: number[] = [];
+  upstream.answer = (socket) => {
+    arrivedAfterMs.push(performance.now() - pausedAt);
+    socket.write(httpAnswer(200, {}, "{}"));
+  };
+  const body = JSON.stringify({ fields: {} });
+  const calls = Array.from({ length: 12 }, () => fetch(endpoint, { method: "POST", body }));
+  const statuses = (await Promise.all(calls)).map(({ status }) => status);
+  expect(statuses).toEqual(Array(12).fill(200));
+  expect(arrivedAfterMs).toHaveLength(12);
+  expect(Math.min(...arrivedAfterMs)).toBeGreaterThanOrEqual(pauseMs - 1);
 });
 
 test("the monthly cap is the source's to tell, every time", async () => {

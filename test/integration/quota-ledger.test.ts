@@ -132,7 +132,7 @@ test("syncs of twelve bases with keys of one user send no more than 50 requests 
   async function sync(ledger: Ledger): Promise<void> {
     const key = newKey();
     while (!stop.signal.aborted) {
-      await ledger.takeSync(key, 5, stop.signal, user).then(
+      await ledger.takeSync(key, 5, stop.signal, { user }).then(
         () => sent.push(performance.now()),
         () => {},
       );
@@ -169,24 +169,41 @@ test("calls are counted by month and kind, places given back are not", async () 
   expect(await metric(ledger, "basetide_quota_grants_total", { kind: "sync" })).toBe(2);
 });
 
+/** A key with a place booked and shut by another process before its time. */
+async function shutInTime(proxy: Ledger, worker: Ledger) {
+  for (let blocks = 1; ; blocks++) {
+    const key = newKey();
+    for (let i = 0; i < 5; i++) await proxy.takeClient(key, client());
+    let isOver = false;
+    const booked = proxy
+      .takeClient(key, client(2000))
+      .then(
+        () => "sent",
+        (error: { code: string }) => error.code,
+      )
+      .finally(() => {
+        isOver = true;
+      });
+    await until(() => proxy.usage(key).then(({ client: calls }) => calls === 6), {
+      what: "a place is booked",
+    });
+    await worker.block(key, 30_000, "rate_limited");
+    // A place is booked only 300 ms ahead: a busy machine may have missed it.
+    if (!isOver) return { key, booked, blocks };
+  }
+}
+
 test("a 429 seen by one process stops the clients and the sync of all, those with a place too", async () => {
   await using worker = newLedger();
   await using proxy = newLedger();
-  const key = newKey();
-  for (let i = 0; i < 5; i++) await proxy.takeClient(key, client());
-  const booked = proxy.takeClient(key, client(2000)).then(
-    () => "sent",
-    (error: { code: string }) => error.code,
-  );
-  await until(() => proxy.usage(key).then(({ client: calls }) => calls === 6), { what: "a place is booked" });
-  await worker.block(key, 30_000, "rate_limited");
+  const { key, booked, blocks } = await shutInTime(proxy, worker);
   const blockedAt = performance.now();
   expect(await booked).toBe("quota_timeout");
   expect(performance.now() - blockedAt).toBeLessThan(1200);
   await expect(proxy.takeClient(key, client(29_000))).rejects.toMatchObject({ code: "quota_timeout" });
   await expect(worker.takeSync(key, 3, AbortSignal.timeout(50))).rejects.toThrow();
   expect((await proxy.usage(key)).client).toBe(5);
-  expect(await metric(worker, "basetide_quota_blocks_total", { reason: "rate_limited" })).toBe(1);
+  expect(await metric(worker, "basetide_quota_blocks_total", { reason: "rate_limited" })).toBe(blocks);
 });
 
 test("I7: a crash of the server forgets no pause, and lets nobody go at once who may have gone before it", async () => {
@@ -290,11 +307,14 @@ test("I4: who was on its own shuts the key for everybody when it is back, until 
   cutOff.line.cut();
   await Promise.all([1, 2].map(() => cutOff.takeClient(key, client())));
   cutOff.line.mend();
-  const isBack = async () => {
+  const isShut = async () => {
     await cutOff.takeClient(key, client(100)).catch(() => {});
-    return (await metric(cutOff, "basetide_quota_fallback")) === 0;
+    const [row] = await database.sql<{ is_shut: boolean }[]>`
+      select blocked_until > extract(epoch from clock_timestamp()) * 1000 + 1500 as is_shut
+      from quota_windows where key = ${key}`;
+    return row!.is_shut;
   };
-  await until(isBack, { what: "it is back" });
+  await until(isShut, { what: "it is back, and has shut the key" });
   await expect(other.takeClient(key, client(1000))).rejects.toMatchObject({ code: "quota_timeout" });
   await other.takeClient(key, client());
 });

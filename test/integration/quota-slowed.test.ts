@@ -11,8 +11,10 @@ beforeAll(async () => {
 afterAll(() => database[Symbol.asyncDispose]());
 
 /** Times are exact to a quarter of a µs. */
-const WINDOW_MS = 1024.999;
+const WINDOW_MS = 999.999;
 const MINUTE_MS = 60_000;
+/** What every call has for being late and on its way, ms. */
+const LEAST_MARGIN_MS = 20;
 
 let keys = 0;
 const newKey = () => `slow:${++keys}`;
@@ -25,15 +27,31 @@ interface Take {
   lateMs?: number;
   user?: string | null;
   back?: number[];
+  /** A client's: is its key the user's own? */
+  isOwn?: boolean;
 }
+
+/** The key's sync is the user's. */
+const syncAs = (now: number, key: string, user: string) =>
+  database.sql`select quota_take(${key}, 'sync', 5, '{}', '{}', ${EPOCH_MS + now}, ${user})`;
 
 /** Books one call at `now`: until when it may go out; null when there is no place within reach. Times are from 0. */
 async function take(now: number, of: Take): Promise<number | null> {
-  const { key, kind = "client", share = 5, reachMs = 0, lateMs = 0, user = null, back = [] } = of;
+  const {
+    key,
+    kind = "client",
+    share = 5,
+    reachMs = 0,
+    lateMs = 0,
+    user = null,
+    back = [],
+    isOwn = true,
+  } = of;
   const returned = `{${back.map((slot) => slot + EPOCH_MS)}}`;
+  if (user !== null && kind === "client") await syncAs(now, key, user);
   const [row] = await database.sql<{ slots: (number | null)[] }[]>`
     select to_json(slots) as slots from quota_take(${key}, ${kind}, ${share}, ${`{${reachMs}}`}, ${returned},
-      ${EPOCH_MS + now}, ${user}, ${lateMs})`;
+      ${EPOCH_MS + now}, ${user}, ${lateMs}, ${isOwn})`;
   const [slot] = row!.slots;
   return slot === null || slot === undefined ? null : slot - EPOCH_MS;
 }
@@ -137,6 +155,23 @@ test("a slow-down survives a crash of the server, and ends when it is to", async
   expect(mostWithin(await askFor(2 * MINUTE_MS, 3000, { key }), WINDOW_MS)).toBe(5);
 });
 
+test("a user's calls that another process has booked ahead count as early as they may go out", async () => {
+  const user = crypto.randomUUID();
+  const shut = "shut until then";
+  await take(0, { key: shut });
+  await block(0, shut);
+  // Fifty that begin when the pause ends and are good for 100 ms, as ten keys have them.
+  const keys = Array.from({ length: 10 }, () => newKey());
+  for (const key of keys) {
+    await take(0, { key });
+    await database.sql`update quota_windows set slots = '{}', blocked_until = ${EPOCH_MS + 1000} where key = ${key}`;
+    for (let call = 0; call < 5; call++)
+      expect(await take(0, { key, user, reachMs: 1000, lateMs: 100 })).toBe(1100);
+  }
+  // At -24 it would go out within the second before them.
+  expect(await take(20, { key: newKey(), user, lateMs: 0 })).toBeNull();
+});
+
 test("a user's 50 calls are shared by all keys: none gets a 51st, and each still has its five", async () => {
   const asks = fc.array(
     fc.record({
@@ -164,7 +199,8 @@ test("a user's 50 calls are shared by all keys: none gets a 51st, and each still
         const slot = await take(now, { key, user, ...ask, back: unused ? [unused.slot] : [] });
         sent = sent.filter((one) => one !== unused);
         const part = parts[sent.length % parts.length]!;
-        if (slot !== null) sent.push({ key, slot, at: slot - ask.lateMs * (1 - part) });
+        const margin = Math.max(LEAST_MARGIN_MS, ask.lateMs);
+        if (slot !== null) sent.push({ key, slot, at: slot - margin * (1 - part) });
       }
       const times = sent.map((one) => one.at);
       most = Math.max(most, mostWithin(times, WINDOW_MS));
@@ -178,4 +214,88 @@ test("a user's 50 calls are shared by all keys: none gets a 51st, and each still
   );
   // It was put to the test.
   expect(most).toBe(50);
+});
+
+test("of a user's 50 calls sync leaves ten to clients, whatever it asks for", async () => {
+  const user = crypto.randomUUID();
+  const keys = Array.from({ length: 15 }, newKey);
+  const synced: number[] = [];
+  for (let now = 0; now < 5000; now += 20) {
+    for (const key of keys) {
+      const slot = await take(now, { key, user, kind: "sync" });
+      if (slot !== null) synced.push(slot);
+    }
+  }
+  expect(mostWithin(synced, WINDOW_MS)).toBe(40);
+  const clients: number[] = [];
+  for (const key of keys) {
+    const slot = await take(5000, { key, user });
+    if (slot !== null) clients.push(slot);
+  }
+  expect(clients).toHaveLength(10);
+});
+
+test("clients with other keys count in the user's limit, and are not held back by it", async () => {
+  const user = crypto.randomUUID();
+  const keys = Array.from({ length: 14 }, newKey);
+  const rush = (isOwn: boolean, now: number) =>
+    Promise.all(keys.flatMap((key) => Array.from({ length: 5 }, () => take(now, { key, user, isOwn }))));
+  expect((await rush(false, 0)).every((slot) => slot !== null)).toBe(true);
+  // A sync that had none for long gets in line, behind the second that they have used up.
+  expect(await take(100, { key: newKey(), user, kind: "sync" })).toBeGreaterThan(1000);
+  expect((await rush(true, 10_000)).filter((slot) => slot !== null)).toHaveLength(50);
+});
+
+test("a base refused that had kept to its five was refused for its user: all the user's bases pause, and none is slowed", async () => {
+  const user = crypto.randomUUID();
+  const [refused, other, own, foreign] = Array.from({ length: 4 }, newKey) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  for (const key of [own, foreign]) await syncAs(0, key, user);
+  await take(0, { key: refused, user, kind: "sync" });
+  expect(await take(0, { key: other, user, kind: "sync" })).not.toBeNull();
+  await block(100, refused);
+  expect(await take(10_000, { key: other, user, kind: "sync" })).toBeNull();
+  expect(await take(10_000, { key: own, user, isOwn: true })).toBeNull();
+  expect(await take(10_000, { key: foreign, user, isOwn: false })).not.toBeNull();
+  expect(await take(31_000, { key: other, user, kind: "sync" })).not.toBeNull();
+  const [row] = await database.sql`select refused_at, widened_ms from quota_windows where key = ${refused}`;
+  expect(row).toEqual({ refused_at: [], widened_ms: 0 });
+});
+
+test("a base refused that used all of its five pauses alone, and its calls are further apart from then on", async () => {
+  const user = crypto.randomUUID();
+  const [refused, other] = [newKey(), newKey()];
+  await take(0, { key: other, user, kind: "sync" });
+  expect((await askFor(0, 2000, { key: refused, user })).length).toBe(10);
+  await block(2000, refused);
+  expect(await take(10_000, { key: other, user, kind: "sync" })).not.toBeNull();
+  const [first, , , , , sixth] = await askFor(40_000, 3000, { key: refused, user });
+  expect(sixth! - first!).toBeGreaterThanOrEqual(1050);
+  expect(sixth! - first!).toBeLessThan(1090);
+});
+
+test("each refusal widens more, no more than a fifth of a second, and an hour takes half of it back", async () => {
+  const key = newKey();
+  const widened = async (now: number) => {
+    const [row] = await database.sql<{ ms: number }[]>`
+      select quota_widened(widened_ms, widened_at, ${EPOCH_MS + now}) as ms from quota_windows where key = ${key}`;
+    return Math.round(row!.ms);
+  };
+  const seen: number[] = [];
+  for (let hour = 0; hour < 4; hour++) {
+    const now = hour * 20 * MINUTE_MS;
+    await askFor(now, 1500, { key });
+    await block(now + 1500, key);
+    seen.push(await widened(now + 1500));
+  }
+  expect(seen[0]).toBe(30);
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  expect(seen.at(-1)).toBe(200);
+  const last = 60 * MINUTE_MS + 1500;
+  expect(await widened(last + 60 * MINUTE_MS)).toBe(100);
+  expect(await widened(last + 11 * 60 * MINUTE_MS)).toBe(0);
 });

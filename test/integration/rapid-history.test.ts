@@ -110,8 +110,7 @@ async function startRun(happens: Event[][], records: number) {
     lookForChanges({ ...sweeping, base, modifiedSince }, sourceTable!, tableMemory(memory, live!));
   const sweep = async () => {
     reader.tickets.renew();
-    // What misses much is read again, as in rapid mode itself.
-    while ((await sweepTable(sweeping, sourceTable!, tableMemory(memory, live!))).isHeld);
+    await sweepTable(sweeping, sourceTable!, tableMemory(memory, live!));
   };
   return {
     engine,

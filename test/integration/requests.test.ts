@@ -8,9 +8,10 @@ import {
   getDatabase,
   listRequests,
 } from "../../core/control";
+import { replicaServer } from "../support/replica-server";
 import { GOOD_KEY, managementApi } from "./control-support";
 
-const api = managementApi();
+const api = managementApi(replicaServer);
 const { call, newAccount } = api;
 
 const connect = (accountId: string) =>
@@ -71,7 +72,7 @@ test("an approved region is where the account's next database goes; without a cl
     code: "conflict",
     message: expect.stringContaining("eu-central-1"),
   });
-  await addCluster(ctx, { name: "frankfurt", region: "eu-central-1", adminUrl: ctx.config.databaseUrl! });
+  await addCluster(ctx, { name: "frankfurt", region: "eu-central-1", adminUrl: ctx.config.replicaUrl! });
   expect(await approveRequest(ctx, request.id, decision)).toMatchObject({
     state: "approved",
     answer: "Welcome to Frankfurt",

@@ -19,6 +19,7 @@ import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { startProgram } from "../support/program";
 import { readerOf } from "../support/replica";
+import { replicaServer } from "../support/replica-server";
 
 const table = (...names: string[]) => ({
   name: "Items",
@@ -71,7 +72,13 @@ test("a restored control plane adopts its databases again, and `doctor --fix` me
   await using control = await controlDatabase();
   const name = new URL(control.url).pathname.slice(1);
   const dump = `${name}_dump`;
-  await using fleet = await startFleet({ databaseUrl: control.url });
+  const controlRole = new URL(control.url).username;
+  await using replicas = await replicaServer();
+  const onReplicas = <T>(work: (admin: postgres.Sql) => Promise<T>) => asAdmin(work, replicas.superuserUrl);
+  await using fleet = await startFleet({
+    databaseUrl: control.url,
+    env: { REPLICA_URL: replicas.clusterUrl },
+  });
   onTestFinished(() =>
     asAdmin(async (admin) => void (await admin.unsafe(`drop database if exists ${dump}`))),
   );
@@ -80,7 +87,9 @@ test("a restored control plane adopts its databases again, and `doctor --fix` me
   const databaseOf = async (id: string) => getDatabase(ctx.db, (await getBase(ctx.db, id)).database.id);
   const urlOf = async (id: string) => (await databaseCredentials(ctx, await databaseOf(id))).url;
   const hosted = async (database: string) =>
-    asAdmin(async (admin) => (await admin`select from pg_database where datname = ${database}`).length === 1);
+    onReplicas(
+      async (admin) => (await admin`select from pg_database where datname = ${database}`).length === 1,
+    );
 
   const [kept, rotated, deleted, opened] = await Promise.all(
     ["kept", "rotated", "deleted", "opened"].map(async (one) =>
@@ -112,11 +121,11 @@ test("a restored control plane adopts its databases again, and `doctor --fix` me
   await alone(dump, () =>
     alone(name, async (admin) => {
       await admin.unsafe(`drop database ${name}`);
-      await admin.unsafe(`create database ${name} template ${dump}`);
+      await admin.unsafe(`create database ${name} template ${dump} owner ${controlRole}`);
     }),
   );
   for (const { name: database } of [madeDatabase, ownedDatabase]) {
-    await asAdmin(async (admin) => {
+    await onReplicas(async (admin) => {
       const [row] = await admin<{ label: string }[]>`
         select shobj_description(oid, 'pg_database') as label from pg_database where datname = ${database}`;
       const older = row!.label.replace(/\S+$/, new Date(Date.now() - 3_600_000).toISOString());
@@ -145,7 +154,7 @@ test("a restored control plane adopts its databases again, and `doctor --fix` me
   expect(fixed.code).toBe(0);
   expect(await hosted(madeDatabase.name)).toBe(false);
   expect(await hosted(ownedDatabase.name)).toBe(true);
-  await asAdmin((admin) => admin.unsafe(`drop database ${ownedDatabase.name} with (force)`));
+  await onReplicas((admin) => admin.unsafe(`drop database ${ownedDatabase.name} with (force)`));
 
   // Everything is green, and equal to the source
   const before = new Map(
@@ -199,17 +208,21 @@ test("what has lost its schema, its guard or its label gets it again", async () 
   const base = await fleet.synced((await fleet.connect(sourceId)).id);
   const owner = await fleet.owner(base);
   const database = base.database.name;
+  const { role } = await getDatabase(fleet.ctx.db, base.database.id);
   await owner.unsafe(`
     drop schema public_swap cascade;
     grant connect on database ${database} to public;
     grant execute on function pg_advisory_lock(bigint) to public;
-    comment on database ${database} is null`);
+    comment on database ${database} is null;
+    alter role ${role} connection limit 50;
+    alter role ${role} reset temp_file_limit`);
   const { findings } = await doctor(fleet, "--fix");
   expect(
     findings.filter(({ status }) => status === "mended").map(({ message }) => message.replace(/^.*?: /, "")),
   ).toEqual([
     "schema public is not there",
     "others than its role may connect, or call what writes",
+    "its role lacks the limits of a customer's role",
     "is not marked as this service's",
   ]);
   expect(notWell(findings).filter(({ check }) => check !== "base")).toEqual([]);

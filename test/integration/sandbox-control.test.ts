@@ -351,6 +351,6 @@ describe("the meta API", () => {
 
 test("a port that is taken is said in one line that names the remedy", async () => {
   await expect(startSandbox({ port: sandbox.port })).rejects.toThrow(
-    `Port ${sandbox.port} is taken. Stop the program that holds it, or set SANDBOX_PORT.`,
+    `Port ${sandbox.port} is in use by another program. Stop it, or set SANDBOX_PORT to another port.`,
   );
 });

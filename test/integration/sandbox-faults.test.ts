@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { FaultOptions } from "../../apps/sandbox/faults";
 import type { SandboxHandle } from "../../apps/sandbox/server";
+import { until } from "../support/poll";
 import { call, crew, errorOf, type Json, PEOPLE, quietSandbox } from "./sandbox-support";
 
 let sandbox: SandboxHandle;
@@ -162,6 +163,23 @@ describe("the throttle", () => {
     expect(refusals.status).toBe(429);
     await expect.poll(async () => (await get()).status, { timeout: 5000, interval: 200 }).toBe(200);
     expect(sandbox.control.logSummary().bases[baseId]!.maxPerSecond).toBeGreaterThanOrEqual(6);
+  });
+
+  test("a base can be refused though nothing was over its limit, until the penalty is over", async () => {
+    const base = crew(sandbox);
+    const answer = await fetch(`${sandbox.controlUrl}/_sandbox/quota`, {
+      method: "POST",
+      body: JSON.stringify({ baseId: base, refuse: true }),
+    });
+    const { atMs } = (await answer.json()) as { atMs: number };
+    const status = async () => (await call(sandbox, "GET", `/${base}/Teams`)).status;
+    expect(await status()).toBe(429);
+    await until(async () => (await status()) === 200, { what: "the penalty is over" });
+    const entries = sandbox.control.log(base);
+    expect(
+      entries.filter(({ status }) => status === 429).every(({ arrivalMs }) => arrivalMs < atMs + 150),
+    ).toBe(true);
+    expect(entries.at(-1)!.arrivalMs).toBeGreaterThanOrEqual(atMs + 150);
   });
 
   test("the meta call of a base counts for it, two keys share its limit, and lifting the quota ends it", async () => {

@@ -1,6 +1,6 @@
 /** What is sealed at rest, and how its key is rotated while services run. */
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { consoleApp } from "../../apps/console/app";
 import { createWebhook } from "../../core/alerts";
 import {
@@ -161,7 +161,12 @@ test("the command says what cannot be read, and doctor when the old key can go",
   const key = newKey();
   const operate = async (words: string[], env: Record<string, string>) => {
     const { config } = control.ctx;
-    const given = { DATABASE_URL: config.databaseUrl, DATA_DIR: config.dataDir, ...env };
+    const given = {
+      DATABASE_URL: config.databaseUrl,
+      REPLICA_URL: inject("clusterUrl"),
+      DATA_DIR: config.dataDir,
+      ...env,
+    };
     await using program = startProgram("apps/operator/main.ts", [...words, "--json"], given);
     const code = await program.exited;
     return { code, answer: JSON.parse(program.output()) };

@@ -14,6 +14,11 @@ const CONNECTED = "appConnected00000";
 const table: SourceTable = { id: "tblA", name: "A", primaryFieldId: "fldA", fields: [] };
 const never = new AbortController().signal;
 
+/** Some key: the proxy forwards no call to a base without one. */
+const authorization = "Bearer patSome.key";
+const fetch = (url: string, init: RequestInit = {}) =>
+  globalThis.fetch(url, { ...init, headers: { authorization, ...(init.headers as Record<string, string>) } });
+
 let upstream: RawUpstream;
 let stack: ProxyStack;
 /** Connections that an answer has been given on. */
@@ -169,7 +174,7 @@ describe("by the proxy", () => {
     async (method) => {
       upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
       const body = "GET /v0/meta/whoami HTTP/1.1\r\nHost: x\r\n\r\n";
-      const head = `Host: x\r\nConnection: close\r\nContent-Length: ${body.length}`;
+      const head = `Host: x\r\nAuthorization: ${authorization}\r\nConnection: close\r\nContent-Length: ${body.length}`;
       const line = `${method} /v0/${CONNECTED}/T/rec1 HTTP/1.1`;
       await sendRaw(stack.proxy.port, `${line.replace(" ", " /api.airtable.com")}\r\n${head}\r\n\r\n${body}`);
       expect(upstream.requests).toMatchObject([{ line, body }]);

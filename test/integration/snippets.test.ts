@@ -2,10 +2,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { startProxy } from "../../apps/proxy/start";
 import { proxySnippets, type Snippet } from "../../core/snippets";
 import { closeContext, createContext } from "../../core/start";
 import { type Fleet, startFleet } from "../support/fleet";
+import { node } from "../support/node";
 import { repoRoot } from "../support/source-files";
 
 const TABLE = "Product Inventory / 'new'";
@@ -14,6 +16,8 @@ let releases: AsyncDisposableStack;
 let fleet: Fleet;
 let snippets: Map<Snippet["id"], string>;
 let folder: string;
+/** Knows nothing of a proxy. */
+let ownProgram: string;
 
 beforeAll(async () => {
   releases = new AsyncDisposableStack();
@@ -32,7 +36,18 @@ beforeAll(async () => {
   releases.defer(() => closeContext(ctx));
   const proxy = await startProxy(ctx, { port: 0 });
   releases.defer(() => proxy.stop());
-  const all = proxySnippets({ proxyUrl: `http://localhost:${proxy.port}`, baseId, table: TABLE });
+  const console: RunningConsole = await startConsole(fleet.ctx, { port: 0 });
+  releases.defer(() => console.stop());
+  const all = proxySnippets({
+    proxyUrl: `http://localhost:${proxy.port}`,
+    consoleUrl: `http://localhost:${console.port}`,
+    baseId,
+    table: TABLE,
+  });
+  ownProgram = `
+    import Airtable from "airtable";
+    const table = new Airtable({ apiKey: process.env.AIRTABLE_API_KEY }).base("${baseId}")(${JSON.stringify(TABLE)});
+    console.log((await table.select().all()).map((record) => record.fields));`;
   snippets = new Map(all.map(({ id, code }) => [id, code]));
   // Inside the repository, so that packages are found.
   folder = mkdtempSync(join(repoRoot, ".snippets-"));
@@ -78,6 +93,16 @@ test("the fetch snippet lists records", async () => {
     /records: \[[\s\S]*rec\w+[\s\S]*rec\w+/,
   );
 });
+
+test.for(["env", "node"] as const)(
+  "the %s snippet sends a program's own calls through the proxy",
+  async (id, { skip }) => {
+    skip(node === undefined, "there is no Node on this machine");
+    writeFileSync(join(folder, "own.mjs"), ownProgram);
+    const output = await run(["sh", "-c", `cd ${folder}\n${snippets.get(id)}\n${node} own.mjs`]);
+    expect(output).toMatch(/A bolt[\s\S]*A nut/);
+  },
+);
 
 test("the pyairtable snippet lists records", async ({ skip }) => {
   const hasPyairtable = Bun.spawnSync(["python3", "-c", "import pyairtable"]).exitCode === 0;

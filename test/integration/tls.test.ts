@@ -4,13 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { Network, parseProfile } from "../../apps/sandbox/network";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
 import { clusterTroubles, connectControl, createBase } from "../../core/control";
 import { asControlError } from "../../core/control/db";
 import { inspectExternal } from "../../core/control/external-database";
+import { createAuthority } from "../../core/http/authority";
 import { createLogger } from "../../core/log";
 import { installReplica, openReplica, takeTicket } from "../../core/replica";
-import { createAuthority } from "../support/certificates";
 import { until } from "../support/poll";
 import { startProgram } from "../support/program";
 import { unsafeButFast } from "../support/server";
@@ -66,7 +67,12 @@ function urlOf(sslmode: string, host = "localhost", database = "external"): stri
 
 async function operate(env: Record<string, string>, ...words: string[]) {
   const { config } = control.ctx;
-  const given = { DATABASE_URL: config.databaseUrl, SECRET_KEY: config.secretKey, ...env };
+  const given = {
+    DATABASE_URL: config.databaseUrl,
+    REPLICA_URL: inject("clusterUrl"),
+    SECRET_KEY: config.secretKey,
+    ...env,
+  };
   await using program = startProgram("apps/operator/main.ts", [...words, "--json"], given);
   const code = await program.exited;
   return { code, out: program.output(), err: program.errors() };
@@ -108,9 +114,35 @@ test("a replica whose server shows another certificate is replica_unavailable, a
   await expect(takeTicket(careful)).rejects.toMatchObject({ code: "replica_unavailable" });
   await careful.close();
   expect(await clusterTroubles(urlOf("verify-full"))).toEqual([
-    { message: expect.stringMatching(UNTRUSTED), remedy: expect.stringContaining("NODE_EXTRA_CA_CERTS") },
+    {
+      severity: "problem",
+      message: expect.stringMatching(UNTRUSTED),
+      remedy: expect.stringContaining("NODE_EXTRA_CA_CERTS"),
+    },
   ]);
 });
+
+test("a customer's server that is 200 ms away over TLS is inspected, installed and written to like one next door", async () => {
+  const { hostname: host, port } = new URL(server.url);
+  const far = parseProfile("200±60");
+  const network = await Network.listen(far, { host: "127.0.0.1", port: 0 }, { host, port: Number(port) });
+  const url = new URL(urlOf("require", "127.0.0.1"));
+  url.port = String(network.port);
+  const findings = await inspectExternal(control.ctx, url.href, "far");
+  expect(findings.filter(({ state }) => state === "wrong")).toEqual([]);
+  await installReplica(url.href, { schema: "far", role: new URL(server.url).username });
+  const replica = openReplica({ url: url.href, schema: "far" });
+  try {
+    const tickets = await Promise.all(Array.from({ length: 8 }, () => takeTicket(replica)));
+    expect(new Set(tickets).size).toBe(8);
+    // A network that cuts what is under way costs that call, and no more.
+    network.resetConnections();
+    await until(() => takeTicket(replica).catch(() => undefined), { what: "a ticket after the cut" });
+  } finally {
+    await replica.close();
+    await network.stop();
+  }
+}, 60_000);
 
 test("a control plane with a certificate that cannot be trusted is control_unavailable, and says why", async () => {
   const db = connectControl(urlOf("verify-full"));
@@ -197,8 +229,8 @@ test("a URL leads to the host that was looked at, and to no other, however it is
 });
 
 test("of a URL's parameters only those of the connection reach the driver and the server", async () => {
-  const { url } = (await import("../../core/control/external-database")).parsePlace(
+  const { text } = (await import("../../core/control/external-database")).parsePlace(
     "postgres://u:p@db.example/x?sslmode=require&channel_binding=require&debug=true&max=1000&search_path=evil&host=a",
   );
-  expect(url).toBe("postgres://u:p@db.example/x?sslmode=require");
+  expect(text).toBe("postgres://u:p@db.example/x?sslmode=require");
 });

@@ -1,5 +1,5 @@
 /** One id and one trace from a client's request through the proxy to the write of the replica. */
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { BasetideError } from "../../core/errors";
 import { failSpan, span, startTracing } from "../../core/trace";
 import { freePort } from "../support/free-port";
@@ -52,6 +52,7 @@ test("a write is one trace and one request id, from its request to the replica",
   const port = await freePort();
   await using proxy = startProgram("apps/proxy/main.ts", [], {
     DATABASE_URL: config.databaseUrl,
+    REPLICA_URL: inject("clusterUrl"),
     SECRET_KEY: config.secretKey,
     UPSTREAMS: `api.airtable.com=${stack.sandbox.url}`,
     PROXY_PORT: String(port),
@@ -115,6 +116,7 @@ test("a collector that hangs keeps no process from ending in time and well", asy
   const port = await freePort();
   await using proxy = startProgram("apps/proxy/main.ts", [], {
     DATABASE_URL: config.databaseUrl,
+    REPLICA_URL: inject("clusterUrl"),
     SECRET_KEY: config.secretKey,
     UPSTREAMS: `api.airtable.com=${stack.sandbox.url}`,
     PROXY_PORT: String(port),

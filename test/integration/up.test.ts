@@ -49,11 +49,56 @@ test("a first start serves console, proxy and worker, says how to make an accoun
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const sql = postgres(readFileSync(file, "utf8").trim(), { max: 1 });
   expect(await sql`select 1 as one from accounts`).toHaveLength(0);
+  // The service's sessions: none is a superuser's, and the control plane's role has no rights on the server.
+  const roles = await sql`
+    select distinct rolname as role, rolsuper or rolcreatedb and rolname = current_user as is_too_much
+    from pg_stat_activity join pg_roles on rolname = usename where backend_type = 'client backend'`;
+  expect(roles.filter(({ is_too_much }) => is_too_much)).toEqual([]);
+  expect(roles.map(({ role }) => role)).toContain("basetide_control");
   await sql.end();
   program.kill("SIGTERM");
   expect(await program.exited).toBe(0);
   expect(program.errors()).toBe("");
   expect(readPidFile(join(dataDir, "postgres"))).toBeUndefined();
+});
+
+/** All of 127.0.0.0/8 leads to this machine on Linux: the others stand for its address in a network. */
+const isAnsweredAt = (host: string, port: string | undefined) =>
+  fetch(`http://${host}:${port}/healthz`).then(
+    () => true,
+    () => false,
+  );
+const PROCESSES = ["console", "proxy", "worker"];
+const portsOf = (output: string, host = "localhost") =>
+  PROCESSES.map(
+    (name) => new RegExp(`${name} +http://${host.replaceAll(".", "\\.")}:(\\d+)`).exec(output)?.[1],
+  );
+
+test.skipIf(process.platform !== "linux")("it listens on loopback alone, or where HOST says", async () => {
+  {
+    await using program = up();
+    for (const port of portsOf(await isUp(program))) {
+      expect([await isAnsweredAt("127.0.0.1", port), await isAnsweredAt("127.0.0.2", port)]).toEqual([
+        true,
+        false,
+      ]);
+    }
+    program.kill("SIGTERM");
+    await program.exited;
+  }
+  await using program = up([], { HOST: "0.0.0.0", METRICS_PORT: "0", METRICS_HOST: "127.0.0.3" });
+  const output = await isUp(program);
+  for (const port of portsOf(output)) {
+    expect([await isAnsweredAt("127.0.0.1", port), await isAnsweredAt("127.0.0.2", port)]).toEqual([
+      true,
+      true,
+    ]);
+    expect((await fetch(`http://127.0.0.1:${port}/metrics`)).status).toBe(404);
+  }
+  const metrics = /metrics +(http:\/\/127\.0\.0\.3:\d+\/metrics)/.exec(output)![1]!;
+  const text = await (await fetch(metrics)).text();
+  for (const role of PROCESSES) expect(text).toContain(`process_start_time_seconds{role="${role}"}`);
+  expect(text.match(/^# TYPE process_start_time_seconds /gm)).toHaveLength(1);
 });
 
 test("a taken port is one clear line, and nothing is left running", async () => {

@@ -1,14 +1,29 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { databaseCredentials, getDatabase, requestResync, setDatabaseWritable } from "../../core/control";
+import {
+  ailmentsOf,
+  databaseCredentials,
+  getDatabase,
+  isControlServer,
+  replicaDatabases,
+  requestResync,
+  setDatabaseWritable,
+} from "../../core/control";
+import { cuttableLine } from "../support/cuttable-line";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { readerOf } from "../support/replica";
+import { type ReplicaServer, replicaServer } from "../support/replica-server";
 
+let replicas: ReplicaServer;
 let fleet: Fleet;
 beforeAll(async () => {
-  fleet = await startFleet();
+  replicas = await replicaServer();
+  fleet = await startFleet({ env: { REPLICA_URL: replicas.clusterUrl } });
 });
-afterAll(() => fleet?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  await fleet?.[Symbol.asyncDispose]();
+  await replicas?.[Symbol.asyncDispose]();
+});
 
 async function writableBase() {
   const sourceId = fleet.sandbox.control.createBase({
@@ -114,3 +129,55 @@ test("taking the right back leaves what is there, and lets nothing more be made"
   }
   await expect(customer`insert into notes values (1)`).rejects.toMatchObject({ code: "25006" });
 });
+
+test("S2: a view over the customer's own types is reported, also when the right to write was taken back", async () => {
+  const { ctx } = fleet;
+  const { base, url } = await writableBase();
+  const found = async () => {
+    const all = await replicaDatabases(ctx);
+    return ailmentsOf(ctx, all.find(({ id }) => id === base.database.id)!);
+  };
+  expect(await found()).toEqual([]);
+  await using customer = readerOf(url);
+  await customer.unsafe(`create domain trap as text; create type holder as (x trap);
+    create view plain as select name from items; create view innocent as select '(a)'::holder as h, name from items`);
+  await setDatabaseWritable(ctx, await getDatabase(ctx.db, base.database.id), false);
+  expect(await found()).toMatchObject([
+    { severity: "warning", message: expect.stringMatching(/the view .*innocent uses type .*holder/) },
+  ]);
+});
+
+test("on the server of the control plane no database is made writable, by whatever address its cluster goes", async () => {
+  await using beside = await startFleet({ workers: 0 });
+  const sourceId = beside.sandbox.control.createBase({
+    tables: [{ name: "Items", fields: [{ name: "Name", type: "singleLineText" }], records: [] }],
+  });
+  const base = await beside.connect(sourceId);
+  const { ctx } = beside;
+  // Another name of the same server, and a way through something else: what a pooler or an alias is.
+  await using line = await cuttableLine(ctx.config.replicaUrl!);
+  const id = await idOfCluster(ctx.db);
+  for (const adminUrl of [line.url, ctx.config.replicaUrl!]) {
+    await ctx.db`
+      update clusters set sealed_admin_url = ${ctx.secrets.seal(adminUrl, `clusters.admin_url:${id}`)}`;
+    const made = setDatabaseWritable(ctx, await getDatabase(ctx.db, base.database.id), true);
+    await expect(made).rejects.toMatchObject({
+      code: "conflict",
+      message: expect.stringContaining("is on the server of the control plane"),
+    });
+  }
+  expect(await isControlServer(ctx.db, replicas.clusterUrl)).toBe(false);
+  expect(await getDatabase(ctx.db, base.database.id)).toMatchObject({ isWritable: false });
+  // One that an older version has made writable there is found, and made read-only.
+  await ctx.db`update databases set is_writable = true`;
+  const [database] = await replicaDatabases(ctx);
+  const found = (await ailmentsOf(ctx, database!)).find(({ message }) => message.includes("control plane"));
+  expect(found).toMatchObject({ severity: "problem" });
+  await found!.mend!();
+  expect(await getDatabase(ctx.db, base.database.id)).toMatchObject({ isWritable: false });
+});
+
+async function idOfCluster(db: Fleet["ctx"]["db"]): Promise<string> {
+  const [row] = await db<{ id: string }[]>`select id from clusters`;
+  return row!.id;
+}

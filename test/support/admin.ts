@@ -2,14 +2,22 @@
 import postgres from "postgres";
 import { inject } from "vitest";
 
-/** Runs `work` on one connection of the server's own database. */
-export async function asAdmin<T>(work: (admin: postgres.Sql) => Promise<T>): Promise<T> {
-  const admin = postgres(inject("postgresUrl"), { max: 1, onnotice: () => {} });
+/** Runs `work` on one connection of the server's own database, the test server's unless given. */
+export async function asAdmin<T>(
+  work: (admin: postgres.Sql) => Promise<T>,
+  url = inject("postgresUrl"),
+): Promise<T> {
+  const admin = postgres(url, { max: 1, onnotice: () => {} });
   try {
     return await work(admin);
   } finally {
     await admin.end();
   }
+}
+
+/** The superuser's URL of the database that `url` names. */
+export function superuserUrl(url: string): string {
+  return Object.assign(new URL(inject("postgresUrl")), { pathname: new URL(url).pathname }).href;
 }
 
 /** Nobody gets into the database until the answer is called. */

@@ -6,7 +6,7 @@ import type { Fleet } from "./fleet";
 import { until } from "./poll";
 
 /** Five tries of a request, with the pauses between them: 4 to 12 s, and a failed sync's own pause on top. */
-const FAILURE_TIMEOUT_MS = 25_000;
+const FAILURE_TIMEOUT_MS = 60_000;
 
 /** The base, once it is in need of attention. */
 export function needingAttention(fleet: Fleet, baseId: string): Promise<Base> {

@@ -3,8 +3,10 @@ import type { Ledger } from "../../core/quota";
 
 export function boundlessLedger(over: Partial<Ledger> = {}): Ledger {
   return {
-    takeSync: async () => {},
-    takeClient: async () => {},
+    takeSync: async () => undefined,
+    takeClient: async () => undefined,
+    takeUnproven: async () => undefined,
+    countServed: async () => {},
     block: async () => {},
     lift: async () => {},
     usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),

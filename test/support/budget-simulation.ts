@@ -44,10 +44,10 @@ const STEP_MS = 10 * 60_000;
 /** A base makes no more calls than this between two looks of a worker. */
 const CALLS_PER_LOOK = (LOOK_MS / 1000) * 5;
 
-/** Calls of an idle base: all that falls due within a day, the first of each at its beginning; and a hook kept alive. */
+/** Calls of an idle base: all that falls due within a day, the first of each at its beginning; and a hook looked after. */
 export function simulateDay(cadence: Cadence, sweepCalls: number): number {
   const times = (everyMs: number) => Math.ceil(DAY_MS / everyMs);
-  const hookCalls = 1;
+  const hookCalls = 4;
   return (
     times(cadence.pollMs) +
     times(cadence.freshnessMs) +

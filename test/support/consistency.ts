@@ -3,6 +3,7 @@
  * SQL is read all the while: it must never go back in the source's order, nor behind what a client was told, nor show
  * what the source never had.
  */
+import { inject } from "vitest";
 import type { Control } from "../../apps/sandbox/control";
 import type { Change } from "../../apps/sandbox/store";
 import type { Base } from "../../core/control";
@@ -13,6 +14,8 @@ import { startProgram } from "./program";
 
 const RECORDS = 8;
 const CLIENTS = 6;
+/** The part of all writes that goes to the newest record. */
+const HOT = 0.3;
 const HUMAN_EVERY_MS = 60;
 /** Latency of the source before and after its state is read or changed. */
 export const LATENCY = { before: { minMs: 1, maxMs: 40 }, after: { minMs: 1, maxMs: 80 } };
@@ -109,11 +112,12 @@ export async function liftLedger({ ctx }: Fleet): Promise<void> {
   await ctx.db.unsafe(`
     create or replace function quota_take(
       p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
-      p_now float8 default null, p_user text default null, p_late float8 default 0,
-      out asked_at float8, out slots float8[], out next_at float8)
+      p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
+      out asked_at float8, out slots float8[], out next_at float8, out margin float8)
     language plpgsql as $$ begin
       asked_at := extract(epoch from clock_timestamp()) * 1000;
-      slots := array_fill(asked_at + p_late, array[cardinality(p_within)]);
+      margin := p_margin;
+      slots := array_fill(asked_at + p_margin, array[cardinality(p_within)]);
       next_at := asked_at;
     end $$`);
   // One with other parameters would stand beside it, and nothing be lifted.
@@ -145,7 +149,8 @@ export async function violations(fleet: Fleet, base: Base, storm: Storm): Promis
     Array.from({ length: RECORDS }, () => ({ fields: { Token: newToken() } })),
   );
   const busy: Busy = { control, sourceBaseId: base.sourceBaseId, tableId: table!.id, ids, newToken };
-  const anyId = () => ids[Math.floor(Math.random() * ids.length)]!;
+  // One is hot: several clients write to it at any moment.
+  const anyId = () => (Math.random() < HOT ? ids.at(-1)! : ids[Math.floor(Math.random() * ids.length)]!);
 
   async function client(number: number): Promise<void> {
     while (!isOver()) {
@@ -233,6 +238,7 @@ async function startProxies(
 ): Promise<[number, number]> {
   const env = {
     DATABASE_URL: ctx.config.databaseUrl!,
+    REPLICA_URL: inject("clusterUrl"),
     SECRET_KEY: ctx.config.secretKey!,
     UPSTREAMS: `api.airtable.com=${sandbox.url},content.airtable.com=${sandbox.url}`,
     LOG_LEVEL: "info",

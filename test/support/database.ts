@@ -1,4 +1,7 @@
-/** Databases for tests: each caller gets its own, and drops it by `await using`. */
+/**
+ * Databases for tests: each caller gets its own, and drops it by `await using`. Their owner is the role of the control
+ * plane, which has no other rights, and no other role may connect.
+ */
 import postgres from "postgres";
 import { inject } from "vitest";
 import { migrateControl } from "../../core/control/migrate";
@@ -26,7 +29,7 @@ export async function controlDatabase(): Promise<TestDatabase> {
 
 async function createFrom(template: string): Promise<TestDatabase> {
   const name = `bt_${inject("runId")}_${crypto.randomUUID().replaceAll("-", "").slice(0, 12)}`;
-  await asAdmin((admin) => admin.unsafe(`create database ${name} template ${template}`));
+  await asAdmin((admin) => createOwned(admin, name, template));
   const url = urlOf(name);
   const sql = postgres(url, { max: POOL_SIZE, onnotice: () => {} });
   return {
@@ -51,7 +54,7 @@ function controlTemplate(): Promise<string> {
     const [found] = await admin`select from pg_database where datname = ${template}`;
     if (!found) {
       await admin.unsafe(`drop database if exists ${draft} with (force)`);
-      await admin.unsafe(`create database ${draft} template template0`);
+      await createOwned(admin, draft, "template0");
       await migrateControl(urlOf(draft), createLogger("error", "test"));
       await admin.unsafe(`alter database ${draft} rename to ${template}`);
       await admin.unsafe(`alter database ${template} is_template true allow_connections false`);
@@ -60,8 +63,14 @@ function controlTemplate(): Promise<string> {
   });
 }
 
+async function createOwned(admin: postgres.Sql, name: string, template: string): Promise<void> {
+  const owner = new URL(inject("controlUrl")).username;
+  await admin.unsafe(`create database ${name} template ${template} owner ${owner}`);
+  await admin.unsafe(`revoke all on database ${name} from public`);
+}
+
 function urlOf(database: string): string {
-  const url = new URL(inject("postgresUrl"));
+  const url = new URL(inject("controlUrl"));
   url.pathname = `/${database}`;
   return url.href;
 }

@@ -93,8 +93,10 @@ export async function testEngine(
         connection: source.connection(),
         sourceBaseId: "app1",
         ledger: {
-          takeSync: async () => {},
-          takeClient: async () => {},
+          takeSync: async () => undefined,
+          takeClient: async () => undefined,
+          takeUnproven: async () => undefined,
+          countServed: async () => {},
           block: async (_key, ms) => void made.blocks.push(ms),
           lift: async () => {},
           usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),

@@ -71,6 +71,8 @@ export class FakeSource {
       return found;
     };
     return {
+      connections: undefined,
+      over: () => this.connection(),
       changeFeed: this.changeFeed,
       whoami: async () => ({ id: "usr1" }),
       listBases: async () => [{ id: "app1", name: "Fake", permission: "create" }],
@@ -78,6 +80,7 @@ export class FakeSource {
         await call("schema");
         return { tables: structuredClone(this.tables.map(({ table }) => table)) };
       },
+      isRecordId: (id) => id.startsWith("rec"),
       listPage: async (_base, table, { offset, filter }) => {
         const [iterator, from] = offset?.split("/").map(Number) ?? [this.#iterators.length, 0];
         const what = `${filter === undefined ? "list" : "look"} ${table.id} ${from}`;

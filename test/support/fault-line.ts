@@ -32,8 +32,9 @@ export interface FaultLine extends AsyncDisposable {
   target: { host: string; port: number };
   /** ms that each piece takes longer, each way. */
   delayMs: number;
-  /** Each way of each connection. */
-  bytesPerSecond: number;
+  /** Of each connection: towards the target, and back. */
+  upBytesPerSecond: number;
+  downBytesPerSecond: number;
   /** `url`, over this line. */
   over(url: string): string;
   /** Whoever is connected is cut off, and nobody new gets through. */
@@ -49,6 +50,8 @@ export interface FaultLine extends AsyncDisposable {
   strand(): Promise<void>;
   /** Ends all of that. What was stranded stays so. */
   mend(): void;
+  /** Is anything on its way to the target that was sent before and has not passed? */
+  readonly isHolding: boolean;
   /**
    * Holds the connection that next sends a matching statement, and no other that sends the like meanwhile. Rejects
    * with the signal's reason.
@@ -97,7 +100,11 @@ export async function faultLine(
     port,
     target,
     delayMs: 0,
-    bytesPerSecond: Number.POSITIVE_INFINITY,
+    upBytesPerSecond: Number.POSITIVE_INFINITY,
+    downBytesPerSecond: Number.POSITIVE_INFINITY,
+    get isHolding() {
+      return [...connections].some((connection) => connection.isHolding);
+    },
     over(url) {
       const over = new URL(url);
       over.hostname = "127.0.0.1";
@@ -121,7 +128,7 @@ export async function faultLine(
       state.isCut = false;
       state.isStalled = false;
       line.delayMs = 0;
-      line.bytesPerSecond = Number.POSITIVE_INFINITY;
+      line.upBytesPerSecond = line.downBytesPerSecond = Number.POSITIVE_INFINITY;
       flow();
     },
     hold(matches, at, signal) {
@@ -181,8 +188,8 @@ class Connection {
     this.#watches = watches;
     this.#near = near;
     this.#far = net.connect(line.target.port, line.target.host);
-    this.#up = new Way(this.#far, line, isShut);
-    this.#down = new Way(near, line, isShut);
+    this.#up = new Way(this.#far, line, "upBytesPerSecond", isShut);
+    this.#down = new Way(near, line, "downBytesPerSecond", isShut);
     const clientPort = near.remotePort ?? 0;
     const statements = new StatementReader();
     near.on("data", (bytes: Buffer) => {
@@ -203,6 +210,10 @@ class Connection {
       socket.on("error", () => {});
       socket.on("close", () => this.#ended(socket));
     }
+  }
+
+  get isHolding(): boolean {
+    return !this.isStranded && this.#up.isHolding;
   }
 
   flow(): void {
@@ -288,15 +299,26 @@ class Way {
   onHeld: (() => void) | undefined;
   readonly #to: net.Socket;
   readonly #line: FaultLine;
+  readonly #rate: "upBytesPerSecond" | "downBytesPerSecond";
   readonly #isShut: () => boolean;
   readonly #waiting: Buffer[] = [];
   #isFlowing = false;
   #onEnd: (() => void) | undefined;
 
-  constructor(to: net.Socket, line: FaultLine, isShut: () => boolean) {
+  constructor(
+    to: net.Socket,
+    line: FaultLine,
+    rate: "upBytesPerSecond" | "downBytesPerSecond",
+    isShut: () => boolean,
+  ) {
     this.#to = to;
     this.#line = line;
+    this.#rate = rate;
     this.#isShut = isShut;
+  }
+
+  get isHolding(): boolean {
+    return this.#waiting.length > 0;
   }
 
   take(bytes: Buffer): void {
@@ -317,7 +339,7 @@ class Way {
   /** Sends what may go, in order. */
   flow(): void {
     if (this.#isFlowing) return;
-    const { delayMs, bytesPerSecond } = this.#line;
+    const { delayMs, [this.#rate]: bytesPerSecond } = this.#line;
     while (this.#waiting.length > 0 && !this.isHeld && !this.#isShut()) {
       const bytes = this.#waiting.shift()!;
       const waitMs = delayMs + (bytes.length / bytesPerSecond) * 1000;

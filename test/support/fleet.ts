@@ -1,4 +1,5 @@
 /** A whole service for tests: control plane, workers and a sandbox as the source, on free ports. */
+
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -24,6 +25,8 @@ import {
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
 import { closeContext, createContext } from "../../core/start";
+import { clusterUrl } from "./cluster-url";
+import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
 
 /** Where a fleet's bases are, and the key that opens them. */
@@ -50,7 +53,8 @@ export interface Fleet<Source extends FleetSource = SandboxHandle> {
   workers: RunningWorker[];
   addWorker(): Promise<RunningWorker>;
   /** Connects a base of the sandbox, without live mode unless the settings say so. */
-  connect(sourceBaseId: string, settings?: Partial<BaseSettings>): Promise<Base>;
+  /** @param apiKey the sandbox's own unless given; all of its bases share the limit of one user */
+  connect(sourceBaseId: string, settings?: Partial<BaseSettings>, apiKey?: string): Promise<Base>;
   /** The base, when a sync that started after this call has completed. */
   synced(baseId: string, timeoutMs?: number): Promise<Base>;
   /** Connections to the replica: the owner's, and the customer's. */
@@ -68,6 +72,7 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     options.source ?? (releases.use(await startSandbox({ port: 0, ...options.sandbox })) as FleetSource);
   const config = readConfig({
     DATABASE_URL: databaseUrl,
+    REPLICA_URL: clusterUrl(),
     SECRET_KEY: randomBytes(32).toString("base64"),
     DATA_DIR: join(tmpdir(), "basetide-unused"),
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? "silent",
@@ -107,10 +112,10 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     sandbox: sandbox as Source,
     workers,
     addWorker,
-    connect: (sourceBaseId, settings) =>
+    connect: (sourceBaseId, settings, apiKey = sandbox.key) =>
       createBase(ctx, account.id, {
         platform: "airtable",
-        apiKey: sandbox.key,
+        apiKey,
         sourceBaseId,
         settings: { live: false, ...settings },
       }),
@@ -124,7 +129,7 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
         { timeoutMs, what: `a sync of ${baseId} that starts from now on to complete` },
       );
     },
-    owner: async (base) => pool((await replicaTarget(ctx, base)).url),
+    owner: async (base) => pool(hostedUrl((await replicaTarget(ctx, base)).url)),
     reader: async (base) =>
       pool((await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id))).url),
     [Symbol.asyncDispose]: () => releases.disposeAsync(),

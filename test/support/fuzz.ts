@@ -7,16 +7,17 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ErrorCode, errorCodes, isBasetideError } from "../../core/errors";
 
-const factor = Math.max(1, Number(process.env.FUZZ_RUNS) || 1);
+/** What FUZZ_RUNS multiplies the runs of a property by. */
+export const fuzzRuns = Math.max(1, Number(process.env.FUZZ_RUNS) || 1);
 /** A property that has not failed by then has held; one that has failed is shrunk no further. ms */
-const TIME_LIMIT_MS = 20_000 * factor;
+const TIME_LIMIT_MS = 20_000 * fuzzRuns;
 /** Its last run may take a while. ms */
 const GRACE_MS = 10_000;
 
 /** A test that tries `property` this many times; a failure names the seed and the path to it. */
 export function fuzz<Ts>(name: string, runs: number, property: fc.IRawProperty<Ts, boolean>): void {
   test(name, { timeout: TIME_LIMIT_MS + GRACE_MS }, async () => {
-    await fc.assert(property, { numRuns: runs * factor, interruptAfterTimeLimit: TIME_LIMIT_MS });
+    await fc.assert(property, { numRuns: runs * fuzzRuns, interruptAfterTimeLimit: TIME_LIMIT_MS });
   });
 }
 

@@ -1,12 +1,17 @@
 /** Once per test run: the Postgres server that all test files share, and a name for what the run makes on it. */
 import postgres from "postgres";
 import type { TestProject } from "vitest/node";
-import { startTestServer } from "./server";
+import { ensureLogin, loginOf, prepareCluster } from "../../core/replica";
+import { type ServerUrls, startTestServer, urlsOf } from "./server";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** A superuser's URL of the server. */
-    postgresUrl: string;
+    /** A superuser's URL of the server: for what a test does as the server's operator. */
+    postgresUrl: ServerUrls["superuser"];
+    /** URL of the role that owns control planes; it may do nothing else. */
+    controlUrl: ServerUrls["control"];
+    /** Admin URL of the server as a cluster: what the service is given, without a superuser's rights. */
+    clusterUrl: ServerUrls["cluster"];
     /** Every database of this run is named `bt_<runId>_…`. */
     runId: string;
   }
@@ -15,12 +20,27 @@ declare module "vitest" {
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = await startTestServer();
   const runId = crypto.randomUUID().slice(0, 8);
-  project.provide("postgresUrl", server.url);
+  const urls = await prepareServer(server.url);
+  project.provide("postgresUrl", urls.superuser);
+  project.provide("controlUrl", urls.control);
+  project.provide("clusterUrl", urls.cluster);
   project.provide("runId", runId);
   return async () => {
     if (server.kind === "given") await dropDatabases(server.url, runId);
     await server.stop();
   };
+}
+
+/** The roles that the service runs as, as on a server of an operator. */
+async function prepareServer(url: string): Promise<ServerUrls> {
+  const urls = urlsOf(url);
+  const control = loginOf(urls.control, "the test's control URL");
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  await sql`select pg_advisory_lock(hashtext('basetide test'))`;
+  await ensureLogin(sql, control, "");
+  await sql.end();
+  await prepareCluster(url, loginOf(urls.cluster, "the test's cluster URL"), { isDedicated: true });
+  return urls;
 }
 
 /** The template, and what a test that was cut short left behind. */

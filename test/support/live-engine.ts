@@ -12,6 +12,8 @@ import type { FakeSource } from "./fake-source";
 import { until } from "./poll";
 
 const DAY_MS = 86_400_000;
+/** Longest that a change may take to be durable: a busy machine has stood still for 20 s. */
+const SETTLED_MS = 60_000;
 
 export interface LiveEngine extends Engine {
   hook: FakeHook;
@@ -94,7 +96,7 @@ export async function liveEngine(
       const isSettled = () => failure !== undefined || hook.saved === hook.payloads.length + 1;
       await until(isSettled, {
         what: `the cursor is at ${hook.payloads.length + 1}`,
-        timeoutMs: 20_000,
+        timeoutMs: SETTLED_MS,
       });
       if (failure) throw failure;
     },

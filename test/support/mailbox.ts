@@ -1,5 +1,6 @@
 /** A mail server that keeps what it is given: as much of SMTP as a client needs to deliver. */
 import type { Socket } from "bun";
+import { isNotice } from "./notices";
 import { until } from "./poll";
 
 export interface KeptMail {
@@ -14,7 +15,7 @@ export interface Mailbox {
   /** For SMTP_URL. */
   url: string;
   mails: KeptMail[];
-  /** The next mail to `to` that was not asked for before. */
+  /** The next mail to `to` that was not asked for before; notices are passed over. */
   next(to: string): Promise<KeptMail>;
   stop(): void;
 }
@@ -40,7 +41,7 @@ export function startMailbox(): Mailbox {
     url: `smtp://127.0.0.1:${server.port}`,
     mails,
     async next(to) {
-      const mail = await until(() => mails.find((one) => one.to === to && !read.has(one)), {
+      const mail = await until(() => mails.find((one) => one.to === to && !read.has(one) && !isNotice(one)), {
         what: `a mail to ${to}`,
       });
       read.add(mail);

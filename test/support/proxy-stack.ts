@@ -2,10 +2,12 @@
  * A proxy with everything around it: a control plane, a sandbox for a source, replicas on the test server, and syncs
  * that run when a test says so.
  */
+
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
+import { inject } from "vitest";
 import { type RunningProxy, startProxy } from "../../apps/proxy/start";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import { readConfig } from "../../core/config";
@@ -36,6 +38,7 @@ import {
 } from "../../core/sync";
 import { type CuttableLine, cuttableLine } from "./cuttable-line";
 import { controlDatabase } from "./database";
+import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
 import { dumpTable, readerOf } from "./replica";
 
@@ -60,8 +63,8 @@ export interface ProxyStack extends AsyncDisposable {
   managed: ManagementContext;
   /** The proxies' way to the control plane. */
   controlLine: CuttableLine;
-  /** Connects a base of the sandbox, without live mode, for an account of its own. */
-  connect(sourceBaseId: string): Promise<Replicated>;
+  /** Connects a base of the sandbox, without live mode, for an account of its own; with the sandbox's key unless given. */
+  connect(sourceBaseId: string, apiKey?: string): Promise<Replicated>;
   /** Makes a base count as connected, whose replica nobody has made; for requests that have no need of it. */
   connectUnchecked(sourceBaseId: string): Promise<void>;
   /** Runs `work` as the owner of a replica. */
@@ -77,6 +80,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
   const database = releases.use(await controlDatabase());
   const config = readConfig({
     DATABASE_URL: database.url,
+    REPLICA_URL: inject("clusterUrl"),
     SECRET_KEY: randomBytes(32).toString("base64"),
     DATA_DIR: join(tmpdir(), "basetide-unused"),
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? "silent",
@@ -111,14 +115,14 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
   releases.defer(() => proxy.stop());
   let accounts = 0;
 
-  async function connect(sourceBaseId: string): Promise<Replicated> {
+  async function connect(sourceBaseId: string, apiKey = sandbox.key): Promise<Replicated> {
     const account = await createAccount(ctx.db, {
       email: `a${++accounts}@example.com`,
       password: "correct horse",
     });
     const base = await createBase(managed, account.id, {
       platform: "airtable",
-      apiKey: sandbox.key,
+      apiKey,
       sourceBaseId,
       settings: { turbo: true, live: false },
     });
@@ -128,7 +132,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     return {
       base,
       reader,
-      ownerUrl: (await replicaTarget(ctx, base)).url,
+      ownerUrl: hostedUrl((await replicaTarget(ctx, base)).url),
       rows: async (table) => (await dumpTable(reader, table)) as Record<string, unknown>[],
       async sync() {
         const from = Date.now();

@@ -6,13 +6,12 @@
 import fc from "fast-check";
 import type postgres from "postgres";
 import { BasetideError } from "../../core/errors";
-import { attend } from "../../core/quota/attendance";
-import { type Book, beginOf, type CallKind, type Place, placeOf } from "../../core/quota/book";
+import { type Book, type CallKind, type Margin, type Place, placeOf, wholeMs } from "../../core/quota/book";
 import type { QuotaClock } from "../../core/quota/clock";
+import { localWindow, withFallback } from "../../core/quota/fallback";
+import { startHeartbeat } from "../../core/quota/heartbeat";
 import { createLane, type Lane } from "../../core/quota/lane";
-import { createLateness } from "../../core/quota/lateness";
-import { localWindow } from "../../core/quota/local-window";
-import { standIn } from "../../core/quota/stand-in";
+import { createDelay } from "../../core/quota/margin";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
 export const EPOCH_MS = 1_780_000_000_000;
@@ -25,6 +24,7 @@ interface Alarm {
 export class VirtualClock implements QuotaClock {
   private time = 0;
   private underWay = 0;
+  private onIdle = () => {};
   private alarms: Alarm[] = [];
 
   now = (): number => this.time;
@@ -50,7 +50,7 @@ export class VirtualClock implements QuotaClock {
     try {
       return await work;
     } finally {
-      this.underWay--;
+      if (--this.underWay === 0) this.onIdle();
     }
   }
 
@@ -58,7 +58,12 @@ export class VirtualClock implements QuotaClock {
   async run(untilMs: number): Promise<void> {
     for (;;) {
       await new Promise((resolve) => setImmediate(resolve));
-      if (this.underWay > 0) continue;
+      if (this.underWay > 0) {
+        await new Promise<void>((resolve) => {
+          this.onIdle = resolve;
+        });
+        continue;
+      }
       const next = this.alarms.reduce<Alarm | undefined>(
         (first, alarm) => (first === undefined || alarm.atMs < first.atMs ? alarm : first),
         undefined,
@@ -81,18 +86,16 @@ export function virtualBook(
   share: number,
 ): Book {
   return {
-    async take(withinMs, back, lateMs) {
+    async take(withinMs, back, margin) {
       const now = EPOCH_MS + clock.now();
       const [row] = await clock.during(
-        db<{ slots: (number | null)[]; next_at: number }[]>`
-          select to_json(slots) as slots, next_at from quota_take(
-            ${key}, ${kind}, ${share}, ${`{${withinMs}}`}, ${`{${back}}`}, ${now}, null, ${lateMs})`.then(
-          (rows) => rows,
-        ),
+        db<{ slots: (number | null)[]; next_at: number; margin: number }[]>`
+          select to_json(slots) as slots, next_at, margin from quota_take(${key}, ${kind}, ${share},
+            ${`{${withinMs}}`}, ${`{${back}}`}, ${now}, null, ${wholeMs(margin)})`.then((rows) => rows),
       );
-      const { slots, next_at } = row!;
+      const { slots, next_at, margin: marginMs } = row!;
       return {
-        places: slots.map((slot) => placeOf(slot, lateMs, -EPOCH_MS)),
+        places: slots.map((slot) => placeOf(slot, marginMs, margin.delayMs, -EPOCH_MS)),
         nextAt: next_at - EPOCH_MS,
       };
     },
@@ -100,11 +103,13 @@ export function virtualBook(
       const [row] = await clock.during(
         db`select blocked_until from quota_windows where key = ${key}`.then((rows) => rows),
       );
-      return row!.blocked_until > beginOf(place);
+      return row!.blocked_until > place.slot - place.marginMs;
     },
     async wentLate(place) {
       await clock.during(
-        db`select quota_late(${key}, ${place.slot}, ${EPOCH_MS + clock.now()})`.then((rows) => rows),
+        db`select quota_late(${key}, ${place.slot}, ${EPOCH_MS + clock.now()}, ${place.marginMs})`.then(
+          (rows) => rows,
+        ),
       );
     },
   };
@@ -172,7 +177,7 @@ export function simulate(db: postgres.Sql): Simulation {
   function lane(kind: CallKind, share: number, answerMs?: () => number): Lane {
     const book = virtualBook(db, clock, key, kind, share);
     const slow = answerMs && slowed(book, clock, answerMs);
-    return createLane(kind, slow ?? book, clock, createLateness(), () => missed++);
+    return createLane(kind, slow ?? book, clock, createDelay(), () => missed++);
   }
 
   async function take(
@@ -202,7 +207,7 @@ export function simulate(db: postgres.Sql): Simulation {
     }
     const query = <T>(statement: PromiseLike<T>) => over(() => clock.during(statement.then((rows) => rows)));
     const shared = virtualBook(db, clock, key, "client", 5);
-    const attendance = attend(
+    const heartbeat = startHeartbeat(
       {
         reach: () => over(async () => {}),
         async attend(id) {
@@ -217,21 +222,21 @@ export function simulate(db: postgres.Sql): Simulation {
     );
     const window = localWindow(clock);
     const local = () => {
-      window.open(attendance.share, attendance.freeFrom);
+      window.open(heartbeat.share, heartbeat.freeFrom);
       return window;
     };
     const book = {
-      take: (withinMs: number[], back: number[], lateMs: number) =>
-        over(() => shared.take(withinMs, back, lateMs)),
+      take: (withinMs: number[], back: number[], margin: Margin) =>
+        over(() => shared.take(withinMs, back, margin)),
       isVoid: (place: Place) => over(() => shared.isVoid(place)),
       wentLate: (place: Place) => over(() => shared.wentLate(place)).catch(() => {}),
       reunite: async () => {},
     };
     made.lane = createLane(
       "client",
-      standIn(book, local, attendance, clock),
+      withFallback(book, local, heartbeat, clock),
       clock,
-      createLateness(),
+      createDelay(),
       () => {},
     );
     return made;

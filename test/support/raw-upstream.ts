@@ -13,6 +13,9 @@ export interface RawUpstream extends AsyncDisposable {
   url: string;
   /** In the order they came. */
   requests: RawRequest[];
+  /** Connections that are open, and how many there were in all. */
+  sockets: Set<net.Socket>;
+  accepted: number;
   /** Answers each request; the default is an empty object. */
   answer: (socket: net.Socket, request: RawRequest) => void;
 }
@@ -20,6 +23,7 @@ export interface RawUpstream extends AsyncDisposable {
 export async function rawUpstream(): Promise<RawUpstream> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {
+    upstream.accepted++;
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
@@ -52,6 +56,8 @@ export async function rawUpstream(): Promise<RawUpstream> {
   const upstream: RawUpstream = {
     url: `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`,
     requests: [],
+    sockets,
+    accepted: 0,
     answer: (socket) => socket.write(httpAnswer(200, {}, "{}")),
     async [Symbol.asyncDispose]() {
       for (const socket of sockets) socket.destroy();

@@ -22,9 +22,8 @@ export interface TestReplica {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A new replica in a database of its own, with its lease claimed. */
-export async function testReplica(): Promise<TestReplica> {
-  const adminUrl = inject("postgresUrl");
+/** A new replica in a database of its own, with its lease claimed; the service is `adminUrl`'s role. */
+export async function testReplica(adminUrl = inject("clusterUrl")): Promise<TestReplica> {
   const { database, role, password } = await provisionDatabase(adminUrl);
   const ownerUrl = databaseUrl(adminUrl, database);
   await installReplica(ownerUrl, { schema: "public", role });
@@ -54,6 +53,6 @@ export function readerOf(url: string): postgres.Sql & AsyncDisposable {
 /** All rows of a table, in the order of their ids, as JSON has them (arrays with their NULLs). */
 export async function dumpTable(sql: postgres.Sql, table: string, schema = "public"): Promise<unknown[]> {
   const rows = await sql<{ row: unknown }[]>`
-    select to_json(t) as row from ${sql(schema)}.${sql(table)} as t order by id collate "C"`;
+    select to_json(t.*) as row from ${sql(schema)}.${sql(table)} as t order by id collate "C"`;
   return rows.map(({ row }) => row);
 }

@@ -1,28 +1,47 @@
 /** The sandbox as a process of its own, so that it never shares an event loop with what is measured. */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
 import type { GenerateOptions } from "../../apps/sandbox/generate";
+import type { NetworkState } from "../../apps/sandbox/network";
 import type { LogSummary } from "../../apps/sandbox/request-log";
 import type { SettingsPatch } from "../../apps/sandbox/settings";
+import { putFirst } from "./priority";
+import { scratchFolder } from "./scratch";
 
 export interface SandboxProcess extends AsyncDisposable {
+  /** Where this process reaches it: past the network, where it has one. */
   url: string;
   key: string;
   pid: number;
+  /** Environment of the programs that are its clients: they reach it through the network, and trust it. */
+  clientEnv: Record<string, string>;
   /** @returns the base's id */
   generate(options: GenerateOptions): Promise<string>;
   settings(patch: SettingsPatch): Promise<void>;
   logSummary(): Promise<LogSummary>;
+  network(): Promise<NetworkState>;
   /** Any call of the control API: `call("POST", "clock", {advanceMs})`. */
   call(method: string, path: string, body?: unknown): Promise<unknown>;
   stop(): Promise<void>;
 }
 
-export async function startSandboxProcess(): Promise<SandboxProcess> {
-  const server = Bun.spawn(["bun", `${import.meta.dir}/../../apps/sandbox/main.ts`], {
-    env: { ...process.env, SANDBOX_PORT: "0" },
+/** @param options.network as `SANDBOX_NETWORK` gives it (`80±20`); absent: loopback without TLS */
+export async function startSandboxProcess(
+  options: { network?: string | undefined } = {},
+): Promise<SandboxProcess> {
+  const folder = scratchFolder("sandbox");
+  const caFile = join(folder, "ca.pem");
+  const server = Bun.spawn(["bun", `${import.meta.dirname}/../../apps/sandbox/main.ts`], {
+    env: {
+      ...process.env,
+      SANDBOX_PORT: "0",
+      ...(options.network ? { SANDBOX_NETWORK: options.network, SANDBOX_CA_FILE: caFile } : {}),
+    },
     stdout: "pipe",
     stderr: "inherit",
   });
-  const { url, key } = await announced(server.stdout);
+  if (options.network) putFirst(server.pid);
+  const { url: address, key, controlUrl: url } = await announced(server.stdout);
   const call = async (method: string, path: string, body?: unknown) => {
     const response = await fetch(`${url}/_sandbox/${path}`, {
       method,
@@ -37,26 +56,32 @@ export async function startSandboxProcess(): Promise<SandboxProcess> {
   const stop = async () => {
     server.kill();
     await server.exited;
+    rmSync(folder, { recursive: true, force: true });
   };
   return {
     url,
     key,
     pid: server.pid,
+    clientEnv: {
+      UPSTREAMS: `api.airtable.com=${address},content.airtable.com=${address}`,
+      ...(options.network ? { NODE_EXTRA_CA_CERTS: caFile } : {}),
+    },
     generate: async (options) => ((await call("POST", "generate", options)) as { baseId: string }).baseId,
     settings: async (patch) => void (await call("POST", "settings", patch)),
     logSummary: async () => (await call("GET", "log/summary")) as LogSummary,
+    network: async () => (await call("GET", "network")) as NetworkState,
     call,
     stop,
     [Symbol.asyncDispose]: stop,
   };
 }
 
-async function announced(output: ReadableStream<Uint8Array>): Promise<{ url: string; key: string }> {
+async function announced(output: ReadableStream<Uint8Array>) {
   let text = "";
   for await (const chunk of output) {
     text += new TextDecoder().decode(chunk);
-    const [, url, key] = /Sandbox: (\S+)\nAPI key: (\S+)/.exec(text) ?? [];
-    if (url && key) return { url, key };
+    const [, url, key, controlUrl] = /Sandbox: (\S+)\nAPI key: (\S+)\nControl: (\S+)\n/.exec(text) ?? [];
+    if (url && key && controlUrl) return { url, key, controlUrl };
   }
   throw new Error(`The sandbox did not start: ${text}`);
 }

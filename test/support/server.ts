@@ -2,6 +2,7 @@
  * Which Postgres the tests run on: the one of DATABASE_URL; else a container, where a Docker engine answers; else
  * the embedded one, in a folder for the run.
  */
+import { createHmac } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
@@ -14,6 +15,23 @@ const IMAGE = "postgres:18.4";
 
 /** What a crash would lose does not matter here; the time to keep it safe does. */
 export const unsafeButFast = { fsync: "off", full_page_writes: "off", synchronous_commit: "off" };
+
+/** The server's URLs by what their role may do. */
+export interface ServerUrls {
+  superuser: string;
+  control: string;
+  cluster: string;
+}
+
+/** Passwords follow from the superuser's: runs that share a server do not take it from each other. */
+export function urlsOf(superuser: string): ServerUrls {
+  const secret = new URL(superuser).password;
+  const as = (username: string) => {
+    const password = createHmac("sha256", secret).update(username).digest("hex");
+    return Object.assign(new URL(superuser), { username, password }).href;
+  };
+  return { superuser, control: as("basetide_test_control"), cluster: as("basetide_test_cluster") };
+}
 
 export interface TestServer {
   /** A superuser's URL. */

@@ -8,7 +8,7 @@ const TICK_MS = 5;
 /** How often the machine is asked. */
 const PRESSURE_EVERY_MS = 50;
 /** Less than this is not noted, ms. */
-export const NOTED_MS = 10;
+const NOTED_MS = 10;
 
 /** On the machine's clock, ms: within that time somebody may have waited for so long. */
 export interface Stall {

@@ -1,4 +1,5 @@
 /** A worker as a process of its own beside a fleet, so that it can be killed and frozen. */
+import { clusterUrl } from "./cluster-url";
 import type { Fleet } from "./fleet";
 import { type Program, startProgram } from "./program";
 
@@ -9,6 +10,7 @@ export async function startWorkerProcess(
 ): Promise<Program> {
   const worker = startProgram("apps/worker/main.ts", [], {
     DATABASE_URL: config.databaseUrl!,
+    REPLICA_URL: clusterUrl(),
     SECRET_KEY: config.secretKey!,
     UPSTREAMS: Object.entries(config.upstreams)
       .map(([host, address]) => `${host}=${address}`)

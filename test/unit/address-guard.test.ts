@@ -24,6 +24,15 @@ test.for([
   ["255.255.255.255", "forbidden"],
   ["2002:a9fe:a9fe::", "forbidden"],
   ["64:ff9b::a00:1", "private"],
+  ["64:ff9b:1::a00:1", "private"],
+  ["::127.0.0.1", "loopback"],
+  ["::10.0.0.1", "private"],
+  ["::ffff:0:10.0.0.1", "private"],
+  ["2001:0:4136:e378:8000:63bf:80ff:fffe", "loopback"],
+  ["fe80::5efe:10.0.0.1", "forbidden"],
+  ["2606:4700::5efe:10.0.0.1", "private"],
+  ["168.63.129.16", "forbidden"],
+  ["::ffff:168.63.129.16", "forbidden"],
 ] as [string, AddressKind][])("%s is %s", ([address, kind]) => {
   expect(kindOfAddress(address)).toBe(kind);
 });
@@ -36,6 +45,39 @@ test("an IPv4 address inside an IPv6 one is what it leads to, however it is writ
       const low = ((c << 8) | d).toString(16);
       for (const mapped of [`::ffff:${address}`, `::FFFF:${high}:${low}`, `0:0:0:0:0:ffff:${high}:${low}`]) {
         expect([mapped, kindOfAddress(mapped)]).toEqual([mapped, kindOfAddress(address)]);
+      }
+    }),
+  );
+});
+
+test("no way to write an address of this machine or a private network in IPv6 is public", () => {
+  const inside = fc.oneof(
+    fc.tuple(fc.constantFrom("127", "10", "0"), fc.nat(255), fc.nat(255), fc.nat(255)),
+    fc.tuple(fc.constant("192.168"), fc.nat(255), fc.nat(255)),
+    fc.tuple(fc.constant("169.254"), fc.nat(255), fc.nat(255)),
+    fc.tuple(fc.constant("172"), fc.integer({ min: 16, max: 31 }), fc.nat(255), fc.nat(255)),
+    fc.tuple(fc.constant("168.63.129.16")),
+  );
+  fc.assert(
+    fc.property(inside, fc.array(fc.nat(0xffff), { minLength: 4, maxLength: 4 }), (parts, free) => {
+      const address = parts.join(".");
+      const [a, b, c, d] = address.split(".").map(Number) as [number, number, number, number];
+      const [high, low] = [(a << 8) | b, (c << 8) | d];
+      const hex = (...words: number[]) => words.map((word) => word.toString(16)).join(":");
+      const any = hex(...free);
+      for (const written of [
+        `::${address}`,
+        `::${hex(high, low)}`,
+        `::ffff:${address}`,
+        `0:0:0:0:0:FFFF:${hex(high, low)}`,
+        `::ffff:0:${hex(high, low)}`,
+        `64:ff9b::${address}`,
+        `64:ff9b:1:${hex(...free.slice(0, 3))}:${hex(high, low)}`,
+        `2002:${hex(high, low)}:${any}:1`,
+        `2001:0:${any}:${hex(~high & 0xffff, ~low & 0xffff)}`,
+        `2606:4700:${hex(...free.slice(0, 2))}:0:5efe:${address}`,
+      ]) {
+        expect([written, kindOfAddress(written)]).not.toEqual([written, "public"]);
       }
     }),
   );

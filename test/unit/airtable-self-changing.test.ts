@@ -11,6 +11,8 @@ const schemaOf = (field: Pick<SourceField, "type" | "options">) => {
 test.each([
   ["formula", { formula: "DATETIME_DIFF(NOW(), {fld2}, 'days')" }, true],
   ["formula", { formula: "IS_SAME( today (), {fld2})" }, true],
+  ["formula", { formula: "IF(1, FROMNOW({fld2}))" }, true],
+  ["formula", { formula: "tonow ({fld2})" }, true],
   ["formula", { formula: "{fld2} & 'KNOW(N)'" }, false],
   ["formula", { formula: "SNOW({fld2})" }, false],
   ["formula", undefined, false],

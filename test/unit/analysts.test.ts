@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { dbtSources, erDiagram } from "../../core/analysts";
 import { planSchema, type TableSpec } from "../../core/replica";
 import type { SourceTable } from "../../core/source/types";
+import { fuzz } from "../support/fuzz";
 import { sourceTable } from "../support/source-records";
 
 const base = {
@@ -56,6 +57,29 @@ test("dbt is told of every table and column: its type, its name in the source, a
     "tasks_id",
   ]);
 });
+
+/** What Jinja makes of a text that has no expression but a quoted text. */
+function rendered(text: string): string {
+  return text.replace(/\{\{ '([^']*)' \}\}|\{[{%#]/g, (found, quoted: string | undefined) => {
+    if (quoted === undefined) throw new Error(`Jinja would read ${found}`);
+    return quoted;
+  });
+}
+
+fuzz(
+  "dbt renders a name or a description to what it is in the source, and runs nothing of it",
+  200,
+  fc.property(
+    fc.array(fc.constantFrom("{", "{{", "{%", "{#", "}}", "%}", "#}", "env_var('X')", "'", " ", "a", "\n")),
+    (parts) => {
+      const text = `x${parts.join("")}x`;
+      const [spec] = specsOf([{ ...tasks, name: text, description: text }]);
+      const { sources } = parse(dbtSources({ ...base, name: text }, { tables: [spec!], linkViews: [] }));
+      expect(rendered(sources[0].tables[0].description)).toBe(`${text} (tblT)\n\n${text}`);
+      expect(rendered(sources[0].description)).toBe(`${text} (app1), kept up to date by Basetide`);
+    },
+  ),
+);
 
 test("the diagram has a box per table and a line per column of links", () => {
   expect(erDiagram(specs)).toBe(`erDiagram

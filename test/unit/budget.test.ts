@@ -77,13 +77,14 @@ test("without a cap an active live base is polled each second, compared each min
   });
 });
 
-test("an idle live base with pings makes at most 300 calls a day, whatever its size up to 6,000 records", () => {
+test("an idle live base with pings is asked every 5 minutes, by at most 300 calls a day and those of one sweep", () => {
   fc.assert(
-    fc.property(fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 60 }), (sweepCalls, tables) => {
+    fc.property(fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 1, max: 60 }), (sweepCalls, tables) => {
       const of = { mode: "live", ratePerSecond: Infinity, hasPings: true, isActive: false } as const;
       const cadence = cadenceOf({ ...of, sweepCalls, tables, changesByItself: false });
       const calls = simulateDay(cadence, sweepCalls);
-      expect(calls).toBeLessThanOrEqual(300);
+      expect(calls).toBeLessThanOrEqual(300 + sweepCalls);
+      expect(cadence.pollMs).toBeLessThan(5 * 60_000);
     }),
   );
   const of = { mode: "live", ratePerSecond: Infinity, hasPings: true, isActive: false } as const;

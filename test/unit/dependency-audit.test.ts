@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgeAudit } from "../support/dependency-audit";
+import { advisoriesOfQuick, judgeAudit, pinnedVersions } from "../support/dependency-audit";
 
 const advisory = (severity: string) => ({
   severity,
@@ -35,4 +35,16 @@ test("a registry without advisories is said to have none, and is no all-clear", 
   expect(judgeAudit({ code: 1, out: "", err: "error: ConnectionRefused" }).text).toContain(
     "cannot be reached",
   );
+});
+
+test("every version of a package is asked for", () => {
+  const lock =
+    '{"packages": {"a": ["a@1.0.0", "", {}], "b/a": ["a@2.0.0", ""], "@c/d": ["@c/d@3.0.0", ""],},}';
+  expect(pinnedVersions(lock)).toEqual({ a: ["1.0.0", "2.0.0"], "@c/d": ["3.0.0"] });
+});
+
+test("the registry's older call is read as the newer one", () => {
+  const found = advisoriesOfQuick({ advisories: { "7": { module_name: "lodash", ...advisory("high") } } });
+  expect(judgeAudit({ code: 0, out: JSON.stringify(found), err: "" })).toMatchObject({ isFailed: true });
+  expect(advisoriesOfQuick({ error: "no such call" })).toBeNull();
 });

@@ -84,3 +84,14 @@ test("headings become the anchors that links name, and faults are told", () => {
   expect(faultOf("README.md", "docs/sql.md#none")).toMatch(/not there/);
   expect(faultOf("docs/sql.md", "#history")).toBeUndefined();
 });
+
+test("every promise of the threat model names tests that are there", () => {
+  const rows = read("docs/security.md")
+    .split("\n")
+    .filter((line) => line.includes(".test.ts`"));
+  const named = rows.flatMap((row) => [...row.matchAll(/`((?:unit|integration|security)\/[^`]+\.ts)`/g)]);
+  expect(rows.length).toBeGreaterThan(40);
+  expect(named.map(([, path]) => path!).filter((path) => !existsSync(join(repoRoot, "test", path)))).toEqual(
+    [],
+  );
+});

@@ -156,6 +156,10 @@ describe("a base in live mode", () => {
     const slow = { readAt: ago(HOUR_MS / 2), dueAt: new Date(now.getTime() + HOUR_MS / 2) };
     expect(colorOf({ ...slow, comparedAt: ago(6 * HOUR_MS) })).toBe("green");
     expect(colorOf({ ...slow, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");
+    // One that rests on notifications is asked every five minutes whether there is anything.
+    const resting = { readAt: ago(0), dueAt: new Date(now.getTime() + 298_000) };
+    expect(colorOf({ ...resting, comparedAt: ago(6 * HOUR_MS) })).toBe("green");
+    expect(colorOf({ ...resting, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");
   });
 
   test("is yellow when what changed waits for a minute, red for as long as nothing explains", () => {

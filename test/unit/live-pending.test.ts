@@ -85,6 +85,23 @@ test("a destroyed one whose image lost is to be read again", () => {
   expect(waits.take("tblA")!.entries.get("gone")).toMatchObject({ why: "destroyed" });
 });
 
+test("at the feed's end what it last said to be destroyed need not be read, whichever part of it said so", () => {
+  const waits = pending();
+  for (const id of ["gone", "back", "lost"]) waits.name("tblA", id, destroyed(1));
+  expect(waits.takeDestroyed("tblA")).toBeUndefined();
+  waits.name("tblA", "back", direct(3));
+  waits.endFeed(7);
+  const batch = waits.takeDestroyed("tblA")!;
+  expect(idsOf(batch)).toEqual(["gone", "lost"]);
+  waits.settle(batch, ["gone"]);
+  waits.giveBack(batch);
+  // Somebody wrote it meanwhile: no later end of the feed makes it one that need not be read.
+  waits.endFeed(9);
+  expect(waits.takeDestroyed("tblA")).toBeUndefined();
+  expect(waits.counts("tblA")).toEqual({ records: 2, destroyed: 1, isWhole: false });
+  expect(idsOf(waits.take("tblA"))).toEqual(["back", "lost"]);
+});
+
 test("what is parked holds the durable cursor, keeps no round waiting, and comes back in time", () => {
   const waits = pending(1, 5);
   waits.name("tblA", "rec1", direct(1, "fld1"));
@@ -107,7 +124,7 @@ test("a whole read settles what was named before it, but for what it could not j
   waits.name("tblA", "new", direct(1));
   waits.name("tblA", "held", direct(1));
   waits.settleTable("tblA", mark, new Set(["lost"]));
-  expect(waits.counts("tblA")).toEqual({ records: 3, isWhole: false });
+  expect(waits.counts("tblA")).toMatchObject({ records: 3, isWhole: false });
   expect(idsOf(waits.take("tblA"))).toEqual(["lost", "new", "held"]);
   waits.forgetTable("tblB");
   expect(waits.counts("tblB").records).toBe(0);

@@ -18,7 +18,11 @@ describe("snakeCase", () => {
     ["v1.3 (standard(", "v1_3_standard"],
     ["Size (years, minimum) Rollup (from Experiments)", "size_years_minimum_rollup_from_experiments"],
     ["date … (P571)", "date_p571"],
-    ["Don't", "don_t"],
+    ["Don't", "dont"],
+    ["Customer's Orders", "customers_orders"],
+    ["Customer’s Orders", "customers_orders"],
+    ["Customers' Orders", "customers_orders"],
+    ["'", ""],
     ["Q4 2024 — Ümsätze/Köln", "q4_2024_ümsätze_köln"],
     ["Tasks 🚀👩🏽‍🚀🇨🇭", "tasks"],
     ["1️⃣ First", "1_first"],
@@ -127,6 +131,15 @@ describe("assignNames", () => {
       "foo_2",
       "foo_3",
     ]);
+  });
+
+  test("a name that was given when apostrophes separated words stays", () => {
+    const remembered = new Map([["tbl0", { name: "customer_s_orders", sourceName: "Customer's Orders" }]]);
+    for (const now of ["Customer's Orders", "Customer’s Orders", "customers orders"]) {
+      expect([...assignNames(tables(now), { remembered, kind: "table" }).values()]).toEqual([
+        "customer_s_orders",
+      ]);
+    }
   });
 
   test("I1: names are unique, 1 to 63 bytes, well formed, and nobody's of ours", () => {

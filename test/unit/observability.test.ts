@@ -67,8 +67,13 @@ describe("the dashboard", () => {
     const hidden = [...metrics.keys()].filter((name) => !shown.includes(name));
     expect(hidden).toEqual([
       "basetide_worker_share",
+      "basetide_watchdog_ended_total",
+      "basetide_watchdog_paused_total",
       "basetide_worker_bases_given_up_total",
+      "basetide_gateway_restarts_total",
+      "basetide_gateway_violations_total",
       "basetide_quota_fallback",
+      "basetide_fleet_quarantined",
     ]);
   });
 

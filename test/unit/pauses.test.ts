@@ -28,11 +28,18 @@ test("the pauses of an outage of ours sum up to little of it, those of a failing
 
 test("what is known of a base's failures outlives its memory, until somebody has synced it", () => {
   const known = { ...emptyMemory(3), databaseId: "dbs_1", failures: 4, failedWith: SOURCE };
-  expect(recall(known, base(SOURCE), 4)).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
+  expect(recall(known, base(SOURCE), 4, true)).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
   // Another worker had it meanwhile, and failed as well.
-  const anew = recall(known, base(SOURCE), 6);
+  const anew = recall(known, base(SOURCE), 6, true);
   expect(anew).not.toBe(known);
   expect(anew).toMatchObject({ epoch: 6, failures: 4 });
-  expect(recall(undefined, base(SOURCE), 1)).toMatchObject({ failures: 1 });
-  expect(recall(known, base(null), 7)).toMatchObject({ failures: 0, failedWith: null });
+  expect(recall(undefined, base(SOURCE), 1, true)).toMatchObject({ failures: 1 });
+  expect(recall(known, base(null), 7, true)).toMatchObject({ failures: 0, failedWith: null });
+});
+
+test("nothing is known of the rows of a replica that may have lost commits, and the next sweep is due at once", () => {
+  const known = { ...emptyMemory(3), databaseId: "dbs_1", failures: 4, passBegunAt: 1 };
+  const forgetful = recall(known, base(SOURCE), 4, false);
+  expect(forgetful).not.toBe(known);
+  expect(forgetful).toMatchObject({ epoch: 4, failures: 4, passBegunAt: Number.NEGATIVE_INFINITY });
 });

@@ -13,14 +13,14 @@ async function firstPlace(backMs: (answer: number) => number) {
   let answers = 0;
   const db = (() => {
     const now = clock.now() + AHEAD_MS;
-    const row = { now, asked_at: now, slots: [now], next_at: now };
+    const row = { now, asked_at: now, slots: [now + 20], margin: 20, next_at: now };
     return clock.sleep(backMs(++answers)).then(() => [row]);
   }) as unknown as Db;
   const book = controlPlane(db, clock, 1000, () => {}).book("key", "client", 5);
-  const taken = book.take([1000], [], 0);
+  const taken = book.take([1000], [], { delayMs: 0, spreadMs: 0 });
   await clock.run(60_000);
   const { places } = await taken;
-  return { answers, lateMs: places[0]!.at + AHEAD_MS - places[0]!.slot };
+  return { answers, lateMs: places[0]!.at + AHEAD_MS - (places[0]!.slot - 20) };
 }
 
 test("three answers are enough where they come at once", async () => {

@@ -8,8 +8,10 @@ function split(every: number, gapMs = 0, holdMs = 0) {
   const stop = new AbortController();
   const ledger = {
     takeSync: (_key: string, share: number) =>
-      new Promise<void>((give, refuse) => asked.push({ share, give, refuse })),
-    takeClient: async () => {},
+      new Promise<undefined>((give, refuse) => asked.push({ share, give: () => give(undefined), refuse })),
+    takeClient: async () => undefined,
+    takeUnproven: async () => undefined,
+    countServed: async () => {},
     block: async () => {},
     lift: async () => {},
     usage: async () => ({ month: "2026-11", sync: 0, client: 0 }),

@@ -1,9 +1,10 @@
 /** Who belongs to the account, who is invited. */
-import type { Invitation, Member, Viewer } from "../../core/control";
+import type { Invitation, Member, Removal, Viewer } from "../../core/control";
 import type { Errors } from "../auth/sign-up";
-import { Badge, Button, Card, CopyField, ErrorNote, Field, Note, Table } from "../components";
+import { Badge, Button, ButtonLink, Card, CopyField, ErrorNote, Field, Note, Table } from "../components";
 import { inUtc } from "../format";
 import { AccountFrame } from "./frame";
+import { RemovalNote } from "./remove-member";
 
 export interface MembersProps {
   viewer: Viewer;
@@ -14,6 +15,8 @@ export interface MembersProps {
   done?: string | undefined;
   /** The link that an invitation was just made with, where no mail takes it there. */
   link?: string | undefined;
+  /** What came of a removal that also revoked something. */
+  removal?: Removal | undefined;
 }
 
 export function Members(props: MembersProps) {
@@ -26,6 +29,7 @@ export function Members(props: MembersProps) {
           <CopyField id="invitation-link" label="Link of the invitation" value={link} />
         </Note>
       ) : null}
+      {props.removal ? <RemovalNote removal={props.removal} /> : null}
       {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
       <Card id="members" title="Members">
         <Table
@@ -40,12 +44,10 @@ export function Members(props: MembersProps) {
               <td>{member.role === "owner" ? "Owner" : "Member"}</td>
               <td class="number">
                 {member.role !== "owner" && (isOwner || member.userId === viewer.userId) ? (
-                  <form method="post" action={`/account/members/${member.userId}/remove`}>
-                    <Button kind="quiet" isSmall>
-                      {member.userId === viewer.userId ? "Leave" : "Remove"}
-                      <span class="visually-hidden"> {member.email}</span>
-                    </Button>
-                  </form>
+                  <ButtonLink href={`/account/members/${member.userId}/remove`} kind="quiet" isSmall>
+                    {member.userId === viewer.userId ? "Leave" : "Remove"}
+                    <span class="visually-hidden"> {member.email}</span>
+                  </ButtonLink>
                 ) : null}
               </td>
             </tr>

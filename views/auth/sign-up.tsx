@@ -58,7 +58,7 @@ export function CheckMail(props: { email: string; isReset?: boolean; isMailConfi
       </p>
       {props.isMailConfigured ? null : (
         <Note tone="warn" title="No mail server is set up">
-          The mail is in the console's log instead: whoever runs the service can pass its link on.
+          Ask the operator of this service for a link. During development, the link is in the console's log.
         </Note>
       )}
     </AuthFrame>

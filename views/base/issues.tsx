@@ -1,4 +1,7 @@
-/** Cells that did not fit their column, each with the way to its record in the source. */
+/**
+ * Cells that did not fit their column, each with the way to its record in the source; and what a customer has made in the
+ * database that a rebuild could not carry over, each with the statements that make it.
+ */
 import type { Base, BaseIssue } from "../../core/control";
 import { Card } from "../components";
 import { Table } from "../components/table";
@@ -11,11 +14,7 @@ export function Issues({ base }: { base: Base }) {
   if (base.issueCount === 0) return null;
   return (
     <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
-      <p class="muted">
-        Values that do not fit their column are NULL until they are mended in the source. The rest of the row
-        is there.
-      </p>
-      <IssueTable base={base} issues={base.issues.slice(0, ON_OVERVIEW)} />
+      <IssueTables base={base} issues={base.issues.slice(0, ON_OVERVIEW)} />
       {base.issueCount > ON_OVERVIEW ? (
         <p>
           <a href={`/bases/${base.id}/issues`}>More issues</a>
@@ -29,44 +28,90 @@ export function IssuesPage({ base }: { base: Base }) {
   return (
     <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
       <p class="muted">
-        {base.issueCount === 0 ? "None: every value fits its column. " : ""}
+        {base.issueCount === 0
+          ? "None: every value fits its column, and nothing of yours was left behind. "
+          : ""}
         {base.issueCount > base.issues.length
           ? `The latest ${inDigits(base.issues.length)} are listed. `
           : ""}
         {base.issueCount === 0 ? "Any would also be" : "All of them are"} in the table{" "}
         <code>_sync_issues</code> of the replica.
       </p>
-      {base.issues.length > 0 ? <IssueTable base={base} issues={base.issues} /> : null}
+      <IssueTables base={base} issues={base.issues} />
     </Card>
   );
 }
 
-function IssueTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
+function IssueTables({ base, issues }: { base: Base; issues: BaseIssue[] }) {
+  const { cells = [], objects = [] } = Object.groupBy(issues, ({ record_id }) =>
+    record_id === "" ? "objects" : "cells",
+  );
   return (
-    <Table
-      caption="Cells that did not fit their column"
-      head={[{ text: "Column" }, { text: "Record" }, { text: "Value in the source" }, { text: "Reason" }]}
-    >
-      {issues.map((issue) => (
-        <tr key={`${issue.table} ${issue.record_id} ${issue.column}`}>
-          <th scope="row" class="wrap">
-            <code>
-              {issue.table}.{issue.column}
-            </code>
-          </th>
-          <td>
-            <a href={recordUrl(base, issue)} target="_blank" rel="noopener noreferrer">
-              {issue.record_id}
-              <span class="visually-hidden"> in the source, in a new tab</span>
-            </a>
-          </td>
-          <td class="wrap">
-            <code>{issue.value}</code>
-          </td>
-          <td class="wrap">{issue.reason}</td>
-        </tr>
-      ))}
-    </Table>
+    <>
+      {objects.length > 0 ? <ObjectTable issues={objects} /> : null}
+      {cells.length > 0 ? <CellTable base={base} issues={cells} /> : null}
+    </>
+  );
+}
+
+function ObjectTable({ issues }: { issues: BaseIssue[] }) {
+  return (
+    <>
+      <p class="muted">
+        These views, indexes and other objects of yours did not follow a change of their table. Run the
+        statements in the database to have them again.
+      </p>
+      <Table
+        caption="What a rebuild could not carry over"
+        head={[{ text: "Object" }, { text: "Statements" }, { text: "Reason" }]}
+      >
+        {issues.map((issue) => (
+          <tr key={`${issue.table} ${issue.column}`}>
+            <th scope="row" class="wrap">
+              <code>{issue.table}</code>
+              {issue.column ? `: ${issue.column}` : null}
+            </th>
+            <td class="wrap">{issue.value ? <code>{issue.value}</code> : "–"}</td>
+            <td class="wrap">{issue.reason}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
+  );
+}
+
+function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
+  return (
+    <>
+      <p class="muted">
+        Values that do not fit their column are NULL until they are corrected in the source. The rest of the
+        row is there.
+      </p>
+      <Table
+        caption="Cells that did not fit their column"
+        head={[{ text: "Column" }, { text: "Record" }, { text: "Value in the source" }, { text: "Reason" }]}
+      >
+        {issues.map((issue) => (
+          <tr key={`${issue.table} ${issue.record_id} ${issue.column}`}>
+            <th scope="row" class="wrap">
+              <code>
+                {issue.table}.{issue.column}
+              </code>
+            </th>
+            <td>
+              <a href={recordUrl(base, issue)} target="_blank" rel="noopener noreferrer">
+                {issue.record_id}
+                <span class="visually-hidden"> in the source, in a new tab</span>
+              </a>
+            </td>
+            <td class="wrap">
+              <code>{issue.value}</code>
+            </td>
+            <td class="wrap">{issue.reason}</td>
+          </tr>
+        ))}
+      </Table>
+    </>
   );
 }
 

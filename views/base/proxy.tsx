@@ -9,9 +9,12 @@ const names: Record<Snippet["id"], string> = {
   "airtable.js": "airtable.js",
   pyairtable: "pyairtable",
   fetch: "fetch",
+  env: "Programs built on airtable.js, without a change",
+  node: "Any Node program, without a change",
 };
 
-export function ProxyPage({ base, proxyUrl }: { base: Base; proxyUrl: string }) {
+export function ProxyPage(props: { base: Base; proxyUrl: string; consoleUrl: string }) {
+  const { base, proxyUrl, consoleUrl } = props;
   const { sourceBaseId, tables } = base;
   const table = tables[0]?.source_name ?? "Table 1";
   return (
@@ -27,7 +30,7 @@ export function ProxyPage({ base, proxyUrl }: { base: Base; proxyUrl: string }) 
           429: then turn on Turbo in the <a href={`/bases/${base.id}/settings#speed`}>settings</a>.
         </p>
       </Card>
-      {proxySnippets({ proxyUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
+      {proxySnippets({ proxyUrl, consoleUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
         <Program
           key={id}
           id={`program-${id.replace(/\W/g, "-")}`}

@@ -37,7 +37,7 @@ const turbo: Setting = {
   name: "turbo",
   key: "turbo",
   label: "Turbo",
-  hint: "Sync uses all 5 requests a second that the source allows instead of 3. For when you read from the database and write only through the proxy; leave it off where other integrations call the same base.",
+  hint: "Sync uses up to 5 requests a second, all that the source allows, instead of 3. With live changes that goes for first syncs, rebuilds and reading changed records again; the sweep that follows a gap in the feed reads one table at a time and gets as many as the source's answers leave time for; the check in the background keeps to one request a second. For when you read from the database and write only through the proxy; leave it off where other integrations call the same base.",
 };
 
 const advanced: Setting[] = [
@@ -93,7 +93,7 @@ const replicaReads: Setting = {
   name: "replica_reads",
   key: "replicaReads",
   label: "Reads from the replica",
-  hint: "Reads through the proxy are answered from the database where it holds all that is asked for, and cost none of the source's calls; the answer's header `x-basetide-answered-by` says by whom. Without this, a client asks for it with the header `x-basetide-read: replica`.",
+  hint: "Reads through the proxy with the key that this base is synced with are answered from the database where it holds all that is asked for, and cost none of the source's calls; the answer's header `x-basetide-answered-by` says by whom. Clients with other keys, and all without this setting, ask for it with the header `x-basetide-read: replica`. A database of your own, or a writable one, answers no reads.",
 };
 
 export const allSettings = [live, turbo, ...advanced, ...analysts, attachments, replicaReads];

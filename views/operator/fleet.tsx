@@ -1,10 +1,11 @@
 /** The fleet at a glance: workers, what they hold, what waits, and what is furthest behind. */
-import type { FleetState, Worker } from "../../core/control";
+import type { FleetState, Quarantine, Worker } from "../../core/control";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { counted, inDigits, inWords } from "../format";
 import { live } from "../live";
+import { Quarantined } from "./quarantined";
 
 export interface FleetProps {
   workers: Worker[];
@@ -12,10 +13,11 @@ export interface FleetProps {
   /** Jobs that wait, and jobs in hand. */
   queue: { waiting: number; active: number };
   openRequests: number;
+  quarantined: Quarantine;
   now: Date;
 }
 
-export function Fleet({ workers, state, queue, openRequests, now }: FleetProps) {
+export function Fleet({ workers, state, queue, openRequests, quarantined, now }: FleetProps) {
   const alive = workers.filter((worker) => worker.isAlive);
   const held = alive.reduce((sum, worker) => sum + worker.bases, 0);
   const capacity = alive.reduce((sum, worker) => sum + worker.capacity, 0);
@@ -57,6 +59,7 @@ export function Fleet({ workers, state, queue, openRequests, now }: FleetProps) 
           </p>
         ) : null}
       </Card>
+      <Quarantined {...quarantined} now={now} />
       <Card id="workers" title="Workers">
         {workers.length === 0 ? (
           <p class="muted">

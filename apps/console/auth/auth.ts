@@ -1,19 +1,36 @@
 /**
  * Signing in and all around it, by better-auth: what the pages may ask of it, and what it answers in our words.
  *
- * The library's own HTTP routes are open to nobody: pages call its handler from inside, so that its limits on attempts
- * hold, and our checks of origin and form come first.
+ * The library's own HTTP routes are not reachable: pages call its handler from inside, after our checks of origin and
+ * form and our limits on attempts and mails.
  *
  * A1. Once addresses are confirmed by mail, nothing that a stranger can ask tells whether an address has an account: the
  *     answer is the same and so is the work (a hash in both cases; mail goes out after the answer).
  * A2. A session's token is made by the server at sign-in; what a browser brought along is never adopted.
  */
+import { createAttemptCounter } from "../../../core/attempts";
 import type { Context } from "../../../core/context";
-import { actorOf, nameOf, noteChange, type Viewer, viewerOf } from "../../../core/control";
+import {
+  completeReset,
+  countUserEvent,
+  isPasswordQueueFull,
+  nameOf,
+  recordUserEvent,
+  type UserEvent,
+  type Viewer,
+  viewerOf,
+} from "../../../core/control";
+import { derivedKeys } from "../../../core/derived-keys";
+import { isBasetideError } from "../../../core/errors";
 import { clientAddress } from "../../../core/http/client-address";
+import { networkOf } from "../../../core/http/client-network";
 import { createMailer, type Mail, type Mailer } from "../../../core/mail";
-import { createAttempts, tooMany } from "./attempts";
-import { ADDRESS_HEADER, BASE_PATH, createLibrary, SESSION_SECONDS, sessionKeys } from "./library";
+import { createMailPermits, type MailPermit, type MailRequest } from "../../../core/mail-permits";
+import { createDevices } from "./devices";
+import { createLibrary, SESSION_SECONDS, sessionKeys } from "./library";
+import { createLibraryCall, type LibraryAnswer } from "./library-call";
+import { type ClientAttempt, createAttemptLimits, crowded, tooMany } from "./limits";
+import { mails } from "./mails";
 import { createResigner } from "./resign";
 
 /** How a call ended: with cookies to set, or with what to say to a person. */
@@ -35,7 +52,7 @@ export type AuthTrouble =
 export interface Auth {
   /** Must an address be confirmed by mail before it opens anything? */
   confirmsAddresses: boolean;
-  /** False: mail goes to the log. */
+  /** False: there is no mail server. */
   deliversMail: boolean;
   /** Who sends this request, and the cookies to set where the session was prolonged. */
   viewer(request: Request): Promise<{ viewer: Viewer | null; cookies: string[] }>;
@@ -53,13 +70,22 @@ export interface Auth {
     viewer: Viewer,
     form: { current: string; password: string },
   ): Promise<AuthAnswer>;
-  /** Sends a mail without keeping anybody waiting. */
-  sendLater(mail: Mail): void;
+  /** The right to send a mail that this request asks for. @throws BasetideError `rate_limited` */
+  permit(request: Request, mail: Omit<MailRequest, "network">): Promise<MailPermit>;
+  /** Sends a mail in the background. */
+  sendLater(mail: Mail, permit: MailPermit): void;
+  /** Sends a notice about the security of an account, unless there have been many of its kind. Never fails. */
+  notify(mail: Mail, reason: MailRequest["reason"]): void;
+  /** Forgets failed attempts at an account whose owner has proven the address in another way. */
+  forgive(email: string): Promise<void>;
   /** All mail that was asked for has gone out, or failed. */
   settled(): Promise<void>;
 }
 
 type AuthContext = Pick<Context, "config" | "db" | "log">;
+
+/** Stands for clients whose connection has ended: they share one counter. */
+const UNKNOWN_CLIENT = "unknown";
 
 export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.config, ctx.log)): Auth {
   const { config, db, log } = ctx;
@@ -70,35 +96,83 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       .finally(() => pending.delete(done));
     pending.add(done);
   };
-  // Where mail reaches nobody, a person could not get into the service on their own machine; in production, where
-  // strangers ask, it is for the operator to pass on the link in the log.
+  // Where mail reaches no one, a person could not get into the service on their own machine; in production, where
+  // strangers ask, the operator makes a link on the command line.
   const confirmsAddresses = mailer.isConfigured || config.isProduction;
-  const library = createLibrary(ctx, { mailer, confirmsAddresses, later });
-  const attempts = createAttempts(db);
-  const secure = config.consoleUrl.startsWith("https://") ? "; Secure" : "";
+  const counter = createAttemptCounter(ctx);
+  const limits = createAttemptLimits(counter);
+  const permits = createMailPermits(ctx);
+  const isSecure = config.consoleUrl.startsWith("https://");
+  const devices = createDevices(db, derivedKeys(config, "devices"), isSecure);
+  const notices = mails(config.consoleUrl);
   const resign = createResigner(
     sessionKeys(config),
-    `Max-Age=${SESSION_SECONDS}; Path=/; HttpOnly; SameSite=Lax${secure}`,
+    `Max-Age=${SESSION_SECONDS}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`,
   );
-
-  const call = async (request: Request, path: string, body?: object): Promise<AuthAnswer> => {
-    const headers = new Headers({ "content-type": "application/json" });
-    for (const name of ["cookie", "user-agent"]) {
-      const value = request.headers.get(name);
-      if (value !== null) headers.set(name, value);
-    }
-    resign(headers);
-    const address = clientAddress(request, config.clientIpHeader);
-    if (address !== null) headers.set(ADDRESS_HEADER, address);
-    const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
-    return toAnswer(await library.handler(new Request(`${config.consoleUrl}${BASE_PATH}${path}`, init)));
+  const notify: Auth["notify"] = (mail, reason) => {
+    const send = async () => mailer.send(mail, await permits.take({ reason, to: mail.to }));
+    later(send().catch((error: unknown) => log.info({ error, reason }, "notice not sent")));
   };
+  const library = createLibrary(ctx, {
+    mailer,
+    confirmsAddresses,
+    later,
+    async onPasswordReset(user) {
+      await completeReset(db, user);
+      await limits.forgive(user.email, null);
+      await permits.forgive({ reason: "reset", to: user.email });
+      notify(notices.resetDone(user.email), "reset_notice");
+    },
+  });
+  const call = createLibraryCall(config, library.handler, resign);
+
+  const networkOfClient = (request: Request) =>
+    networkOf(clientAddress(request, config.clientIpHeader) ?? UNKNOWN_CLIENT);
+  /** Counted in the background: the answer for an address that has an account takes no longer (A1). */
+  const countLater = (request: Request, email: string, event: UserEvent) =>
+    later(countUserEvent(db, email, { ...event, details: { last_from: networkOfClient(request) } }));
+  const withinClientLimit = async (
+    request: Request,
+    attempt: ClientAttempt,
+    work: () => Promise<AuthAnswer>,
+  ): Promise<AuthAnswer> => (await limits.client(attempt, networkOfClient(request))) ?? work();
+  /** Takes a permit for a mail, or answers that there were too many. */
+  const withPermit = async (
+    mail: MailRequest,
+    work: (permit: MailPermit) => Promise<AuthAnswer>,
+  ): Promise<AuthAnswer> => {
+    const permit = await permits.take(mail).catch((error: unknown) => {
+      if (isBasetideError(error) && error.code === "rate_limited") return error;
+      throw error;
+    });
+    if (!isBasetideError(permit)) return work(permit);
+    return tooMany(Number(permit.details.retryAfterSeconds), permit.message);
+  };
+  /** Makes the browser known to the account, where the call has proven that it is its user's. */
+  const known = async (request: Request, { answer, user }: LibraryAnswer): Promise<AuthAnswer> => {
+    if (!answer.ok || user === null) return answer;
+    const cookie = await devices.cookie(request, user.email);
+    if (cookie !== null) answer.cookies.append("set-cookie", cookie);
+    return answer;
+  };
+
+  /** Sends the link to who knows the password. Over the limit, it is in the mailbox already. */
+  const confirmAgain = (request: Request, email: string, next: string) =>
+    withPermit({ reason: "sign_up", to: email, network: networkOfClient(request) }, async (permit) => {
+      const body = { email, callbackURL: next };
+      return (await call(request, "/send-verification-email", { body, permit })).answer;
+    });
 
   return {
     confirmsAddresses,
     deliversMail: mailer.isConfigured,
-    sendLater: (mail) => later(mailer.send(mail)),
-    settled: async () => void (await Promise.all(pending)),
+    notify,
+    forgive: (email) => limits.forgive(email, null),
+    permit: (request, mail) => permits.take({ ...mail, network: networkOfClient(request) }),
+    sendLater: (mail, permit) => later(mailer.send(mail, permit)),
+    settled: async () => {
+      while (pending.size > 0) await Promise.all(pending);
+    },
     async viewer(request) {
       if (!request.headers.has("cookie")) return { viewer: null, cookies: [] };
       const sent = new Headers(request.headers);
@@ -109,59 +183,72 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       return { viewer, cookies: resigned && viewer && cookies.length === 0 ? [resigned] : cookies };
     },
     signUp: (request, { email, password, next }) =>
-      attempts.limit("mail", email, () =>
-        call(request, "/sign-up/email", { email, password, name: nameOf(email), callbackURL: next }),
+      withinClientLimit(request, "sign-up", async () =>
+        isPasswordQueueFull()
+          ? crowded()
+          : withPermit(
+              { reason: "sign_up", to: email, network: networkOfClient(request) },
+              async (permit) => {
+                const body = { email, password, name: nameOf(email), callbackURL: next };
+                const done = await call(request, "/sign-up/email", { body, permit });
+                return done.answer.ok && done.answer.hasSession ? known(request, done) : done.answer;
+              },
+            ),
       ),
-    signIn: (request, { email, password, next }) =>
-      attempts.limit("sign-in", email, () =>
-        call(request, "/sign-in/email", { email, password, callbackURL: next }),
-      ),
-    signOut: (request) => call(request, "/sign-out", {}),
-    confirmAddress: (request, token) => call(request, `/verify-email?${new URLSearchParams({ token })}`),
-    requestReset: (request, email) =>
-      attempts.limit("mail", email, () => call(request, "/request-password-reset", { email })),
-    resetPassword: (request, { token, password }) =>
-      call(request, "/reset-password", { token, newPassword: password }),
-    async changePassword(request, viewer, { current, password }) {
-      const answer = await call(request, "/change-password", {
-        currentPassword: current,
-        newPassword: password,
-        revokeOtherSessions: true,
-      });
-      const own = viewer.accounts.find(({ role }) => role === "owner") ?? viewer.account;
-      const change = { accountId: own.id, action: "password.changed", subject: viewer.userId } as const;
-      if (answer.ok) await noteChange(db, actorOf(viewer), change);
-      return answer;
+    async signIn(request, { email, password, next }) {
+      const device = await devices.find(request, email);
+      const network = networkOfClient(request);
+      const refused = await limits.signIn(email, { network, device });
+      if (refused) return refused;
+      const isUrgent = device !== null;
+      if (!isUrgent && isPasswordQueueFull()) return crowded();
+      const done = await call(request, "/sign-in/email", { body: { email, password }, isUrgent });
+      const { answer, user } = done;
+      if (!answer.ok) {
+        if (answer.reason === "wrong_password") countLater(request, email, { action: "sign_in.failed" });
+        if (answer.reason === "unconfirmed") await confirmAgain(request, email, next);
+        return answer;
+      }
+      await limits.forgive(email, device);
+      if (user) {
+        const details = { from: network, browser: device === null ? "new" : "known" };
+        await recordUserEvent(db, user, { action: "sign_in.succeeded", details });
+        if (device === null) notify(notices.newBrowser(user.email, network, new Date()), "sign_in_notice");
+      }
+      return known(request, done);
     },
+    signOut: async (request) => (await call(request, "/sign-out", { body: {} })).answer,
+    confirmAddress: (request, token) =>
+      withinClientLimit(request, "verify-email", async () => {
+        const done = await call(request, `/verify-email?${new URLSearchParams({ token })}`);
+        if (!done.answer.ok || done.user === null) return done.answer;
+        await limits.forgive(done.user.email, null);
+        return known(request, done);
+      }),
+    requestReset: (request, email) =>
+      withinClientLimit(request, "request-reset", () =>
+        withPermit({ reason: "reset", to: email, network: networkOfClient(request) }, async (permit) => {
+          countLater(request, email, { action: "password.reset_requested" });
+          return (await call(request, "/request-password-reset", { body: { email }, permit })).answer;
+        }),
+      ),
+    resetPassword: (request, { token, password }) =>
+      withinClientLimit(request, "reset-password", async () =>
+        known(
+          request,
+          await call(request, "/reset-password", { body: { token, newPassword: password }, isUrgent: true }),
+        ),
+      ),
+    changePassword: (request, viewer, { current, password }) =>
+      withinClientLimit(request, "change-password", async () => {
+        const refused = await limits.changePassword(viewer.userId);
+        if (refused) return refused;
+        const body = { currentPassword: current, newPassword: password, revokeOtherSessions: true };
+        const done = await call(request, "/change-password", { body, isUrgent: true });
+        if (!done.answer.ok) return done.answer;
+        const user = { id: viewer.userId, email: viewer.email };
+        await recordUserEvent(db, user, { action: "password.changed" });
+        return known(request, { answer: done.answer, user });
+      }),
   };
-}
-
-/** The library's codes, as what went wrong. */
-const troubles: Record<string, [AuthTrouble, string]> = {
-  INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail and password do not match an account."],
-  INVALID_PASSWORD: ["wrong_password", "That is not your password."],
-  EMAIL_NOT_VERIFIED: ["unconfirmed", "Confirm your address first: we have sent you the link once more."],
-  USER_ALREADY_EXISTS: ["taken", "This address has an account. Sign in instead."],
-  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: ["taken", "This address has an account. Sign in instead."],
-  INVALID_EMAIL: ["bad_address", "That is not an e-mail address."],
-  VALIDATION_ERROR: ["bad_address", "That is not an e-mail address."],
-  PASSWORD_TOO_SHORT: ["bad_password", "A password has at least 8 characters."],
-  PASSWORD_TOO_LONG: ["bad_password", "A password has at most 1000 characters."],
-  INVALID_TOKEN: ["bad_link", "This link has been used, or is too old. Ask for a new one."],
-  TOKEN_EXPIRED: ["bad_link", "This link is too old. Ask for a new one."],
-  USER_NOT_FOUND: ["bad_link", "This link has been used, or is too old. Ask for a new one."],
-};
-
-/** @throws Error for an answer that no form can lead to: a fault of ours */
-async function toAnswer(response: Response): Promise<AuthAnswer> {
-  if (response.status === 429) {
-    const seconds = Number(response.headers.get("x-retry-after")) || 60;
-    return tooMany(seconds);
-  }
-  const cookies = new Headers(response.headers.getSetCookie().map((cookie) => ["set-cookie", cookie]));
-  const body: { code?: string; message?: string } | null = await response.json();
-  if (response.ok) return { ok: true, cookies, hasSession: cookies.has("set-cookie") };
-  const [reason, message] = troubles[body?.code ?? ""] ?? [];
-  if (reason && message) return { ok: false, reason, message };
-  throw new Error(`better-auth answered ${response.status} ${body?.code}: ${body?.message}`);
 }

@@ -1,5 +1,4 @@
-/** How better-auth is set up: our tables, our hashes, our mails, limits that all consoles share. */
-import { createHmac } from "node:crypto";
+/** How better-auth is set up: our tables, our hashes, our mails. */
 import { betterAuth } from "better-auth/minimal";
 import type { Context } from "../../../core/context";
 import {
@@ -9,29 +8,22 @@ import {
   newId,
   verifyPassword,
 } from "../../../core/control";
-import type { Mailer } from "../../../core/mail";
-import { loadSecretKeys } from "../../../core/secrets";
+import { derivedKeys } from "../../../core/derived-keys";
+import type { Mail, Mailer } from "../../../core/mail";
+import type { loadSecretKeys } from "../../../core/secrets";
 import { controlAdapter } from "./adapter";
+import { callScope } from "./library-call";
 import { mails } from "./mails";
 
 export const BASE_PATH = "/auth";
-/** Carries the client's address to the library; set by us on requests that we make, so nobody else can. */
+/** Carries the client's address to the library, on requests that we make ourselves. */
 export const ADDRESS_HEADER = "x-basetide-client";
 
 const DAY_SECONDS = 24 * 60 * 60;
 export const SESSION_SECONDS = 30 * DAY_SECONDS;
 const CONFIRM_SECONDS = DAY_SECONDS;
+/** Not shorter than the window of the limit on these mails (M2). */
 const RESET_SECONDS = 60 * 60;
-
-/** Attempts of one client's address by kind, over all consoles: at most `max` within `window` seconds. */
-const LIMITS = {
-  "/sign-in/email": { window: 60, max: 10 },
-  "/sign-up/email": { window: 60, max: 10 },
-  "/change-password": { window: 60, max: 10 },
-  "/reset-password": { window: 60, max: 10 },
-  "/verify-email": { window: 60, max: 20 },
-  "/request-password-reset": { window: 600, max: 5 },
-};
 
 /** The library's models, and the kinds of our ids. */
 const idKinds = {
@@ -39,7 +31,6 @@ const idKinds = {
   session: "session",
   account: "user_login",
   verification: "verification",
-  rateLimit: "rate_limit",
 } as const;
 
 const timestamps = { createdAt: "created_at", updatedAt: "updated_at" };
@@ -49,22 +40,25 @@ export interface LibraryParts {
   confirmsAddresses: boolean;
   /** Takes work that no answer waits for. */
   later(work: Promise<unknown>): void;
+  /** Called when somebody has set a new password with a link that was mailed to the user. */
+  onPasswordReset(user: { id: string; email: string }): Promise<void>;
 }
 
-/**
- * What sessions are signed with, the current key first: keys of their own, so that nothing signed here means anything
- * to what SECRET_KEY encrypts.
- */
+/** What sessions are signed with, the current key first. */
 export function sessionKeys(config: Parameters<typeof loadSecretKeys>[0]): string[] {
-  return loadSecretKeys(config).map((key) =>
-    createHmac("sha256", Buffer.from(key, "base64")).update("sessions").digest("base64"),
-  );
+  return derivedKeys(config, "sessions");
 }
 
 export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts: LibraryParts) {
   const { config, db, log } = ctx;
   const { mailer, confirmsAddresses, later } = parts;
   const mail = mails(config.consoleUrl);
+  /** A call that was given no permit sends no mail, whatever the library wants to send. */
+  const send = async (one: Mail) => {
+    const permit = callScope.getStore()?.permit;
+    if (permit?.to === one.to.toLowerCase()) await mailer.send(one, permit);
+    else log.error({ subject: one.subject }, "mail not sent: the call has no permit for it");
+  };
   return betterAuth({
     appName: "Basetide",
     baseURL: config.consoleUrl,
@@ -82,23 +76,31 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
       minPasswordLength: MIN_PASSWORD_LENGTH,
       maxPasswordLength: MAX_PASSWORD_LENGTH,
       password: {
-        hash: hashPassword,
-        verify: ({ password, hash }) => verifyPassword(password, hash),
+        hash: (password) => hashPassword(password, callScope.getStore()),
+        verify: ({ password, hash }) => verifyPassword(password, hash, callScope.getStore()),
       },
       resetPasswordTokenExpiresIn: RESET_SECONDS,
       revokeSessionsOnPasswordReset: true,
-      sendResetPassword: ({ user, token }) => mailer.send(mail.reset(user.email, token)),
-      // Whoever asks sees the same page; whoever reads the mail learns that somebody tried.
-      onExistingUserSignUp: ({ user }) => mailer.send(mail.known(user.email)),
+      sendResetPassword: ({ user, token }) => send(mail.reset(user.email, token)),
+      onPasswordReset: async ({ user: { id, email } }) => {
+        Object.assign(callScope.getStore() ?? {}, { user: { id, email } });
+        await parts.onPasswordReset({ id, email });
+      },
+      // The page is the same for everyone; the reader of the mail learns that somebody tried.
+      onExistingUserSignUp: ({ user }) => send(mail.known(user.email)),
     },
     emailVerification: {
       sendOnSignUp: confirmsAddresses,
-      sendOnSignIn: confirmsAddresses,
+      // `signIn` does it, within the limits on mail.
+      sendOnSignIn: false,
       autoSignInAfterVerification: true,
+      afterEmailVerification: async ({ id, email }) => {
+        Object.assign(callScope.getStore() ?? {}, { user: { id, email } });
+      },
       expiresIn: CONFIRM_SECONDS,
       sendVerificationEmail: ({ user, url, token }) => {
         const next = new URL(url).searchParams.get("callbackURL") ?? "/";
-        return mailer.send(mail.confirm(user.email, token, next));
+        return send(mail.confirm(user.email, token, next));
       },
     },
     user: { modelName: "users", fields: { emailVerified: "email_verified", ...timestamps } },
@@ -134,15 +136,8 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
       modelName: "verifications",
       fields: { expiresAt: "expires_at", ...timestamps },
     },
-    rateLimit: {
-      enabled: true,
-      storage: "database",
-      modelName: "rate_limits",
-      fields: { lastRequest: "last_request" },
-      window: 60,
-      max: 100,
-      customRules: LIMITS,
-    },
+    // Ours count the client first, then the account, in one table that is bounded (`limits.ts`).
+    rateLimit: { enabled: false },
     advanced: {
       cookiePrefix: "basetide",
       useSecureCookies: config.consoleUrl.startsWith("https://"),

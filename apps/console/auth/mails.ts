@@ -1,9 +1,11 @@
-/** What the console writes to people. Plain text: a sentence, a link, how long it lasts. */
+/** The console's mails. Plain text: a sentence, a link, how long it lasts. */
 import type { Mail } from "../../../core/mail";
+import { inUtc } from "../../../views/format";
 
 export function mails(consoleUrl: string) {
   const link = (path: string, query: Record<string, string>) =>
     `${consoleUrl}${path}?${new URLSearchParams(query)}`;
+  const page = (path: string) => `${consoleUrl}${path}`;
   const mail = (to: string, subject: string, lines: string[]): Mail => ({
     to,
     subject,
@@ -21,7 +23,7 @@ export function mails(consoleUrl: string) {
     known: (to: string) =>
       mail(to, "You have an account already", [
         "Somebody signed up with your address, which has an account. If it was you, sign in:",
-        link("/sign-in", {}).replace(/\?$/, ""),
+        page("/sign-in"),
         "",
         "If you have forgotten your password, the page there helps. If it was not you, nothing has changed.",
       ]),
@@ -38,6 +40,28 @@ export function mails(consoleUrl: string) {
         link("/invitation", { token }),
         "",
         "It lasts for seven days.",
+      ]),
+    /** Notices about the security of an account. */
+    resetDone: (to: string) =>
+      mail(to, "Your password was changed", [
+        "Your password was changed with a link that we mailed to this address. All sessions were signed out.",
+        "",
+        "If this was not you, somebody can read your mail. Secure your mailbox, then set a new password:",
+        page("/forgot-password"),
+      ]),
+    newBrowser: (to: string, network: string, at: Date) =>
+      mail(to, "New sign-in to Basetide", [
+        `A browser that we do not know signed in to your account from ${network} on ${inUtc(at)}.`,
+        "",
+        "If this was not you, change your password. That ends all other sessions:",
+        page("/account"),
+      ]),
+    newToken: (to: string, name: string, by: string) =>
+      mail(to, "New API token in your account", [
+        `${by} made the API token "${name}". It can do everything in the account except manage members.`,
+        "",
+        "If you did not expect this, revoke the token and look at the account's activity:",
+        page("/account/tokens"),
       ]),
   };
 }

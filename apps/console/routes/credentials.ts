@@ -1,11 +1,11 @@
 /** How to connect to a base's replica with SQL. */
 import { Elysia } from "elysia";
 import {
-  databaseCredentials,
   getBase,
   getDatabase,
   type ManagementContext,
   rotateCredentials,
+  showCredentials,
 } from "../../../core/control";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
@@ -20,16 +20,17 @@ export function credentialRoutes(ctx: ManagementContext) {
     .use(bearerAuth(ctx.db))
     .get(
       "",
-      async ({ account, params }) => databaseCredentials(ctx, await databaseOf(params.id, account.id)),
+      async ({ account, actor, params }) =>
+        showCredentials({ ...ctx, actor }, await databaseOf(params.id, account.id)),
       {
         ...form,
-        detail: { summary: "How to connect with SQL" },
+        detail: { summary: "How to connect with SQL", description: "The audit log records who asked." },
       },
     )
     .post(
       "/rotate",
       async ({ account, actor, params }) =>
         rotateCredentials({ ...ctx, actor }, await databaseOf(params.id, account.id)),
-      { ...form, detail: { summary: "A new password; the old one opens nothing any more" } },
+      { ...form, detail: { summary: "Set a new password. The old password no longer works" } },
     );
 }

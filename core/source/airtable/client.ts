@@ -2,19 +2,22 @@
  * HTTP to Airtable: one request, its body as bytes, or an error of ours.
  *
  * Whatever the other side does, a request ends: by the time-out, which covers the body too, by the size limit,
- * or by the caller's signal. The key goes into the header and nowhere else.
+ * or by the caller's signal. The key goes into the header and nowhere else. A request is sent once, on a connection of
+ * the process's pool.
  */
+import type { IncomingMessage } from "node:http";
+import { promisify } from "node:util";
+import zlib from "node:zlib";
 import packageJson from "../../../package.json" with { type: "json" };
 import { BasetideError, errorCodes } from "../../errors";
+import { type ConnectionPool, type HeldConnection, poolOf, StaleConnection } from "../../http/connections";
 import type { SourceClock } from "../clock";
+import { STALE_CONNECTION } from "../stale";
+import type { SourceConnections } from "../types";
 import { refusal } from "./answers";
 
-/** Largest body that is read, bytes once decompressed. A page of 100 records of large cells is a few MB. */
+/** Largest body that is read, bytes, compressed and not. A page of 100 records of large cells is a few MB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
-/** Deflate cannot shrink more than this, so a small gzip body cannot be a large one in disguise. */
-const MAX_GZIP_RATIO = 1032;
-/** Bun's codes for a body that is not what its `content-encoding` says. */
-const DECOMPRESSION_FAILURE = /^(Zlib|Brotli|Zstd)/;
 const USER_AGENT = `Basetide/${packageJson.version}`;
 
 export interface ClientOptions {
@@ -29,18 +32,31 @@ export interface ClientOptions {
 /**
  * Sends one request for `path` (encoded, with its query); `body` makes it a POST of JSON, and without a `method` it
  * is a GET. Gives the body of a 200.
+ *
+ * @param options.held the connection that it is sent on; without one it waits for any
  */
 export type Request = (
   path: string,
-  options: { signal: AbortSignal; body?: unknown; method?: "POST" | "DELETE" },
+  options: {
+    signal: AbortSignal;
+    body?: unknown;
+    method?: "POST" | "DELETE";
+    held?: HeldConnection | undefined;
+  },
 ) => Promise<Buffer>;
 
-/**
- * @returns the function that sends a request; it throws `sync_stopped` when the caller's signal aborts,
- *   `source_timeout`, `source_unavailable` when the source cannot be reached or breaks off, `source_bad_answer`
- *   for a redirect or a body over 64 MB, and what `refusal` makes of other statuses than 200
- */
-export function createClient({ address, apiKey, timeoutMs, clock }: ClientOptions): Request {
+export interface Client {
+  /**
+   * Throws `sync_stopped` when the caller's signal aborts, `source_timeout`, `source_unavailable` when the source cannot
+   * be reached or breaks off, `source_bad_answer` for a redirect or a body over 64 MB, and what `refusal` makes of other
+   * statuses than 200.
+   */
+  request: Request;
+  connections: SourceConnections;
+}
+
+export function createClient({ address, apiKey, timeoutMs, clock }: ClientOptions): Client {
+  const pool = poolOf(address);
   const headers = {
     Authorization: `Bearer ${apiKey}`,
     "User-Agent": USER_AGENT,
@@ -49,7 +65,8 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
   };
   const postHeaders = { ...headers, "Content-Type": "application/json" };
 
-  return async function request(path, { signal, body, method = body === undefined ? "GET" : "POST" }) {
+  async function request(path: string, options: Parameters<Request>[1]): Promise<Buffer> {
+    const { signal, body, method = body === undefined ? "GET" : "POST" } = options;
     if (!/^[\x21-\x7e]+$/.test(apiKey)) {
       throw new BasetideError(
         "source_key_refused",
@@ -58,25 +75,48 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
     }
     using limit = limitBy(signal, timeoutMs);
     try {
-      const response = await fetch(address + path, {
+      const held = options.held?.isOpen ? options.held : await pool.take(limit.signal);
+      const asked = {
         method,
-        headers: body === undefined ? headers : postHeaders,
-        body: body === undefined ? null : JSON.stringify(body),
-        redirect: "manual",
-        // Bun sends what is no POST again by itself when a kept connection breaks before the answer, which the source
-        // counts and the ledger never hears of. Pages, which are most of all requests, are POSTs.
-        keepalive: method === "POST",
-        signal: limit.signal,
-      });
-      clock?.note(Date.parse(response.headers.get("date") ?? ""));
-      const bytes = await readBody(response, limit);
-      if (response.status === 200) return bytes;
-      throw withoutKey(refusal(response.status, response.headers, bytes), apiKey);
+        path,
+        headers: new Headers(body === undefined ? headers : postHeaders),
+        body: body === undefined ? undefined : new TextEncoder().encode(JSON.stringify(body)),
+      };
+      const answer = await held.send(asked, limit.signal);
+      clock?.note(Date.parse(answer.headers.date ?? ""));
+      const bytes = await readBody(answer, limit);
+      if (answer.statusCode === 200) return bytes;
+      throw withoutKey(refusal(answer.statusCode ?? 0, headOf(answer), bytes), apiKey);
     } catch (error) {
       if (error instanceof BasetideError) throw error;
       throw networkError(error, signal, limit, { address, timeoutMs });
     }
+  }
+
+  return { request, connections: connectionsOf(pool, address) };
+}
+
+/** The pool, with the source's errors. */
+function connectionsOf(pool: ConnectionPool, address: string): SourceConnections {
+  return {
+    get spreadMs() {
+      return pool.spreadMs;
+    },
+    keepWarm: () => pool.keepWarm(),
+    tryTake: () => pool.tryTake(),
+    async take(signal) {
+      try {
+        return await pool.take(signal);
+      } catch (error) {
+        throw signal.aborted ? error : unreachable(error, address);
+      }
+    },
   };
+}
+
+function headOf({ headers }: IncomingMessage): Headers {
+  const retryAfter = headers["retry-after"];
+  return new Headers(retryAfter === undefined ? {} : { "retry-after": retryAfter });
 }
 
 interface Limit extends Disposable {
@@ -108,32 +148,47 @@ function limitBy(outer: AbortSignal, timeoutMs: number): Limit {
   return limit;
 }
 
-/** The whole body. Streamed and counted unless its length is known to fit, because counting costs a third more. */
-async function readBody(response: Response, limit: Limit): Promise<Buffer> {
-  if (response.body === null) return Buffer.alloc(0);
-  if (isSurelySmall(response.headers)) return Buffer.from(await response.arrayBuffer());
+/** The whole body, decompressed. @throws BasetideError `source_bad_answer`; what the connection broke off with */
+async function readBody(answer: IncomingMessage, limit: Limit): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of response.body) {
+  for await (const chunk of answer as AsyncIterable<Uint8Array>) {
     length += chunk.length;
     if (length > MAX_BODY_BYTES) {
       limit.abort();
-      throw new BasetideError(
-        "source_bad_answer",
-        `Airtable's answer is larger than ${MAX_BODY_BYTES} bytes`,
-      );
+      throw tooLarge();
     }
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks);
+  return decompressed(Buffer.concat(chunks), answer.headers["content-encoding"] ?? "identity");
 }
 
-function isSurelySmall(headers: Headers): boolean {
-  const length = headers.get("content-length");
-  if (length === null) return false;
-  const encoding = headers.get("content-encoding");
-  if (encoding !== null && encoding !== "gzip") return false;
-  return Number(length) * (encoding === null ? 1 : MAX_GZIP_RATIO) <= MAX_BODY_BYTES;
+const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gunzip);
+
+async function decompressed(bytes: Buffer, encoding: string): Promise<Buffer> {
+  if (encoding === "identity" || bytes.length === 0) return bytes;
+  let cause: unknown;
+  if (/^(x-)?gzip$/i.test(encoding)) {
+    try {
+      return await gunzip(bytes, { maxOutputLength: MAX_BODY_BYTES });
+    } catch (error) {
+      if (codeOf(error) === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
+      cause = error;
+    }
+  }
+  const reason = cause === undefined ? encoding : codeOf(cause);
+  throw new BasetideError("source_bad_answer", `Airtable's answer cannot be decompressed (${reason})`, {
+    cause,
+    details: { reason },
+  });
+}
+
+function tooLarge(): BasetideError {
+  return new BasetideError("source_bad_answer", `Airtable's answer is larger than ${MAX_BODY_BYTES} bytes`);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : String(error);
 }
 
 function networkError(
@@ -150,13 +205,11 @@ function networkError(
       { cause, details: { timeoutMs } },
     );
   }
-  const reason = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause);
-  if (DECOMPRESSION_FAILURE.test(reason)) {
-    return new BasetideError("source_bad_answer", `Airtable's answer cannot be decompressed (${reason})`, {
-      cause,
-      details: { reason },
-    });
-  }
+  return unreachable(cause, address);
+}
+
+function unreachable(cause: unknown, address: string): BasetideError {
+  const reason = cause instanceof StaleConnection ? STALE_CONNECTION : codeOf(cause);
   return new BasetideError(
     "source_unavailable",
     `Airtable could not be reached at ${address} (${reason}). ${errorCodes.source_unavailable}`,

@@ -5,9 +5,10 @@
  * Every call is one request of the base's quota; `listBases` is one per 1,000 bases, which belong to no base.
  */
 import { BasetideError, isBasetideError } from "../../errors";
+import type { HeldConnection } from "../../http/connections";
 import type { RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
 import { parseAnswer } from "./answers";
-import type { Request } from "./client";
+import type { Client } from "./client";
 import { isAirtableId } from "./ids";
 import { asRecord, readPage } from "./page";
 import { readBases, readIdentity, readSchema } from "./schema";
@@ -24,7 +25,11 @@ interface ListOptions {
   sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
 }
 
-export function createConnection(request: Request): SourceConnection {
+/** @param held the connection that the next call is sent on, if it is in hand */
+export function createConnection(client: Client, held?: HeldConnection): SourceConnection {
+  const { connections } = client;
+  const request: Client["request"] = (path, options) => client.request(path, { ...options, held });
+
   /** Its POST form, whose parameters may be of any length and which nothing on the way repeats. */
   async function listRecords(
     baseId: string,
@@ -48,6 +53,8 @@ export function createConnection(request: Request): SourceConnection {
   }
 
   return {
+    connections,
+    over: (next) => createConnection(client, next),
     changeFeed: createChangeFeed(request),
 
     async whoami(signal) {
@@ -72,6 +79,8 @@ export function createConnection(request: Request): SourceConnection {
       const path = `/v0/meta/bases/${encodeURIComponent(baseId)}/tables`;
       return readSchema(parseAnswer(await request(path, { signal })));
     },
+
+    isRecordId: (id) => isAirtableId("rec", id),
 
     listPage: listRecords,
 

@@ -4,7 +4,7 @@
  */
 import type { SourceField, SourceSchema } from "../types";
 
-const ASKS_THE_TIME = /\b(NOW|TODAY)\s*\(/i;
+const ASKS_THE_TIME = /\b(NOW|TODAY|FROMNOW|TONOW)\s*\(/i;
 
 /**
  * Has the base fields whose cells change by themselves? What looks at such a field has such a field beside it.

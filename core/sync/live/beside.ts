@@ -1,7 +1,7 @@
 /** What goes on beside live rounds: the reconciling sweep and what it says of them, rebuilds, and upkeep. */
 import type { RunReport } from "../../control";
-import { asBasetideError } from "../../errors";
-import { journalledTables, markSyncCompleted, markSyncStarted } from "../../replica";
+import { asBasetideError, isBasetideError } from "../../errors";
+import { journalledTables } from "../../replica";
 import { wait } from "../../wait";
 import { tableMemory } from "../memory";
 import { type PassWatch, sweptAgoMs } from "../pass";
@@ -19,10 +19,6 @@ const TICK_MS = 1000;
 /** A pass that begins after changes went missing from the feed finds them: one is begun at once. */
 export function passWatch(live: Live): PassWatch {
   const { input, memory, feed, rounds } = live;
-  const { replica, epoch } = input;
-  rounds.onMark = () => {
-    memory.isPassMarked = false;
-  };
   return {
     everyMs: () => live.cadence().sweepEveryMs,
     lastAgoMs: () => sweptAgoMs(input.base),
@@ -32,14 +28,12 @@ export function passWatch(live: Live): PassWatch {
       if (isNew) memory.gapSeen = gapSince;
       return isNew;
     },
-    async onBegin() {
-      memory.isPassMarked = !rounds.isActive;
-      if (memory.isPassMarked) await markSyncStarted(replica, epoch);
-    },
     async onEnd() {
-      if (memory.isPassMarked) await markSyncCompleted(replica, epoch);
-      memory.isPassMarked = false;
-      if (feed.gapSince) await feed.closeGap(input.memory.passBegunAt!);
+      if (feed.gapSince) {
+        const begunAt = input.memory.passBegunAt!;
+        await feed.closeGap(begunAt);
+        if (!feed.gapSince) rounds.unchanged(begunAt);
+      }
       // One that is open still wants another pass.
       memory.gapSeen = null;
       live.followGap();
@@ -92,11 +86,16 @@ export async function keepJournalShort(live: Live): Promise<void> {
   for (;;) {
     await wait(TRIM_INTERVAL_MS, stop);
     const now = performance.now();
-    for (const tableId of await journalledTables(replica)) {
-      const { live: table } = shapes.table(tableId);
-      if (table) await expectJournalled(replica, tableMemory(memory, table));
+    try {
+      for (const tableId of await journalledTables(replica)) {
+        const { live: table } = shapes.table(tableId);
+        if (table) await expectJournalled(replica, tableMemory(memory, table));
+      }
+      await input.onRead(readSince(live, now));
+    } catch (error) {
+      // What a write holds is read the next time.
+      if (!isBasetideError(error, "replica_busy")) throw error;
     }
-    await input.onRead(readSince(live, now));
   }
 }
 

@@ -176,11 +176,12 @@ export class LiveFeed implements Feed {
       const askedAt = performance.now();
       try {
         await this.#refresh(reader);
-        const batch = await call(
-          reader,
-          (feed, signal) => feed.listPayloads(base.sourceBaseId, id, from, signal),
-          { kind: "payloads" },
-        );
+        const list: Parameters<typeof call<ChangeBatch>>[1] = (feed, signal) => {
+          // Whatever was pinged while this waited for its place is in the answer.
+          this.#bell.clear();
+          return feed.listPayloads(base.sourceBaseId, id, from, signal);
+        };
+        const batch = await call(reader, list, { kind: "payloads" });
         return await this.#take(reader, batch, from, askedAt);
       } catch (caught) {
         const error = asBasetideError(caught);

@@ -8,7 +8,7 @@
  *     asked for then still wins.
  */
 import { type ColumnSpec, differingRows, mapRecords } from "../../replica";
-import type { FieldType, RecordPage, SourceTable } from "../../source/types";
+import type { FieldType, RecordPage, SourceConnection, SourceTable } from "../../source/types";
 import { wait } from "../../wait";
 import { type TableMemory, tableMemory } from "../memory";
 import { ask } from "../reader";
@@ -88,13 +88,8 @@ export async function compareFreshness(comparing: Comparing): Promise<Compared |
   const askedAt = performance.now();
   reader.tickets.renew();
   const ticket = await reader.tickets.current();
-  const list = (signal: AbortSignal) =>
-    reader.connection.listPage(
-      reader.sourceBaseId,
-      source,
-      { filter: comparing.modifiedSince(sinceMs) },
-      signal,
-    );
+  const list = (signal: AbortSignal, connection: SourceConnection) =>
+    connection.listPage(reader.sourceBaseId, source, { filter: comparing.modifiedSince(sinceMs) }, signal);
   const page = await ask(reader, list, "freshness");
   const suspects = await findSuspects(comparing, table, page);
   let [stale, untold] = [0, 0];

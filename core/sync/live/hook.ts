@@ -12,6 +12,7 @@ import { hookSecretContext, type KeptFeed, keepHook, noteHookWell, noteRefused }
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
 import type { ChangeFeed, SourceHook } from "../../source";
 import type { SourceClock } from "../../source/clock";
+import type { SourceConnection } from "../../source/types";
 import { ask, type Reader } from "../reader";
 import { type PingAddress, pingAddress } from "./ping-address";
 
@@ -220,8 +221,7 @@ export async function call<T>(
   make: (feed: ChangeFeed, signal: AbortSignal) => Promise<T>,
   { kind = "hooks", isOnce = false }: { kind?: "hooks" | "payloads"; isOnce?: boolean } = {},
 ): Promise<T> {
-  const answer = async (signal: AbortSignal) => {
-    const { changeFeed } = reader.connection;
+  const answer = async (signal: AbortSignal, { changeFeed }: SourceConnection) => {
     if (!changeFeed) throw new BasetideError("sync_stopped");
     try {
       const value = await make(changeFeed, signal);

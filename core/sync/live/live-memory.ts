@@ -17,8 +17,6 @@ export interface LiveMemory {
   bucket: CallBucket;
   /** The gap that a pass was begun for. */
   gapSeen: Date | null;
-  /** `_sync_meta` says that the pass is under way: no round has spoken since it began. */
-  isPassMarked: boolean;
 }
 
 export function emptyLiveMemory(): LiveMemory {
@@ -31,6 +29,5 @@ export function emptyLiveMemory(): LiveMemory {
     roundCalls: 1,
     bucket: new CallBucket(),
     gapSeen: null,
-    isPassMarked: false,
   };
 }

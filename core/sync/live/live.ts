@@ -2,14 +2,15 @@
  * Live mode: the source tells which records, fields and tables have changed; those are read again, with what hangs on
  * them. Beside it a sweep goes over the tables one by one, slowly: it finds what live mode misses, and counts it.
  *
- * A sync, for `_sync_meta` and the run history, is a round over what the feed told, or a pass of the sweep beside: that
- * one says so in `_sync_meta` where no round has spoken since it began.
+ * A sync, for the run history, is a round over what the feed told, or a pass of the sweep beside. `_sync_meta` is a clock
+ * of how fresh SQL is: it goes by the reads of the feed, and stands still while changes are missing from that.
  * I3. The feed's cursor moves only past what is durable in the replica; see `Pending`.
  */
 import type { Cadence, CadenceFacts } from "../cadence";
 import { Fate } from "../fate";
 import type { MassChange } from "../mass-change";
 import { endIfOver, keepSweeping } from "../pass";
+import type { Reader } from "../reader";
 import { keepRebuilding } from "../rebuild-beside";
 import type { Sweep } from "../sweep";
 import type { Together, TogetherInput } from "../together";
@@ -45,7 +46,10 @@ export interface Live extends Together<LiveInput> {
   misses: Misses;
   rounds: Rounds;
   dependants: Dependants;
-  /** For what people wait for. */
+  /** For reads of the feed, and for the records that it names. */
+  feedReader: Reader;
+  namedReader: Reader;
+  /** For what follows from those, and for tables that are read whole because of them. */
   front: Sweep;
   /** Is any table being worked on? */
   isWorking: boolean;
@@ -79,18 +83,22 @@ export async function liveBase(input: LiveInput): Promise<void> {
   using fate = new Fate(input.reader.stop);
   const live = await openLive(input, fate);
   const { stop, rounds } = live;
-  await fate.share([
-    keepReading(live),
-    keepWorking(live),
-    rounds.keepCompleting(stop, async () => {
-      await live.note();
-      endIfOver(live);
-    }),
-    keepLooking(live),
-    keepRebuilding(live, rebuildWatch(live)),
-    keepSweeping(live, passWatch(live)),
-    keepJournalShort(live),
-    keepComparing(live),
-  ]);
+  try {
+    await fate.share([
+      keepReading(live),
+      keepWorking(live),
+      rounds.keepCompleting(stop, async () => {
+        await live.note();
+        endIfOver(live);
+      }),
+      keepLooking(live),
+      keepRebuilding(live, rebuildWatch(live)),
+      keepSweeping(live, passWatch(live)),
+      keepJournalShort(live),
+      keepComparing(live),
+    ]);
+  } finally {
+    await rounds.end();
+  }
   await live.saved();
 }

@@ -14,8 +14,17 @@ import { settledByReading } from "./reread";
 import { Rounds } from "./rounds";
 import { sizeOf } from "./work";
 
-/** While what is in front wants all, one place in so many is the sweep's. */
-const SWEEP_EVERY = 5.8;
+/**
+ * While what is in front wants all, one place in so many is the sweep's. Where clients leave one place a second, more
+ * would keep too many changes waiting for a second longer.
+ */
+const SWEEP_EVERY = 60;
+/**
+ * How long a request may be kept waiting by those that came after it, ms: records that the feed has named go before the
+ * next read of the feed, and that before what only hangs on them.
+ */
+const FEED_PATIENCE_MS = 300;
+const DEPENDANT_PATIENCE_MS = 1000;
 /** A round's next call comes this soon after the one before: what the source takes to answer, and some, ms. */
 const HOLD_MS = 700;
 
@@ -29,8 +38,11 @@ export async function openLive(input: LiveInput, fate: Fate): Promise<Live> {
   // Not known before the shapes are.
   let cadence: (() => Cadence) | undefined;
   const pace = () => ({ every: SWEEP_EVERY, gapMs: cadence?.().sweepCallMs ?? 0, holdMs: HOLD_MS });
-  const split = new QuotaSplit(input.reader.ledger, pace, stop);
-  const frontReader = laneReader(input, split, "front", stop, "records");
+  const split = new QuotaSplit(input.reader.ledger, pace, stop, { isLive: true });
+  const namedReader = laneReader(input, split, "front", stop, "records");
+  // Counted together.
+  const feedReader = { ...namedReader, ledger: split.lane("front", FEED_PATIENCE_MS) };
+  const frontReader = { ...namedReader, ledger: split.lane("front", DEPENDANT_PATIENCE_MS) };
   const besideReader = laneReader(input, split, "beside", stop);
   const shapes = await Shapes.open({
     ...input,
@@ -55,7 +67,14 @@ export async function openLive(input: LiveInput, fate: Fate): Promise<Live> {
     pending,
     misses,
     rounds: new Rounds(
-      { replica, epoch: input.epoch, pending, counts: frontReader.counts, onRun: input.onRun },
+      {
+        replica,
+        epoch: input.epoch,
+        pending,
+        hasGap: () => feed.gapSince !== null,
+        counts: frontReader.counts,
+        onRun: input.onRun,
+      },
       base.error !== null,
     ),
     dependants: new Dependants({
@@ -67,6 +86,8 @@ export async function openLive(input: LiveInput, fate: Fate): Promise<Live> {
       hasLastingUrls: input.attachmentUrls !== undefined,
     }),
     beside: { ...sweep, reader: besideReader, onChanges: (...found) => sweepsChanges(live, ...found) },
+    feedReader,
+    namedReader,
     front: { ...sweep, reader: frontReader, onChanges: (...found) => sweepsChanges(live, ...found) },
     reading: new Set(),
     sweeping: new Map(),

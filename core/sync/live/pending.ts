@@ -28,6 +28,8 @@ interface Entry extends Named {
   mark: number;
   /** How often it has been read and not been there. */
   absences: number;
+  /** It was in hand and given back: it is to be read, whatever the feed says. */
+  isReturned?: boolean;
 }
 
 /** Entries that somebody works on. They are to be settled or given back, each. */
@@ -104,6 +106,20 @@ export class Pending {
     this.#put(waiting, recordId, known ? merged(known, entry) : entry);
   }
 
+  /**
+   * The feed has been read to its end: nothing in it brings back what it last said to be destroyed, which need not be read
+   * again.
+   *
+   * @param ticket one of before the end; see `Named`
+   */
+  endFeed(ticket: number): void {
+    for (const { direct } of this.#tables.values()) {
+      for (const entry of direct.values()) {
+        if (entry.why === "destroyed" && !entry.isReturned) entry.ticket ??= ticket;
+      }
+    }
+  }
+
   /** The table is to be swept. */
   nameTable(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
@@ -157,11 +173,14 @@ export class Pending {
     );
   }
 
-  /** How much waits of a table, without what is parked or in hand. */
-  counts(tableId: string): { records: number; isWhole: boolean } {
+  /** How much waits of a table, without what is parked or in hand; of `records`, so many are said to be destroyed. */
+  counts(tableId: string): { records: number; destroyed: number; isWhole: boolean } {
     const waiting = this.#tables.get(tableId);
-    if (!waiting) return { records: 0, isWhole: false };
-    return { records: waiting.direct.size + waiting.dependent.size, isWhole: waiting.whole !== null };
+    if (!waiting) return { records: 0, destroyed: 0, isWhole: false };
+    const { direct, dependent, whole } = waiting;
+    let destroyed = 0;
+    for (const { why } of direct.values()) if (why === "destroyed") destroyed++;
+    return { records: direct.size + dependent.size, destroyed, isWhole: whole !== null };
   }
 
   /** Created, changed and destroyed records that wait, without what is parked or in hand. */
@@ -227,7 +246,7 @@ export class Pending {
       const entry = batch.entries.get(id);
       if (!entry) continue;
       batch.entries.delete(id);
-      this.#return(this.#waiting(batch.tableId), id, { ...entry, ticket: undefined });
+      this.#return(this.#waiting(batch.tableId), id, { ...entry, ticket: undefined, isReturned: true });
     }
     this.#letGo(batch);
   }

@@ -68,6 +68,12 @@ export class Bell {
     this.#rung.resolve();
   }
 
+  /** What it has rung for is done. Not to be called while somebody waits. */
+  clear(): void {
+    this.#isRung = false;
+    this.#rung = Promise.withResolvers();
+  }
+
   /**
    * Waits until it rings, or `ms`; not at all if it has rung since it was last waited at.
    *
@@ -83,8 +89,7 @@ export class Bell {
       rest.abort();
     }
     const isRung = this.#isRung;
-    this.#isRung = false;
-    this.#rung = Promise.withResolvers();
+    this.clear();
     return isRung;
   }
 }

@@ -23,9 +23,9 @@ export async function keepReading(live: Live): Promise<void> {
   const { bucket } = memory;
   for (let failures = 0; ; ) {
     const { pollMs, pingGapMs } = live.cadence();
-    // An earlier lease may have read it not long ago.
+    // An earlier lease may have read it not long ago. What a read that failed was for still waits.
     const restMs = Math.max(0, memory.readAt + pollMs - performance.now());
-    if (restMs > 0) {
+    if (restMs > 0 && failures === 0) {
       live.dueAt = new Date(Date.now() + restMs);
       await live.note();
       if (await feed.wakeUp(restMs, stop)) {
@@ -47,11 +47,11 @@ export async function keepReading(live: Live): Promise<void> {
 }
 
 async function readToEnd(live: Live): Promise<void> {
-  const { feed, front, misses, memory } = live;
-  const { counts } = front.reader;
+  const { feed, feedReader, misses, memory } = live;
+  const { counts } = feedReader;
   for (;;) {
     const asked = { at: performance.now(), date: new Date() };
-    const batch = await feed.read(front.reader);
+    const batch = await feed.read(feedReader);
     name(live, batch, oldTicket(live, asked.at));
     live.followGap();
     live.rounds.read(asked, isNews(batch.changes), !batch.mightHaveMore);
@@ -92,10 +92,7 @@ function name(live: Live, batch: FeedBatch, ticket: number | undefined): void {
         why: "direct",
         fields: fields.length > 0 ? new Set(fields) : null,
       });
-    // Those that something later may bring back are read again.
-    const asOf = mightHaveMore ? {} : { ticket };
-    for (const id of destroyed)
-      pending.name(tableId, id, { cursor, why: "destroyed", fields: null, ...asOf });
+    for (const id of destroyed) pending.name(tableId, id, { cursor, why: "destroyed", fields: null });
     const shape = live.shapes.table(tableId);
     if (fieldsChanged || !shape.source || !shape.live) pending.doubt(tableId, cursor);
     nameRetyped(live, tableId, table, cursor);
@@ -104,6 +101,7 @@ function name(live: Live, batch: FeedBatch, ticket: number | undefined): void {
   for (const tableId of [...tablesCreated, ...tablesDestroyed, ...tablesChanged])
     pending.doubt(tableId, cursor);
   pending.endBatch(batch.cursor);
+  if (!mightHaveMore && ticket !== undefined) pending.endFeed(ticket);
   if (!isNews(changes)) return;
   live.memory.changedAt = new Date();
   live.wake.ring();

@@ -6,13 +6,15 @@
  * L3. What hangs on a change is named before the change is settled, as the links were before it and are after it.
  */
 import { BasetideError, isBasetideError } from "../../errors";
-import type { RecordPage, SourceRecord, SourceTable } from "../../source/types";
+import { latestAsked } from "../../replica";
+import type { RecordPage, SourceConnection, SourceRecord, SourceTable } from "../../source/types";
 import { MassChange } from "../mass-change";
 import { type TableMemory, tableMemory } from "../memory";
-import { ask, type Reader } from "../reader";
+import { ask, listByIds } from "../reader";
 import { fingerprintIn } from "../record-fingerprint";
 import { applyRecords, removeRecords } from "../sweep";
 import { changedCells, type IdsByTable } from "./dependants";
+import { freshTicket } from "./fresh-ticket";
 import type { Live } from "./live";
 import type { Batch } from "./pending";
 
@@ -45,17 +47,24 @@ export async function removeDestroyed(live: Live, batch: Batch): Promise<void> {
 export async function reread(live: Live, batch: Batch): Promise<void> {
   const { tableId, entries } = batch;
   const { pending, dependants, rounds } = live;
-  const { reader } = live.front;
+  const isNamed = [...entries.values()].some(({ why }) => why !== "dependent");
+  const reader = isNamed ? live.namedReader : live.front.reader;
   const changed = changedCells(tableId, entries);
   const cursor = firstCursor(batch);
   reader.tickets.renew();
-  const ticket = await reader.tickets.current();
+  const since = await reader.tickets.current();
+  using latest = freshTicket(reader, since);
   const source = sourceTable(live, tableId);
   // Nothing else is in the way of the request: what the links were like is asked for meanwhile.
   const before = dependants.of(changed);
-  const [pages, reached] = await bothOf(readByIds(reader, source, [...entries.keys()]), before);
+  const [pages, reached] = await bothOf(
+    listByIds(latest.reader, source, [...entries.keys()], "records"),
+    before,
+  );
+  const ticket = latest.value;
   await rounds.started();
   const { fresh, lost } = await apply(live, tableId, pages, ticket);
+  for (const id of await shownSince(live, tableId, lost, since)) lost.delete(id);
   // All at once, so that none is read twice.
   nameAll(live, [reached, await dependants.of(changed, fresh)], cursor);
   pending.settle(
@@ -83,6 +92,18 @@ async function apply(live: Live, tableId: string, pages: RecordPage[], ticket: n
     live.rounds.tally({ seen: page.size, inserted: applied.inserted, updated: applied.updated });
   }
   return { fresh, lost };
+}
+
+/** Those whose images lost to one that was asked for after `since`, and so has what the feed had told of by then. */
+async function shownSince(
+  { front }: Live,
+  tableId: string,
+  lost: ReadonlySet<string>,
+  since: number,
+): Promise<string[]> {
+  if (lost.size === 0) return [];
+  const { asked } = await latestAsked(front.replica, tableId, [...lost]);
+  return [...lost].filter((id) => (asked.get(id) ?? 0) > since);
 }
 
 /** I6. Many records that have changed at once may be a change of the schema that the feed has not told of yet. */
@@ -126,10 +147,10 @@ async function judgeAbsent(live: Live, batch: Batch, isAnswered: boolean, ticket
 
 /** What no list has for a while and nobody can read by its name is gone, also where the feed never said so. */
 async function isThere({ front: { reader } }: Live, tableId: string, id: string): Promise<boolean> {
-  const { connection, sourceBaseId } = reader;
-  const get = async (signal: AbortSignal) => {
+  const { sourceBaseId } = reader;
+  const get = async (signal: AbortSignal, source: SourceConnection) => {
     try {
-      return await connection.getRecord(sourceBaseId, tableId, id, signal);
+      return await source.getRecord(sourceBaseId, tableId, id, signal);
     } catch (error) {
       // May stand for a record that is gone.
       if (isBasetideError(error, "source_forbidden")) return null;
@@ -161,23 +182,6 @@ function nameAll({ pending, misses, wake }: Live, reached: IdsByTable[], cursor:
     for (const id of ids) pending.name(tableId, id, { cursor, why: "dependent", fields: null });
   }
   wake.ring();
-}
-
-async function readByIds(reader: Reader, table: SourceTable, ids: string[]): Promise<RecordPage[]> {
-  const pages: RecordPage[] = [];
-  let offset: string | undefined;
-  do {
-    const asked = { offset };
-    const page = await ask(
-      reader,
-      (signal) => reader.connection.listByIds(reader.sourceBaseId, table, ids, asked, signal),
-      "records",
-    );
-    pages.push(page);
-    if (page.offset === offset) break;
-    offset = page.offset;
-  } while (offset !== undefined);
-  return pages;
 }
 
 function liveMemory({ input, shapes }: Live, tableId: string): TableMemory {

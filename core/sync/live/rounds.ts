@@ -1,18 +1,31 @@
 /**
- * Rounds of live mode: what `_sync_meta` and the run history call a sync there.
+ * Rounds of live mode: what the run history calls a sync there, and what `_sync_meta` goes by.
  *
  * A round begins when the feed tells of something, and is over when all that the feed held at that moment is in the
- * replica, dependants included. A read of the feed that finds nothing is no round and touches nothing.
+ * replica, dependants included. A read of the feed that finds nothing is no round; `_sync_meta` tells of it as of a sync
+ * that changed nothing.
+ *
+ * R1. `_sync_meta` never promises what is not so: all that the source had at `started_at` is in SQL at `completed_at`.
+ *     While changes are missing from the feed it stands still.
  */
 import type { RunReport } from "../../control";
 import type { BasetideError } from "../../errors";
-import { markSyncCompleted, markSyncStarted, type Replica } from "../../replica";
+import {
+  markSyncCompleted,
+  markSyncEnded,
+  markSyncStarted,
+  markSyncUnchanged,
+  type Replica,
+} from "../../replica";
+import { endSync } from "../end-sync";
 import { newReport } from "../sync-base";
 import { tellIssues } from "../tell";
 import type { Pending } from "./pending";
 import { Bell } from "./pings";
 
 const LONGEST_WAIT_MS = 60_000;
+/** Reads that find nothing are noted in `_sync_meta` once in so long. */
+const UNCHANGED_MS = 5000;
 
 interface Round {
   report: RunReport;
@@ -21,7 +34,7 @@ interface Round {
   /** Over when everything before this cursor is in the replica; undefined until the feed's end was reached. */
   goal: number | undefined;
   before: { requests: number; waitMs: number };
-  /** `_sync_meta` is to speak of it. */
+  /** `_sync_meta` says that it is under way. */
   isMarked: boolean;
   /** Until it has failed. */
   marking: Promise<void> | undefined;
@@ -31,6 +44,8 @@ interface Setting {
   replica: Replica;
   epoch: number;
   pending: Pick<Pending, "readCursor" | "roundCursor">;
+  /** Are changes missing from the feed, until a sweep has found them? */
+  hasGap: () => boolean;
   /** What is counted as the rounds' own. */
   counts: { requests: number; waitMs: number };
   onRun: (report: RunReport) => Promise<void>;
@@ -44,8 +59,10 @@ export class Rounds {
   #next: Round | undefined;
   /** A failure is on record that only a completed sync ends. */
   #isFailing: boolean;
-  /** Told when a round has been marked in `_sync_meta`. */
-  onMark: () => void = () => {};
+  /** When `_sync_meta` last said that a sync has completed (performance.now()). */
+  #completedAt = Number.NEGATIVE_INFINITY;
+  /** What is on its way to `_sync_meta`: one after the other, or an earlier word would be the last. */
+  #marks: Promise<unknown> = Promise.resolve();
 
   constructor(setting: Setting, isFailing: boolean) {
     this.#setting = setting;
@@ -66,14 +83,31 @@ export class Rounds {
     if (isNews) {
       if (!this.#round) this.#begin(this.#made(asked));
       else if (this.#round.goal !== undefined) this.#next ??= this.#made(asked);
-    } else if (isEnd && !this.#round && this.#isFailing) {
-      this.#begin(this.#made(asked), false);
+    } else if (isEnd && !this.#round) {
+      if (this.#isFailing) this.#begin(this.#made(asked), false);
+      else if (performance.now() - this.#completedAt >= UNCHANGED_MS) this.unchanged(asked.at);
     }
     const latest = this.#next ?? this.#round;
     if (isEnd && latest && (latest.goal === undefined || isNews)) {
       if (latest === this.#next || latest.goal === undefined) latest.goal = this.#setting.pending.readCursor;
     }
     this.#bell.ring();
+  }
+
+  /** Nothing is missing that the source had at `askedAt` (performance.now()), if nothing waits. Returns at once. */
+  unchanged(askedAt: number): void {
+    const { replica, epoch, pending, hasGap } = this.#setting;
+    if (this.#round || hasGap() || pending.roundCursor < pending.readCursor) return;
+    this.#completedAt = performance.now();
+    this.#inTurn(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt)).catch(() => {
+      this.#completedAt = Number.NEGATIVE_INFINITY;
+    });
+  }
+
+  /** The round that is under way will not be completed here. Never fails. */
+  async end(): Promise<void> {
+    const { replica, epoch } = this.#setting;
+    if (this.#round?.isMarked) await this.#inTurn(() => endSync(replica, epoch));
   }
 
   /** Something that was told of is in the replica, or has been given up. */
@@ -121,18 +155,24 @@ export class Rounds {
     return { report, askedAt: at, goal: undefined, before, isMarked: false, marking: undefined };
   }
 
-  #begin(round: Round, isMarked = true): void {
+  #begin(round: Round, isNews = true): void {
     this.#round = round;
-    round.isMarked = isMarked;
-    if (!isMarked) return;
-    this.#mark(round).catch(() => {});
-    this.onMark();
+    round.isMarked = isNews && !this.#setting.hasGap();
+    if (round.isMarked) this.#mark(round).catch(() => {});
+  }
+
+  #inTurn<T>(mark: () => Promise<T>): Promise<T> {
+    const marked = this.#marks.then(mark);
+    this.#marks = marked.catch(() => {});
+    return marked;
   }
 
   #mark(round: Round): Promise<void> {
     const { replica, epoch } = this.#setting;
     // It must not promise what the feed was not asked for: it started when the feed was asked.
-    round.marking ??= markSyncStarted(replica, epoch, performance.now() - round.askedAt).catch((error) => {
+    round.marking ??= this.#inTurn(() =>
+      markSyncStarted(replica, epoch, performance.now() - round.askedAt),
+    ).catch((error) => {
       round.marking = undefined;
       throw error;
     });
@@ -145,12 +185,17 @@ export class Rounds {
   }
 
   async #complete(): Promise<void> {
-    const { report, before, isMarked } = this.#round!;
-    const { replica, epoch, counts, onRun } = this.#setting;
+    const { report, before, isMarked, askedAt } = this.#round!;
+    const { replica, epoch, counts, onRun, hasGap } = this.#setting;
     report.requests = counts.requests - before.requests;
     report.waitMs = Math.round(counts.waitMs - before.waitMs);
     await this.started();
-    if (isMarked) await markSyncCompleted(replica, epoch);
+    if (isMarked && hasGap()) await this.#inTurn(() => markSyncEnded(replica, epoch));
+    else if (isMarked) await this.#inTurn(() => markSyncCompleted(replica, epoch));
+    else if (!hasGap()) {
+      await this.#inTurn(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt));
+    }
+    this.#completedAt = performance.now();
     report.completedAt = new Date();
     if (report.inserted + report.updated > 0) await tellIssues(replica, report);
     await onRun(report);

@@ -12,8 +12,6 @@ import { isStrangeId, removeDestroyed, reread } from "./reread";
 
 /** Tables that are worked on at once: latency is not to be the limit, and nobody is to wait behind a bulk edit. */
 const MAX_JOBS = 4;
-/** A read that misses too much to be believed is made again after this, ms. */
-const HELD_PAUSE_MS = 2000;
 const LONGEST_WAIT_MS = 60_000;
 
 /** What keeps a table from being worked on for a while. */
@@ -65,9 +63,8 @@ async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): 
     batch = pending.takeDestroyed(tableId);
     if (batch) await removeDestroyed(live, batch);
     if (isToBeSwept(live, tableId)) {
-      if (await sweepNow(live, tableId)) pauses.delete(tableId);
-      else pauses.set(tableId, { failures: 0, untilMs: performance.now() + HELD_PAUSE_MS });
-      return;
+      await sweepNow(live, tableId);
+      return void pauses.delete(tableId);
     }
     batch = pending.take(tableId);
     if (batch) await reread(live, batch);
@@ -91,12 +88,15 @@ async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): 
   }
 }
 
-/** Would reading what waits by ids take no fewer calls than a sweep of the table? */
+/**
+ * Would reading what waits by ids take no fewer calls than a sweep of the table? Not for what is said to be destroyed: a
+ * sweep asks for that by id, too.
+ */
 function isToBeSwept({ pending, input }: Live, tableId: string): boolean {
-  const { records, isWhole } = pending.counts(tableId);
+  const { records, destroyed, isWhole } = pending.counts(tableId);
   if (isWhole) return true;
   const size = sizeOf(input, tableId);
-  const calls = Math.ceil(records / BATCH);
+  const calls = Math.ceil((records - destroyed) / BATCH);
   return size !== undefined && calls > 1 && calls >= Math.ceil(size / BATCH);
 }
 
@@ -107,12 +107,8 @@ export function sizeOf({ memory, base }: Live["input"], tableId: string): number
   return base.tables.find((table) => table.source_id === tableId)?.records;
 }
 
-/** @returns false where the table is to be read once more */
-async function sweepNow(live: Live, tableId: string): Promise<boolean> {
+async function sweepNow(live: Live, tableId: string): Promise<void> {
   await live.rounds.started();
   const outcome = await sweepInTurn(live, live.front, tableId, true);
-  if (!outcome) return true;
-  live.rounds.tally(outcome);
-  if (outcome.isHeld) live.input.reader.log.warn({ tableId }, "mass deletion to be confirmed");
-  return !outcome.isHeld;
+  if (outcome) live.rounds.tally(outcome);
 }

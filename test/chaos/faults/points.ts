@@ -2,7 +2,6 @@
 import { Client } from "pg";
 import type { Held, HoldPoint } from "../../support/fault-line";
 import { until } from "../../support/poll";
-import { clockMs } from "../../support/stall-watch";
 import type { Chaos, Fault } from "../harness/chaos";
 import type { Role, Supervised } from "../harness/supervised";
 import type { WatchedBase } from "../harness/watched-base";
@@ -128,7 +127,6 @@ export const freezeAtCommit: Fault = {
       await Bun.sleep(500);
     } finally {
       held.pass();
-      chaos.service.arrivals.thawedAt.push(clockMs());
       client.thaw();
     }
     return { brokenAt, mendedAt: now(), orphans: bases };

@@ -1,6 +1,5 @@
 /** What happens to processes of ours: killed, frozen, started with a wrong clock, replaced by a new version. */
 import { until } from "../../support/poll";
-import { clockMs } from "../../support/stall-watch";
 import type { Fault } from "../harness/chaos";
 import type { Role } from "../harness/supervised";
 import { killed, now } from "./kit";
@@ -35,7 +34,6 @@ export function freeze(ms: number): Fault {
       try {
         await Bun.sleep(ms);
       } finally {
-        chaos.service.arrivals.thawedAt.push(clockMs());
         victim.thaw();
       }
       return { brokenAt, mendedAt: now(), orphans };

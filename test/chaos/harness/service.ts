@@ -8,18 +8,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
 import { createAccount, createToken } from "../../../core/control";
-import { type FaultLine, faultLine } from "../../support/fault-line";
+import type { FaultLine } from "../../support/fault-line";
 import { freePort } from "../../support/free-port";
+import { type MortalPostgres, mortalPostgres } from "../../support/mortal-postgres";
 import { peerProcess } from "../../support/peer-process";
 import { until } from "../../support/poll";
-import { clockMs, type Stall, watchStalls } from "../../support/stall-watch";
+import { clockMs } from "../../support/stall-watch";
 import { ArrivalCheck } from "./arrivals";
 import { installAudit, type Writer } from "./audit";
-import { type MortalPostgres, mortalPostgres } from "./mortal-postgres";
 import { type ChaosSource, startSource } from "./source";
 import { type Role, type Supervised, supervise } from "./supervised";
 import { type Mode, WatchedBase } from "./watched-base";
 
+const NETWORK = "80±20";
 const SIDE_RECORDS = 130;
 const BUSY_RECORDS = 50;
 /** How far the database's clock and ours, of one machine, may seem apart. */
@@ -33,6 +34,8 @@ export interface ServiceOptions {
   /** Where what ended processes said is kept. */
   logFile?: string | undefined;
   env?: Record<string, string>;
+  /** To the source: `80±20` unless given; `loopback` is none, without TLS. */
+  network?: string | undefined;
 }
 
 /** A base as the management API tells of it. */
@@ -45,10 +48,7 @@ export interface ApiBase {
 export class Service implements AsyncDisposable {
   readonly bases: WatchedBase[] = [];
   readonly arrivals = new ArrivalCheck();
-  /** When a way to the source was held up by a test, what went over it came as it was let. */
-  readonly excuses: Stall[] = [];
   #releases = new AsyncDisposableStack();
-  #stalls = watchStalls();
   #token = "";
   /**
    * By the line's port towards the replicas' server: whose connections it has been, the latest last. A lease closes its
@@ -69,7 +69,9 @@ export class Service implements AsyncDisposable {
     const [control, replicas] = await Promise.all([mortalPostgres(), mortalPostgres()]);
     releases.use(control);
     releases.use(replicas);
-    const source = releases.use(await startSource());
+    const source = releases.use(
+      await startSource(options.network === "loopback" ? undefined : (options.network ?? NETWORK)),
+    );
     const replicaLine = await replicas.line();
     const env = {
       REPLICA_URL: replicaLine.over(replicas.url),
@@ -83,11 +85,11 @@ export class Service implements AsyncDisposable {
     };
     const processes: Supervised[] = [];
     const add = async (name: string, role: Role, port: number, consoleUrl: string) => {
-      const ways = { control: await control.line(), source: await sourceLine(source) };
-      releases.use(ways.source);
-      const upstream = ways.source.over(source.url).replace(/\/$/, "");
+      const { url: upstream, line } = await source.way();
+      const ways = { control: await control.line(), source: line };
       const own = {
         ...env,
+        ...source.clientEnv,
         CONSOLE_URL: consoleUrl,
         DATABASE_URL: ways.control.over(control.url),
         UPSTREAMS: `api.airtable.com=${upstream},content.airtable.com=${upstream}`,
@@ -145,10 +147,9 @@ export class Service implements AsyncDisposable {
 
   /** Takes in what the source saw since the last time. */
   async checkArrivals(): Promise<void> {
-    const { arrivals, refused, stalls } = await this.source.takeArrivals();
-    const all: Stall[] = [...stalls, ...this.#stalls.take(), ...this.excuses.splice(0)];
+    const { arrivals, refused, ...about } = await this.source.takeArrivals();
     for (const base of this.bases)
-      this.arrivals.add(base.facts.sourceBaseId, arrivals[base.facts.sourceBaseId] ?? [], all);
+      this.arrivals.add(base.facts.sourceBaseId, arrivals[base.facts.sourceBaseId] ?? [], about);
     if (refused > 0) this.arrivals.violations.push(`I4: ${refused} answers 429`);
   }
 
@@ -189,7 +190,6 @@ export class Service implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     for (const base of this.bases) await base.close();
-    this.#stalls[Symbol.dispose]();
     await this.#releases.disposeAsync();
   }
 
@@ -270,11 +270,6 @@ export class Service implements AsyncDisposable {
     straight.port = port;
     return straight.href;
   }
-}
-
-function sourceLine(source: ChaosSource): Promise<FaultLine> {
-  const { hostname, port } = new URL(source.url);
-  return faultLine({ host: hostname, port: Number(port) }, { isPostgres: false });
 }
 
 /** One table that clients write to, one that only beats, and one that looks up in the first. */

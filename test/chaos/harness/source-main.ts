@@ -2,15 +2,23 @@
  * The sandbox as a process of its own, which also tells its parent what happens to every record's token, in the
  * source's own order, and when requests came.
  */
+import { parseProfile } from "../../../apps/sandbox/network";
 import { startSandbox } from "../../../apps/sandbox/server";
 import type { Change } from "../../../apps/sandbox/store";
 import type { WireTable } from "../../support/expected-cells";
 import { clockMs, watchStalls } from "../../support/stall-watch";
-import type { Arrival, FromSource, ToSource } from "./source";
+import type { Arrival, Arrivals, FromSource, ToSource } from "./source";
+import { SourceLines } from "./source-lines";
 
 const TOKEN_FIELD = "Token";
 
-const sandbox = await startSandbox({ port: 0, settings: { rateLimitOff: true } });
+const network = process.env.SANDBOX_NETWORK;
+const sandbox = await startSandbox({
+  port: 0,
+  settings: { rateLimitOff: true },
+  network: network ? parseProfile(network) : undefined,
+});
+const lines = new SourceLines();
 const stalls = watchStalls();
 const tell = (message: FromSource) => process.send!(message);
 
@@ -41,8 +49,7 @@ function tokenFieldOf(baseId: string, tableId: string): string {
   return id;
 }
 
-process.on("message", (message: ToSource) => {
-  if (message.kind !== "take_arrivals") return;
+function takeArrivals(): Arrivals {
   const offset = clockMs() - performance.now();
   const arrivals: Record<string, Arrival[]> = {};
   let refused = 0;
@@ -55,7 +62,19 @@ process.on("message", (message: ToSource) => {
     refused += entries.filter((entry) => entry.status === 429 && entry.fault === undefined).length;
   }
   sandbox.control.clearLog();
-  tell({ kind: "arrivals", arrivals, refused, stalls: stalls.take() });
+  return { arrivals, refused, releasedAt: lines.takeReleases(), stalls: stalls.take() };
+}
+
+async function answerTo(message: ToSource): Promise<unknown> {
+  if (message.kind === "take_arrivals") return takeArrivals();
+  if (message.kind === "open_line") return lines.open(sandbox.port);
+  return lines.change(message.port, message.change);
+}
+
+process.on("message", async (message: ToSource) => {
+  const value = await answerTo(message);
+  tell({ kind: "answer", id: message.id, value: value ?? null });
 });
 process.on("disconnect", () => process.exit(0));
-tell({ kind: "ready", url: sandbox.url, key: sandbox.key });
+const { url, authority, controlUrl, key } = sandbox;
+tell({ kind: "ready", url, authority, controlUrl, key });

@@ -1,18 +1,42 @@
 /** The source as the harness has it: its control API, what became of each record, and when it was asked. */
 
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { SourceDump } from "../../support/compare-to-source";
 import { until } from "../../support/poll";
+import { putFirst } from "../../support/priority";
+import { scratchFolder } from "../../support/scratch";
 import type { Stall } from "../../support/stall-watch";
+import { type LineChange, remoteLine, type Spoilable } from "./source-lines";
 
 /** Longest that news of a change may be on its way to us, ms. */
 const NEWS_MS = 5000;
 
-export type ToSource = { kind: "take_arrivals" };
+export type ToSource = { id: number } & (
+  | { kind: "take_arrivals" }
+  | { kind: "open_line" }
+  | { kind: "change_line"; port: number; change: LineChange }
+);
+/** The same without what tells answers apart. */
+type Asked = ToSource extends infer Message
+  ? Message extends ToSource
+    ? Omit<Message, "id">
+    : never
+  : never;
 export type FromSource =
-  | { kind: "ready"; url: string; key: string }
+  | ({ kind: "ready" } & SourceAddress)
   /** Record and token; "" when it was deleted. */
   | { kind: "tokens"; baseId: string; told: [string, string][] }
-  | ({ kind: "arrivals" } & Arrivals);
+  | { kind: "answer"; id: number; value: unknown };
+
+export interface SourceAddress {
+  /** Where the service's processes reach it, and the authority that they have to trust there (PEM); "" without TLS. */
+  url: string;
+  authority: string;
+  /** Where the harness reaches it, past the network. */
+  controlUrl: string;
+  key: string;
+}
 
 /** A request as it came. */
 export interface Arrival {
@@ -27,13 +51,18 @@ export interface Arrivals {
   arrivals: Record<string, Arrival[]>;
   /** 429s that no fault played. */
   refused: number;
+  /** When a line let go what it had held back; on the machine's clock, ms. */
+  releasedAt: number[];
+  /** When the source itself stood still, and its arrivals may be said too late. */
   stalls: Stall[];
 }
 
 export interface ChaosSource extends AsyncDisposable {
-  pid: number;
-  url: string;
   key: string;
+  /** A new way to the source: the address over it, and what spoils it. */
+  way(): Promise<{ url: string; line: Spoilable }>;
+  /** Environment of the source's clients: whom to trust. */
+  clientEnv: Record<string, string>;
   call<T>(method: string, path: string, body?: unknown): Promise<T>;
   dump(baseId: string): Promise<SourceDump>;
   history(baseId: string): TokenHistory;
@@ -69,27 +98,46 @@ export class TokenHistory {
   }
 }
 
-export async function startSource(): Promise<ChaosSource> {
+/** @param network as `SANDBOX_NETWORK` gives it; absent: loopback without TLS */
+export async function startSource(network: string | undefined): Promise<ChaosSource> {
   const histories = new Map<string, TokenHistory>();
   const history = (baseId: string) => {
     const known = histories.get(baseId) ?? new TokenHistory();
     histories.set(baseId, known);
     return known;
   };
-  let ready: { url: string; key: string } | undefined;
-  let tellArrivals: (arrivals: Arrivals) => void = () => {};
+  let ready: SourceAddress | undefined;
+  let asked = 0;
+  const waiting = new Map<number, (value: unknown) => void>();
   const child = Bun.spawn([process.execPath, `${import.meta.dirname}/source-main.ts`], {
     stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, SANDBOX_NETWORK: network ?? "" },
     ipc(message: FromSource) {
       if (message.kind === "ready") ready = message;
-      else if (message.kind === "arrivals") tellArrivals(message);
+      else if (message.kind === "answer") waiting.get(message.id)?.(message.value);
       else for (const [recordId, token] of message.told) history(message.baseId).note(recordId, token);
     },
   });
-  const { url, key } = await until(() => ready, { what: "the source is up", timeoutMs: 20_000 });
+  if (!putFirst(child.pid)) console.log("The source has no priority here: arrivals may be noted late.");
+  const folder = scratchFolder("source");
+  const { url, authority, controlUrl, key } = await until(() => ready, {
+    what: "the source is up",
+    timeoutMs: 20_000,
+  });
+  const caFile = join(folder, "ca.pem");
+  writeFileSync(caFile, authority);
+  const ask = <T>(message: Asked): Promise<T> =>
+    new Promise((resolve) => {
+      const id = ++asked;
+      waiting.set(id, (value) => {
+        waiting.delete(id);
+        resolve(value as T);
+      });
+      child.send({ ...message, id } satisfies ToSource);
+    });
   const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
     const headers = { "content-type": "application/json" };
-    const answer = await fetch(`${url}/_sandbox/${path}`, {
+    const answer = await fetch(`${controlUrl}/_sandbox/${path}`, {
       method,
       ...(body === undefined ? {} : { body: JSON.stringify(body), headers }),
     });
@@ -98,21 +146,21 @@ export async function startSource(): Promise<ChaosSource> {
     return (text ? JSON.parse(text) : undefined) as T;
   };
   return {
-    pid: child.pid,
-    url,
     key,
+    clientEnv: authority ? { NODE_EXTRA_CA_CERTS: caFile } : {},
+    async way() {
+      const port = await ask<number>({ kind: "open_line" });
+      const line = remoteLine(port, (change) => ask({ kind: "change_line", port, change }));
+      return { url: `${new URL(url).protocol}//127.0.0.1:${port}`, line };
+    },
     call,
     dump: (baseId) => call("GET", `dump/${baseId}`),
     history,
-    takeArrivals() {
-      const { promise, resolve } = Promise.withResolvers<Arrivals>();
-      tellArrivals = resolve;
-      child.send({ kind: "take_arrivals" } satisfies ToSource);
-      return promise;
-    },
+    takeArrivals: () => ask<Arrivals>({ kind: "take_arrivals" }),
     async [Symbol.asyncDispose]() {
       child.kill("SIGKILL");
       await child.exited;
+      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -1,115 +1,24 @@
-/**
- * One of our programs as an orchestrator runs it: started again a second after it has ended, whatever ended it; with
- * ways of its own to the control plane and to the source.
- */
-import { appendFileSync } from "node:fs";
-import { join } from "node:path";
+/** A supervised program with ways of its own to the control plane and to the source, which a test can spoil. */
 import type { FaultLine } from "../../support/fault-line";
-import { type Program, startProgram } from "../../support/program";
-import { repoRoot } from "../../support/source-files";
-import { signal } from "./mortal-postgres";
+import * as support from "../../support/supervised";
+import type { Spoilable } from "./source-lines";
 
-export type Role = "worker" | "proxy" | "console";
+export type { Role } from "../../support/supervised";
 
-/** An orchestrator's own pause before it starts what has ended, ms. */
-const RESTART_MS = 1000;
-const PORT_VARIABLE: Record<Role, string> = {
-  worker: "WORKER_PORT",
-  proxy: "PROXY_PORT",
-  console: "CONSOLE_PORT",
-};
-
-export interface Supervised extends AsyncDisposable {
-  name: string;
-  role: Role;
-  port: number;
+interface Ways {
   control: FaultLine;
-  source: FaultLine;
-  readonly pid: number | undefined;
-  /** Ends that nobody ordered, in words. */
-  readonly faults: string[];
-  /** The time of day as the next start sees it is off by this, ms. */
-  clockShiftMs: number;
-  kill(): void;
-  /** SIGTERM, as when a version is rolled out. Resolves when it has ended, with the exit code. */
-  stop(): Promise<number>;
-  freeze(): void;
-  thaw(): void;
-  isReady(): Promise<boolean>;
+  source: Spoilable;
 }
+
+export type Supervised = support.Supervised & Ways;
 
 export function supervise(
   name: string,
-  role: Role,
+  role: support.Role,
   port: number,
-  ways: { control: FaultLine; source: FaultLine },
+  ways: Ways,
   env: Record<string, string>,
   logFile: string | undefined,
 ): Supervised {
-  let program: Program | undefined;
-  let isOver = false;
-  /** It was told to end, or was killed. */
-  let isExpected = false;
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const faults: string[] = [];
-
-  function start(): void {
-    isExpected = false;
-    const started = startProgram(`apps/${role}/main.ts`, [], {
-      ...env,
-      [PORT_VARIABLE[role]]: String(port),
-      CLOCK_SHIFT_MS: String(self.clockShiftMs),
-      BUN_OPTIONS: `--preload ${join(repoRoot, "test/support/shift-clock.ts")}`,
-    });
-    program = started;
-    void started.exited.then((code) => {
-      // Without its databases a start fails in one clear line, and is tried again.
-      const hasStarted = started.output().includes('"started"');
-      const said = `${name} ended with ${code}: ${started.errors().slice(-2000)}`;
-      if (logFile) appendFileSync(logFile, `== ${said}\n${started.output()}\n`);
-      if (!isExpected && !isOver && hasStarted) faults.push(said);
-      program = undefined;
-      if (!isOver) timer = setTimeout(start, RESTART_MS);
-    });
-  }
-
-  const self: Supervised = {
-    name,
-    role,
-    port,
-    ...ways,
-    faults,
-    clockShiftMs: 0,
-    get pid() {
-      return program?.pid;
-    },
-    kill() {
-      isExpected = true;
-      program?.kill("SIGKILL");
-    },
-    async stop() {
-      isExpected = true;
-      const stopping = program;
-      stopping?.kill("SIGTERM");
-      return (await stopping?.exited) ?? 0;
-    },
-    freeze: () => void (program && signal(program.pid, "SIGSTOP")),
-    thaw: () => void (program && signal(program.pid, "SIGCONT")),
-    async isReady() {
-      try {
-        const signal = AbortSignal.timeout(2000);
-        return (await fetch(`http://127.0.0.1:${port}/readyz`, { signal })).ok;
-      } catch {
-        return false;
-      }
-    },
-    async [Symbol.asyncDispose]() {
-      isOver = true;
-      clearTimeout(timer);
-      program?.kill("SIGKILL");
-      await program?.exited;
-    },
-  };
-  start();
-  return self;
+  return Object.assign(support.supervise(name, role, port, env, logFile), ways);
 }

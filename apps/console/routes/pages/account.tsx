@@ -56,11 +56,11 @@ export function accountPages(ctx: ConsoleContext) {
       );
     })
     .post("/sessions/revoke-others", async ({ request, viewer }) => {
-      await revokeOtherSessions(db, viewer.userId, viewer.sessionId);
+      await revokeOtherSessions(db, viewer);
       return goTo(request, "/account?done=sessions");
     })
     .post("/sessions/:id/revoke", async ({ request, viewer, params }) => {
-      await revokeSession(db, viewer.userId, params.id);
+      await revokeSession(db, viewer, params.id);
       return goTo(request, "/account?done=session");
     })
     .post("/switch", async ({ request, viewer, body }) => {

@@ -4,7 +4,6 @@ import {
   type Account,
   actorOf,
   type Base,
-  databaseCredentials,
   deleteBase,
   getBase,
   getDatabase,
@@ -13,6 +12,7 @@ import {
   requestResync,
   revokeAttachmentLinks,
   rotateCredentials,
+  showCredentials,
   updateSettings,
   type Viewer,
 } from "../../../../core/control";
@@ -137,7 +137,7 @@ export function baseActions(ctx: ConsoleContext) {
       const connect = (
         <Connect
           base={base}
-          credentials={await databaseCredentials(ctx, database)}
+          credentials={await showCredentials(by(viewer), database)}
           isHosted={database.clusterId !== null}
           isWritable={database.isWritable}
         />

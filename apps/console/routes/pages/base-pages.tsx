@@ -112,7 +112,11 @@ export function basePages(ctx: ConsoleContext) {
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
       if (params.place === "issues") return page("overview", "Issues", <IssuesPage base={base} />);
       if (params.place !== "proxy") throw new BasetideError("not_found", "There is no such page");
-      return page("proxy", "Proxy", <ProxyPage base={base} proxyUrl={ctx.config.proxyUrl} />);
+      return page(
+        "proxy",
+        "Proxy",
+        <ProxyPage base={base} proxyUrl={ctx.config.proxyUrl} consoleUrl={ctx.config.consoleUrl} />,
+      );
     });
 }
 

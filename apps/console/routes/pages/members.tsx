@@ -7,33 +7,41 @@ import {
   listInvitations,
   listMembers,
   removeMember,
+  removerOf,
   type Viewer,
   withdrawInvitation,
 } from "../../../../core/control";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { Members, type MembersProps } from "../../../../views/account/members";
+import { RemoveMember } from "../../../../views/account/remove-member";
 import { InvitationView } from "../../../../views/auth/invitation";
 import { mails } from "../../auth/mails";
 import { answer, anyone, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
 
 const done: Record<string, string> = {
   invited: "The invitation is on its way.",
-  removed: "They are no member any more.",
-  withdrawn: "The invitation is withdrawn: its link opens nothing.",
+  removed: "Member removed. Passwords, links and tokens that they saw still work.",
+  withdrawn: "Invitation withdrawn. Its link no longer works.",
 };
 
-type Shown = Partial<Pick<MembersProps, "email" | "errors" | "done" | "link">>;
+type Shown = Partial<Pick<MembersProps, "email" | "errors" | "done" | "link" | "removal">>;
 
 export function memberPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
-  const show = async (request: Request, viewer: Viewer, props: Shown, status = 200) => {
+  const show = async (
+    request: Request,
+    viewer: Viewer,
+    props: Shown,
+    status = 200,
+    headers: Record<string, string> = {},
+  ) => {
     const [members, invitations] = await Promise.all([
       listMembers(db, viewer.account.id),
       listInvitations(db, viewer.account.id),
     ]);
     return answer(
       request,
-      { title: "Members", viewer, active: "account", status },
+      { title: "Members", viewer, active: "account", status, headers },
       <Members {...{ viewer, members, invitations, email: "", errors: {}, ...props }} />,
     );
   };
@@ -44,19 +52,49 @@ export function memberPages(ctx: ConsoleContext) {
     )
     .post("/account/members", async ({ request, viewer, body }) => {
       const email = formText(body, "email");
+      const accountId = viewer.account.id;
       try {
-        const token = await inviteMember(db, viewer, email);
-        auth.sendLater(mails(config.consoleUrl).invitation(email, viewer.account.email, token));
+        const { token, permit, ...invited } = await inviteMember(db, viewer, email, (to) =>
+          auth.permit(request, { reason: "invitation", to, accountId }),
+        );
+        auth.sendLater(
+          mails(config.consoleUrl).invitation(invited.email, viewer.account.email, token),
+          permit,
+        );
         if (auth.deliversMail) return goTo(request, "/account/members?done=invited");
         return show(request, viewer, { link: `${config.consoleUrl}/invitation?token=${token}` });
       } catch (error) {
         if (!isBasetideError(error) || error.code === "forbidden") throw error;
-        return show(request, viewer, { email, errors: { email: error.message } }, 422);
+        const seconds = error.details.retryAfterSeconds;
+        const headers: Record<string, string> =
+          seconds === undefined ? {} : { "retry-after": String(seconds) };
+        const status = error.code === "rate_limited" ? 429 : 422;
+        return show(request, viewer, { email, errors: { email: error.message } }, status, headers);
       }
     })
-    .post("/account/members/:id/remove", async ({ request, viewer, params }) => {
-      await removeMember(db, viewer, params.id);
-      return goTo(request, params.id === viewer.userId ? "/bases" : "/account/members?done=removed");
+    .get("/account/members/:id/remove", async ({ request, viewer, params }) => {
+      const members = await listMembers(db, viewer.account.id);
+      const member = members.find(({ userId, role }) => userId === params.id && role !== "owner");
+      if (!member) throw new BasetideError("not_found", "There is no such member");
+      if (viewer.account.role !== "owner" && member.userId !== viewer.userId) {
+        throw new BasetideError("forbidden", "Only the account's owner may do that");
+      }
+      return answer(
+        request,
+        { title: "Remove a member", viewer, active: "account" },
+        <RemoveMember viewer={viewer} member={member} />,
+      );
+    })
+    .post("/account/members/:id/remove", async ({ request, viewer, params, body }) => {
+      const options = {
+        rotateCredentials: formText(body, "rotate_credentials") === "on",
+        revokeAttachmentLinks: formText(body, "revoke_attachment_links") === "on",
+        revokeTokens: formText(body, "revoke_tokens") === "on",
+      };
+      const removal = await removeMember(ctx, removerOf(viewer), params.id, options);
+      if (params.id === viewer.userId) return goTo(request, "/bases");
+      if (!Object.values(options).includes(true)) return goTo(request, "/account/members?done=removed");
+      return show(request, viewer, { removal });
     })
     .post("/account/invitations/:id/withdraw", async ({ request, viewer, params }) => {
       await withdrawInvitation(db, viewer, params.id);
@@ -64,6 +102,7 @@ export function memberPages(ctx: ConsoleContext) {
     })
     .post("/invitation", async ({ request, viewer, body }) => {
       await acceptInvitation(db, viewer, formText(body, "token"));
+      await auth.forgive(viewer.email);
       return goTo(request, "/bases");
     });
 }

@@ -12,6 +12,7 @@ import {
   listClusters,
   listRequests,
   listWorkers,
+  quarantine,
   type Viewer,
 } from "../../../../core/control";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
@@ -42,13 +43,16 @@ export function operatorPages(ctx: ConsoleContext) {
       if (!account.isOperator) throw new BasetideError("not_found", "There is no such page");
     })
     .get("", async ({ request, viewer }) => {
-      const [workers, state, queue, open] = await Promise.all([
+      const [workers, state, queue, open, quarantined] = await Promise.all([
         listWorkers(db),
         fleetState(db),
         queueDepth(db),
         listRequests(db, { state: "open" }),
+        quarantine(db),
       ]);
-      const fleet = <Fleet {...{ workers, state, queue }} openRequests={open.length} now={new Date()} />;
+      const fleet = (
+        <Fleet {...{ workers, state, queue, quarantined }} openRequests={open.length} now={new Date()} />
+      );
       return answer(
         request,
         page(viewer),
@@ -144,7 +148,8 @@ async function add(ctx: ConsoleContext, form: NewClusterForm, adminUrl: string):
   if (port !== undefined && !(Number.isInteger(port) && port >= 1 && port <= 65_535)) {
     throw new BasetideError("invalid_request", "A port is 1 to 65535");
   }
-  const [trouble] = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
+  const troubles = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
+  const trouble = troubles.find(({ severity }) => severity === "problem");
   if (trouble) throw new BasetideError("conflict", `${trouble.message}. ${trouble.remedy}.`);
   const host = publicHost === "" ? undefined : publicHost;
   await addCluster(ctx, { name, region, adminUrl, publicHost: host, publicPort: port });

@@ -58,7 +58,7 @@ export function signInPages(ctx: ConsoleContext) {
     .post("/reset-password", async ({ request, body }) => {
       const token = formText(body, "token");
       const result = await auth.resetPassword(request, { token, password: formSecret(body, "password") });
-      if (result.ok) return goTo(request, "/sign-in?done=password");
+      if (result.ok) return goTo(request, "/sign-in?done=password", result.cookies);
       return resetPage(request, { token, errors: byField(result) }, result);
     });
 }

@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import { actorOf, createToken, listTokens, revokeToken, type Viewer } from "../../../../core/control";
 import { Tokens, type TokensProps } from "../../../../views/account/tokens";
+import { mails } from "../../auth/mails";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
 
 const MAX_NAME_LENGTH = 100;
@@ -9,7 +10,7 @@ const MAX_NAME_LENGTH = 100;
 type Shown = Partial<Pick<TokensProps, "name" | "errors" | "token" | "done">>;
 
 export function tokenPages(ctx: ConsoleContext) {
-  const { config, db } = ctx;
+  const { auth, config, db } = ctx;
   const show = async (request: Request, viewer: Viewer, props: Shown, status = 200) => {
     const tokens = await listTokens(db, viewer.account.id);
     const { consoleUrl } = config;
@@ -32,7 +33,12 @@ export function tokenPages(ctx: ConsoleContext) {
       }
       // Shown in the answer itself, and nowhere again: there is no address to come back to.
       const by = { actor: actorOf(viewer), userId: viewer.userId };
-      return show(request, viewer, { token: await createToken(db, viewer.account.id, name, by) });
+      const token = await createToken(db, viewer.account.id, name, by);
+      auth.notify(
+        mails(config.consoleUrl).newToken(viewer.account.email, name, viewer.email),
+        "token_notice",
+      );
+      return show(request, viewer, { token });
     })
     .post("/:id/revoke", async ({ request, viewer, params }) => {
       await revokeToken(db, viewer.account.id, params.id, actorOf(viewer));

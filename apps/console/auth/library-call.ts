@@ -1,0 +1,86 @@
+/** Calls the library from inside, as one of its HTTP requests, and translates its answers. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Config } from "../../../core/config";
+import { clientAddress } from "../../../core/http/client-address";
+import type { MailPermit } from "../../../core/mail-permits";
+import type { AuthAnswer, AuthTrouble } from "./auth";
+import { ADDRESS_HEADER, BASE_PATH } from "./library";
+
+/** What a call may do, and what the library's callbacks learn during it. */
+export interface CallScope {
+  /** For the mail that the call sends. Without one, none is sent. */
+  permit?: MailPermit;
+  /** Passwords in it are checked before those of strangers. */
+  isUrgent?: boolean;
+  /** Whose address or password the call has confirmed. */
+  user?: { id: string; email: string };
+}
+
+export const callScope = new AsyncLocalStorage<CallScope>();
+
+export interface LibraryAnswer {
+  answer: AuthAnswer;
+  /** The user that the call was about, where it succeeded. */
+  user: { id: string; email: string } | null;
+}
+
+export interface CallOptions {
+  body?: object;
+  permit?: MailPermit;
+  isUrgent?: boolean;
+}
+
+export type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
+
+/** @param prepare adapts the headers of each call */
+export function createLibraryCall(
+  config: Pick<Config, "clientIpHeader" | "consoleUrl">,
+  handler: (request: Request) => Promise<Response>,
+  prepare: (headers: Headers) => unknown,
+): LibraryCall {
+  return async (request, path, { body, permit, isUrgent = false } = {}) => {
+    const headers = new Headers({ "content-type": "application/json" });
+    for (const name of ["cookie", "user-agent"]) {
+      const value = request.headers.get(name);
+      if (value !== null) headers.set(name, value);
+    }
+    prepare(headers);
+    const address = clientAddress(request, config.clientIpHeader);
+    if (address !== null) headers.set(ADDRESS_HEADER, address);
+    const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
+    const inner = new Request(`${config.consoleUrl}${BASE_PATH}${path}`, init);
+    const scope: CallScope = { isUrgent, ...(permit && { permit }) };
+    const response = await callScope.run(scope, () => handler(inner));
+    return toAnswer(response, scope);
+  };
+}
+
+/** The library's codes, as what went wrong. */
+const troubles: Record<string, [AuthTrouble, string]> = {
+  INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail and password do not match an account."],
+  INVALID_PASSWORD: ["wrong_password", "That is not your password."],
+  EMAIL_NOT_VERIFIED: ["unconfirmed", "Confirm your address first: we have sent you the link once more."],
+  USER_ALREADY_EXISTS: ["taken", "This address has an account. Sign in instead."],
+  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: ["taken", "This address has an account. Sign in instead."],
+  INVALID_EMAIL: ["bad_address", "That is not an e-mail address."],
+  VALIDATION_ERROR: ["bad_address", "That is not an e-mail address."],
+  PASSWORD_TOO_SHORT: ["bad_password", "A password has at least 8 characters."],
+  PASSWORD_TOO_LONG: ["bad_password", "A password has at most 1000 characters."],
+  INVALID_TOKEN: ["bad_link", "This link has been used, or is too old. Ask for a new one."],
+  TOKEN_EXPIRED: ["bad_link", "This link is too old. Ask for a new one."],
+  USER_NOT_FOUND: ["bad_link", "This link has been used, or is too old. Ask for a new one."],
+};
+
+/** @throws Error for an answer that no form can lead to: a fault of ours */
+async function toAnswer(response: Response, scope: CallScope): Promise<LibraryAnswer> {
+  const cookies = new Headers(response.headers.getSetCookie().map((cookie) => ["set-cookie", cookie]));
+  const body: { code?: string; message?: string; user?: CallScope["user"] | null } | null =
+    await response.json();
+  if (response.ok) {
+    const answer = { ok: true, cookies, hasSession: cookies.has("set-cookie") } as const;
+    return { answer, user: scope.user ?? body?.user ?? null };
+  }
+  const [reason, message] = troubles[body?.code ?? ""] ?? [];
+  if (reason && message) return { answer: { ok: false, reason, message }, user: null };
+  throw new Error(`better-auth answered ${response.status} ${body?.code}: ${body?.message}`);
+}

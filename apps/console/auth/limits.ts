@@ -1,0 +1,77 @@
+/**
+ * Limits on attempts to get in.
+ *
+ * L1. A client over its own limit is refused before anything is counted for an account.
+ * L2. A browser that has signed in before has a counter of its own: attempts of others never refuse it, from whatever
+ *     network it comes. A new password by mail clears the account's counter. So however many addresses an attacker has,
+ *     they only slow down sign-ins from unknown browsers.
+ * L3. An address that has no account is counted in the same way as one that has.
+ */
+import type { AttemptCounter, AttemptLimit } from "../../../core/attempts";
+import type { AuthFailure } from "./auth";
+
+/** Attempts of one client network, over all consoles. */
+const CLIENT_LIMITS = {
+  "sign-in": { kind: "client-sign-in", most: 10, window: "1 minute" },
+  "sign-up": { kind: "client-sign-up", most: 10, window: "1 minute" },
+  "change-password": { kind: "client-change-password", most: 10, window: "1 minute" },
+  "reset-password": { kind: "client-reset-password", most: 10, window: "1 minute" },
+  "verify-email": { kind: "client-verify-email", most: 20, window: "1 minute" },
+  "request-reset": { kind: "client-request-reset", most: 5, window: "10 minutes" },
+} as const satisfies Record<string, AttemptLimit>;
+
+/** Failed sign-ins of unknown browsers at one account. */
+const ACCOUNT_LIMIT: AttemptLimit = { kind: "account-sign-in", most: 30, window: "15 minutes" };
+/** Failed sign-ins of one known browser. */
+const DEVICE_LIMIT: AttemptLimit = { kind: "device-sign-in", most: 10, window: "15 minutes" };
+/** Wrong guesses at the current password within sessions of one user. */
+const USER_LIMIT: AttemptLimit = { kind: "user-change-password", most: 20, window: "15 minutes" };
+
+const CROWDED_SECONDS = 5;
+
+export type ClientAttempt = Exclude<keyof typeof CLIENT_LIMITS, "sign-in">;
+
+export interface AttemptLimits {
+  /** @returns why the client may not make the attempt; null: it may */
+  client(attempt: ClientAttempt, network: string): Promise<AuthFailure | null>;
+  /** @param from.device id of the known browser, if it is one */
+  signIn(email: string, from: { network: string; device: string | null }): Promise<AuthFailure | null>;
+  changePassword(userId: string): Promise<AuthFailure | null>;
+  /** Forgets the attempts of a known browser, or those of all others at the account. */
+  forgive(email: string, device: string | null): Promise<void>;
+}
+
+export function createAttemptLimits(counter: AttemptCounter): AttemptLimits {
+  const take = async (limit: AttemptLimit, who: string) => {
+    const waitMs = await counter.take(limit, who);
+    return waitMs > 0 ? tooMany(Math.ceil(waitMs / 1000)) : null;
+  };
+  return {
+    client: (attempt, network) => take(CLIENT_LIMITS[attempt], network),
+    async signIn(email, { network, device }) {
+      if (device !== null && (await take(DEVICE_LIMIT, device)) === null) return null;
+      return (await take(CLIENT_LIMITS["sign-in"], network)) ?? take(ACCOUNT_LIMIT, normal(email));
+    },
+    changePassword: (userId) => take(USER_LIMIT, userId),
+    async forgive(email, device) {
+      if (device === null) await counter.clear(ACCOUNT_LIMIT, normal(email));
+      else await counter.clear(DEVICE_LIMIT, device);
+    },
+  };
+}
+
+export function tooMany(
+  seconds: number,
+  message = `Too many attempts. Try again in ${seconds} seconds.`,
+): AuthFailure {
+  return { ok: false, reason: "too_many", message, retryAfterSeconds: seconds };
+}
+
+/** More people sign in than this process can check passwords for. */
+export function crowded(): AuthFailure {
+  return tooMany(CROWDED_SECONDS, "Many sign-ins are waiting right now. Try again in a few seconds.");
+}
+
+function normal(email: string): string {
+  return email.trim().toLowerCase();
+}

@@ -1,0 +1,22 @@
+/** Files for programs of customers, which hold nothing of any account. */
+import { readFileSync } from "node:fs";
+import { Elysia } from "elysia";
+import { REDIRECT_PATH } from "../../core/snippets";
+import { securityHeaders } from "../../views/render";
+
+const redirect = readFileSync(new URL("../proxy/redirect.mjs", import.meta.url), "utf8");
+
+export function downloadRoutes() {
+  return new Elysia({ name: "downloads" }).get(
+    REDIRECT_PATH,
+    () =>
+      new Response(redirect, {
+        headers: {
+          ...securityHeaders,
+          "content-type": "text/javascript; charset=utf-8",
+          "content-disposition": 'attachment; filename="basetide-redirect.mjs"',
+        },
+      }),
+    { detail: { hide: true } },
+  );
+}

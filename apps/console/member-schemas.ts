@@ -1,0 +1,47 @@
+/** The forms of the API's requests and answers about members. */
+import { t } from "elysia";
+import { nullable, strict, timestamp } from "./schema-parts";
+
+export const memberParams = t.Object({
+  id: t.String({ maxLength: 100, description: "Id of the member's user: usr_…" }),
+});
+
+export const members = t.Array(
+  t.Object({
+    user_id: t.String(),
+    email: t.String(),
+    role: t.UnionEnum(["owner", "member"]),
+    since: timestamp,
+  }),
+);
+
+export const removal = t.Optional(
+  nullable(
+    t.Partial(
+      t.Object({
+        rotate_credentials: t.Boolean({
+          description: "New passwords for the account's hosted databases; open connections end",
+        }),
+        revoke_attachment_links: t.Boolean({ description: "All attachment links of all bases stop working" }),
+        revoke_tokens: t.Boolean({ description: "All API tokens of the account, this one too" }),
+      }),
+      strict,
+    ),
+  ),
+);
+
+const revocations = t.Array(
+  t.Object({
+    id: t.String(),
+    name: t.String(),
+    error: nullable(t.String({ description: "Why it was not done; null: it was" })),
+  }),
+);
+
+export const removed = t.Object({
+  email: t.String(),
+  tokens_revoked: t.Integer(),
+  databases: revocations,
+  attachment_links: revocations,
+  remains: t.Array(t.String({ description: "What the member may have seen and can still use" })),
+});

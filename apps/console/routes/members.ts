@@ -1,0 +1,55 @@
+/** Members of the account: who they are, and removing one with what they have seen. */
+import { Elysia } from "elysia";
+import { listMembers, type ManagementContext, removeMember } from "../../../core/control";
+import { BasetideError } from "../../../core/errors";
+import { bearerAuth } from "../bearer-auth";
+import * as schemas from "../member-schemas";
+
+export function memberRoutes(ctx: ManagementContext) {
+  return new Elysia({ prefix: "/api/v1/members", tags: ["Account"] })
+    .use(bearerAuth(ctx.db))
+    .get(
+      "",
+      async ({ account }) => {
+        const members = await listMembers(ctx.db, account.id);
+        return members.map(({ userId, email, role, since }) => ({
+          user_id: userId,
+          email,
+          role,
+          since: since.toISOString(),
+        }));
+      },
+      { response: { 200: schemas.members }, detail: { summary: "Members of the account, the owner first" } },
+    )
+    .delete(
+      "/:id",
+      async ({ account, actor, isOwnersToken, params, body }) => {
+        if (!isOwnersToken) {
+          throw new BasetideError("forbidden", "Only a token of the account's owner may remove members");
+        }
+        const remover = { accountId: account.id, userId: null, isOwner: true, actor };
+        const removal = await removeMember(ctx, remover, params.id, {
+          rotateCredentials: body?.rotate_credentials,
+          revokeAttachmentLinks: body?.revoke_attachment_links,
+          revokeTokens: body?.revoke_tokens,
+        });
+        return {
+          email: removal.email,
+          tokens_revoked: removal.tokensRevoked,
+          databases: removal.databases,
+          attachment_links: removal.attachmentLinks,
+          remains: removal.remains,
+        };
+      },
+      {
+        params: schemas.memberParams,
+        body: schemas.removal,
+        response: { 200: schemas.removed },
+        detail: {
+          summary: "Remove a member, and revoke what they have seen",
+          description:
+            "Their sessions and tokens stop working. Database passwords, attachment links and tokens of others are shared by all members, and keep working unless they are revoked in the same call. With `revoke_tokens`, the token of this call is revoked too.",
+        },
+      },
+    );
+}

@@ -1,0 +1,105 @@
+/**
+ * Who asks: a client whose key the source has accepted for the base, or one that has yet to prove it.
+ *
+ * P5. A request of a key that is not accepted waits in a queue of its own, takes nothing from the owner's clients that
+ *     they need, is counted only where the source has served it, and is believed no 429.
+ */
+import { clientNetwork } from "../../core/http/client-network";
+import { type ConnectedBase, type Found, isKeyFresh, isSyncing } from "../../core/writes";
+import type { ProxyContext } from "./context";
+import { type OwnAnswer, ownAnswer } from "./own-answers";
+
+/** Statuses by which the source says that it has not served a request. */
+const NOT_SERVED = new Set([401, 403, 404, 429]);
+
+export interface Caller extends Disposable {
+  /** Names key and base. */
+  keyHash: string;
+  /** Undefined: somebody else's base, which has no quota of ours. */
+  quotaKey: string | undefined;
+  found: Found;
+  isProven: boolean;
+  isOwnKeyOf(base: ConnectedBase): boolean;
+  /** Takes note of the source's answer. @param isRead it lets the key read records */
+  answered(method: string, status: number, isRead?: boolean): void;
+}
+
+/**
+ * Resolves when the request may go on: at once for a proven key.
+ *
+ * @returns the answer where it may not
+ * @throws the request's own signal
+ */
+export async function admit(
+  ctx: ProxyContext,
+  request: Request,
+  sourceBaseId: string,
+  authorization: string,
+): Promise<Caller | Response> {
+  const keyHash = ctx.keys.hash(sourceBaseId, authorization);
+  // Made for those that wait only: both signals cost more than all else that a proven key does here.
+  let signal: AbortSignal | undefined;
+  for (;;) {
+    const refusedMs = ctx.keys.refusedForMs(keyHash);
+    if (refusedMs > 0) return ownAnswer("PROXY_KEY_REFUSED", { retryAfterMs: refusedMs });
+    const found = await ctx.writes.bases.recent(sourceBaseId);
+    const make = (isProven: boolean, leave?: () => void) =>
+      callerOf(ctx, { sourceBaseId, keyHash, found, isProven, leave });
+    if (!found.mayBeConnected) return make(ctx.keys.isKnown(keyHash));
+    if (await isProven(ctx, found, sourceBaseId, keyHash)) return make(true);
+    signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(ctx.config.upstreamTimeoutMs)]);
+    const network = clientNetwork(request, ctx.config.clientIpHeader, keyHash);
+    try {
+      const entrance = await ctx.unproven.enter({ sourceBaseId, keyHash, network }, signal);
+      if (entrance.kind === "full") return tooMany();
+      if (entrance.kind === "served") return make(false, entrance.leave);
+    } catch (error) {
+      if (request.signal.aborted) throw error;
+      return tooMany();
+    }
+  }
+}
+
+async function isProven(
+  ctx: ProxyContext,
+  { bases }: Found,
+  sourceBaseId: string,
+  keyHash: string,
+): Promise<boolean> {
+  if (ctx.keys.isKnown(keyHash)) return true;
+  // Of a paused base, too, as long as the source accepted the key in the last minutes.
+  const standsForKey = (base: ConnectedBase) => isSyncing(base) || isKeyFresh(base);
+  if (bases.some((base) => standsForKey(base) && ctx.isOwnKey(base, keyHash))) return true;
+  return ctx.keys.isAccepted(sourceBaseId, keyHash);
+}
+
+interface Admitted {
+  sourceBaseId: string;
+  keyHash: string;
+  found: Found;
+  isProven: boolean;
+  leave?: (() => void) | undefined;
+}
+
+function callerOf(ctx: ProxyContext, { sourceBaseId, keyHash, found, isProven, leave }: Admitted): Caller {
+  const quotaKey = found.mayBeConnected ? ctx.writes.quotaKey(sourceBaseId) : undefined;
+  return {
+    keyHash,
+    quotaKey,
+    found,
+    isProven,
+    isOwnKeyOf: (base) => ctx.isOwnKey(base, keyHash),
+    answered(method, status, isRead = false) {
+      ctx.keys.record(sourceBaseId, keyHash, { method, status, isRead, isConnected: quotaKey !== undefined });
+      if (isProven || quotaKey === undefined) return;
+      if (!NOT_SERVED.has(status) && status < 500) void ctx.ledger.countServed(quotaKey);
+      if (ctx.keys.isKnown(keyHash) || ctx.keys.refusedForMs(keyHash) > 0) ctx.unproven.decided(keyHash);
+    },
+    [Symbol.dispose]: () => leave?.(),
+  };
+}
+
+function tooMany(): Response {
+  const name: OwnAnswer = "PROXY_TOO_MANY_REQUESTS";
+  return ownAnswer(name, { retryAfterMs: 5000 });
+}

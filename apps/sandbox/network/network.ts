@@ -1,0 +1,176 @@
+/**
+ * A network between the sandbox and its clients: a TCP relay that delays what it carries, resets connections and closes
+ * idle ones. TLS passes through it, so handshakes, resumption and keep-alive are the real ones.
+ *
+ * The kernel accepts a connection at once, wherever it leads. The round trip that opening it takes is spent on its
+ * first bytes: over TLS no client can tell the difference, since it is connected when the server has answered.
+ */
+import net from "node:net";
+import { Random } from "../random";
+import { Direction } from "./direction";
+import { mergeProfile, type NetworkProfile } from "./profile";
+
+export interface NetworkState {
+  profile: NetworkProfile;
+  /** Connections that the sandbox's side has open now, and all that were ever opened. */
+  open: number;
+  opened: number;
+}
+
+export class Network {
+  #profile: NetworkProfile;
+  #random: Random;
+  #opened = 0;
+  readonly #server: net.Server;
+  readonly #connections = new Set<Connection>();
+
+  private constructor(profile: NetworkProfile, target: { host: string; port: number }) {
+    this.#profile = profile;
+    this.#random = new Random(profile.seed);
+    this.#server = net.createServer({ noDelay: true }, (near) => {
+      this.#opened++;
+      const connection = new Connection(near, target, this, () => this.#connections.delete(connection));
+      this.#connections.add(connection);
+    });
+  }
+
+  /**
+   * Opens the network's port; what connects there is led to `target`.
+   *
+   * @throws the system's error when the port cannot be opened
+   */
+  static async listen(
+    profile: NetworkProfile,
+    at: { host: string; port: number },
+    target: { host: string; port: number },
+  ): Promise<Network> {
+    const network = new Network(profile, target);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    network.#server.once("error", reject).listen({ ...at, exclusive: true }, resolve);
+    await promise;
+    return network;
+  }
+
+  get port(): number {
+    return (this.#server.address() as net.AddressInfo).port;
+  }
+
+  get profile(): NetworkProfile {
+    return this.#profile;
+  }
+
+  state(): NetworkState {
+    return {
+      profile: this.#profile,
+      open: [...this.#connections].filter(({ isClosed }) => !isClosed).length,
+      opened: this.#opened,
+    };
+  }
+
+  /** Changes the network for whatever is sent from now on. @throws ControlError for what no network has */
+  set(patch: Partial<NetworkProfile>): void {
+    this.#profile = mergeProfile(this.#profile, patch);
+    if (patch.seed !== undefined) this.#random = new Random(patch.seed);
+    for (const connection of this.#connections) connection.awaitBytes();
+  }
+
+  /** How long the next piece of bytes takes in one direction, ms. */
+  drawDelayMs(): number {
+    const { roundTripMs, jitterMs } = this.#profile;
+    if (jitterMs === 0) return roundTripMs / 2;
+    return roundTripMs / 2 + (2 * this.#random.next() - 1) * jitterMs;
+  }
+
+  /** Is the next piece of bytes to reset its connection? */
+  drawReset(): boolean {
+    return this.#profile.resetShare > 0 && this.#random.chance(this.#profile.resetShare);
+  }
+
+  /** Resets every connection, as when a device on the way is restarted. */
+  resetConnections(): void {
+    for (const connection of [...this.#connections]) connection.reset();
+  }
+
+  async stop(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server.close(resolve));
+    for (const connection of [...this.#connections]) connection.destroy();
+    await closed;
+  }
+}
+
+class Connection {
+  readonly #near: net.Socket;
+  readonly #far: net.Socket;
+  readonly #network: Network;
+  readonly #up: Direction;
+  readonly #down: Direction;
+  readonly #ended: () => void;
+  #idle: ReturnType<typeof setTimeout> | undefined;
+  /** The sandbox's side has closed the connection: what the client still sends finds none. */
+  isClosed = false;
+
+  constructor(near: net.Socket, target: { host: string; port: number }, network: Network, ended: () => void) {
+    this.#near = near;
+    this.#network = network;
+    this.#ended = ended;
+    this.#far = net.connect({ ...target, noDelay: true });
+    this.#up = new Direction(near, this.#far);
+    this.#down = new Direction(this.#far, near);
+    // No jitter here: spent on the first bytes, it would make a TLS handshake vary more than a round trip does.
+    const { roundTripMs, handshakeMs } = network.profile;
+    this.#up.openAt(performance.now() + roundTripMs + handshakeMs);
+    near.on("data", (bytes) => {
+      if (this.isClosed) this.reset();
+      else this.#carry(this.#up, bytes);
+    });
+    this.#far.on("data", (bytes) => this.#carry(this.#down, bytes));
+    near.on("error", () => {}).on("close", () => this.#leave(this.#up, this.#far));
+    this.#far.on("error", () => {}).on("close", () => this.#leave(this.#down, near));
+    this.awaitBytes();
+  }
+
+  /** Counts idle time from now. */
+  awaitBytes(): void {
+    clearTimeout(this.#idle);
+    const { idleMs } = this.#network.profile;
+    this.#idle = idleMs > 0 && !this.isClosed ? setTimeout(() => this.#close(), idleMs) : undefined;
+  }
+
+  reset(): void {
+    this.#near.resetAndDestroy();
+    this.#far.resetAndDestroy();
+    this.destroy();
+  }
+
+  destroy(): void {
+    clearTimeout(this.#idle);
+    this.#up.stop();
+    this.#down.stop();
+    this.#near.destroy();
+    this.#far.destroy();
+    this.#ended();
+  }
+
+  #carry(direction: Direction, bytes: Buffer): void {
+    if (this.#network.drawReset()) this.reset();
+    else {
+      this.awaitBytes();
+      direction.carry(bytes, this.#network.drawDelayMs());
+    }
+  }
+
+  /** Closes the connection from the sandbox's side; the client hears of it when that has arrived. */
+  #close(): void {
+    this.isClosed = true;
+    this.#up.stop();
+    this.#far.destroy();
+  }
+
+  /** One side has gone: the other is told after what was sent before. */
+  #leave(direction: Direction, other: net.Socket): void {
+    clearTimeout(this.#idle);
+    if (direction === this.#down) this.isClosed = true;
+    if (other.destroyed) this.destroy();
+    else direction.carry(undefined, this.#network.drawDelayMs());
+  }
+}

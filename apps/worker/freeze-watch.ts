@@ -1,0 +1,30 @@
+/** Notices that this process stood still: its event loop was blocked, or the process itself was stopped. */
+
+const TICK_MS = 1000;
+
+export interface FreezeWatch {
+  /** Did the process stand still for at least `ms` within the last `withinMs`? */
+  stoodStill(ms: number, withinMs: number): boolean;
+  stop(): void;
+}
+
+export function watchFreezes(): FreezeWatch {
+  let tickedAt = performance.now();
+  let longest = { ms: 0, endedAt: Number.NEGATIVE_INFINITY };
+  const look = () => {
+    const now = performance.now();
+    const ms = now - tickedAt - TICK_MS;
+    if (ms > TICK_MS) longest = { ms, endedAt: now };
+    tickedAt = now;
+  };
+  const timer = setInterval(look, TICK_MS);
+  return {
+    stoodStill(ms, withinMs) {
+      // The timer may come after what asks.
+      const now = performance.now();
+      if (now - tickedAt - TICK_MS >= ms) return true;
+      return longest.ms >= ms && now - longest.endedAt <= withinMs;
+    },
+    stop: () => clearInterval(timer),
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * A child process of a worker: holds leases of the bases that the worker suspects of ending processes, as it is told.
+ * It ends with its worker, whatever ends that.
+ */
+import { asControlError, isConnectionError } from "../../core/control";
+import { dieWithParent } from "../../core/die-with-parent";
+import { asBasetideError, BasetideError } from "../../core/errors";
+import { createContext, endAtFaults } from "../../core/start";
+import { holdLease, type Memories, type SyncContext } from "../../core/sync";
+import type { FromChild, ToChild } from "./isolated-messages";
+import { createSyncContext } from "./sync-context";
+
+const memories: Memories = new Map();
+const kill = new AbortController();
+/** By base id: aborts when its lease is to end. */
+const stops = new Map<string, AbortController>();
+let ctx: SyncContext | undefined;
+
+const send = (message: FromChild) => void process.send?.(message);
+
+async function lease(baseId: string): Promise<void> {
+  const stop = new AbortController();
+  stops.set(baseId, stop);
+  try {
+    const next = await holdLease(ctx!, baseId, memories, { stop: stop.signal, kill: kill.signal });
+    send({ type: "ended", baseId, next });
+  } catch (error) {
+    const { code, message } = isConnectionError(error) ? asControlError(error) : asBasetideError(error);
+    send({ type: "failed", baseId, code, message });
+  } finally {
+    if (stops.get(baseId) === stop) stops.delete(baseId);
+  }
+}
+
+function obey(message: ToChild): void {
+  if (message.type === "start") {
+    const context = createContext(message.config, "worker");
+    endAtFaults(context);
+    ctx = createSyncContext(context);
+    send({ type: "ready" });
+  } else if (message.type === "lease") void lease(message.baseId);
+  else if (message.type === "stop") stops.get(message.baseId)?.abort(new BasetideError("sync_stopped"));
+  else if (message.type === "kill") kill.abort(new BasetideError("sync_stopped"));
+  else send({ type: "pong", rssBytes: process.memoryUsage.rss() });
+}
+
+// Also while this process is frozen, when it hears of no disconnection.
+dieWithParent();
+
+// A terminal's signals reach the whole group of processes; this one ends when its worker lets go of it.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
+process.on("message", obey);
+process.on("disconnect", () => {
+  void (ctx?.callCounter.stop() ?? Promise.resolve()).catch(() => {}).then(() => process.exit(0));
+});

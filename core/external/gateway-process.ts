@@ -1,0 +1,90 @@
+/** The gateway's process, as its parent sees it: started, asked every second whether it still answers, killed if not. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Report } from "./messages";
+
+const MAIN = new URL("./gateway/main.ts", import.meta.url).pathname;
+const BEAT_MS = 1000;
+/** Beats in a row without an answer. In beats, not in time: a parent that stood still itself draws no conclusion. */
+const MISSED_BEATS = 3;
+/** Of the process; it takes 40 MB with nothing to do. */
+const MAX_RSS_BYTES = 512 * 1024 * 1024;
+const PAGE_BYTES = 4096;
+/** What it needs of our environment; no secret of ours. */
+const PASSED_ON = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "TZ", "TMPDIR"];
+
+export type Death = "late" | "memory" | "exit";
+
+export interface GatewayProcess {
+  pid: number;
+  socketPath: string;
+  /** Resolves when it takes connections; rejects when it dies before. */
+  ready: Promise<void>;
+  stop(): void;
+}
+
+interface Hooks {
+  onReport(report: Extract<Report, { type: "violation" }>): void;
+  /** @param suspect the connection that was in hand, or held most; 0 where none is known */
+  onDeath(death: Death, suspect: number): void;
+}
+
+export function startGatewayProcess({ onReport, onDeath }: Hooks): GatewayProcess {
+  // 0700, by mkdtemp: who may connect there may use the gateway.
+  const folder = mkdtempSync(join(tmpdir(), "basetide-gateway-"));
+  const socketPath = join(folder, "socket");
+  const handPath = join(folder, "in-hand");
+  writeFileSync(handPath, Buffer.alloc(4));
+  const ready = Promise.withResolvers<void>();
+  ready.promise.catch(() => {});
+  let [sent, answered, largest] = [0, 0, 0];
+  let death: Death = "exit";
+  let isStopped = false;
+  const child = Bun.spawn([process.execPath, MAIN, socketPath, handPath], {
+    env: Object.fromEntries(
+      PASSED_ON.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])),
+    ),
+    stdio: ["ignore", "ignore", "ignore"],
+    ipc(message: Report) {
+      if (message.type === "ready") ready.resolve();
+      else if (message.type === "violation") onReport(message);
+      else [answered, largest] = [message.beat, message.largest];
+    },
+    onExit() {
+      clearInterval(timer);
+      const inHand = readFileSync(handPath).readUInt32LE(0);
+      rmSync(folder, { recursive: true, force: true });
+      ready.reject(new Error("the gateway has ended"));
+      if (!isStopped) onDeath(death, death === "memory" ? largest : inHand);
+    },
+  });
+  child.unref();
+  const kill = (why: Death) => {
+    death = why;
+    child.kill("SIGKILL");
+  };
+  const timer = setInterval(() => {
+    if (sent - answered >= MISSED_BEATS) kill("late");
+    else if (residentBytes(child.pid) > MAX_RSS_BYTES) kill("memory");
+    else child.send({ beat: ++sent });
+  }, BEAT_MS).unref();
+  return {
+    pid: child.pid,
+    socketPath,
+    ready: ready.promise,
+    stop() {
+      isStopped = true;
+      child.kill("SIGKILL");
+    },
+  };
+}
+
+function residentBytes(pid: number): number {
+  try {
+    return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * PAGE_BYTES;
+  } catch {
+    // Not Linux, or gone just now.
+    return 0;
+  }
+}

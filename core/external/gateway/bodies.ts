@@ -1,0 +1,145 @@
+/** Checks the bodies of a server's messages: every length and end lies inside of its message. */
+
+import { JSON_BYTES, MAX_COLUMNS, MESSAGE_BYTES, OTHER_BYTES } from "../limits";
+import { errorResponse } from "../messages";
+import { Refusal, Violation } from "./fault";
+import { isTooDeep } from "./json-depth";
+
+/** Where a message's body begins. */
+const BODY = 5;
+/** Behind a column's name: table, number, type, size, modifier, format. */
+const COLUMN_BYTES = 18;
+/** Of these, where the type is. */
+const TYPE_AT = 6;
+/** Longest text of one field of an error that goes on to the log and to people. */
+const ERROR_FIELD_CHARS = 2000;
+const SEVERITIES = new Set(["ERROR", "FATAL", "PANIC"]);
+/** What the server tells of itself; everything else would only be kept by the driver for as long as it lives. */
+const PARAMETERS = new Set(["server_version", "server_encoding", "client_encoding", "in_hot_standby"]).union(
+  new Set(["default_transaction_read_only", "standard_conforming_strings", "TimeZone", "DateStyle"]),
+);
+const PARAMETER_CHARS = 200;
+const COMMAND_TAG_BYTES = 100;
+
+export function wrongForm(what: string): Violation {
+  return new Violation("form", `${what} is malformed`);
+}
+
+/** What a driver does with a value of a column. */
+export interface Column {
+  isJson: boolean;
+  maxBytes: number;
+}
+
+/** OIDs of json and jsonb, and of bytea, name, text, bpchar and varchar. */
+const JSON_TYPES = new Set([114, 3802]);
+const TEXT_TYPES = new Set([17, 19, 25, 1042, 1043]);
+
+function columnOf(type: number): Column {
+  const isJson = JSON_TYPES.has(type);
+  return { isJson, maxBytes: isJson ? JSON_BYTES : TEXT_TYPES.has(type) ? MESSAGE_BYTES : OTHER_BYTES };
+}
+
+/** @returns the columns of a RowDescription */
+export function columnsOf(whole: Buffer): Column[] {
+  if (whole.length < BODY + 2) throw wrongForm("RowDescription");
+  const count = whole.readUInt16BE(BODY);
+  if (count > MAX_COLUMNS) throw wrongForm("RowDescription");
+  const columns: Column[] = [];
+  let at = BODY + 2;
+  for (let column = 0; column < count; column++) {
+    const end = whole.indexOf(0, at);
+    if (end === -1 || end + 1 + COLUMN_BYTES > whole.length) throw wrongForm("RowDescription");
+    columns.push(columnOf(whole.readUInt32BE(end + 1 + TYPE_AT)));
+    at = end + 1 + COLUMN_BYTES;
+  }
+  if (at !== whole.length) throw wrongForm("RowDescription");
+  return columns;
+}
+
+/** A DataRow has as many values as its description has columns, and nothing besides. */
+export function checkRow(whole: Buffer, columns: Column[]): void {
+  const { length } = whole;
+  if (length < BODY + 2 || whole.readUInt16BE(BODY) !== columns.length) throw wrongForm("DataRow");
+  let at = BODY + 2;
+  for (const { isJson, maxBytes } of columns) {
+    if (at + 4 > length) throw wrongForm("DataRow");
+    const size = whole.readInt32BE(at);
+    if (size < -1 || at + 4 + size > length) throw wrongForm("DataRow");
+    at += 4;
+    // It breaks no protocol, and so counts against nobody.
+    if (size > maxBytes)
+      throw new Refusal("54000", `a value of ${size} bytes, more than the ${maxBytes} that are taken`);
+    if (isJson && size > 0 && isTooDeep(whole, at, at + size))
+      throw new Violation("form", "JSON that is nested too deeply");
+    at += Math.max(size, 0);
+  }
+  if (at !== length) throw wrongForm("DataRow");
+}
+
+export function checkParameterTypes(whole: Buffer): void {
+  if (whole.length < BODY + 2 || whole.length !== BODY + 2 + 4 * whole.readUInt16BE(BODY))
+    throw wrongForm("ParameterDescription");
+}
+
+export function checkEmpty(whole: Buffer): void {
+  if (whole.length !== BODY) throw wrongForm("a message without a body");
+}
+
+export function checkCommandTag(whole: Buffer): void {
+  const isText = whole.indexOf(0, BODY) === whole.length - 1;
+  if (!isText || whole.length > BODY + COMMAND_TAG_BYTES) throw wrongForm("CommandComplete");
+}
+
+export function checkReady(whole: Buffer): void {
+  const state = String.fromCharCode(whole[BODY] ?? 0);
+  if (whole.length !== BODY + 1 || !"ITE".includes(state)) throw wrongForm("ReadyForQuery");
+}
+
+/** BackendKeyData: what a statement is canceled with. */
+export function checkKey(whole: Buffer): void {
+  if (whole.length !== BODY + 8) throw wrongForm("BackendKeyData");
+}
+
+/** Is a ParameterStatus one that the driver is to know of? */
+export function isKnownParameter(whole: Buffer): boolean {
+  const parts = whole.toString("utf8", BODY).split("\0");
+  if (parts.length !== 3 || parts[2] !== "") throw wrongForm("ParameterStatus");
+  return PARAMETERS.has(parts[0]!) && parts[1]!.length <= PARAMETER_CHARS;
+}
+
+export interface ServerError {
+  /** What the driver is given: as the server sent it, with bounded texts. */
+  message: Buffer;
+  isFatal: boolean;
+  code: string;
+  text: string;
+}
+
+export function readError(whole: Buffer): ServerError {
+  const fields = new Map<string, string>();
+  let at = BODY;
+  while (whole[at] !== 0) {
+    const end = whole.indexOf(0, at + 1);
+    if (at >= whole.length || end === -1) throw wrongForm("ErrorResponse");
+    fields.set(
+      String.fromCharCode(whole[at]!),
+      whole.toString("utf8", at + 1, Math.min(end, at + 1 + 4 * ERROR_FIELD_CHARS)),
+    );
+    at = end + 1;
+  }
+  const severity = fields.get("V") ?? fields.get("S") ?? "";
+  const code = fields.get("C") ?? "";
+  // Servers before version 9.6 say the severity in their own language only.
+  if (at !== whole.length - 1 || !/^[0-9A-Z]{5}$/.test(code)) throw wrongForm("ErrorResponse");
+  if (fields.has("V") && !SEVERITIES.has(severity)) throw wrongForm("ErrorResponse");
+  const texts = [...fields].map(
+    ([letter, text]) => [letter, text.slice(0, ERROR_FIELD_CHARS)] as [string, string],
+  );
+  return {
+    message: errorResponse(texts),
+    isFatal: severity === "FATAL" || severity === "PANIC",
+    code,
+    text: (fields.get("M") ?? "").slice(0, ERROR_FIELD_CHARS),
+  };
+}

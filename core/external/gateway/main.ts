@@ -1,0 +1,66 @@
+/**
+ * The gateway: the one process that speaks to database servers of customers, for the process that has started it.
+ *
+ * It knows no secret of the service but the passwords of those servers, passes on no message that it has not checked,
+ * and is killed by its parent when it is late or too large. What a hostile server can do ends here.
+ */
+import { rmSync } from "node:fs";
+import net from "node:net";
+import { dieWithParent } from "../../die-with-parent";
+import { HELD_BYTES } from "../limits";
+import type { Ping, Report } from "../messages";
+import { Violation } from "./fault";
+import { Session } from "./session";
+
+const CHECK_EVERY_MS = 1000;
+
+const [socketPath, handPath] = process.argv.slice(2);
+const sessions = new Set<Session>();
+/** Whose work is in hand: read by the parent when this process has died of it. */
+const inHand = new Uint32Array(Bun.mmap(handPath!).buffer, 0, 1);
+
+function report(what: Report): void {
+  if (process.connected) process.send!(what);
+}
+
+const hooks = {
+  working(id: number, work: () => void) {
+    inHand[0] = id;
+    work();
+    inHand[0] = 0;
+    cutLargest();
+  },
+  failed(id: number, fault: unknown) {
+    inHand[0] = 0;
+    if (fault instanceof Violation) report({ type: "violation", id, kind: fault.kind });
+  },
+};
+
+/** The memory for all is bounded, too: whose server takes most of it makes room. */
+function cutLargest(): void {
+  let held = 0;
+  for (const session of sessions) held += session.held;
+  if (held > HELD_BYTES) largest()?.fail(new Violation("size", "too much at once"));
+}
+
+function largest(): Session | undefined {
+  return [...sessions].sort((a, b) => b.held - a.held)[0];
+}
+
+dieWithParent();
+process.on("disconnect", () => process.exit(0));
+process.on("message", ({ beat }: Ping) => report({ type: "pong", beat, largest: largest()?.id ?? 0 }));
+// Its parent ends it; a terminal's signal is for the parent.
+process.on("SIGINT", () => {}).on("SIGTERM", () => {});
+setInterval(() => {
+  const now = performance.now();
+  for (const session of sessions) session.checkTime(now);
+}, CHECK_EVERY_MS);
+
+const server = net.createServer((driver) => {
+  const session = new Session(driver, hooks);
+  sessions.add(session);
+  void session.run().finally(() => sessions.delete(session));
+});
+server.listen(socketPath!, () => report({ type: "ready" }));
+process.on("exit", () => rmSync(socketPath!, { force: true }));

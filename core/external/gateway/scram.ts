@@ -1,0 +1,65 @@
+/** The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), against a server that may lie. */
+import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from "node:crypto";
+import { promisify } from "node:util";
+import { SCRAM_ROUNDS } from "../limits";
+import { Refusal, Violation } from "./fault";
+
+const KEY_BYTES = 32;
+const GS2_HEADER = "n,,";
+
+export class Scram {
+  readonly #nonce = randomBytes(18).toString("base64");
+  #serverSignature: Buffer = Buffer.alloc(0);
+  /** The server's challenge was answered. */
+  hasAnswered = false;
+  isVerified = false;
+
+  first(): string {
+    return `${GS2_HEADER}n=,r=${this.#nonce}`;
+  }
+
+  /** The answer to the server's first message. @throws Violation, Refusal */
+  async final(serverFirst: string, password: string): Promise<string> {
+    this.hasAnswered = true;
+    const match = /^r=([\x21-\x2b\x2d-\x7e]+),s=([A-Za-z0-9+/]+={0,2}),i=([1-9][0-9]{0,9})$/.exec(
+      serverFirst,
+    );
+    const [, nonce = "", salt = "", rounds = ""] = match ?? [];
+    if (!match || !nonce.startsWith(this.#nonce) || nonce.length <= this.#nonce.length) {
+      throw new Violation("login", "a malformed SCRAM challenge");
+    }
+    if (Number(rounds) > SCRAM_ROUNDS) {
+      throw new Refusal("08001", `the server asks for ${rounds} rounds of SCRAM, more than ${SCRAM_ROUNDS}`);
+    }
+    // Off the event loop: a server that asks for many rounds delays itself only.
+    const salted = await promisify(pbkdf2)(
+      password,
+      Buffer.from(salt, "base64"),
+      Number(rounds),
+      KEY_BYTES,
+      "sha256",
+    );
+    const clientKey = hmac(salted, "Client Key");
+    const withoutProof = `c=${Buffer.from(GS2_HEADER).toString("base64")},r=${nonce}`;
+    const exchanged = `n=,r=${this.#nonce},${serverFirst},${withoutProof}`;
+    this.#serverSignature = hmac(hmac(salted, "Server Key"), exchanged);
+    const signature = hmac(createHash("sha256").update(clientKey).digest(), exchanged);
+    const proof = Buffer.from(clientKey.map((byte, at) => byte ^ signature[at]!));
+    return `${withoutProof},p=${proof.toString("base64")}`;
+  }
+
+  /** Has the server shown that it knows the password, too? @throws Violation */
+  verify(serverFinal: string): void {
+    const signature = Buffer.from(/^v=([A-Za-z0-9+/]+={0,2})$/.exec(serverFinal)?.[1] ?? "", "base64");
+    const isRight =
+      signature.length === KEY_BYTES &&
+      this.#serverSignature.length === KEY_BYTES &&
+      timingSafeEqual(signature, this.#serverSignature);
+    if (!isRight) throw new Violation("login", "its SCRAM signature is wrong");
+    this.isVerified = true;
+  }
+}
+
+function hmac(key: Buffer, text: string): Buffer {
+  return createHmac("sha256", key).update(text).digest();
+}

@@ -1,0 +1,143 @@
+/** One connection through the gateway: its header, the way to the server, the login, then the relay. */
+import type { Socket } from "node:net";
+import { LOGIN_MS } from "../limits";
+import { type Header, LOGGED_IN, READY_IDLE } from "../messages";
+import { dial } from "./dial";
+import { faultMessage, Refusal } from "./fault";
+import { logIn } from "./login";
+import { Pull } from "./pull";
+import { Relay } from "./relay";
+
+const NEWLINE = 0x0a;
+/** Instead of a version, at the start of a packet that asks to end another connection's statement. */
+const CANCEL_CODE = 80877102;
+/** How long what is left is written to a driver that takes nothing, ms. */
+const FAREWELL_MS = 5000;
+
+export interface SessionHooks {
+  /** Runs `work`, a step on behalf of the session. */
+  working(id: number, work: () => void): void;
+  failed(id: number, fault: unknown): void;
+}
+
+export class Session {
+  readonly #driver: Socket;
+  readonly #hooks: SessionHooks;
+  readonly #abort = new AbortController();
+  #server: Socket | undefined;
+  #relay: Relay | undefined;
+  #host = "";
+  #isOver = false;
+  id = 0;
+
+  constructor(driver: Socket, hooks: SessionHooks) {
+    this.#driver = driver;
+    this.#hooks = hooks;
+  }
+
+  /** Bytes that the server has us hold. */
+  get held(): number {
+    return this.#relay?.held ?? 0;
+  }
+
+  /** Runs until one side has ended the connection. Never rejects. */
+  async run(): Promise<void> {
+    const { promise: closed, resolve } = Promise.withResolvers<void>();
+    this.#driver.once("close", () => {
+      this.#abort.abort(new Refusal("CONNECTION_CLOSED", "the connection was closed"));
+      this.#end();
+      resolve();
+    });
+    this.#driver.on("error", () => {});
+    const pull = new Pull(this.#driver);
+    const late = setTimeout(() => this.#abort.abort(lateness()), LOGIN_MS);
+    try {
+      const header = JSON.parse((await pull.takeThrough(NEWLINE)).toString()) as Header;
+      this.id = header.id;
+      this.#host = header.server.host;
+      await this.#connect(header, pull);
+    } catch (error) {
+      this.fail(this.#abort.signal.aborted ? this.#abort.signal.reason : error);
+    } finally {
+      clearTimeout(late);
+    }
+    await closed;
+  }
+
+  /** Ends the connection, and tells the driver why. */
+  fail(fault: unknown): void {
+    if (this.#isOver) return;
+    this.#hooks.failed(this.id, fault);
+    this.#farewell(
+      Buffer.concat([faultMessage(fault, this.#host), this.#relay ? READY_IDLE : Buffer.alloc(0)]),
+    );
+  }
+
+  /** Fails where the server is late. */
+  checkTime(now: number): void {
+    try {
+      this.#relay?.checkTime(now);
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  async #connect({ server: address }: Header, pull: Pull): Promise<void> {
+    const head = await pull.take(4);
+    const startup = Buffer.concat([head, await pull.take(head.readUInt32BE(0) - 4)]);
+    const { signal } = this.#abort;
+    const server = await dial(address, signal);
+    this.#server = server;
+    if (this.#isOver) return void server.destroy();
+    server.on("error", () => {});
+    if (startup.readUInt32BE(4) === CANCEL_CODE) return this.#cancel(server, startup);
+    const serverPull = new Pull(server);
+    const aborted = new Promise<never>((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+    });
+    aborted.catch(() => {});
+    const isEncrypted = "encrypted" in server;
+    const login = { socket: server, pull: serverPull, server: address, isEncrypted };
+    const answers = await Promise.race([logIn(login, startup), aborted]);
+    if (this.#isOver) return;
+    this.#driver.write(Buffer.concat([LOGGED_IN, answers]));
+    this.#relayAll(server, pull.release(), serverPull.release());
+  }
+
+  #relayAll(server: Socket, driverRest: Buffer, serverRest: Buffer): void {
+    server.once("close", () => this.#farewell());
+    server.once("end", () => this.#farewell());
+    if (server.destroyed) {
+      this.#farewell();
+      return;
+    }
+    this.#relay = new Relay(this.#driver, server, (fault) => this.fail(fault));
+    this.#relay.start(driverRest, serverRest, (work) => this.#hooks.working(this.id, work));
+  }
+
+  /** The server answers by ending the connection. */
+  #cancel(server: Socket, request: Buffer): void {
+    server.once("close", () => this.#farewell());
+    server.resume().write(request);
+    setTimeout(() => this.#farewell(), FAREWELL_MS).unref();
+  }
+
+  /** The last that the driver is told. */
+  #farewell(last?: Buffer): void {
+    if (this.#isOver) return;
+    this.#end();
+    if (last) this.#driver.end(last);
+    else this.#driver.end();
+    this.#driver.resume();
+    setTimeout(() => this.#driver.destroy(), FAREWELL_MS).unref();
+  }
+
+  #end(): void {
+    this.#isOver = true;
+    this.#server?.destroy();
+  }
+}
+
+function lateness(): Refusal {
+  return new Refusal("CONNECT_TIMEOUT", `it takes more than ${LOGIN_MS / 1000} seconds to log in`);
+}

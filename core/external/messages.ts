@@ -1,0 +1,52 @@
+/** Messages of the Postgres protocol (version 3) that the gateway writes, and what it and its parent agree on. */
+import type { ServerAddress } from "./server";
+
+/** Severity of the gateway's own errors; it lets no server use it. */
+export const GATEWAY_SEVERITY = "GATEWAY";
+/** SQLSTATE `protocol_violation`. */
+export const VIOLATION_STATE = "08P01";
+
+/** First line on a connection to the gateway. */
+export interface Header {
+  /** Names the connection in reports. */
+  id: number;
+  server: ServerAddress;
+}
+
+/** From the gateway to its parent. */
+export type Report =
+  | { type: "ready" }
+  | { type: "pong"; beat: number; largest: number }
+  | { type: "violation"; id: number; kind: ViolationKind };
+
+export type ViolationKind = "login" | "framing" | "order" | "form" | "size" | "silence";
+
+/** From the parent to the gateway. */
+export interface Ping {
+  beat: number;
+}
+
+/** A message: its type, length and body. */
+export function message(type: string, ...parts: (Buffer | string)[]): Buffer {
+  const body = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
+  const length = body.reduce((sum, part) => sum + part.length, 4);
+  const head = Buffer.alloc(5);
+  head.write(type, 0, "latin1");
+  head.writeUInt32BE(length, 1);
+  return Buffer.concat([head, ...body], length + 1);
+}
+
+export function int32(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+/** ErrorResponse of these fields, by their letters. */
+export function errorResponse(fields: Iterable<[string, string]>): Buffer {
+  const text = [...fields].map(([letter, value]) => `${letter}${value.replaceAll("\0", "")}\0`);
+  return message("E", ...text, "\0");
+}
+
+export const READY_IDLE = message("Z", "I");
+export const LOGGED_IN = message("R", int32(0));

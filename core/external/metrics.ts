@@ -1,0 +1,31 @@
+/** What a process says of its gateway, in log and metrics. No label and no line names a host. */
+import { Counter, type Registry } from "prom-client";
+import type { Logger } from "../log";
+import { gateway } from "./gateway";
+
+/** Registers the metrics, and has the log told; once per registry. @returns ends that */
+export function observeGateway(log: Logger, registry: Registry): () => void {
+  const registers = [registry];
+  const deaths = new Counter({
+    name: "basetide_gateway_restarts_total",
+    help: "Times that the gateway to external databases died, by reason (late, memory, exit)",
+    labelNames: ["reason"],
+    registers,
+  });
+  const violations = new Counter({
+    name: "basetide_gateway_violations_total",
+    help: "Connections to external databases that were ended because the server broke the protocol, by kind",
+    labelNames: ["kind"],
+    registers,
+  });
+  return gateway.observe({
+    died(reason) {
+      deaths.inc({ reason });
+      log.error({ reason }, "gateway died");
+    },
+    violated(kind) {
+      violations.inc({ kind });
+      log.warn({ kind }, "external database broke the protocol");
+    },
+  });
+}

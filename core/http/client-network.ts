@@ -1,0 +1,82 @@
+/**
+ * The network that a client's address belongs to, which is what limits count by: an IPv4 address is one client, and so
+ * is an IPv6 /64, the smallest network that a provider assigns. Counting IPv6 addresses one by one would give each
+ * customer of a provider 2^64 counters.
+ */
+import { BlockList, isIP } from "node:net";
+import { clientAddress } from "./client-address";
+
+/** Longest text that is taken from a proxy's header as it is. */
+const MAX_LENGTH = 64;
+
+/**
+ * @param address as `clientAddress` returns it
+ * @returns `192.0.2.1`, `2001:db8:0:1::/64`; what is no address (a proxy's own notation) stays as it is
+ */
+export function networkOf(address: string): string {
+  const text = address
+    .trim()
+    .toLowerCase()
+    .replace(/^\[|\]$/g, "")
+    .replace(/%.*$/, "");
+  if (isIP(text) !== 6) return text.slice(0, MAX_LENGTH);
+  const groups = groupsOf(text);
+  if (isMappedIPv4(groups))
+    return groups
+      .slice(6)
+      .flatMap((group) => [group >> 8, group & 255])
+      .join(".");
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(":")}::/64`;
+}
+
+/** Loopback, private and link-local addresses: without a header, many clients may be behind one. */
+const NEARBY = new BlockList();
+for (const [network, bits] of [
+  ["127.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["172.16.0.0", 12],
+  ["192.168.0.0", 16],
+  ["169.254.0.0", 16],
+  ["100.64.0.0", 10],
+] as const)
+  NEARBY.addSubnet(network, bits, "ipv4");
+NEARBY.addSubnet("fc00::", 7, "ipv6");
+NEARBY.addSubnet("fe80::", 10, "ipv6");
+
+/**
+ * The network that limits of a request count by. Where no header is configured, a nearby address may be a reverse proxy
+ * with all clients behind it, who must not share one client's limits: they are told apart by `otherwise`.
+ *
+ * @param header as `clientAddress` takes it
+ */
+export function clientNetwork(request: Request, header: string | undefined, otherwise: string): string {
+  const address = clientAddress(request, header) ?? "unknown";
+  const isNearby =
+    header === undefined &&
+    (isIP(address) === 0 || NEARBY.check(address, isIP(address) === 6 ? "ipv6" : "ipv4"));
+  return isNearby ? `nearby ${otherwise}` : networkOf(address);
+}
+
+/** The eight groups of a valid IPv6 address. */
+function groupsOf(address: string): number[] {
+  const [head = "", tail = ""] = address.split("::");
+  const [first, last] = [numbersOf(head), numbersOf(tail)];
+  return [...first, ...Array<number>(8 - first.length - last.length).fill(0), ...last];
+}
+
+/** The last part may be an IPv4 address, which is two groups. */
+function numbersOf(part: string): number[] {
+  if (part === "") return [];
+  return part.split(":").flatMap((group) => {
+    const [a, b, c, d] = group.split(".").map(Number);
+    if (d === undefined) return [Number.parseInt(group, 16)];
+    return [a! * 256 + b!, c! * 256 + d];
+  });
+}
+
+function isMappedIPv4(groups: number[]): boolean {
+  return groups.slice(0, 5).every((group) => group === 0) && groups[5] === 0xffff;
+}

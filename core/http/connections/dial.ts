@@ -1,0 +1,124 @@
+/**
+ * Opens a connection to an address (scheme, host and port): TCP, TLS for https, through the machine's HTTP proxy where
+ * the environment names one. Measures one round trip on the way.
+ */
+import http from "node:http";
+import net from "node:net";
+import type { Duplex } from "node:stream";
+import tls from "node:tls";
+import { getProxyForUrl } from "proxy-from-env";
+
+/** How long opening may take in all, ms. */
+const OPEN_MS = 10_000;
+/** TCP asks after a connection that has been silent for so long, ms. */
+const PROBE_AFTER_MS = 10_000;
+
+export interface Dialed {
+  socket: Duplex & Pick<net.Socket, "ref" | "unref">;
+  /** One round trip, ms: of the TLS handshake, or of the TCP one for http. */
+  roundTripMs: number;
+  /** The mean of all round trips that were measured, ms: what lies in front of a server may delay the one or the other. */
+  usualMs: number;
+}
+
+/** What later connections to the same host resume their TLS session from. */
+export interface TlsSession {
+  ticket?: Buffer;
+}
+
+/**
+ * @param ca a certificate authority in place of those that the machine trusts, PEM
+ * @throws Error with the `code` that node:net or node:tls gives, or `ETIMEDOUT`
+ */
+export async function dial(address: string, session: TlsSession, ca?: string): Promise<Dialed> {
+  const url = new URL(address);
+  const timer = AbortSignal.timeout(OPEN_MS);
+  const startedAt = performance.now();
+  const proxy = getProxyForUrl(address);
+  const tcp = await (proxy ? tunnel(new URL(proxy), url, timer) : connected(net.connect(endOf(url)), timer));
+  tcp.setNoDelay(true);
+  tcp.setKeepAlive(true, PROBE_AFTER_MS);
+  const tcpMs = performance.now() - startedAt;
+  if (url.protocol !== "https:") return { socket: tcp, roundTripMs: tcpMs, usualMs: tcpMs };
+  const servername = net.isIP(endOf(url).host) ? "" : url.hostname;
+  const ticket = session.ticket && { session: session.ticket };
+  const secure = tls.connect({
+    socket: tcp,
+    host: endOf(url).host,
+    servername,
+    ALPNProtocols: ["http/1.1"],
+    ...ticket,
+    ...(ca && { ca }),
+  });
+  secure.on("session", (fresh: Buffer) => {
+    session.ticket = fresh;
+  });
+  await connected(secure, timer, "secureConnect");
+  const bothMs = performance.now() - startedAt;
+  return { socket: secure, roundTripMs: bothMs - tcpMs, usualMs: bothMs / 2 };
+}
+
+function endOf({ hostname, port, protocol }: URL): { host: string; port: number } {
+  return {
+    host: hostname.replace(/^\[|\]$/g, ""),
+    port: Number(port) || (protocol === "https:" ? 443 : 80),
+  };
+}
+
+function connected<T extends net.Socket>(socket: T, timer: AbortSignal, event = "connect"): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: Error) => {
+      timer.removeEventListener("abort", expire);
+      socket.destroy();
+      reject(error);
+    };
+    const expire = () => fail(Object.assign(new Error("the connection was not opened in time"), TIMED_OUT));
+    const close = () => fail(Object.assign(new Error("closed while it was being opened"), RESET));
+    timer.addEventListener("abort", expire, { once: true });
+    socket.once("error", fail).once("close", close);
+    socket.once(event, () => {
+      timer.removeEventListener("abort", expire);
+      socket.off("error", fail).off("close", close);
+      resolve(socket);
+    });
+  });
+}
+
+const TIMED_OUT = { code: "ETIMEDOUT" };
+const RESET = { code: "ECONNRESET" };
+
+/** A connection to `url` through an HTTP proxy (CONNECT). */
+function tunnel(proxy: URL, url: URL, timer: AbortSignal): Promise<net.Socket> {
+  const { host, port } = endOf(url);
+  const target = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const credentials = `${decodeURIComponent(proxy.username)}:${decodeURIComponent(proxy.password)}`;
+  return new Promise((resolve, reject) => {
+    const asking = http.request({
+      ...endOf(proxy),
+      method: "CONNECT",
+      path: target,
+      headers: {
+        host: target,
+        ...(proxy.username && {
+          "proxy-authorization": `Basic ${Buffer.from(credentials).toString("base64")}`,
+        }),
+      },
+      signal: timer,
+    });
+    asking.on("error", reject);
+    asking.once("connect", ({ statusCode }, socket: net.Socket) => {
+      if (statusCode === 200) return resolve(socket);
+      socket.destroy();
+      reject(
+        Object.assign(new Error(`the HTTP proxy answered ${statusCode}`), { code: `PROXY_${statusCode}` }),
+      );
+    });
+    asking.once("response", ({ statusCode }) => {
+      asking.destroy();
+      reject(
+        Object.assign(new Error(`the HTTP proxy answered ${statusCode}`), { code: `PROXY_${statusCode}` }),
+      );
+    });
+    asking.end();
+  });
+}

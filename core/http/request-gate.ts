@@ -1,0 +1,24 @@
+/**
+ * Refuses requests whose target has more than one reading, before any handler sees them.
+ *
+ * G1. Behind the gate `request.url` is absolute and in the normal form of the URL standard: parsing it again changes
+ * nothing. Bun resolves `..`, `\` and escaped dots by itself, but only where `http://<Host><target>` is a URL;
+ * otherwise it hands the target on as it came, and whoever parses it next decides on something else.
+ */
+
+/** A name, an IPv4 address, or an IPv6 address in brackets; then a port. One header, or the values have a comma. */
+const HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
+
+/** @returns what is wrong with the request, as a sentence for its sender; undefined where nothing is */
+export function malformedRequest(request: Request): string | undefined {
+  const host = request.headers.get("host");
+  if (!host) return "The request has no Host header. Send one.";
+  const origin = HOST.test(host) ? URL.parse(`http://${host}`) : null;
+  if (origin === null) return "The Host header is not a host name or address with an optional port.";
+  const url = URL.parse(request.url);
+  if (url?.href !== request.url || url.host !== origin.host || url.username || url.password) {
+    return "The request's target is not a path in its normal form: resolve dot segments, and escape what a URL cannot hold.";
+  }
+  if (request.url.includes("#")) return "The request's target has a fragment. Send # as %23.";
+  return undefined;
+}

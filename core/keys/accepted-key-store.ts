@@ -1,0 +1,79 @@
+/** Accepted keys in the control plane, by which the proxies know each other's: hashes, bounded per base, for a day. */
+import type { Db } from "../context";
+import type { Logger } from "../log";
+import { within } from "../writes/within";
+import { LruMap } from "./lru-map";
+
+/** What the control plane said of a base is used for so long, ms. */
+const LOOKUP_AGE_MS = 3000;
+/** A control plane that does not answer within this counts as away, ms. */
+const LOOKUP_MS = 1000;
+/** Once it was away, it is not asked again for so long, ms. */
+const AWAY_MS = 1000;
+const MAX_BASES = 2000;
+
+interface Lookup {
+  at: number;
+  /** How long ago each key was accepted, ms, at `at`. */
+  agoMs: Promise<Map<string, number>>;
+}
+
+export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () => number) {
+  const lookups = new LruMap<string, Lookup>(MAX_BASES);
+  /** The last change under way of each key: one that ends its standing must not be overtaken by the one before. */
+  const changes = new Map<string, Promise<unknown>>();
+  let awayUntil = -Infinity;
+
+  function change(hash: string, statement: () => PromiseLike<unknown>): void {
+    const work = (changes.get(hash) ?? Promise.resolve()).then(statement).catch((error: unknown) => {
+      log.debug({ error }, "accepted key not stored");
+    });
+    changes.set(hash, work);
+    void work.finally(() => {
+      if (changes.get(hash) === work) changes.delete(hash);
+    });
+  }
+
+  async function load(sourceBaseId: string): Promise<Map<string, number>> {
+    if (now() < awayUntil) return new Map();
+    try {
+      const rows = await within(
+        LOOKUP_MS,
+        "control_unavailable",
+        (async () => db<{ key_hash: string; ago_ms: number }[]>`
+          select key_hash, (extract(epoch from now() - accepted_at) * 1000)::float8 as ago_ms
+          from accepted_keys where source_base_id = ${sourceBaseId}`)(),
+      );
+      return new Map(rows.map((row) => [row.key_hash, row.ago_ms]));
+    } catch (error) {
+      log.debug({ error }, "accepted keys not looked up");
+      awayUntil = now() + AWAY_MS;
+      return new Map();
+    }
+  }
+
+  return {
+    /** How long ago some proxy stored the key, ms. Never fails. */
+    async acceptedAgoMs(sourceBaseId: string, hash: string): Promise<number | undefined> {
+      let lookup = lookups.get(sourceBaseId);
+      if (!lookup || now() - lookup.at > LOOKUP_AGE_MS) {
+        lookup = { at: now(), agoMs: load(sourceBaseId) };
+        lookups.set(sourceBaseId, lookup);
+      }
+      return (await lookup.agoMs).get(hash);
+    },
+    add(sourceBaseId: string, hash: string): void {
+      change(hash, () => db`select accept_key(${sourceBaseId}, ${hash})`);
+    },
+    remove(sourceBaseId: string, hash: string): void {
+      lookups.delete(sourceBaseId);
+      change(
+        hash,
+        () => db`delete from accepted_keys where source_base_id = ${sourceBaseId} and key_hash = ${hash}`,
+      );
+    },
+    async settled(): Promise<void> {
+      await Promise.all(changes.values());
+    },
+  };
+}

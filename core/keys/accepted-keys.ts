@@ -1,0 +1,133 @@
+/**
+ * API keys that the source has accepted for a base: only they use the base's wait queue, count in its budget, cause a
+ * pause, or read a replica.
+ *
+ * K1. A key is accepted by a 2xx of the source to a call that names the base, and by nothing that a client says. A
+ *     401 ends that at once; so do ten 403s in a row, since a single one may be about one table.
+ * K2. A key known in memory is decided on without waiting; the control plane is asked for unknown keys only, at most
+ *     once in a few seconds per base, and its absence never stops a known key.
+ */
+import type { Config } from "../config";
+import type { Db } from "../context";
+import type { Logger } from "../log";
+import { acceptedKeyStore } from "./accepted-key-store";
+import { type KeyHasher, keyHasher } from "./key-hash";
+import { LruMap } from "./lru-map";
+
+/** How long an accepted key may use the base's queue without being accepted again, ms. */
+const ACCEPTED_MS = 24 * 3600_000;
+/** How long it may read a replica after the source let it read the base, ms. */
+const READ_MS = 10 * 60_000;
+/** How long a key that the source does not know is not sent again, ms. */
+const REFUSED_MS = 60_000;
+/** A key is stored again after this, ms. */
+const STORE_EVERY_MS = 5 * 60_000;
+/** 403s without a 2xx between them that end a key's standing: some are about one table or one field only. */
+const MOST_FORBIDDEN = 10;
+const MAX_ACCEPTED = 20_000;
+const MAX_REFUSED = 5000;
+
+interface Entry {
+  acceptedAt: number;
+  /** When the source last let it read records of the base. */
+  readAt: number;
+  storedAt: number;
+  forbidden: number;
+}
+
+/** What the source answered to a call that names the base. */
+export interface KeyAnswer {
+  method: string;
+  status: number;
+  /** The answer holds records of the base. */
+  isRead?: boolean;
+  /** Other processes need to know the key: somebody has connected the base. */
+  isConnected: boolean;
+}
+
+export class AcceptedKeys {
+  readonly hash: KeyHasher;
+  readonly #store: ReturnType<typeof acceptedKeyStore>;
+  readonly #now: () => number;
+  readonly #accepted = new LruMap<string, Entry>(MAX_ACCEPTED);
+  readonly #refusedUntil = new LruMap<string, number>(MAX_REFUSED);
+
+  constructor(ctx: { db: Db; log: Logger; config: Config }, now: () => number = () => performance.now()) {
+    this.hash = keyHasher(ctx.config);
+    this.#store = acceptedKeyStore(ctx, now);
+    this.#now = now;
+  }
+
+  /** Known in this process; asks nobody. */
+  isKnown(hash: string): boolean {
+    const entry = this.#accepted.get(hash);
+    return entry !== undefined && this.#now() - entry.acceptedAt < ACCEPTED_MS;
+  }
+
+  /** Has the source refused this key less than a minute ago? @returns for how long it is not asked again, ms */
+  refusedForMs(hash: string): number {
+    return Math.max(0, (this.#refusedUntil.get(hash) ?? 0) - this.#now());
+  }
+
+  /** Like `isKnown`, but asks the control plane where this process does not know. Never fails. */
+  async isAccepted(sourceBaseId: string, hash: string): Promise<boolean> {
+    if (this.isKnown(hash)) return true;
+    const agoMs = await this.#store.acceptedAgoMs(sourceBaseId, hash);
+    if (agoMs === undefined || agoMs >= ACCEPTED_MS) return false;
+    const acceptedAt = this.#now() - agoMs;
+    this.#accepted.set(hash, { acceptedAt, readAt: -Infinity, storedAt: acceptedAt, forbidden: 0 });
+    return true;
+  }
+
+  /** Has the source let it read records of the base in the last ten minutes? */
+  mayRead(hash: string): boolean {
+    return this.#now() - (this.#accepted.get(hash)?.readAt ?? -Infinity) < READ_MS;
+  }
+
+  /** Learns from an answer of the source to a request with this key. */
+  record(sourceBaseId: string, hash: string, answer: KeyAnswer): void {
+    const { method, status } = answer;
+    // What a preflight or a HEAD says need not have been checked against the key.
+    if (method === "OPTIONS" || method === "HEAD") return;
+    if (status >= 200 && status < 300) this.#accept(sourceBaseId, hash, answer);
+    else if (status === 401) this.#refuse(sourceBaseId, hash);
+    else if (status === 403) this.#forbid(sourceBaseId, hash);
+  }
+
+  /** Waits for what is being stored. */
+  close(): Promise<void> {
+    return this.#store.settled();
+  }
+
+  #accept(sourceBaseId: string, hash: string, { isRead, isConnected }: KeyAnswer): void {
+    const now = this.#now();
+    const entry = this.#accepted.get(hash) ?? {
+      acceptedAt: 0,
+      readAt: -Infinity,
+      storedAt: -Infinity,
+      forbidden: 0,
+    };
+    entry.acceptedAt = now;
+    entry.forbidden = 0;
+    if (isRead) entry.readAt = now;
+    this.#accepted.set(hash, entry);
+    this.#refusedUntil.delete(hash);
+    if (!isConnected || now - entry.storedAt < STORE_EVERY_MS) return;
+    entry.storedAt = now;
+    this.#store.add(sourceBaseId, hash);
+  }
+
+  #refuse(sourceBaseId: string, hash: string): void {
+    this.#refusedUntil.set(hash, this.#now() + REFUSED_MS);
+    if (this.#accepted.delete(hash)) this.#store.remove(sourceBaseId, hash);
+  }
+
+  #forbid(sourceBaseId: string, hash: string): void {
+    const entry = this.#accepted.get(hash);
+    if (!entry) return;
+    entry.readAt = -Infinity;
+    if (++entry.forbidden < MOST_FORBIDDEN) return;
+    this.#accepted.delete(hash);
+    this.#store.remove(sourceBaseId, hash);
+  }
+}

@@ -1,0 +1,5 @@
+/** API keys that the source has accepted for a base, and the queue that the others wait in. */
+export { AcceptedKeys, type KeyAnswer } from "./accepted-keys";
+export { authorizationOf } from "./key-hash";
+export { type IsOwnKey, ownKeys } from "./own-keys";
+export { UnprovenQueue } from "./unproven-queue";

@@ -1,0 +1,37 @@
+/** Tells whether a client's key is the one that a connected base is synced with. */
+import type { Context } from "../context";
+import { unsealApiKey } from "../control/bases";
+import { authorizationOf, type KeyHasher } from "./key-hash";
+import { LruMap } from "./lru-map";
+
+const MAX_REMEMBERED = 5000;
+
+interface BaseWithKey {
+  id: string;
+  sourceBaseId: string;
+  sealedApiKey: string;
+}
+
+/** @returns whether `hash` names the base's own key; false where that cannot be decrypted */
+export type IsOwnKey = (base: BaseWithKey, hash: string) => boolean;
+
+export function ownKeys(ctx: Pick<Context, "secrets">, hashOf: KeyHasher): IsOwnKey {
+  const remembered = new LruMap<string, string>(MAX_REMEMBERED);
+  return (base, hash) => {
+    const named = `${base.id} ${base.sealedApiKey}`;
+    let own = remembered.get(named);
+    if (own === undefined) {
+      own = ownHash(ctx, hashOf, base);
+      remembered.set(named, own);
+    }
+    return own === hash;
+  };
+}
+
+function ownHash(ctx: Pick<Context, "secrets">, hashOf: KeyHasher, base: BaseWithKey): string {
+  try {
+    return hashOf(base.sourceBaseId, authorizationOf(unsealApiKey(ctx, base)));
+  } catch {
+    return "";
+  }
+}

@@ -1,0 +1,108 @@
+/**
+ * Which bases are suspected of ending the workers that hold them, and what is known of each.
+ *
+ * A job that failed is one whose worker did not give it back: it was killed, crashed, ran out of memory or froze. After
+ * SUSPECT_AFTER in a row a base is a suspect, and is synced in a child process, with fewer and fewer others in it. The
+ * death of a child that holds one base blames that base exactly: it is quarantined. Nothing is written of a base whose
+ * worker never died.
+ */
+import type { Db } from "../context";
+import { SYNC_QUEUE, type SyncJob } from "./jobs";
+
+/** Workers in a row that died while they held the base. */
+export const SUSPECT_AFTER = 3;
+/** A base whose worker did not die for so long starts over. */
+const FORGOTTEN_AFTER = "1 day";
+/**
+ * How long a suspect must be synced without a death before it returns to the worker, s: doubled by each further death,
+ * so that a base that behaves for a while ends fewer and fewer workers.
+ */
+const TRIAL_SECONDS = 30;
+const MAX_TRIAL_SECONDS = 3600;
+/** Rest of a quarantined base, s; doubled by each further death. */
+const FIRST_QUARANTINE_SECONDS = 60;
+const MAX_QUARANTINE_SECONDS = 3600;
+/** A quarantined base that its owner asks to sync is tried again this long after its last death, s. */
+const SOONEST_RETRY_SECONDS = 60;
+
+export interface Suspect {
+  baseId: string;
+  /** How many bases were in the last child that died with it; null: it was in none yet. */
+  company: number | null;
+  /** Not to be tried for so long, ms. */
+  restMs: number;
+}
+
+/** Counts the jobs of these bases that failed since they were last counted. @returns the suspects among the bases */
+export async function countCrashes(db: Db, baseIds: string[]): Promise<Map<string, Suspect>> {
+  if (baseIds.length === 0) return new Map();
+  const rows = await db<Suspect[]>`
+    with failed as (
+      select j.singleton_key as base_id, count(*)::int as crashes, max(j.completed_on) as until
+      from pgboss.job as j
+        join bases as b on b.id = j.singleton_key
+        left join base_crashes as c on c.base_id = j.singleton_key
+      where j.name = ${SYNC_QUEUE} and j.state = 'failed' and j.singleton_key = any (${baseIds})
+        and j.completed_on > coalesce(c.counted_until, '-infinity')
+      group by 1
+    ), summed as (
+      select f.base_id, f.until, c.suspected_at,
+        -- A suspect was in a child: it is not what ended the worker.
+        case when c.suspected_at is not null then c.crashes
+          when c.counted_until < now() - ${FORGOTTEN_AFTER}::interval then f.crashes
+          else coalesce(c.crashes, 0) + f.crashes end as crashes
+      from failed as f left join base_crashes as c using (base_id)
+    ), counted as (
+      insert into base_crashes (base_id, crashes, counted_until, suspected_at)
+      select base_id, crashes, until,
+        coalesce(suspected_at, case when crashes >= ${SUSPECT_AFTER} then now() end)
+      from summed
+      on conflict (base_id) do update set crashes = excluded.crashes, counted_until = excluded.counted_until,
+        suspected_at = excluded.suspected_at
+      returning *
+    ), known as (
+      select * from counted
+      union all select * from base_crashes
+      where base_id = any (${baseIds}) and base_id not in (select base_id from counted)
+    )
+    select base_id as "baseId", company,
+      case when quarantines = 0 then 0 else greatest(0, extract(epoch from
+        suspected_at + ${SOONEST_RETRY_SECONDS} * interval '1 s' - now()))::float8 * 1000 end as "restMs"
+    from known where suspected_at is not null`;
+  return new Map(rows.map((row) => [row.baseId, row]));
+}
+
+/** These jobs were lost while their worker lived: no death is to be counted. */
+export async function forgiveJobs(db: Db, jobs: SyncJob[]): Promise<void> {
+  await db`
+    delete from pgboss.job
+    where name = ${SYNC_QUEUE} and state = 'failed' and id = any (${jobs.map((job) => job.id)}::uuid[])`;
+}
+
+/**
+ * A child process died that held these bases. One that was alone in it is quarantined.
+ *
+ * @returns how long a quarantined base rests, ms; null where there were several
+ */
+export async function recordCrash(db: Db, baseIds: string[]): Promise<number | null> {
+  const isAlone = baseIds.length === 1;
+  const [row] = await db<{ restMs: number }[]>`
+    update base_crashes set suspected_at = now(), company = ${baseIds.length},
+      crashes = crashes + ${isAlone ? 1 : 0},
+      quarantines = quarantines + ${isAlone ? 1 : 0},
+      quarantined_until = case when ${isAlone} then now() + least(${MAX_QUARANTINE_SECONDS},
+        ${FIRST_QUARANTINE_SECONDS} * power(2, least(quarantines, 20))) * interval '1 s' end
+    where base_id = any (${baseIds})
+    returning extract(epoch from quarantined_until - now())::float8 * 1000 as "restMs"`;
+  return isAlone ? (row?.restMs ?? FIRST_QUARANTINE_SECONDS * 1000) : null;
+}
+
+/** A lease of a suspect has ended well. @returns whether it is none any more: it was synced without a death for long enough */
+export async function clearSuspect(db: Db, baseId: string): Promise<boolean> {
+  const { count } = await db`
+    update base_crashes
+    set suspected_at = null, company = null, quarantines = 0, quarantined_until = null
+    where base_id = ${baseId} and suspected_at < now() - least(${MAX_TRIAL_SECONDS},
+      ${TRIAL_SECONDS} * power(2, least(crashes - ${SUSPECT_AFTER}, 20))) * interval '1 s'`;
+  return count > 0;
+}

@@ -1,0 +1,76 @@
+/**
+ * Finds readers that use up transaction ids, by `notify` in a loop, say.
+ *
+ * An id in `pg_stat_activity` is proof: a reader's session has none for anything that reads, such as queries, cursors,
+ * prepared statements, savepoints and `listen`. But it shows for microseconds. So this looks at random moments, and as long
+ * as the server assigns ids fast, each look is a burst. Each is a statement of its own, of some 20 ms: a customer sees the
+ * locks of a longer one in `pg_locks`, and could rest meanwhile.
+ */
+import type { Sql } from "postgres";
+
+export interface IdWatch {
+  /** @returns those of `readers` that use up ids on the cluster that `admin` is connected to; takes a second or two */
+  find(admin: Sql, readers: string[]): Promise<string[]>;
+}
+
+/** Looks in one search, at this mean interval; a cluster that is far away gets fewer. */
+const LOOKS = 20;
+const LOOK_EVERY_MS = 75;
+const SEARCH_MS = 4000;
+/** Of the sessions, in a burst; 1 ms apart, or all would see the same on a server that lacks CPU. */
+const BURST = 20;
+/** Below this rate a reader with an id costs the server nothing: `endExcess` ends the session that holds one. */
+const IDS_PER_SECOND = 200;
+/** Ids of a role that have to be seen within REMEMBERED_MS; one that is held on to counts in each look. */
+const SIGHTINGS = 3;
+const REMEMBERED_MS = 60_000;
+
+interface Look {
+  /** The next id that the server assigns. */
+  next: string;
+  /** Roles whose sessions hold an id, once for each id. */
+  roles: string[];
+}
+
+/** Watches one cluster; what it has seen of a role is kept for a minute. */
+export function watchIds(): IdWatch {
+  const seen = new Map<string, number[]>();
+  return {
+    async find(admin, readers) {
+      const begun = performance.now();
+      let isFast = false;
+      let last: { next: bigint; at: number } | undefined;
+      for (let index = 0; index < LOOKS && performance.now() - begun < SEARCH_MS; index++) {
+        if (index > 0) await Bun.sleep(2 * Math.random() * LOOK_EVERY_MS);
+        const { next, roles } = await look(admin, isFast ? BURST : 1);
+        const now = { next: BigInt(next), at: performance.now() };
+        isFast =
+          last !== undefined && Number(now.next - last.next) * 1000 > IDS_PER_SECOND * (now.at - last.at);
+        last = now;
+        // What is held while ids are assigned slowly is not what uses them up.
+        if (isFast) for (const role of roles) seen.set(role, [...(seen.get(role) ?? []), now.at]);
+      }
+      for (const [role, times] of seen) {
+        const recent = times.filter((at) => at > begun - REMEMBERED_MS);
+        if (recent.length > 0) seen.set(role, recent);
+        else seen.delete(role);
+      }
+      const found = readers.filter((role) => (seen.get(role)?.length ?? 0) >= SIGHTINGS);
+      for (const role of found) seen.delete(role);
+      return found;
+    },
+  };
+}
+
+async function look(admin: Sql, samples: number): Promise<Look> {
+  // Without the second function each sample would be the same. The argument is null, for all sessions.
+  const [row] = await admin<Look[]>`
+    select pg_snapshot_xmax(pg_current_snapshot())::text as next, array(
+      select pg_get_userbyid(usesysid)::text from (
+        select distinct usesysid, backend_xid::text from generate_series(1, ${samples}::int) as sample
+          cross join lateral pg_stat_get_activity(case
+            when sample < 0 or pg_stat_clear_snapshot() is null or (sample > 1 and pg_sleep(0.001) is null) then 0 end)
+        -- Not shown of sessions that the admin may not see, which are no customers'.
+        where backend_xid is not null) as held) as roles`;
+  return row!;
+}

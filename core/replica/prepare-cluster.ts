@@ -1,0 +1,135 @@
+/**
+ * Prepares a Postgres server to hold replicas, as its superuser: a role for the cluster's admin that may create
+ * databases and roles and nothing more, and a locked-down database that replicas are copied from.
+ */
+import { createHash } from "node:crypto";
+import type { Sql } from "postgres";
+import { quoteIdent } from "./naming";
+import {
+  databaseUrl,
+  FORBIDDEN_FUNCTIONS,
+  LABEL,
+  overRaces,
+  ROLE_PATTERN,
+  TEMPLATE_DATABASE,
+  withAdmin,
+} from "./provision";
+import { ENFORCED_SETTINGS } from "./role-limits";
+import { ensureLogin, giveDatabase, type Login, majorVersion, serverSql, tryAll } from "./server-roles";
+
+const template = serverSql("template.sql");
+
+export interface ClusterOptions {
+  /** The server is ours alone: PUBLIC may connect to none of the databases that are there. */
+  isDedicated?: boolean;
+}
+
+/**
+ * Idempotent, and safe when several processes do it at once. Databases and roles that the service has made as a
+ * superuser are given to the admin.
+ *
+ * @param superuserUrl of any database on the server
+ * @returns statements that the server refused: its operator is not a superuser. The service runs without them.
+ */
+export async function prepareCluster(
+  superuserUrl: string,
+  login: Login & { database: string },
+  { isDedicated = false }: ClusterOptions = {},
+): Promise<string[]> {
+  return withAdmin(superuserUrl, async (admin) => {
+    await admin`select pg_advisory_lock(hashtextextended('basetide prepare', 0))`;
+    await ensureLogin(admin, login, "createdb createrole");
+    const refused = await tryAll(admin, await grants(admin, login));
+    // The watchdog looks at temporary files from there.
+    const home = databaseUrl(superuserUrl, login.database);
+    const lookAtFiles = `grant execute on function pg_ls_tmpdir() to ${quoteIdent(login.role)}`;
+    refused.push(...(await withAdmin(home, (sql) => tryAll(sql, [lookAtFiles]))));
+    refused.push(...(await makeTemplate(admin, superuserUrl, login.role)));
+    await adoptRoles(admin, login.role);
+    await adoptDatabases(admin, superuserUrl, login.role);
+    if (isDedicated) await closeDatabases(admin);
+    return refused;
+  });
+}
+
+async function grants(admin: Sql, { role, database }: { role: string; database: string }): Promise<string[]> {
+  const [version, name] = [await majorVersion(admin), quoteIdent(role)];
+  const settings = Object.keys(ENFORCED_SETTINGS).join(", ");
+  return [
+    `grant connect on database ${quoteIdent(database)} to ${name}`,
+    ...(version >= 15 ? [`grant set on parameter ${settings} to ${name}`] : []),
+    ...(version >= 16 ? [`grant pg_use_reserved_connections to ${name}`] : []),
+  ];
+}
+
+/** Makes the database that replicas are copied from, or brings it up to date. */
+async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Promise<string[]> {
+  const owner = quoteIdent(role);
+  const text = template.replaceAll("{{role}}", owner).replaceAll("{{forbidden}}", FORBIDDEN_FUNCTIONS);
+  const version = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  const [found] = await admin<{ version: string | null; is_ready: boolean }[]>`
+    select shobj_description(oid, 'pg_database') as version, datistemplate as is_ready
+    from pg_database where datname = ${TEMPLATE_DATABASE}`;
+  if (found?.is_ready && found.version === version) return [];
+  const [{ is_super: isSuper } = { is_super: false }] = await admin<{ is_super: boolean }[]>`
+    select rolsuper as is_super from pg_roles where rolname = current_user`;
+  if (!isSuper) return [`-- in a database ${TEMPLATE_DATABASE}:\n${text}`];
+  const name = quoteIdent(TEMPLATE_DATABASE);
+  if (!found) await admin.unsafe(`create database ${name} template template0 encoding 'UTF8'`);
+  await overRaces(() =>
+    admin.unsafe(`
+      revoke all on database ${name} from public;
+      alter database ${name} owner to ${owner};
+      grant connect on database ${name} to ${owner}`),
+  );
+  await admin.unsafe(`alter database ${name} allow_connections true`);
+  await withAdmin(databaseUrl(superuserUrl, TEMPLATE_DATABASE), (sql) => sql.unsafe(text));
+  await admin.unsafe(`alter database ${name} allow_connections false`);
+  await admin.unsafe(`alter database ${name} is_template true`);
+  await admin.unsafe(`comment on database ${name} is '${version}'`);
+  return [];
+}
+
+/** Roles of customers that a superuser made: from Postgres 16 on the admin needs a right to each. */
+async function adoptRoles(admin: Sql, role: string): Promise<void> {
+  const roles = await admin<{ name: string }[]>`
+    select r.rolname as name from pg_roles as r
+    where r.rolname ~ ${ROLE_PATTERN} and not exists (
+      select from pg_auth_members as m
+      where m.roleid = r.oid and m.member = to_regrole(quote_ident(${role})) and m.admin_option)
+      and r.rolname <> ${role}`;
+  for (const { name } of roles) {
+    await overRaces(() => admin.unsafe(`grant ${quoteIdent(name)} to ${quoteIdent(role)} with admin option`));
+  }
+}
+
+/** Databases of the service that a superuser made. The next lease of each installs its functions again. */
+async function adoptDatabases(admin: Sql, superuserUrl: string, role: string): Promise<void> {
+  const databases = await admin<{ name: string }[]>`
+    select datname as name from pg_database as d
+    where starts_with(shobj_description(d.oid, 'pg_database'), ${`${LABEL} `}) and datallowconn
+      and d.datdba = current_user::regrole`;
+  for (const { name } of databases) {
+    await giveDatabase(superuserUrl, name, role);
+    await withAdmin(databaseUrl(superuserUrl, name), async (sql) => {
+      const swaps = await sql<{ name: string }[]>`
+        select nspname as name from pg_namespace
+        where nspname like '%\\_swap' and nspowner = to_regrole(quote_ident(${role}))`;
+      for (const swap of swaps) await sql.unsafe(`comment on schema ${quoteIdent(swap.name)} is null`);
+      await sql.unsafe(
+        template.replaceAll("{{role}}", quoteIdent(role)).replaceAll("{{forbidden}}", FORBIDDEN_FUNCTIONS),
+      );
+    });
+  }
+}
+
+async function closeDatabases(admin: Sql): Promise<void> {
+  const open = await admin<{ name: string }[]>`
+    select datname as name from pg_database
+    where datallowconn and has_database_privilege('public', oid, 'connect') and datname not like 'bt\\_%'`;
+  for (const { name } of open) {
+    await overRaces(() =>
+      admin.unsafe(`revoke connect, temporary on database ${quoteIdent(name)} from public`),
+    );
+  }
+}

@@ -1,0 +1,492 @@
+-- Up Migration
+
+-- A base with changes to bring while clients use up its quota; and writes whose outcome syncs have to find.
+
+-- When a client last wrote what only a sync can find out; null: it has been found.
+alter table bases add column catch_up_requested_at timestamptz;
+
+-- quota_take(key, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
+--   kind, share  'client'; 'sync' or 'live' with sync's share of requests a second (3 or 5); or 'unproven', a client
+--                whose key the source has not accepted for the base
+--   within       one element per call wanted: how many ms ahead its reservation may begin
+--   back         reservations made earlier that were not used: they are free again
+--   now          a clock of the tests; else the server's, read after the locks, so that reservations are in order
+--   user         sync, live: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
+--   margin       by how much later than others the calls may reach the source: the process's delay and the network's, ms
+--   own          client: with a key of that very user, as far as is known
+-- Returns asked_at (now); slots (one per call wanted: by when it has reached the source, and its name; null when there is
+-- nothing within reach); margin: it may go out from so long before that; and next_at: the earliest time that a further
+-- call of this kind could get as things stand; of a 'live' call, when to ask again.
+--
+-- I4. From the end of the first reservation of five to the beginning of the sixth lies a second. A reservation never ends
+-- before one made already, so clients keep their order, and sync, which asks for now and not for later, gets only what no
+-- client has asked for.
+-- Sync's reservations are spaced evenly over its share, or a client would find five of them gone at once and wait a
+-- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
+-- Live calls are sync's, for a change that someone made and waits to see. They get what any call of sync gets; where
+-- clients leave nothing, one reservation in five is theirs, at the end of the clients' queue.
+-- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s too, but only while the window is half
+-- empty. One that had none for 10 s gets in line with the clients, so that a new client of a busy base is not shut out.
+-- They are not counted here: see quota_served.
+-- A key that the source has slowed has two calls a second, and sync its part of those. What proxies that are silent may
+-- give out by themselves is left to them, for a quarter of an hour: one that was killed and did not come back is no
+-- different from here.
+-- Of a user's fifty calls a second sync leaves ten to clients. Clients with other keys than the user's own count, since
+-- they may be the user's, and are not held back, since they may not.
+-- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
+create or replace function quota_take(
+  p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
+  p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
+  out asked_at float8, out slots float8[], out next_at float8, out margin float8)
+language plpgsql as $$
+declare
+  window_ms constant float8 := 1000;
+  -- What every reservation has at least: clocks, and a network that is no wider than it seems.
+  least_margin_ms constant float8 := 20;
+  most_margin_ms constant float8 := 400;
+  slowed_per_window constant integer := 2;
+  per_user constant integer := 50;
+  sync_per_user constant integer := 40;
+  -- How much earlier than evenly spaced sync may go, to make up for a slow page or a late start.
+  quiet_credit_ms constant float8 := 1025;
+  busy_credit_ms constant float8 := 10;
+  -- A client is about for so long after it asked.
+  busy_ms constant float8 := 5000;
+  -- With the second between two tries of a sync and the two windows that may be reserved: one call in 10 s.
+  overdue_ms constant float8 := 6900;
+  count_every_ms constant float8 := 10000;
+  -- Unproven calls: five in so long, or one in so long while a client is about.
+  unproven_window_ms constant float8 := 25000;
+  unproven_pause_ms constant float8 := 10000;
+  -- A proxy counts as silent after so long, and for so long. See core/quota/heartbeat.ts.
+  silent_ms constant float8 := 1500;
+  remembered_ms constant float8 := 900000;
+  q quota_windows;
+  per_window integer := 5;
+  share integer;
+  -- A second, and what a call may be on its way: what evenly spaced ones are spread over.
+  pace_ms float8;
+  spacing_ms float8;
+  u quota_users;
+  is_limited_by_user boolean;
+  credit_ms float8;
+  is_busy boolean;
+  is_sync boolean := p_kind in ('sync', 'live');
+  is_live boolean := p_kind = 'live';
+  -- the end of the clients' queue, and when one reservation in five is a live call's again
+  queue_end float8;
+  turn_at float8;
+  is_unproven boolean := p_kind = 'unproven';
+  is_changed boolean := false;
+  slot float8;
+  reach float8;
+  n integer;
+  m integer;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  select * into q from quota_windows w where w.key = p_key;
+  if not found then
+    q := quota_open(p_key, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000));
+  end if;
+  if is_sync and q.user_id is distinct from p_user then
+    q.user_id := p_user;
+    is_changed := true;
+  end if;
+  if q.user_id is not null and not is_unproven then
+    u := quota_user(q.user_id);
+  end if;
+  is_limited_by_user := u.id is not null and (is_sync or p_own);
+  asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+
+  margin := least(most_margin_ms, greatest(p_margin, least_margin_ms)
+    + quota_widened(q.widened_ms, q.widened_at, asked_at));
+  if asked_at < q.slow_until
+    or (asked_at < q.claimed_until and quota_is_sole(p_key, q.claimed_by))
+  then
+    per_window := slowed_per_window;
+  end if;
+  share := greatest(1, p_share * per_window / 5);
+  per_window := greatest(1, per_window - (
+    select coalesce(sum(p.share), 0) from quota_proxies p
+    where p.seen_at between asked_at - remembered_ms and asked_at - silent_ms));
+  share := least(share, per_window);
+  pace_ms := window_ms + margin;
+  spacing_ms := greatest(window_ms / share, pace_ms / per_window);
+
+  if q.slots[cardinality(q.slots)] > asked_at + 5000 then
+    -- No reservation is made so far ahead: the clock was set back.
+    q.slots := '{}';
+    q.sync_slots := '{}';
+    q.sync_from := 0;
+    q.unproven_slots := '{}';
+    q.client_at := 0;
+    q.blocked_until := asked_at + window_ms + margin;
+  end if;
+  if p_now is null then
+    -- While the server was away processes went on by themselves: see quota_open.
+    q.blocked_until := greatest(q.blocked_until, extract(epoch from pg_postmaster_start_time()) * 1000 + 2100);
+  end if;
+  if asked_at - q.counted_from > count_every_ms and cardinality(p_within) > 0 then
+    perform set_config('synchronous_commit', 'off', true);
+    perform quota_count(p_key, q.counted_from, q.sync_calls, q.client_calls);
+    q.counted_from := asked_at;
+    q.sync_calls := 0;
+    q.client_calls := 0;
+    is_changed := true;
+  end if;
+  while q.slots[1] <= asked_at - window_ms loop
+    q.slots := q.slots[2:];
+  end loop;
+  u.slots := array(
+    select s from unnest(u.slots) s where s between asked_at - window_ms and asked_at + 5000);
+
+  if not is_sync and not is_unproven and cardinality(p_within) > 0 then
+    q.client_at := asked_at;
+    is_changed := true;
+  end if;
+  is_busy := asked_at - q.client_at < busy_ms;
+  credit_ms := case when is_busy then busy_credit_ms else quiet_credit_ms end;
+
+  foreach slot in array p_back loop
+    n := array_position(q.slots, slot);
+    if n is null then
+      -- A process that stood still returns it late: it no longer limits anything, but it was counted and not used.
+      if slot <= asked_at - window_ms then
+        q.sync_calls := q.sync_calls - is_sync::integer;
+        q.client_calls := q.client_calls - (not is_sync and not is_unproven)::integer;
+        is_changed := true;
+      end if;
+      continue;
+    end if;
+    q.slots := q.slots[:n - 1] || q.slots[n + 1:];
+    -- Other keys may have one at the very same time: one goes, not all.
+    m := array_position(u.slots, slot);
+    if m is not null then
+      u.slots := u.slots[:m - 1] || u.slots[m + 1:];
+    end if;
+    if is_sync then
+      q.sync_slots := array_remove(q.sync_slots, slot);
+      q.sync_from := q.sync_from - spacing_ms;
+      q.sync_calls := q.sync_calls - 1;
+    elsif is_unproven then
+      q.unproven_slots := array_remove(q.unproven_slots, slot);
+    else
+      q.client_calls := q.client_calls - 1;
+    end if;
+    is_changed := true;
+  end loop;
+
+  slots := array_fill(null::float8, array[cardinality(p_within)]);
+  -- Once more than calls are wanted, for next_at.
+  for i in 1 .. cardinality(p_within) + 1 loop
+    n := cardinality(q.slots);
+    slot := greatest(
+      asked_at, q.blocked_until, q.slots[n] - margin, q.slots[n - per_window + 1] + window_ms);
+    reach := p_within[i];
+    if is_sync then
+      queue_end := slot;
+      m := cardinality(q.sync_slots);
+      if q.sync_slots[m] > asked_at - overdue_ms then
+        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] - margin + share * spacing_ms);
+        if is_busy then
+          slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+        end if;
+        if is_live and slot - asked_at > coalesce(reach, 0) then
+          turn_at := q.sync_slots[m] - margin + 5 * pace_ms / per_window;
+          if turn_at > queue_end + busy_credit_ms then
+            -- A reservation ahead of the queue's end would hold up clients who are not in it yet: asked again when that
+            -- end is likely to be where the turn is.
+            slot := least(slot, asked_at + turn_at - queue_end);
+          elsif reach is null then
+            slot := asked_at;
+          else
+            slot := greatest(queue_end, turn_at);
+            reach := reach + 2 * window_ms;
+          end if;
+        end if;
+      else
+        -- Sync must not stand still: for once it gets in line with the clients.
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_unproven then
+      m := cardinality(q.unproven_slots);
+      if q.unproven_slots[m] > asked_at - unproven_pause_ms then
+        slot := case when is_busy
+          then greatest(slot, q.unproven_slots[m] + unproven_pause_ms)
+          else greatest(slot, q.unproven_slots[m - 4] + unproven_window_ms,
+            q.slots[n - greatest(1, per_window - 2) + 1] + window_ms)
+        end;
+      else
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_limited_by_user then
+      slot := quota_user_slot(u.slots, greatest(slot, u.blocked_until), margin,
+        case when is_sync then sync_per_user else per_user end);
+    end if;
+    if slot - asked_at <= reach then
+      slots[i] := slot + margin;
+      q.slots := q.slots || slots[i];
+      u.slots := u.slots || slots[i];
+      if is_sync then
+        q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slots[i];
+        q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
+        q.sync_calls := q.sync_calls + 1;
+      elsif is_unproven then
+        q.unproven_slots := q.unproven_slots[greatest(m - 3, 1):] || slots[i];
+      else
+        q.client_calls := q.client_calls + 1;
+      end if;
+      is_changed := true;
+    else
+      next_at := slot;
+    end if;
+  end loop;
+
+  if is_changed then
+    update quota_windows w
+    set slots = q.slots, sync_slots = q.sync_slots, sync_from = q.sync_from, client_at = q.client_at,
+        unproven_slots = q.unproven_slots, blocked_until = q.blocked_until, user_id = q.user_id,
+        sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
+    where w.key = p_key;
+    if u.id is not null then
+      update quota_users o set slots = u.slots where o.id = u.id;
+    end if;
+  end if;
+end $$;
+
+-- Down Migration
+
+-- quota_take(key, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
+--   kind, share  'client'; 'sync' with its share of requests a second (3 or 5); or 'unproven', a client whose key the
+--                source has not accepted for the base
+--   within       one element per call wanted: how many ms ahead its reservation may begin
+--   back         reservations made earlier that were not used: they are free again
+--   now          a clock of the tests; else the server's, read after the locks, so that reservations are in order
+--   user         sync: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
+--   margin       by how much later than others the calls may reach the source: the process's delay and the network's, ms
+--   own          client: with a key of that very user, as far as is known
+-- Returns asked_at (now); slots (one per call wanted: by when it has reached the source, and its name; null when there is
+-- nothing within reach); margin: it may go out from so long before that; and next_at: the earliest time that a further
+-- call of this kind could get as things stand.
+--
+-- I4. From the end of the first reservation of five to the beginning of the sixth lies a second. A reservation never ends
+-- before one made already, so clients keep their order, and sync, which asks for now and not for later, gets only what no
+-- client has asked for.
+-- Sync's reservations are spaced evenly over its share, or a client would find five of them gone at once and wait a
+-- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
+-- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s too, but only while the window is half
+-- empty. One that had none for 10 s gets in line with the clients, so that a new client of a busy base is not shut out.
+-- They are not counted here: see quota_served.
+-- A key that the source has slowed has two calls a second, and sync its part of those. What proxies that are silent may
+-- give out by themselves is left to them, for a quarter of an hour: one that was killed and did not come back is no
+-- different from here.
+-- Of a user's fifty calls a second sync leaves ten to clients. Clients with other keys than the user's own count, since
+-- they may be the user's, and are not held back, since they may not.
+-- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
+create or replace function quota_take(
+  p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
+  p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
+  out asked_at float8, out slots float8[], out next_at float8, out margin float8)
+language plpgsql as $$
+declare
+  window_ms constant float8 := 1000;
+  -- What every reservation has at least: clocks, and a network that is no wider than it seems.
+  least_margin_ms constant float8 := 20;
+  most_margin_ms constant float8 := 400;
+  slowed_per_window constant integer := 2;
+  per_user constant integer := 50;
+  sync_per_user constant integer := 40;
+  -- How much earlier than evenly spaced sync may go, to make up for a slow page or a late start.
+  quiet_credit_ms constant float8 := 1025;
+  busy_credit_ms constant float8 := 10;
+  -- A client is about for so long after it asked.
+  busy_ms constant float8 := 5000;
+  -- With the second between two tries of a sync and the two windows that may be reserved: one call in 10 s.
+  overdue_ms constant float8 := 6900;
+  count_every_ms constant float8 := 10000;
+  -- Unproven calls: five in so long, or one in so long while a client is about.
+  unproven_window_ms constant float8 := 25000;
+  unproven_pause_ms constant float8 := 10000;
+  -- A proxy counts as silent after so long, and for so long. See core/quota/heartbeat.ts.
+  silent_ms constant float8 := 1500;
+  remembered_ms constant float8 := 900000;
+  q quota_windows;
+  per_window integer := 5;
+  share integer;
+  -- A second, and what a call may be on its way: what evenly spaced ones are spread over.
+  pace_ms float8;
+  spacing_ms float8;
+  u quota_users;
+  is_limited_by_user boolean;
+  credit_ms float8;
+  is_busy boolean;
+  is_sync boolean := p_kind = 'sync';
+  is_unproven boolean := p_kind = 'unproven';
+  is_changed boolean := false;
+  slot float8;
+  reach float8;
+  n integer;
+  m integer;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  select * into q from quota_windows w where w.key = p_key;
+  if not found then
+    q := quota_open(p_key, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000));
+  end if;
+  if is_sync and q.user_id is distinct from p_user then
+    q.user_id := p_user;
+    is_changed := true;
+  end if;
+  if q.user_id is not null and not is_unproven then
+    u := quota_user(q.user_id);
+  end if;
+  is_limited_by_user := u.id is not null and (is_sync or p_own);
+  asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+
+  margin := least(most_margin_ms, greatest(p_margin, least_margin_ms)
+    + quota_widened(q.widened_ms, q.widened_at, asked_at));
+  if asked_at < q.slow_until
+    or (asked_at < q.claimed_until and quota_is_sole(p_key, q.claimed_by))
+  then
+    per_window := slowed_per_window;
+  end if;
+  share := greatest(1, p_share * per_window / 5);
+  per_window := greatest(1, per_window - (
+    select coalesce(sum(p.share), 0) from quota_proxies p
+    where p.seen_at between asked_at - remembered_ms and asked_at - silent_ms));
+  share := least(share, per_window);
+  pace_ms := window_ms + margin;
+  spacing_ms := greatest(window_ms / share, pace_ms / per_window);
+
+  if q.slots[cardinality(q.slots)] > asked_at + 5000 then
+    -- No reservation is made so far ahead: the clock was set back.
+    q.slots := '{}';
+    q.sync_slots := '{}';
+    q.sync_from := 0;
+    q.unproven_slots := '{}';
+    q.client_at := 0;
+    q.blocked_until := asked_at + window_ms + margin;
+  end if;
+  if p_now is null then
+    -- While the server was away processes went on by themselves: see quota_open.
+    q.blocked_until := greatest(q.blocked_until, extract(epoch from pg_postmaster_start_time()) * 1000 + 2100);
+  end if;
+  if asked_at - q.counted_from > count_every_ms and cardinality(p_within) > 0 then
+    perform set_config('synchronous_commit', 'off', true);
+    perform quota_count(p_key, q.counted_from, q.sync_calls, q.client_calls);
+    q.counted_from := asked_at;
+    q.sync_calls := 0;
+    q.client_calls := 0;
+    is_changed := true;
+  end if;
+  while q.slots[1] <= asked_at - window_ms loop
+    q.slots := q.slots[2:];
+  end loop;
+  u.slots := array(
+    select s from unnest(u.slots) s where s between asked_at - window_ms and asked_at + 5000);
+
+  if not is_sync and not is_unproven and cardinality(p_within) > 0 then
+    q.client_at := asked_at;
+    is_changed := true;
+  end if;
+  is_busy := asked_at - q.client_at < busy_ms;
+  credit_ms := case when is_busy then busy_credit_ms else quiet_credit_ms end;
+
+  foreach slot in array p_back loop
+    n := array_position(q.slots, slot);
+    if n is null then
+      -- A process that stood still returns it late: it no longer limits anything, but it was counted and not used.
+      if slot <= asked_at - window_ms then
+        q.sync_calls := q.sync_calls - is_sync::integer;
+        q.client_calls := q.client_calls - (not is_sync and not is_unproven)::integer;
+        is_changed := true;
+      end if;
+      continue;
+    end if;
+    q.slots := q.slots[:n - 1] || q.slots[n + 1:];
+    -- Other keys may have one at the very same time: one goes, not all.
+    m := array_position(u.slots, slot);
+    if m is not null then
+      u.slots := u.slots[:m - 1] || u.slots[m + 1:];
+    end if;
+    if is_sync then
+      q.sync_slots := array_remove(q.sync_slots, slot);
+      q.sync_from := q.sync_from - spacing_ms;
+      q.sync_calls := q.sync_calls - 1;
+    elsif is_unproven then
+      q.unproven_slots := array_remove(q.unproven_slots, slot);
+    else
+      q.client_calls := q.client_calls - 1;
+    end if;
+    is_changed := true;
+  end loop;
+
+  slots := array_fill(null::float8, array[cardinality(p_within)]);
+  -- Once more than calls are wanted, for next_at.
+  for i in 1 .. cardinality(p_within) + 1 loop
+    n := cardinality(q.slots);
+    slot := greatest(
+      asked_at, q.blocked_until, q.slots[n] - margin, q.slots[n - per_window + 1] + window_ms);
+    reach := p_within[i];
+    if is_sync then
+      m := cardinality(q.sync_slots);
+      if q.sync_slots[m] > asked_at - overdue_ms then
+        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] - margin + share * spacing_ms);
+        if is_busy then
+          slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+        end if;
+      else
+        -- Sync must not stand still: for once it gets in line with the clients.
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_unproven then
+      m := cardinality(q.unproven_slots);
+      if q.unproven_slots[m] > asked_at - unproven_pause_ms then
+        slot := case when is_busy
+          then greatest(slot, q.unproven_slots[m] + unproven_pause_ms)
+          else greatest(slot, q.unproven_slots[m - 4] + unproven_window_ms,
+            q.slots[n - greatest(1, per_window - 2) + 1] + window_ms)
+        end;
+      else
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_limited_by_user then
+      slot := quota_user_slot(u.slots, greatest(slot, u.blocked_until), margin,
+        case when is_sync then sync_per_user else per_user end);
+    end if;
+    if slot - asked_at <= reach then
+      slots[i] := slot + margin;
+      q.slots := q.slots || slots[i];
+      u.slots := u.slots || slots[i];
+      if is_sync then
+        q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slots[i];
+        q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
+        q.sync_calls := q.sync_calls + 1;
+      elsif is_unproven then
+        q.unproven_slots := q.unproven_slots[greatest(m - 3, 1):] || slots[i];
+      else
+        q.client_calls := q.client_calls + 1;
+      end if;
+      is_changed := true;
+    else
+      next_at := slot;
+    end if;
+  end loop;
+
+  if is_changed then
+    update quota_windows w
+    set slots = q.slots, sync_slots = q.sync_slots, sync_from = q.sync_from, client_at = q.client_at,
+        unproven_slots = q.unproven_slots, blocked_until = q.blocked_until, user_id = q.user_id,
+        sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
+    where w.key = p_key;
+    if u.id is not null then
+      update quota_users o set slots = u.slots where o.id = u.id;
+    end if;
+  end if;
+end $$;
+
+alter table bases drop column catch_up_requested_at;

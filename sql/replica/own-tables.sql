@@ -1,0 +1,135 @@
+-- What of {{schema}} is ours. The first part of the template: installs the schemas.
+--
+-- Where others may create there, or own the schema, a name says nothing about whose the thing is. A statement of ours that
+-- read or wrote somebody else's would run their triggers, rules or functions with our rights. What is ours has our role
+-- as its owner, so only we could have put a trigger, a rule or a policy on it, or whom we gave the right TRIGGER, which
+-- is nobody.
+
+do $schemas$
+declare
+  v_me oid := (select r.oid from pg_roles as r where r.rolname = current_user);
+  v_swap text := {{swap_text}};
+  v_other text;
+begin
+  if to_regnamespace('{{schema}}') is null then
+    create schema {{schema}};
+  end if;
+  if to_regnamespace('{{swap}}') is null then
+    create schema {{swap}};
+  end if;
+  select format('%s belongs to the role %I', f.what, pg_get_userbyid(f.owner)) into v_other
+  from (
+    select 1, format('The schema %I', v_swap), n.nspowner from pg_namespace as n where n.nspname = v_swap
+    union all
+    select 2, format('The relation %s', c.oid::regclass), c.relowner
+    from pg_class as c where c.relnamespace = '{{swap}}'::regnamespace
+    union all
+    select 2, format('The function %s', p.oid::regprocedure), p.proowner
+    from pg_proc as p where p.pronamespace = '{{swap}}'::regnamespace
+  ) as f (place, what, owner)
+  where f.owner <> v_me order by f.place limit 1;
+  if v_other is not null then
+    raise exception '%, and Basetide needs the schema % for itself: drop or rename it', v_other, v_swap
+      using errcode = 'BT003';
+  end if;
+  for v_other in
+    select distinct case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
+    from pg_namespace as n, aclexplode(n.nspacl) as a
+    where n.nspname = v_swap and a.grantee <> v_me
+  loop
+    execute format('revoke all on schema {{swap}} from %s', v_other);
+  end loop;
+end $schemas$;
+
+-- our_role(): the role that owns everything of ours.
+create or replace function {{swap}}.our_role() returns oid language sql stable as $our_role$
+  select r.oid from pg_catalog.pg_roles as r where r.rolname = current_user
+$our_role$;
+
+-- shown_name(name): of a relation in {{schema}}, for people.
+create or replace function {{swap}}.shown_name(p_name text) returns text language sql as $shown_name$
+  select format('%I.%I', left({{swap_text}}, -length('_swap')), p_name)
+$shown_name$;
+
+-- own_kind(name): the kind of a relation of ours in {{schema}}, as pg_class has it; null where there is none. BT003: it is
+-- somebody else's.
+create or replace function {{swap}}.own_kind(p_name text) returns "char" language plpgsql as $own_kind$
+declare
+  v_kind "char";
+  v_owner name;
+begin
+  select c.relkind, r.rolname into v_kind, v_owner
+  from pg_catalog.pg_class as c join pg_catalog.pg_roles as r on r.oid = c.relowner
+  where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name;
+  if v_owner <> current_user then
+    raise exception '% belongs to the role %, and Basetide needs the name: rename or drop it',
+      {{swap}}.shown_name(p_name), v_owner using errcode = 'BT003';
+  end if;
+  return v_kind;
+end $own_kind$;
+
+-- own_table(name): errs with BT003 unless the table is ours. Nobody can put another in its place until the transaction
+-- ends. Looks before the lock, which others' tables may refuse us, and after it.
+create or replace function {{swap}}.own_table(p_name text) returns void language plpgsql as $own_table$
+begin
+  perform {{swap}}.own_kind(p_name);
+  execute format('lock table {{schema}}.%I in access share mode', p_name);
+  perform {{swap}}.own_kind(p_name);
+end $own_table$;
+
+-- bind_shown(name, columns): makes the view of a table of {{schema}} in {{swap}} where it is missing. False where there is
+-- no such table. BT003: what is there is not ours.
+create or replace function {{swap}}.bind_shown(p_name text, p_columns name[]) returns boolean
+language plpgsql as $bind_shown$
+begin
+  if to_regclass('{{swap}}.' || quote_ident(p_name)) is not null then
+    return true;
+  elsif {{swap}}.own_kind(p_name) is null then
+    return false;
+  end if;
+  perform {{swap}}.own_table(p_name);
+  if not p_columns <@ array(
+    select a.attname from pg_attribute as a
+    where a.attrelid = ('{{schema}}.' || quote_ident(p_name))::regclass and a.attnum > 0 and not a.attisdropped
+  ) then
+    raise exception '% is not Basetide''s, which needs the name: rename or drop it',
+      {{swap}}.shown_name(p_name) using errcode = 'BT003';
+  end if;
+  execute format('create view {{swap}}.%1$I as table {{schema}}.%1$I', p_name);
+  return true;
+end $bind_shown$;
+
+-- show_relation(name, kind): moves a relation of {{swap}} to {{schema}}; nobody may do more than read it there. BT003: the
+-- name, or one that goes along (an index's, a sequence's, the row type's), is taken.
+create or replace function {{swap}}.show_relation(p_name text, p_kind text) returns void
+language plpgsql as $show_relation$
+begin
+  perform {{swap}}.forbid_writes(format('{{swap}}.%I', p_name)::regclass);
+  execute format('alter %s {{swap}}.%I set schema {{schema}}', p_kind, p_name);
+exception when duplicate_table or duplicate_object or unique_violation then
+  raise exception 'Basetide cannot make %: %; rename or drop it', {{swap}}.shown_name(p_name), sqlerrm
+    using errcode = 'BT003';
+end $show_relation$;
+
+-- show_table(name): moves a table of {{swap}} to {{schema}}, and leaves a view of it.
+create or replace function {{swap}}.show_table(p_name text) returns void language plpgsql as $show_table$
+begin
+  perform {{swap}}.show_relation(p_name, 'table');
+  execute format('create view {{swap}}.%1$I as table {{schema}}.%1$I', p_name);
+end $show_table$;
+
+-- forbid_writes(relation): takes what default privileges gave to others, but for reading.
+create or replace function {{swap}}.forbid_writes(p_relation regclass) returns void language plpgsql as $forbid_writes$
+declare
+  one record;
+begin
+  for one in
+    select case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee,
+      string_agg(distinct a.privilege_type, ', ') as privileges
+    from pg_class as c, aclexplode(c.relacl) as a
+    where c.oid = p_relation and a.grantee <> c.relowner and a.privilege_type <> 'SELECT'
+    group by 1
+  loop
+    execute format('revoke %s on %s from %s', one.privileges, p_relation, one.grantee);
+  end loop;
+end $forbid_writes$;

@@ -1,0 +1,24 @@
+-- Locks down the database that replicas are copied from. Run there by a superuser; idempotent.
+--
+-- Only the owner of the system catalogs may do this, and the admin of a cluster is not: a copy of a database that was
+-- locked down needs no such rights.
+--
+-- {{role}} is the cluster's admin, as a quoted identifier; {{forbidden}} a regular expression of function names.
+
+-- Without PL/pgSQL no role can loop: a `do` block with `commit` in it uses up millions of transaction ids in seconds.
+-- The admin may grant it to the role of a writable database.
+revoke usage on language plpgsql from public;
+grant usage on language plpgsql to {{role}} with grant option;
+
+do $$
+declare
+  signature regprocedure;
+begin
+  for signature in
+    select p.oid from pg_proc as p
+    where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '{{forbidden}}'
+  loop
+    execute format('revoke execute on function %s from public', signature);
+    execute format('grant execute on function %s to {{role}}', signature);
+  end loop;
+end $$;

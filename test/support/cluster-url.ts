@@ -1,0 +1,6 @@
+/** The admin URL of the cluster that tests share; undefined outside vitest, where a bench brings its own servers. */
+import { inject } from "vitest";
+
+export function clusterUrl(): string | undefined {
+  return process.env.VITEST ? inject("clusterUrl") : undefined;
+}

@@ -1,0 +1,111 @@
+/** A Postgres server of one test's own, over data that outlives it: it can be killed, and started again. */
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { readPidFile } from "../../apps/up/postmaster";
+import { createLogger } from "../../core/log";
+import { type FaultLine, faultLine } from "./fault-line";
+import { scratchFolder } from "./scratch";
+
+/** What a killed server would lose here only a machine's crash loses: no fsync. Commits do reach the kernel. */
+const SETTINGS = {
+  fsync: "off",
+  full_page_writes: "off",
+  shared_buffers: "64MB",
+  max_connections: "200",
+  // A crash is replayed from the last checkpoint on.
+  checkpoint_timeout: "30s",
+};
+
+export interface MortalPostgres extends AsyncDisposable {
+  /** Straight to the server, as long as this one lives. */
+  readonly url: string;
+  readonly isUp: boolean;
+  /** A way for others; it leads to wherever the server is. */
+  line(): Promise<FaultLine>;
+  /** SIGKILL to the server and everything that it started. */
+  kill(): Promise<void>;
+  /** SIGKILL to one of its backends that serves a client, at which the server starts all over. */
+  killBackend(): boolean;
+  start(): Promise<void>;
+}
+
+export async function mortalPostgres(): Promise<MortalPostgres> {
+  const folder = scratchFolder("chaos");
+  const dataDir = join(folder, "postgres");
+  const log = createLogger("fatal", "chaos");
+  const lines = new Set<FaultLine>();
+  let server: EmbeddedPostgres | undefined;
+  let port = 0;
+
+  async function start(): Promise<void> {
+    server = await startEmbeddedPostgres({ dataDir, port, log, settings: SETTINGS });
+    port = server.port;
+    for (const line of lines) line.target = { host: "127.0.0.1", port };
+  }
+
+  async function kill(): Promise<void> {
+    const pid = readPidFile(dataDir)?.pid;
+    if (!server || pid === undefined) return;
+    const dying = server;
+    server = undefined;
+    for (const one of [pid, ...childrenOf(pid)]) signal(one, "SIGKILL");
+    await dying.exited;
+    await dying.stop();
+  }
+
+  await start();
+  return {
+    get url() {
+      if (!server) throw new Error("This Postgres is dead");
+      return server.url;
+    },
+    get isUp() {
+      return server !== undefined;
+    },
+    async line() {
+      const line = await faultLine({ host: "127.0.0.1", port }, { isPostgres: true });
+      lines.add(line);
+      return line;
+    },
+    kill,
+    killBackend() {
+      const pid = readPidFile(dataDir)?.pid;
+      const victim = pid === undefined ? undefined : childrenOf(pid).find(servesClient);
+      return victim !== undefined && signal(victim, "SIGKILL");
+    },
+    start,
+    async [Symbol.asyncDispose]() {
+      for (const line of lines) await line[Symbol.asyncDispose]();
+      await server?.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function childrenOf(pid: number): number[] {
+  return textOf(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean).map(Number);
+}
+
+/** Its title then names the client: `postgres: user database 127.0.0.1(port) idle`. */
+function servesClient(pid: number): boolean {
+  return /127\.0\.0\.1\(\d+\)/.test(textOf(`/proc/${pid}/cmdline`));
+}
+
+function textOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** @returns false when there is no such process any more */
+export function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, name);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,61 @@
+/** A customer's own database: the service is given the role that owns it, which is no superuser. */
+import type postgres from "postgres";
+import { inject, onTestFinished } from "vitest";
+import { claimEpoch, databaseUrl, installReplica, openReplica } from "../../core/replica";
+import type { FieldType } from "../../core/source/types";
+import { asAdmin } from "./admin";
+import { readerOf } from "./replica";
+import { type Shop, shopIn } from "./shop";
+
+export interface OwnDatabase extends Shop {
+  /** The customer as the owner of the database: the same role as the service's. */
+  customer: postgres.Sql;
+  /** Another role of the customer's, which may make schemas. */
+  other: postgres.Sql;
+  otherRole: string;
+  ownerRole: string;
+  /** A superuser there. */
+  admin: postgres.Sql;
+}
+
+/** `orders` in the schema `airtable` of such a database. Gone when the test is over. */
+export async function ownDatabase(fields: Record<string, FieldType>): Promise<OwnDatabase> {
+  const tag = crypto.randomUUID().slice(0, 8);
+  const [ownerRole, otherRole, database] = [
+    `bt_owner_${tag}`,
+    `bt_other_${tag}`,
+    `bt_${inject("runId")}_own_${tag}`,
+  ];
+  await asAdmin(async (sql) => {
+    for (const role of [ownerRole, otherRole]) await sql.unsafe(`create role ${role} login password 'x'`);
+    await sql.unsafe(`create database ${database} owner ${ownerRole}`);
+    await sql.unsafe(`grant connect, create on database ${database} to ${otherRole}`);
+  });
+  const urlOf = (role: string) =>
+    Object.assign(new URL(databaseUrl(inject("postgresUrl"), database)), { username: role, password: "x" })
+      .href;
+  const ownerUrl = urlOf(ownerRole);
+  await installReplica(ownerUrl, { schema: "airtable", role: ownerRole });
+  const replica = openReplica({ url: ownerUrl, schema: "airtable" });
+  const [customer, other] = [readerOf(ownerUrl), readerOf(urlOf(otherRole))];
+  const admin = readerOf(databaseUrl(inject("postgresUrl"), database));
+  const dispose = async () => {
+    await Promise.all([customer, other, admin].map((sql) => sql.end({ timeout: 1 })));
+    await replica.close();
+    await asAdmin(async (sql) => {
+      await sql.unsafe(`drop database ${database} with (force)`);
+      await sql.unsafe(`drop role ${ownerRole}; drop role ${otherRole}`);
+    });
+  };
+  onTestFinished(dispose);
+  await customer`set search_path = airtable, public`;
+  const test = {
+    replica,
+    epoch: await claimEpoch(replica),
+    readerUrl: ownerUrl,
+    ownerUrl,
+    role: ownerRole,
+    [Symbol.asyncDispose]: dispose,
+  };
+  return { ...(await shopIn(test, customer, fields)), customer, other, otherRole, ownerRole, admin };
+}

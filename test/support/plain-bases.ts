@@ -1,0 +1,20 @@
+/** Bases that lead nowhere, for tests of what the control plane does with them. */
+import { newId } from "../../core/control/ids";
+import type { TestControl } from "../integration/control-support";
+
+/** @returns their ids */
+export async function addPlainBases(control: TestControl, count: number): Promise<string[]> {
+  const { db } = control.ctx;
+  const { id: accountId } = await control.addAccount(`${crypto.randomUUID()}@example.com`);
+  const made = Array.from({ length: count }, () => newId("base"));
+  const databaseId = newId("database");
+  await db`
+    insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+    select ${databaseId}, ${accountId}, id, ${databaseId}, ${databaseId}, 'x' from clusters limit 1`;
+  for (const id of made) {
+    await db`
+      insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name)
+      values (${id}, ${accountId}, 'airtable', ${id}, ${id}, 'x', ${databaseId}, ${id})`;
+  }
+  return made;
+}

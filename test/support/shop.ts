@@ -1,0 +1,90 @@
+/** A replica of one table, beside which its customer makes things of their own. */
+import type postgres from "postgres";
+import { expect, inject, onTestFinished } from "vitest";
+import {
+  type CatalogTable,
+  changeShape,
+  foreignNames,
+  loadCatalog,
+  planSchema,
+  refreshViews,
+  setWritable,
+  startBuild,
+} from "../../core/replica";
+import type { FieldType } from "../../core/source/types";
+import { plainAdmin } from "./plain-admin";
+import { readerOf, type TestReplica, testReplica } from "./replica";
+import { sourceTable } from "./source-records";
+
+const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
+
+export interface Shop {
+  test: TestReplica;
+  sql: postgres.Sql;
+  /** The customer's own connection, who may write beside our tables. */
+  customer: postgres.Sql;
+  /** Gives `orders` these fields (ids are their places), as a sync does. */
+  become(fields: Record<string, FieldType>, name?: string): Promise<void>;
+  /** The source has no table any more. */
+  drop(): Promise<void>;
+  live(): Promise<CatalogTable>;
+}
+
+/** Who the service is on the server. */
+export type ServiceRole = "superuser" | "plain admin";
+
+/** A replica with the table `orders` of one row, in a database that the customer may write. */
+export async function openShop(
+  fields: Record<string, FieldType>,
+  service: ServiceRole = "superuser",
+): Promise<Shop> {
+  const admin = service === "superuser" ? undefined : await plainAdmin();
+  if (admin) onTestFinished(() => admin[Symbol.asyncDispose]());
+  const test = await testReplica(admin?.url ?? inject("postgresUrl"));
+  onTestFinished(() => test[Symbol.asyncDispose]());
+  await setWritable(test.ownerUrl, test.role, "public", true);
+  const customer = readerOf(test.readerUrl);
+  onTestFinished(() => customer[Symbol.asyncDispose]());
+  return shopIn(test, customer, fields);
+}
+
+/** The table `orders` of one row, in this replica. */
+export async function shopIn(
+  test: TestReplica,
+  customer: postgres.Sql,
+  fields: Record<string, FieldType>,
+): Promise<Shop> {
+  const { replica, epoch } = test;
+  const sql = replica.sql as unknown as postgres.Sql;
+  const live = async () => (await loadCatalog(replica)).get("tblO")!;
+  const made: Shop = {
+    test,
+    sql,
+    customer,
+    live,
+    async become(wanted, name = "Orders") {
+      const catalog = await loadCatalog(replica);
+      const source = { tables: [sourceTable("tblO", name, wanted)] };
+      const plan = planSchema(catalog, source, SETTINGS, await foreignNames(replica));
+      await changeShape(replica, epoch, catalog, plan);
+      for (const spec of plan.rebuild) {
+        const build = await startBuild(replica, epoch, spec);
+        const cells = spec.columns.map((column) => [
+          column.name,
+          { numeric: 5, "text[]": ["five"] }[column.columnType as string] ?? "five",
+        ]);
+        await build.append([
+          { id: "rec1", created_time: "2024-05-01T12:34:56", ...Object.fromEntries(cells) },
+        ]);
+        expect(await build.swapIn(await live(), Number.MAX_SAFE_INTEGER, [])).toBe(true);
+      }
+      await refreshViews(replica);
+    },
+    async drop() {
+      const catalog = await loadCatalog(replica);
+      await changeShape(replica, epoch, catalog, planSchema(catalog, { tables: [] }, SETTINGS));
+    },
+  };
+  await made.become(fields);
+  return made;
+}

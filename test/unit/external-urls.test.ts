@@ -1,0 +1,90 @@
+/** URLs of databases as customers type them: understood or refused, never anything else. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { externalServer, parsePlace } from "../../core/control/external-database";
+import { connectServer, ipv6Address } from "../../core/postgres-client";
+import { anyText, codeOr, fuzz } from "../support/fuzz";
+import { repoFiles, repoRoot } from "../support/source-files";
+
+const part = fc.oneof(
+  anyText,
+  fc.constantFrom(
+    "[::1]",
+    "[::ffff:1.2.3.4]",
+    "[fe80::1%eth0]",
+    "[fe80::1%25eth0]",
+    "[",
+    "]",
+    "[::1",
+    "::1",
+    "[]",
+  ),
+  fc.constantFrom("%00", "%", "%zz", "%2F", "a%00b", "999999", "-1", "0", "65536", "1e3", "@", "a@b", "a,b"),
+  fc.constantFrom("localhost", "127.0.0.1", "0x7f.1", "2130706433", "x.", ".", "db.example"),
+);
+const anyUrl = fc
+  .tuple(
+    fc.constantFrom("postgres", "postgresql", "POSTGRES", "http", ""),
+    fc.array(part, { minLength: 6, maxLength: 6 }),
+  )
+  .map(
+    ([scheme, [user, password, host, port, database, query]]) =>
+      `${scheme}://${user}:${password}@${host}:${port}/${database}?sslmode=${query}&options=${query}`,
+  );
+
+fuzz(
+  "any URL is understood or refused with destination_invalid, and a pool on it can be made",
+  500,
+  fc.property(fc.oneof(anyUrl, anyText), (url) => {
+    const server = codeOr(() => externalServer(url, "loopback"));
+    if (typeof server === "string") return server === "destination_invalid";
+    expect(server.address.port).toBeGreaterThan(0);
+    expect(server.address.port).toBeLessThan(65_536);
+    const { user, password, host, database } = server.address;
+    expect([user, password, host, database].join("")).not.toContain("\0");
+    connectServer(server, { max: 1 });
+    return true;
+  }),
+);
+
+test("a host may be an IPv6 address", () => {
+  expect(parsePlace("postgres://u:p@[::1]:5433/db")).toMatchObject({ host: "::1", port: 5433 });
+  expect(parsePlace("postgres://u:p@[::FFFF:1.2.3.4]/db")).toMatchObject({
+    host: "::ffff:102:304",
+    port: 5432,
+  });
+  expect(ipv6Address("postgres://u:p@[::1]:5433/db")).toEqual({ host: ["::1"], port: [5433] });
+  expect(ipv6Address("postgres://u:p@db.example/db")).toEqual({});
+});
+
+test.for([
+  "postgres://u:p@[fe80::1%25eth0]/db",
+  "postgres://u:p@[::1/db",
+  "postgres://u:p@:5432/db",
+  "postgres://u:p@db:99999/db",
+  "postgres://u%00database%00x:p@db/db",
+  "postgres://u:%zz@db/db",
+  "postgres://u:p@db/d%00b",
+  "postgres://u:p@db/db?sslmode=maybe",
+  "postgres://u:p@db/db?target_session_attrs=x",
+  "postgres://u:p@db/db?options=a%00b",
+])("%s is refused", (url) => {
+  expect(() => externalServer(url, "yes")).toThrow(expect.objectContaining({ code: "destination_invalid" }));
+});
+
+/** Who makes a pool, and on whose servers. */
+const MAKERS = {
+  "core/postgres-client.ts": "servers that hold replicas: ours directly, customers' through the gateway",
+  "core/control/db.ts": "the control plane",
+};
+
+/** A call, not a part of a pattern for URLs. */
+const MAKES = /(?:=|return|await|[(:])\s*postgres(?:<\w+>)?\((?!\?:|ql)/;
+
+test("a pool is made in one place for each kind of server", () => {
+  const files = ["apps", "core", "views"].flatMap((folder) => repoFiles(folder));
+  const made = files.filter((path) => MAKES.test(readFileSync(join(repoRoot, path), "utf8")));
+  expect(made.sort()).toEqual(Object.keys(MAKERS).sort());
+});

@@ -1,0 +1,26 @@
+/** A connection that follows another hides nothing of it: a sync asks the source through one. */
+import { expect, test } from "vitest";
+import { createClient } from "../../core/source/airtable/client";
+import { createConnection } from "../../core/source/airtable/connection";
+import { following } from "../../core/source/following";
+import type { SourceConnection } from "../../core/source/types";
+
+const connected = (apiKey: string) =>
+  createConnection(createClient({ address: "http://127.0.0.1:9", apiKey, timeoutMs: 1000 }));
+
+test("what follows a connection has all that it has, kept connections included", () => {
+  const followed = connected("patA");
+  const follower = following(() => followed);
+  for (const name of Object.keys(followed) as (keyof SourceConnection)[]) {
+    expect(follower[name], name).toBeDefined();
+  }
+  expect(follower.connections).toBe(followed.connections);
+});
+
+test("and is the next one as soon as there is one", () => {
+  let current = connected("patA");
+  const follower = following(() => current);
+  current = connected("patB");
+  expect(follower.connections).toBe(current.connections);
+  expect(follower.changeFeed).toBe(current.changeFeed);
+});

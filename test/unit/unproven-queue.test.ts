@@ -1,0 +1,118 @@
+/** Who of those without a proven key is served, and who may wait. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type Entrance, UnprovenQueue } from "../../core/keys/unproven-queue";
+
+const never = new AbortController().signal;
+const runs = { numRuns: Number(process.env.FUZZ_RUNS ?? 1) * 100 };
+
+const step = fc.record({
+  base: fc.integer({ min: 0, max: 3 }),
+  key: fc.integer({ min: 0, max: 4 }),
+  network: fc.integer({ min: 0, max: 4 }),
+  /** Which of those that are served leaves afterwards; none where there are fewer. */
+  leaves: fc.integer({ min: 0, max: 9 }),
+  decides: fc.boolean(),
+});
+
+test("U1: never two at a time of a base and key, or of a base and network, nor more than the limits, whatever comes", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
+      const queue = new UnprovenQueue({ most: 12, mostPerNetwork: 5, servedPerBase: 2, perMinute: 1000 });
+      const served: { base: string; key: string; network: string; leave(): void }[] = [];
+      let settled = 0;
+      for (const { base, key, network, leaves, decides } of steps) {
+        const [sourceBaseId, keyHash] = [`app${base}`, `${base} ${key}`];
+        void queue.enter({ sourceBaseId, keyHash, network: `n${network}` }, never).then((entrance) => {
+          settled++;
+          if (entrance.kind === "served")
+            served.push({ base: sourceBaseId, key: keyHash, network: `n${network}`, leave: entrance.leave });
+        });
+        await Promise.resolve();
+        if (decides) queue.decided(keyHash);
+        served.splice(leaves, 1)[0]?.leave();
+        await Promise.resolve();
+        await Promise.resolve();
+        expect(queue.size).toBeLessThanOrEqual(12);
+        for (const by of [
+          ({ base, key }: Served) => `${base}${key}`,
+          (one: Served) => `${one.base} ${one.network}`,
+        ])
+          expect(new Set(served.map(by)).size).toBe(served.length);
+        for (const one of served) {
+          expect(served.filter((other) => other.base === one.base).length).toBeLessThanOrEqual(2);
+        }
+      }
+      // Nobody is forgotten.
+      while (served.length > 0) {
+        served.shift()!.leave();
+        await Promise.resolve();
+        await Promise.resolve();
+      }
+      expect([queue.size, settled]).toEqual([0, steps.length]);
+    }),
+    runs,
+  );
+});
+type Served = { base: string; key: string; network: string };
+
+/** How each entrance ended; undefined while it waits. */
+function entering(queue: UnprovenQueue) {
+  const ends = new Map<string, Entrance["kind"]>();
+  const leaves = new Map<string, () => void>();
+  return {
+    ends,
+    leaves,
+    async enter(name: string, network: string, sourceBaseId = "appA", keyHash = name) {
+      void queue.enter({ sourceBaseId, keyHash, network }, never).then((entrance) => {
+        ends.set(name, entrance.kind);
+        if (entrance.kind === "served") leaves.set(name, entrance.leave);
+      });
+      await Promise.resolve();
+      await Promise.resolve();
+    },
+  };
+}
+
+test("U2: a network that fills the queue makes room for another, and not for itself", async () => {
+  const queue = new UnprovenQueue({ most: 6, mostPerNetwork: 6, servedPerBase: 1 });
+  const { ends, enter } = entering(queue);
+  for (let index = 0; index < 7; index++) await enter(`loud ${index}`, "loud");
+  expect(ends.get("loud 6")).toBe("full");
+  await enter("quiet", "quiet");
+  expect([ends.get("quiet"), ends.get("loud 5"), queue.size]).toEqual([undefined, "full", 6]);
+});
+
+test("U3: a network that waits for the first time goes before one that was served before", async () => {
+  const queue = new UnprovenQueue({ servedPerBase: 1 });
+  const { ends, leaves, enter } = entering(queue);
+  for (let index = 0; index < 5; index++) await enter(`loud ${index}`, "loud");
+  await enter("quiet", "quiet");
+  leaves.get("loud 0")!();
+  await Promise.resolve();
+  expect([ends.get("quiet"), ends.get("loud 1")]).toEqual(["served", undefined]);
+});
+
+test("requests of a key that was decided on, and those whose client went away, wait no longer", async () => {
+  const queue = new UnprovenQueue();
+  const { ends, enter } = entering(queue);
+  await enter("first", "a", "appA", "key");
+  await enter("second", "b", "appA", "key");
+  const client = new AbortController();
+  const gone = queue.enter({ sourceBaseId: "appA", keyHash: "key", network: "c" }, client.signal);
+  client.abort(new Error("gone"));
+  await expect(gone).rejects.toThrow("gone");
+  queue.decided("key");
+  await Promise.resolve();
+  expect([ends.get("first"), ends.get("second"), queue.size]).toEqual(["served", "decided", 1]);
+});
+
+test("a network may knock only so often in a minute, whatever becomes of it", async () => {
+  const queue = new UnprovenQueue({ perMinute: 3 });
+  const { ends, leaves, enter } = entering(queue);
+  for (let index = 0; index < 4; index++) {
+    await enter(`call ${index}`, "a");
+    leaves.get(`call ${index}`)?.();
+  }
+  expect([...ends.values()]).toEqual(["served", "served", "served", "full"]);
+});

@@ -1,0 +1,48 @@
+/** Whom a write waits for, and who decides what its client is told (S13, I1), as a property of random accounts and keys. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { ConnectedBase } from "../../core/writes";
+import { relationOf } from "../../core/writes/relation";
+import { fuzzRuns } from "../support/fuzz";
+
+interface Drawn {
+  account: number;
+  key: number;
+  isExternal: boolean;
+}
+
+const drawn = fc.record({ account: fc.nat(2), key: fc.nat(3), isExternal: fc.boolean() });
+const scenes = fc.record({
+  bases: fc.array(drawn, { minLength: 1, maxLength: 6 }),
+  // One more than bases have: nobody's.
+  writing: fc.nat(4),
+});
+
+const basesOf = (all: Drawn[]) =>
+  all.map(
+    ({ account, key, isExternal }, index) =>
+      ({ id: `b${index}`, accountId: `a${account}`, sealedApiKey: String(key), isExternal }) as ConnectedBase,
+  );
+
+test("a write waits for no server of an account that is not known to write, and says shown to nobody who may not be", () => {
+  fc.assert(
+    fc.property(scenes, ({ bases: all, writing }) => {
+      const bases = basesOf(all);
+      const isWriters = ({ sealedApiKey }: ConnectedBase) => sealedApiKey === String(writing);
+      const writers = new Set(bases.filter(isWriters).map(({ accountId }) => accountId));
+      const accounts = new Set(bases.map(({ accountId }) => accountId));
+      for (const base of bases) {
+        const relation = relationOf(base, bases, isWriters);
+        // The accounts that this client may be of, as far as anybody knows.
+        const mayBe = writers.size > 0 ? writers : accounts;
+        if (!base.isExternal) expect(relation).toBe("awaited");
+        else if (relation === "awaited") {
+          expect(isWriters(base) || (writers.size === 0 && accounts.size === 1)).toBe(true);
+        }
+        expect(relation === "others").toBe(base.isExternal && !mayBe.has(base.accountId));
+        if (isWriters(base)) expect(relation).toBe("awaited");
+      }
+    }),
+    { numRuns: 300 * fuzzRuns },
+  );
+});

@@ -1,0 +1,88 @@
+/** Removing a member: what ends with it, what the member may have seen, and what can be revoked in the same step. */
+import type { Member, Removal, Viewer } from "../../core/control";
+import { Button, ButtonLink, Card, Note, Toggle } from "../components";
+import { AccountFrame } from "./frame";
+
+export function RemoveMember({ viewer, member }: { viewer: Viewer; member: Member }) {
+  const isSelf = member.userId === viewer.userId;
+  return (
+    <AccountFrame viewer={viewer} tab="/account/members">
+      <Card id="remove" title={isSelf ? "Leave this account" : `Remove ${member.email}`}>
+        <ul class="bullets">
+          {isSelf ? (
+            <>
+              <li>You no longer see this account, and the API tokens that you made stop working.</li>
+              <li>The owner can rotate the database passwords that you have seen.</li>
+            </>
+          ) : (
+            <>
+              <li>They no longer see this account, and the API tokens that they made stop working.</li>
+              <li>
+                All members share the database passwords, the attachment links and whatever tokens they show
+                each other. What they have seen of those keeps working unless you revoke it here.
+              </li>
+            </>
+          )}
+        </ul>
+        <form method="post" action={`/account/members/${member.userId}/remove`} class="stack limited">
+          {isSelf ? null : <Options />}
+          <div class="actions">
+            <Button kind="danger">{isSelf ? "Leave" : "Remove the member"}</Button>
+            <ButtonLink href="/account/members">Cancel</ButtonLink>
+          </div>
+        </form>
+      </Card>
+    </AccountFrame>
+  );
+}
+
+function Options() {
+  return (
+    <>
+      <Toggle
+        name="rotate_credentials"
+        label="Rotate database passwords"
+        checked={false}
+        hint="Sets new passwords for all databases that Basetide hosts for this account, and ends open connections. Update your programs afterwards."
+      />
+      <Toggle
+        name="revoke_attachment_links"
+        label="Revoke attachment links"
+        checked={false}
+        hint="All attachment links of all bases stop working. New ones are written into the replicas."
+      />
+      <Toggle
+        name="revoke_tokens"
+        label="Revoke all API tokens"
+        checked={false}
+        hint="Including yours. Without this, only the tokens that they made are revoked."
+      />
+    </>
+  );
+}
+
+/** What came of a removal. */
+export function RemovalNote({ removal }: { removal: Removal }) {
+  const { email, tokensRevoked, databases, attachmentLinks, remains } = removal;
+  const done = (all: Removal["databases"]) => all.filter(({ error }) => error === null).length;
+  const failed = [...databases, ...attachmentLinks].filter(({ error }) => error !== null);
+  return (
+    <Note tone={failed.length > 0 ? "warn" : "good"} title={`${email} was removed`}>
+      <ul class="bullets">
+        <li>API tokens revoked: {tokensRevoked}</li>
+        {databases.length > 0 ? <li>Database passwords rotated: {done(databases)}</li> : null}
+        {attachmentLinks.length > 0 ? <li>Bases with links revoked: {done(attachmentLinks)}</li> : null}
+        {failed.map(({ id, name, error }) => (
+          <li key={id} class="wrap">
+            <bdi>{name}</bdi>: {error}
+          </li>
+        ))}
+        {remains.map((text) => (
+          <li key={text} class="wrap">
+            Still works: {text}
+          </li>
+        ))}
+      </ul>
+    </Note>
+  );
+}

@@ -1,0 +1,65 @@
+/** What ended processes and is therefore put off or not tried again, with the command that tries it again. */
+import type { Quarantine } from "../../core/control";
+import { Card } from "../components";
+import { Ago } from "../components/ago";
+import { Table } from "../components/table";
+import { counted } from "../format";
+
+const tasks = { deletion: "Deletion", move: "End of a move", stray: "Removal of an unused database" };
+
+/** Nothing where nothing is quarantined. */
+export function Quarantined({ baseIds, tasks: stuck, repairs, now }: Quarantine & { now: Date }) {
+  if (baseIds.length + stuck.length + repairs.length === 0) return null;
+  return (
+    <Card id="quarantined" title="Quarantined">
+      <p class="muted">
+        These ended processes of the service. Look for "child process" and "crashed" in the logs before you
+        try one again.
+      </p>
+      <Table
+        caption="What is quarantined, and how to try it again"
+        head={[{ text: "Subject" }, { text: "What" }, { text: "Last tried" }, { text: "To try it again" }]}
+      >
+        {baseIds.map((id) => (
+          <Row key={id} subject={id} what="Sync" command={`operator base retry ${id}`} />
+        ))}
+        {stuck.map(({ task, subject, triedAt }) => (
+          <Row
+            key={`${task} ${subject}`}
+            subject={subject}
+            what={tasks[task]}
+            tried={<Ago at={triedAt} now={now} />}
+            command={
+              task === "deletion"
+                ? `operator base delete ${subject} --force`
+                : `operator base retry ${subject}`
+            }
+          />
+        ))}
+        {repairs.map(({ baseId, records }) => (
+          <Row
+            key={`repair ${baseId}`}
+            subject={baseId}
+            what={`Repair of ${counted(records, "record")}`}
+            command={`operator base resync ${baseId}`}
+          />
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+function Row(props: { subject: string; what: string; tried?: preact.ComponentChildren; command: string }) {
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        <code>{props.subject}</code>
+      </th>
+      <td>{props.what}</td>
+      <td class="nowrap">{props.tried ?? "–"}</td>
+      <td class="wrap">
+        <code>bun run {props.command}</code>
+      </td>
+    </tr>
+  );
+}
