@@ -2,17 +2,17 @@
  * Rapid mode: how soon a create or a change in the source is in SQL, at 3 and at 5 requests a second, and in a smaller
  * base how soon a delete and a computed field is.
  *
- * The source answers after 50-250 ms. The three bases are synced at the same time by one worker. Run:
+ * The source answers over a network (`network.ts`). The three bases are synced at the same time by one worker. Run:
  * `bun run bench rapid`, about three minutes.
  */
 import type postgres from "postgres";
-import type { Config } from "../../core/config";
 import { type Base, getBase, listRuns, updateSettings } from "../../core/control";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { startProgram } from "../support/program";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
+import { networkOption, WORK_MS } from "./network";
 import { table as printTable, ratio } from "./print";
 
 const TABLES = 10;
@@ -48,9 +48,9 @@ export async function run(): Promise<boolean> {
   await using releases = new AsyncDisposableStack();
   const server = await startTestServer();
   releases.defer(() => server.stop());
-  const source = releases.use(await startSandboxProcess());
+  const source = releases.use(await startSandboxProcess(networkOption()));
   await source.settings({
-    latency: { before: { minMs: 25, maxMs: 125 }, after: { minMs: 25, maxMs: 125 } },
+    ...WORK_MS,
     // That the quota is kept is measured elsewhere: here one request too many, on a machine that is busy with
     // something else, would be followed by 30 s of silence.
     rateLimitOff: true,
@@ -62,7 +62,7 @@ export async function run(): Promise<boolean> {
     sources.push(await source.generate({ records, tables: TABLES, seed: sources.length }));
   }
   // A process of its own, so that it never waits for what is measured here.
-  const worker = releases.use(startProgram("apps/worker/main.ts", [], workerEnv(fleet.ctx.config)));
+  const worker = releases.use(startProgram("apps/worker/main.ts", [], workerEnv(fleet)));
   await worker.says("started");
   const [three, five, small] = await Promise.all([
     subject(fleet, sources[0]!, false),
@@ -90,12 +90,11 @@ export async function run(): Promise<boolean> {
   return measured.every((row) => row.ratio.isWithin);
 }
 
-function workerEnv(config: Config): Record<string, string> {
-  const upstreams = Object.entries(config.upstreams).map(([host, address]) => `${host}=${address}`);
+function workerEnv({ ctx: { config }, sandbox }: Fleet<SandboxProcess>): Record<string, string> {
   return {
     DATABASE_URL: config.databaseUrl!,
     SECRET_KEY: config.secretKey!,
-    UPSTREAMS: upstreams.join(","),
+    ...sandbox.clientEnv,
     WORKER_PORT: "0",
     LOG_LEVEL: "info",
   };

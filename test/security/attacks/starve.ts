@@ -1,0 +1,97 @@
+/** Requests for somebody else's base, without a key that it accepts: its owner waits, and its month is spent. */
+import type { Random } from "../../../apps/sandbox/random";
+import { until } from "../../support/poll";
+import { type Attack, paced, Tally } from "../attack";
+import type { Connected, Service } from "../service";
+
+const PER_ROUND = 60;
+const PER_SECOND = 30;
+const OWNERS_CALLS = 4;
+/** The owner's call alone takes a few ms; one that waits behind the attacker's takes seconds, ms. */
+const SLOW_MS = 2500;
+/** A budget is written down some time after the calls. */
+const COUNTED_MS = 8000;
+const WHO = ["none", "garbage", "other base's", "revoked", "read of nothing", "basic"] as const;
+
+export const starve: Attack = {
+  name: "starve",
+  finding: "S5",
+  async run(service, rounds, random) {
+    const tally = new Tally();
+    const { victim } = service.accounts;
+    const source = await service.sourceBase("Starved");
+    const other = await service.sourceBase("Other");
+    const ownerKey = await service.key({ [source.id]: "create" });
+    const workspace = await victim.ask<{ id: string }>("POST", "workspaces", {
+      name: `Free ${random.int(1, 1e9)}`,
+      plan: "free",
+    });
+    const base = await service.connect(victim, source, {
+      api_key: ownerKey,
+      settings: { live: false, paused: false },
+      workspace_id: workspace.id,
+    });
+    await victim.change(base.id, { paused: true });
+    let own = 0;
+    const asOwner = async (proxy: number) => {
+      own++;
+      return service.call(`${source.id}/Tasks?maxRecords=1`, ownerKey, { proxy });
+    };
+    await asOwner(0);
+    const before = await counted(base, own);
+    for (let round = 0; round < rounds; round++) {
+      const attacking = paced(Array(PER_ROUND), PER_SECOND, async () => {
+        const key = await keyFor(service, random, other.id);
+        const path = random.pick([
+          `${source.id}/Tasks`,
+          `${source.id}/Tasks/${random.pick(source.recordIds)}`,
+          `${source.id}/Tasks?pageSize=1`,
+          `meta/bases/${source.id}/tables`,
+        ]);
+        const isWrite = random.chance(0.3) && !path.startsWith("meta");
+        await service.call(path, key, {
+          // A stranger may wait for long; how long is not what is looked at.
+          timeoutMs: 6000,
+          proxy: random.int(0, 1),
+          ...(isWrite ? { method: "POST", body: { fields: { Name: "x" } } } : {}),
+        });
+      });
+      for (let call = 0; call < OWNERS_CALLS; call++) {
+        await Bun.sleep(random.int(100, 500));
+        const { status, ms } = await asOwner(call);
+        tally.add((ms > SLOW_MS || status !== 200) && `the owner's call took ${ms.toFixed(0)} ms: ${status}`);
+      }
+      await attacking;
+    }
+    const all = rounds * PER_ROUND;
+    const after = await counted(base, own);
+    tally.addMany(all, Math.max(0, Math.min(all, after - before)), "a stranger's call counted in the budget");
+    await service.disconnect(base);
+    return tally;
+  },
+};
+
+async function keyFor(service: Service, random: Random, otherBase: string): Promise<string | undefined> {
+  const who = random.pick(WHO);
+  if (who === "none") return undefined;
+  if (who === "garbage" || who === "basic") return `pat${random.int(1, 1e9)}.${random.int(1, 1e9)}`;
+  const key = await service.key(who === "other base's" ? { [otherBase]: "create" } : {});
+  if (who === "revoked") await service.sandbox.call("DELETE", "keys", { token: key });
+  return key;
+}
+
+/** Clients' calls of the base that were counted beside the owner's own. */
+async function counted(base: Connected, own: number): Promise<number> {
+  let last = -1;
+  const client = await until(
+    async () => {
+      const { budget } = await base.account.base(base.id);
+      const now = budget?.used.client ?? 0;
+      const isSettled = now === last && now >= own;
+      last = now;
+      return isSettled && { now };
+    },
+    { what: "the budget counts the owner's calls", timeoutMs: COUNTED_MS, intervalMs: 1500 },
+  ).catch(() => ({ now: last }));
+  return client.now - own;
+}

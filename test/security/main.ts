@@ -1,0 +1,141 @@
+/**
+ * The long form of the attacks: each again and again for its time, while a canary goes on, and one table at the end.
+ *
+ *     bun run attack [--only <name>] [--rounds <n>] [--seed <s>] [--minutes <m>]
+ *
+ * `--only` takes the attacks whose name matches, `--rounds` is how many rounds a run of one has (2), `--minutes` is for
+ * how long each attack goes on at least (0.25), `--seed` repeats what varies. ATTACK_LOG names a file for what ended
+ * processes said. Ends with 1 where an attempt succeeded or a limit was broken. Takes about 25 minutes on two cores.
+ *
+ * An attack is on and off by turns, and the canary's calls under it are compared with those right before. At the start,
+ * in the middle and at the end an ordinary tenant works instead: an attack may slow the canary by 20 % more than that
+ * (see latency.ts). At the start and at the end nothing is done: what differs there is the machine's own.
+ */
+import { parseArgs } from "node:util";
+import { Random } from "../../apps/sandbox/random";
+import { type Attack, Tally } from "./attack";
+import { attacks } from "./attacks";
+import { Canary } from "./canary";
+import { controlOf } from "./latency";
+import { ordinary } from "./ordinary";
+import { equalToOthers, onItsOwnCore, stepAside, stepBack } from "./own-place";
+import { broken, legend, type Row, table } from "./report";
+import { Service } from "./service";
+
+/** How often an attack is on and off. */
+const PAIRS = 3;
+const MAX_NOTES = 8;
+/** So long a broken service has to be well again before the next attack, ms. */
+const CALM_MS = 45_000;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string", default: "" },
+    rounds: { type: "string", default: "2" },
+    seed: { type: "string", default: String(crypto.getRandomValues(new Uint32Array(1))[0]) },
+    minutes: { type: "string", default: "0.25" },
+  },
+});
+const only = new RegExp(values.only, "i");
+const [rounds, windowMs] = [Number(values.rounds), (Number(values.minutes) * 60_000) / PAIRS];
+
+/** Nothing is done: what the figures are worth. */
+const nothing: Attack = { name: "(none)", finding: "", run: async () => new Tally() };
+
+const chosen = attacks.filter(({ name }) => only.test(name));
+const half = Math.ceil(chosen.length / 2);
+const began = performance.now();
+console.log(
+  `${chosen.length} attacks, ${PAIRS} × ${rounds} rounds and at least ${values.minutes} min each, --seed ${values.seed}`,
+);
+await using service = await Service.start(process.env.ATTACK_LOG ? { logFile: process.env.ATTACK_LOG } : {});
+await using canary = await Canary.start(service);
+await onItsOwnCore();
+// Bun's types of `process` know signals only by way of the emitter that it is.
+const signals: NodeJS.EventEmitter = process;
+let isToEnd = false;
+for (const name of ["SIGINT", "SIGTERM"]) signals.on(name, () => (isToEnd = true));
+process.on("uncaughtException", (error) => console.error("attacker:", error));
+
+const rows: Row[] = [];
+const controls = [nothing, ordinary];
+for (const attack of [...controls, ...chosen.slice(0, half), ordinary, ...chosen.slice(half), ...controls]) {
+  if (isToEnd) break;
+  const row = await suffer(attack);
+  rows.push(row);
+  console.log(`\n${table([row])}`);
+  for (const note of row.result.notes) console.log(`  ${note}`);
+}
+process.exitCode = conclude() ? 0 : 1;
+
+/** @returns whether every attempt was refused, and no limit broken */
+function conclude(): boolean {
+  const attacked = rows.filter(({ attack }) => !controls.some((control) => control === attack));
+  const control = controlOf(rows.filter(({ attack }) => attack === ordinary).map(({ pairs }) => pairs));
+  const wrong = attacked.flatMap((row) => broken(row, control).map((one) => `${row.attack.name}: ${one}`));
+  const sum = (of: Row[], what: "attempted" | "succeeded") =>
+    of.reduce((total, { result }) => total + result[what], 0);
+  const others = attacked.filter(({ attack }) => attack.name !== "half-sent");
+  console.log(`\n${table(rows)}\n\n${legend(control)}\n`);
+  for (const one of wrong) console.log(`WRONG: ${one}`);
+  console.log(
+    `${sum(attacked, "attempted")} attempts, ${sum(others, "attempted")} without half-sent requests; ` +
+      `${sum(attacked, "succeeded")} succeeded; ${wrong.length} limits broken ` +
+      `(--seed ${values.seed}, ${((performance.now() - began) / 60_000).toFixed(1)} min)`,
+  );
+  return wrong.length === 0;
+}
+
+async function suffer(attack: Attack): Promise<Row> {
+  await calm();
+  const result = new Tally();
+  const pairs: Row["pairs"] = [];
+  const start = await canary.settle();
+  for (let pair = 0; pair < PAIRS && !isToEnd; pair++) {
+    await Bun.sleep(windowMs);
+    const before = await canary.take();
+    await attackFor(attack, pair, result);
+    pairs.push({ before, during: await canary.take() });
+  }
+  if (attack.patiently && !isToEnd)
+    add(result, await attack.patiently(service, new Random(`${values.seed} ${attack.name}`)));
+  const end = await canary.settle();
+  const [calls, counted] = [end.calls - start.calls, end.counted - start.counted];
+  return { attack, result, pairs, calls, counted, deaths: service.takeAllDeaths() };
+}
+
+/** For a window's time and at least once. */
+async function attackFor(attack: Attack, pair: number, into: Tally): Promise<void> {
+  const from = performance.now();
+  stepAside();
+  try {
+    for (let run = 0; !isToEnd && (run === 0 || performance.now() < from + windowMs); run++) {
+      if (attack === nothing) await Bun.sleep(windowMs);
+      const random = new Random(`${values.seed} ${attack.name} ${pair} ${run}`);
+      add(into, await attack.run(service, rounds, random));
+    }
+  } catch (error) {
+    // An attack that cannot go on is no attack that was refused.
+    into.addMany(1, 1, `the attack broke off: ${error instanceof Error ? error.message : error}`);
+  } finally {
+    stepBack();
+  }
+}
+
+function add(into: Tally, one: { attempted: number; succeeded: number; notes: string[] }): void {
+  into.addMany(one.attempted, one.succeeded, "");
+  for (const note of one.notes) if (into.notes.length < MAX_NOTES) into.notes.push(note);
+}
+
+/** Until the canary's calls go through again: what one attack broke must not be blamed on the next. */
+async function calm(): Promise<void> {
+  const deadline = performance.now() + CALM_MS;
+  await service.recover().catch((error: Error) => console.log(`  ${error.message}`));
+  equalToOthers(service.processes.flatMap(({ pid }) => (pid === undefined ? [] : [pid])));
+  while (performance.now() < deadline) {
+    await canary.take();
+    await Bun.sleep(1500);
+    const { failed } = await canary.take();
+    if (failed === 0) return;
+  }
+}

@@ -1,0 +1,132 @@
+/** What the attacks did, and to whom, as one table; and whether it is within the limits. */
+import type { Attack, AttackResult } from "./attack";
+import type { Window } from "./canary";
+import { type Control, isSlowed, latencies, MAX_RATIO, NOISE_MS } from "./latency";
+import { FREEZE_MS } from "./service";
+
+/** By how much the canary's budget may differ from the calls that it made. */
+const MAX_BUDGET = 0.01;
+/** What a hundredth of a few calls is rounded to. */
+const MAX_CALLS = 1;
+
+export interface Row {
+  attack: Pick<Attack, "name" | "finding" | "mayTakeLonger">;
+  result: AttackResult;
+  /** Quiet, and under attack, by turns. */
+  pairs: { before: Window; during: Window }[];
+  /** Calls of the canary's in all windows, and those that its budget counts. */
+  calls: number;
+  counted: number;
+  deaths: string[];
+}
+
+/** Everything about a row that must not be, in words. */
+export function broken(row: Row, control: Control): string[] {
+  const { result, deaths, pairs } = row;
+  const { failed, failures, freezes } = underAttack(row);
+  const wrong: string[] = [];
+  if (result.succeeded > 0) wrong.push(`${result.succeeded} of ${result.attempted} attempts succeeded`);
+  for (const latency of latencies(pairs)) {
+    const { kind, from, to, ratio } = latency;
+    if (isSlowed(latency, control) && !row.attack.mayTakeLonger?.includes(kind))
+      wrong.push(
+        `the canary's ${kind} took ${to.toFixed(1)} ms at p95, before ${from.toFixed(1)} ms: × ${ratio.toFixed(2)}`,
+      );
+  }
+  const difference = budgetDifference(row);
+  if (Math.abs(difference) > MAX_BUDGET && Math.abs(row.counted - row.calls) > MAX_CALLS)
+    wrong.push(`the canary's budget differs by ${(difference * 100).toFixed(1)} %`);
+  if (failed > 0) wrong.push(`${failed} of the canary's calls failed: ${failures.slice(0, 3).join("; ")}`);
+  for (const [name, ms] of Object.entries(freezes))
+    if (ms > FREEZE_MS) wrong.push(`${name} stood still for ${(ms / 1000).toFixed(1)} s`);
+  return [...wrong, ...deaths.map((death) => death.split("\n")[0]!.slice(0, 160))];
+}
+
+/** All windows under attack as one, but for how long calls took. */
+function underAttack({ pairs }: Row): Omit<Window, "samples" | "calls"> {
+  const all = pairs.map(({ during }) => during);
+  return {
+    failures: all.flatMap(({ failures }) => failures),
+    failed: all.reduce((sum, { failed }) => sum + failed, 0),
+    made: all.reduce((sum, { made }) => sum + made, 0),
+    freezes: most(all.map(({ freezes }) => freezes)),
+    memory: most(all.map(({ memory }) => memory)),
+  };
+}
+
+function most(all: Record<string, number>[]): Record<string, number> {
+  const highest: Record<string, number> = {};
+  for (const one of all)
+    for (const [name, value] of Object.entries(one)) highest[name] = Math.max(highest[name] ?? 0, value);
+  return highest;
+}
+
+function budgetDifference({ calls, counted }: Row): number {
+  return calls === 0 ? 0 : (counted - calls) / calls;
+}
+
+const HEADS = [
+  "attack",
+  "finding",
+  "attempted",
+  "refused",
+  "succeeded",
+  "p95 during/before",
+  "of",
+  "budget",
+  "available",
+  "peak RSS",
+  "freeze",
+  "deaths",
+];
+
+/** What the table's columns are, and what is too much. @param control of the whole run */
+export function legend(control: Control): string {
+  const ratios = Object.entries(control).map(([kind, ratio]) => `${kind} ${ratio.toFixed(2)}`);
+  return [
+    "p95 during/before: the canary's slowest kind of call, median ratio of windows under attack to the quiet ones",
+    `right before them. Too much: above ${MAX_RATIO} times that of (ordinary), in which a tenant works as usual, and more`,
+    `than ${NOISE_MS} ms. Worst of (ordinary): ${ratios.join(", ") || "too few calls"}. Budget: what it counts compared`,
+    `with the calls made; too much: ${MAX_BUDGET * 100} % and more than ${MAX_CALLS} call. In (none) nothing is done.`,
+  ].join("\n");
+}
+
+export function table(rows: Row[]): string {
+  const lines = [HEADS, ...rows.map(cells)];
+  const widths = HEADS.map((_, at) => Math.max(...lines.map((line) => line[at]!.length)));
+  return lines.map((line) => line.map((cell, at) => cell.padEnd(widths[at]!)).join("  ")).join("\n");
+}
+
+function cells(row: Row): string[] {
+  const { attack, result, pairs, deaths } = row;
+  const during = underAttack(row);
+  const worst = latencies(pairs).toSorted((one, other) => other.ratio - one.ratio)[0];
+  const available = during.made === 0 ? 100 : (100 * (during.made - during.failed)) / during.made;
+  const freeze = Math.max(0, ...Object.values(during.freezes));
+  return [
+    attack.name,
+    attack.finding,
+    String(result.attempted),
+    String(result.attempted - result.succeeded),
+    String(result.succeeded),
+    worst
+      ? `${worst.ratio.toFixed(2)} (${worst.to.toFixed(1)}/${worst.from.toFixed(1)} ms)`
+      : "too few calls",
+    worst?.kind ?? "",
+    `${(budgetDifference(row) * 100).toFixed(1)} %`,
+    `${available.toFixed(1)} %`,
+    memory(during.memory),
+    `${(freeze / 1000).toFixed(2)} s`,
+    String(deaths.length),
+  ];
+}
+
+/** Of each role, MB. */
+function memory(peaks: Record<string, number>): string {
+  const roles = new Map<string, number>();
+  for (const [name, bytes] of Object.entries(peaks)) {
+    const role = name.split(" ")[0]!;
+    roles.set(role, Math.max(roles.get(role) ?? 0, bytes));
+  }
+  return [...roles].map(([role, bytes]) => `${role} ${(bytes / 1024 ** 2).toFixed(0)}`).join(", ");
+}
