@@ -2,10 +2,12 @@
  * Passwords: their rules and their hashes, in one place for the console, the command line and the demo.
  *
  * Anybody can ask a console to check a password, and each check keeps a core and a thread of the runtime busy. So they
- * wait in a queue and run one at a time: pages, which need those threads too, do not wait for sign-ins.
+ * wait in a queue and run one at a time, on a thread of a low priority: pages do not wait for sign-ins.
  */
+import { Worker } from "node:worker_threads";
 import PQueue from "p-queue";
 import { BasetideError } from "../errors";
+import type { Done, Work } from "./password-thread";
 
 export const MIN_PASSWORD_LENGTH = 8;
 /** argon2 reads it all: without a limit, a long password is a way to keep the process busy. */
@@ -20,8 +22,6 @@ export function checkPassword(password: string): void {
   );
 }
 
-/** The lowest cost that OWASP recommends for argon2id: 19 MiB, 2 passes. Hashes of another cost stay valid. */
-const HASH = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
 /** Each takes about 25 ms: a fifth of a core, and more sign-ins than people make. */
 const PER_SECOND = 8;
 /** Ten seconds' worth. */
@@ -41,10 +41,50 @@ export interface Turn {
 
 /** Waits its turn. @returns argon2id, in the PHC string format */
 export function hashPassword(password: string, turn: Turn = {}): Promise<string> {
-  return queue.add(() => Bun.password.hash(password, HASH), { priority: turn.isUrgent ? 1 : 0 });
+  return inTurn({ password }, turn) as Promise<string>;
 }
 
 /** Waits its turn. */
 export function verifyPassword(password: string, hash: string, turn: Turn = {}): Promise<boolean> {
-  return queue.add(() => Bun.password.verify(password, hash), { priority: turn.isUrgent ? 1 : 0 });
+  return inTurn({ password, hash }, turn) as Promise<boolean>;
+}
+
+function inTurn(work: Work, { isUrgent = false }: Turn): Promise<string | boolean> {
+  return queue.add(() => onThread(work), { priority: isUrgent ? 1 : 0 });
+}
+
+let thread: Worker | undefined;
+
+/** One at a time: the next answer is this work's. */
+function onThread(work: Work): Promise<string | boolean> {
+  thread ??= startThread();
+  const used = thread;
+  return new Promise((resolve, reject) => {
+    // A process ends without waiting for the thread, but not while somebody waits for an answer.
+    used.ref();
+    const settle = () => {
+      used.unref();
+      used.off("message", onMessage);
+      used.off("error", onError);
+    };
+    const onMessage = (done: Done) => {
+      settle();
+      if ("error" in done) reject(new Error(done.error));
+      else resolve(done.result);
+    };
+    const onError = (error: Error) => {
+      settle();
+      thread = undefined;
+      reject(error);
+    };
+    used.on("message", onMessage);
+    used.on("error", onError);
+    used.postMessage(work);
+  });
+}
+
+function startThread(): Worker {
+  const started = new Worker(new URL("./password-thread.ts", import.meta.url));
+  started.unref();
+  return started;
 }
