@@ -37,6 +37,8 @@ export const errorCodes = {
   // The replica
   replica_unavailable: "The replica's database cannot be reached. It is tried again by itself.",
   replica_busy: "A table could not be swapped because queries hold it. It is tried again by itself.",
+  replica_refused:
+    "A constraint or a trigger that is not Basetide's refuses rows of a table, which stands still; the message names it. Relax or drop it: the table goes on by itself.",
   destination_invalid: "The destination database cannot be used as given; the message says what is missing.",
   // The control plane
   control_unavailable: "The control-plane database cannot be reached. It is tried again by itself.",
@@ -87,6 +89,7 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   sync_crashed: "needs_attention",
   replica_unavailable: "retry",
   replica_busy: "retry",
+  replica_refused: "retry",
   destination_invalid: "needs_attention",
   control_unavailable: "retry",
   secret_unreadable: "needs_attention",
@@ -125,6 +128,7 @@ export const httpStatus: Record<ErrorCode, number> = {
   sync_crashed: 503,
   replica_unavailable: 503,
   replica_busy: 503,
+  replica_refused: 503,
   destination_invalid: 422,
   control_unavailable: 503,
   secret_unreadable: 500,

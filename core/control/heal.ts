@@ -10,6 +10,7 @@ import {
   databaseUrl,
   dropDatabase,
   dropLeftovers,
+  droppedRelations,
   examineHosted,
   guardDatabase,
   type HostedState,
@@ -79,6 +80,7 @@ export async function ailmentsOf(
   });
   if (!state.hasDatabase) return ailments;
   const installed = database.schemas.filter((schema) => !state.missingSchemas.includes(schema));
+  ailments.push(...(await droppedAilments(ctx, database, databaseUrl(adminUrl, name), installed)));
   ailments.push(...(await viewsThatWillGo(databaseUrl(adminUrl, name), name, installed)));
   if (database.isWritable && (await isControlServer(ctx.db, adminUrl))) {
     ailments.push(writableBesideControl(ctx, database));
@@ -208,7 +210,9 @@ async function externalAilments(
   const url = await databaseAdminUrl(ctx, database);
   const missing: string[] = [];
   for (const schema of database.schemas) if (!(await hasReplica(url, schema))) missing.push(schema);
-  if (missing.length === 0) return [];
+  const installed = database.schemas.filter((schema) => !missing.includes(schema));
+  const dropped = await droppedAilments(ctx, database, url, installed);
+  if (missing.length === 0) return dropped;
   const message = `schema ${missing.join(", ")} is not there`;
   return [
     {
@@ -217,7 +221,30 @@ async function externalAilments(
       remedy: "made again, and synced anew",
       mend: () => mend(ctx, database, message, () => install(ctx, database, url, missing)),
     },
+    ...dropped,
   ];
+}
+
+/** What was dropped of replicas that are installed. A worker makes it again within minutes, too, where the base syncs. */
+async function droppedAilments(
+  ctx: HealContext,
+  database: Database,
+  url: ServerUrl,
+  schemas: string[],
+): Promise<Ailment[]> {
+  const ailments: Ailment[] = [];
+  for (const schema of schemas) {
+    const dropped = await droppedRelations(url, schema);
+    if (dropped.length === 0) continue;
+    const message = `${dropped.join(", ")}: dropped by somebody`;
+    ailments.push({
+      severity: "problem",
+      message: `${database.name}: ${message}`,
+      remedy: "made again, and synced anew",
+      mend: () => mend(ctx, database, message, () => install(ctx, database, url, [schema])),
+    });
+  }
+  return ailments;
 }
 
 async function orphanAilment(

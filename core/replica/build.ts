@@ -84,7 +84,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         const row = { ...catalogRow(schema, spec), read_as: readAs };
         const [answer] = await sql<{ swapped: boolean }[]>`
           select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
-            ${JSON.stringify(row)}::text::jsonb, ${live ? alignColumns(schema, live.spec, spec) : []}::text[],
+            ${JSON.stringify(row)}::text::jsonb, ${live && !live.spec.isDamaged ? alignColumns(schema, live.spec, spec) : []}::text[],
             ${JSON.stringify(issueRows(issues))}::text::json) as swapped`;
         return answer!.swapped;
       }),

@@ -10,6 +10,7 @@ import type { ServerUrl } from "../external/server";
 import { connectServer } from "../postgres-client";
 import { WATCHED_BY_SERVER } from "../postgres-line";
 import { quoteIdent } from "./naming";
+import { refusal } from "./refusal";
 
 export type ReplicaSql = Sql<{ bigint: number }>;
 
@@ -81,9 +82,12 @@ export function replicaError(error: unknown): BasetideError {
   const state = String((error as { code?: unknown } | null)?.code ?? "");
   const message = error instanceof Error ? error.message : String(error);
   const isServerError = error instanceof postgres.PostgresError && error.severity !== GATEWAY_SEVERITY;
-  const code =
-    codeBySqlState[state] ??
-    (!isServerError || UNAVAILABLE_CLASSES.includes(state.slice(0, 2)) ? "replica_unavailable" : "internal");
+  const known = codeBySqlState[state];
+  const isAway = !isServerError || UNAVAILABLE_CLASSES.includes(state.slice(0, 2));
+  const refused = !known && !isAway ? refusal(error) : null;
+  if (refused)
+    return new BasetideError("replica_refused", refused, { cause: error, details: { sqlState: state } });
+  const code = known ?? (isAway ? "replica_unavailable" : "internal");
   // Those are written for people.
   const text = code === "destination_invalid" ? message : `Replica: ${message}`;
   return new BasetideError(code, text, { cause: error, details: { sqlState: state } });

@@ -3,6 +3,7 @@ export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
 export { SAFE_SEARCH_PATH } from "./connection";
 export { differingRows } from "./differing-rows";
+export { droppedRelations } from "./dropped";
 export {
   followLinkViews,
   followSettings,
@@ -22,6 +23,7 @@ export {
   labelledDatabases,
   restoreHosted,
 } from "./heal";
+export { withHolders } from "./holders";
 export { type IdWatch, watchIds } from "./id-burners";
 export {
   type Applied,
@@ -75,6 +77,7 @@ export {
   markSyncEnded,
   markSyncStarted,
   markSyncUnchanged,
+  noteDamage,
   openReplica,
   type Replica,
   type ReplicaTarget,

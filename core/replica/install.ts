@@ -13,6 +13,7 @@ import type { Replica } from "./replica";
 const template = [
   "own-tables.sql",
   "install.sql",
+  "damage.sql",
   "images.sql",
   "shapes.sql",
   "link-views.sql",
@@ -41,17 +42,26 @@ const LOCK_TIMEOUT_MS = 500;
 const LOCK_TRIES = 20;
 const LOCK_PAUSE_MS = 500;
 
-/** Brings the replica's functions up to date, if an older version of Basetide installed them. */
+/** What is installed besides the tables: in the customer's schema, and in ours. */
+export const OWN_RELATIONS = ["_sync_meta", "__sync_meta__", "_sync_issues"];
+const SWAP_RELATIONS = ["_sync_meta", "_sync_issues", "_state", "_tables", "_tickets", "_shapes", "_journal"];
+
+/** Brings the replica's functions up to date, if an older version of Basetide installed them; makes what was dropped. */
 export async function ensureInstalled(
   replica: Replica,
   target: { url: ServerUrl; schema: string; role: string },
 ): Promise<void> {
-  const { sql, swap } = replica;
+  const { sql, schema, swap } = replica;
+  const own = [
+    ...OWN_RELATIONS.map((name) => `${schema}.${name}`),
+    ...SWAP_RELATIONS.map((name) => `${swap}.${name}`),
+  ];
   const [state] = await onReplica(
-    () => sql<{ version: string | null }[]>`
-      select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version`,
+    () => sql<{ version: string | null; missing: boolean }[]>`
+      select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version,
+        exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null) as missing`,
   );
-  if (isOutdated(state?.version)) await installReplica(target.url, target);
+  if (isOutdated(state?.version) || state?.missing) await installReplica(target.url, target);
 }
 
 function isOutdated(installed: string | null | undefined): boolean {

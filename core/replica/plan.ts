@@ -50,6 +50,7 @@ export function planSchema(
     const live = catalog.get(table.id)?.spec;
     const wanted = tableSpec(table, tableNames.get(table.id)!, live, settings);
     if (!live) plan.rebuild.push(wanted);
+    else if (live.isDamaged) plan.rebuild.push(undamaged(live, wanted));
     else if (hasSameColumns(live, wanted)) {
       const inOrder = {
         ...wanted,
@@ -64,7 +65,15 @@ export function planSchema(
   }
   const wantedIds = new Set(source.tables.map((table) => table.id));
   for (const [id, { spec }] of catalog) if (!wantedIds.has(id)) plan.drop.push(spec);
+  // A name may be that of a table which is not there to give it up.
+  if ([...catalog.values()].some(({ spec }) => spec.isDamaged)) plan.inPlace = [];
   return plan;
+}
+
+/** A damaged table as it is to be rebuilt: as it was, where it still has the source's fields. Names follow later. */
+function undamaged(live: TableSpec, wanted: TableSpec): TableSpec {
+  const { isDamaged: _, ...was } = live;
+  return hasSameColumns(was, wanted) ? was : wanted;
 }
 
 function tableSpec(

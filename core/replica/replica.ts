@@ -30,6 +30,20 @@ export function claimEpoch({ sql, swap }: Replica): Promise<number> {
   });
 }
 
+/**
+ * Looks at what happened to the tables behind our back: the catalog then says which are to be rebuilt.
+ *
+ * @returns ids of the tables whose rows may be gone, as by TRUNCATE
+ * @throws BasetideError `lease_lost`
+ */
+export function noteDamage({ sql, swap }: Replica, epoch: number): Promise<string[]> {
+  return onReplica(async () => {
+    const [row] = await sql<{ emptied: string[] }[]>`
+      select ${sql.unsafe(swap)}.note_damage(${epoch}) as emptied`;
+    return row!.emptied;
+  });
+}
+
 /** @throws BasetideError `lease_lost` where the epoch has been raised since */
 export async function confirmEpoch({ sql, swap }: Replica, epoch: number): Promise<void> {
   await onReplica(() => sql`select ${sql.unsafe(swap)}.fence(${epoch})`);

@@ -49,6 +49,8 @@ export interface TableSpec {
   commentForm?: number | undefined;
   /** All columns but `id` and `created_time`, which every table has first. */
   columns: ColumnSpec[];
+  /** In the catalog: the table, or a column of it, was dropped behind our back. It is to be rebuilt. */
+  isDamaged?: true | undefined;
 }
 
 /**

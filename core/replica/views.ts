@@ -61,14 +61,20 @@ async function refreshView({ sql, swap }: Replica, view: ViewName, withinMs: num
   }
 }
 
-/** Names in the replica's schema that are taken by what is not ours, in a writable database. */
-export function foreignNames({ sql, schema, swap }: Replica): Promise<string[]> {
+/**
+ * Names in the replica's schema that are taken by what is not ours. Leftovers of these tables of the source's are no
+ * obstacle: a rebuild takes their place.
+ */
+export function foreignNames({ sql, schema, swap }: Replica, tableIds: readonly string[]): Promise<string[]> {
   return onReplica(async () => {
     const rows = await sql<{ name: string }[]>`
       select c.relname as name from pg_class as c
       where c.relnamespace = ${schema}::regnamespace and c.relname !~ '^_'
         and not exists (select from ${sql.unsafe(swap)}._tables as t where t.name = c.relname)
         and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)
+        and c.relname not in (
+          select l.name from unnest(${tableIds}::text[]) as t (id) cross join ${sql.unsafe(swap)}.leftover(t.id) as l (name)
+          where l.name is not null)
       union
       select y.typname from pg_type as y
       where y.typnamespace = ${schema}::regnamespace and y.typname !~ '^_' and y.typrelid = 0`;

@@ -26,7 +26,7 @@ import {
 } from "../control";
 import { asBasetideError, isBasetideError, nextStep } from "../errors";
 import type { CallCounter, Ledger } from "../quota";
-import { claimEpoch, ensureInstalled, openReplica, type Replica } from "../replica";
+import { claimEpoch, ensureInstalled, noteDamage, openReplica, type Replica } from "../replica";
 import { platformById } from "../source";
 import type { Platform } from "../source/types";
 import { failSpan, span } from "../trace";
@@ -37,7 +37,7 @@ import { catchUpInput, inputOf } from "./lease-input";
 import type { PingWatch } from "./live/pings";
 import { feedOf, goLive } from "./live-lease";
 import { logRun } from "./log-run";
-import { type BaseMemory, recall } from "./memory";
+import { type BaseMemory, forgetRows, recall } from "./memory";
 import type { SyncMetrics } from "./metrics";
 import { failurePauseMs, isOutage } from "./pauses";
 import { progressSaver } from "./progress-saver";
@@ -102,7 +102,13 @@ export async function holdLease(
   try {
     await ensureInstalled(replica, target);
     const epoch = await claimEpoch(replica);
-    const memory = recall(memories.get(baseId), base, epoch, await isContinued(ctx, baseId, replica, epoch));
+    const [isSame, emptied] = await Promise.all([
+      isContinued(ctx, baseId, replica, epoch),
+      noteDamage(replica, epoch),
+    ]);
+    if (emptied.length > 0) log.warn({ tableIds: emptied }, "rows may be gone: these tables are compared");
+    const memory = recall(memories.get(baseId), base, epoch, isSame);
+    forgetRows(memory, emptied);
     memories.set(baseId, memory);
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);

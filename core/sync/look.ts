@@ -220,7 +220,15 @@ export class Shapes {
     const plan = planSchema(this.#catalog, memory.schema!, settings);
     const givesNames = plan.rebuild.length > 0 || plan.inPlace.length > 0;
     this.#plan = givesNames
-      ? planSchema(this.#catalog, memory.schema!, settings, await foreignNames(replica))
+      ? planSchema(
+          this.#catalog,
+          memory.schema!,
+          settings,
+          await foreignNames(
+            replica,
+            memory.schema!.tables.map(({ id }) => id),
+          ),
+        )
       : plan;
   }
 

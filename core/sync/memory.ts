@@ -137,6 +137,13 @@ export function recall(
   return memory;
 }
 
+/** What is known of these tables' rows no longer holds: they are compared with the source at once. */
+export function forgetRows(memory: BaseMemory, tableIds: readonly string[]): void {
+  if (tableIds.length === 0) return;
+  for (const id of tableIds) memory.tables.delete(id);
+  memory.passBegunAt = Number.NEGATIVE_INFINITY;
+}
+
 /** Somebody wants the schema looked at, as of then. Asking for the same once more asks for nothing. */
 export function requestLook(memory: BaseMemory, at: Date | null): void {
   const latest = Math.max(memory.lookRequestedAt?.getTime() ?? 0, memory.lookMadeFor?.getTime() ?? 0);

@@ -12,7 +12,7 @@
  * table that was built is kept.
  */
 
-import { isBasetideError } from "../errors";
+import { asBasetideError, isBasetideError } from "../errors";
 import {
   type Build,
   type CellIssue,
@@ -27,6 +27,7 @@ import {
   shapeChanges,
   startBuild,
   type TableSpec,
+  withHolders,
 } from "../replica";
 import type { SourceRecord, SourceTable } from "../source/types";
 import { wait } from "../wait";
@@ -148,7 +149,7 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     if (page.size > 0) witness = page.id(page.size - 1);
   }
   const { live } = shapes.table(build.spec.tableId);
-  if (!live) return filled;
+  if (!live || live.spec.isDamaged) return filled;
   const ids: string[] = [];
   for await (const batch of rowIds(replica, live)) {
     for (const id of batch) if (fingerprints.passOf(id) === undefined) ids.push(id);
@@ -236,7 +237,8 @@ async function swapIn(
       if (!isStale) {
         filled.busySince ??= performance.now();
         if (performance.now() - filled.busySince >= BUSY_PATIENCE_MS) {
-          if (!onWaiting) throw error;
+          if (!onWaiting)
+            throw await withHolders(replica, live?.spec.name ?? build.spec.name, asBasetideError(error));
           onWaiting();
         }
       }

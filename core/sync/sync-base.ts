@@ -10,6 +10,7 @@ import {
   type AttachmentUrls,
   markSyncCompleted,
   markSyncStarted,
+  noteDamage,
   type Replica,
   readIssues,
   type TableSpec,
@@ -18,7 +19,7 @@ import type { SourceTable } from "../source/types";
 import { failSpan } from "../trace";
 import { endSync } from "./end-sync";
 import { type Look, Shapes, type TableShape } from "./look";
-import { type BaseMemory, tableMemory } from "./memory";
+import { type BaseMemory, forgetRows, tableMemory } from "./memory";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
@@ -109,7 +110,9 @@ export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" 
 
 /** Passes over the tables until each has been read, and none is to be rebuilt. */
 async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
-  const { memory } = input;
+  const { memory, replica, epoch } = input;
+  // Who presses Resync may have dropped something a moment ago.
+  if (input.isForced) forgetRows(memory, await noteDamage(replica, epoch));
   const shapes = await Shapes.open({
     ...input,
     reader,

@@ -75,6 +75,8 @@ create table if not exists {{swap}}._tables (
   columns_since bigint not null default 0,
   -- what the source's fields were when all cells were last read: core/sync/read-as.ts
   read_as jsonb,
+  -- pg_relation_filenode() of the live table, as last seen: damage.sql
+  file oid,
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
 
@@ -103,6 +105,7 @@ create table if not exists {{swap}}._journal (
 create index if not exists _journal_by_stamp on {{swap}}._journal (stamp);
 -- One that an earlier version made.
 alter table {{swap}}._journal add column if not exists written boolean not null default false;
+alter table {{swap}}._tables add column if not exists file oid;
 
 -- prepare_session(): of every statement that writes. BT003: what others commit while it waits for a lock would be hidden
 -- from it, and the fence and the tickets rest on seeing that. A commit is durable when it is answered.

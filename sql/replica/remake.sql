@@ -83,9 +83,12 @@ begin
         'name', format('%I.%I', v ->> 'schema', v ->> 'name'),
         'statements', {{swap}}.view_statements(v, v ->> 'now')) order by nth)
       from unnest(p_views) with ordinality as u (v, nth)));
-  execute format('grant create on schema {{swap}} to %I', v_owner);
-  execute format('alter materialized view {{swap}}._sandbox owner to %I', v_owner);
-  execute format('revoke create on schema {{swap}} from %I', v_owner);
+  -- From ourselves, where the view is our role's, the right would be taken for good.
+  if v_owner <> current_user then
+    execute format('grant create on schema {{swap}} to %I', v_owner);
+    execute format('alter materialized view {{swap}}._sandbox owner to %I', v_owner);
+    execute format('revoke create on schema {{swap}} from %I', v_owner);
+  end if;
   refresh materialized view {{swap}}._sandbox;
   execute 'select array(select s.error from generate_series(1, $1) as n left join {{swap}}._sandbox as s on s.nth = n
     order by n)' into v_errors using cardinality(p_views);

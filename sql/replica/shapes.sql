@@ -73,6 +73,7 @@ begin
   end if;
   v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
   delete from {{swap}}._sync_issues where table_name = any (v_dropped);
+  v_dropped := array(select n from unnest(v_dropped) as n where {{swap}}.live_table(n) is not null);
   foreach one in array p_notes loop
     execute one;
   end loop;
@@ -141,6 +142,8 @@ create or replace function {{swap}}.swap_in(
 declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
+  v_old text;
+  is_whole boolean;
   v_additions jsonb := '[]';
   v_references jsonb := '[]';
   v_going oid[];
@@ -161,9 +164,14 @@ begin
   if v_live.shape is distinct from p_shape then
     raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
-  if v_live.name is not null then
-    perform {{swap}}.probe_table(v_live.name, p_timeout);
-    perform {{swap}}.own_table(v_live.name);
+  is_whole := v_live.name is not null and not v_live.spec ? 'isDamaged';
+  if v_live.name is null then
+    v_live := {{swap}}.leftover_row(p_table ->> 'table_id');
+  end if;
+  if {{swap}}.live_table(v_live.name) is not null then
+    v_old := v_live.name;
+    perform {{swap}}.probe_table(v_old, p_timeout);
+    perform {{swap}}.own_table(v_old);
   end if;
   -- All that takes long comes before the locks that readers notice.
   delete from {{swap}}._sync_issues where table_name = v_live.name and record_id <> '';
@@ -173,12 +181,13 @@ begin
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   select v_name, i.record_id, i.field, i.value, i.reason
   from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
-  perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass, v_live.name);
-  if v_live.name is not null then
+  perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass, v_old);
+  if v_old is not null then
     v_additions := {{swap}}.additions_for(v_live, p_table);
     perform {{swap}}.carry_over(v_additions, '{build,lost}', format('{{swap}}.%I', p_built), v_name);
   end if;
-  if (select s.history from {{swap}}._state as s) then
+  -- What was lost here is no change of the source's.
+  if (is_whole or v_old is null and v_live.name is null) and (select s.history from {{swap}}._state as s) then
     perform {{swap}}.note_swap(v_live, p_built, p_table);
   end if;
   perform {{swap}}.lock_for_links();
@@ -187,17 +196,17 @@ begin
   v_going := {{swap}}.going_link_views();
   v_changing := {{swap}}.changing_link_views();
   v_deadline := clock_timestamp() + p_timeout::interval;
-  if v_live.name is not null then
+  if v_old is not null then
     v_deadline := clock_timestamp() + {{swap}}.lock_patience(
-      array[format('{{schema}}.%I', v_live.name)::regclass::oid], p_timeout::interval);
+      array[format('{{schema}}.%I', v_old)::regclass::oid], p_timeout::interval);
   end if;
   v_views := {{swap}}.lock_views(
-    array(select format('{{schema}}.%I', v_live.name)::regclass::oid where v_live.name is not null)
+    array(select format('{{schema}}.%I', v_old)::regclass::oid where v_old is not null)
       || v_going, v_deadline);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
-  if v_live.name is not null then
-    perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
-    v_references := {{swap}}.take_references(format('{{schema}}.%I', v_live.name)::regclass, v_deadline);
+  if v_old is not null then
+    perform {{swap}}.lock_relations(array[v_old], v_deadline);
+    v_references := {{swap}}.take_references(format('{{schema}}.%I', v_old)::regclass, v_deadline);
     foreach one in array p_renames loop
       execute one;
     end loop;
@@ -205,9 +214,10 @@ begin
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
-  if v_live.name is not null then
-    perform {{swap}}.drop_own(format('{{schema}}.%I', v_live.name)::regclass);
+  if v_old is not null then
+    perform {{swap}}.drop_own(format('{{schema}}.%I', v_old)::regclass);
   end if;
+  perform {{swap}}.free_index_names(format('{{swap}}.%I', p_built)::regclass);
   -- Under the last name at once: others may have taken any other one there.
   if p_built <> v_name then
     execute format('alter table {{swap}}.%I rename to %I', p_built, v_name);
@@ -215,7 +225,8 @@ begin
   execute format('alter table {{swap}}.%I set schema {{schema}}', v_name);
   perform {{swap}}.carry_over(v_additions, '{live}', format('{{schema}}.%I', v_name), v_name);
   perform {{swap}}.give_references(v_references, v_name);
-  update {{swap}}._tables set columns_since = nextval('{{swap}}._tickets')
+  update {{swap}}._tables
+  set columns_since = nextval('{{swap}}._tickets'), file = pg_relation_filenode({{swap}}.live_table(v_name))
   where table_id = p_table ->> 'table_id';
   perform {{swap}}.make_link_views();
   perform {{swap}}.make_views(v_views);

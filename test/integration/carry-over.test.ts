@@ -257,7 +257,7 @@ test("a type or a domain with a table's name has the table take another name", a
   // One that is made while the table is being built.
   const { replica, epoch } = made;
   const tables = [sourceTable("tblS", "Shipments", { Price: "number" })];
-  const plan = planSchema(new Map(), { tables }, SETTINGS, await foreignNames(replica));
+  const plan = planSchema(new Map(), { tables }, SETTINGS, await foreignNames(replica, []));
   const build = await startBuild(replica, epoch, plan.rebuild[0]!);
   await customer`create domain airtable.shipments as text`;
   await expect(build.swapIn(undefined, Number.MAX_SAFE_INTEGER, [])).rejects.toMatchObject({

@@ -153,7 +153,12 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
       sourceTable("tblO", "Orders", { Price: "number" }),
       sourceTable("tblS", "Shipments", { A: "text" }),
     ];
-    const plan = planSchema(await loadCatalog(replica), { tables }, SETTINGS, await foreignNames(replica));
+    const plan = planSchema(
+      await loadCatalog(replica),
+      { tables },
+      SETTINGS,
+      await foreignNames(replica, []),
+    );
     expect(plan.rebuild.map((spec) => spec.name)).toEqual(["shipments_2"]);
     expect(plan.inPlace).toEqual([]);
   });

@@ -64,7 +64,12 @@ export const anyStep = fc.oneof(
       value: fc.oneof({ weight: 3, arbitrary: fc.constant(true) }, fc.constant(false)),
     }),
   },
-  fc.record({ kind: fc.constant("plan"), ...whose, plan: fc.constantFrom(...PLANS), calls: fc.integer({ min: 1, max: 4 }) }),
+  fc.record({
+    kind: fc.constant("plan"),
+    ...whose,
+    plan: fc.constantFrom(...PLANS),
+    calls: fc.integer({ min: 1, max: 4 }),
+  }),
   {
     weight: 6,
     arbitrary: fc.record({

@@ -65,7 +65,7 @@ export async function shopIn(
     async become(wanted, name = "Orders") {
       const catalog = await loadCatalog(replica);
       const source = { tables: [sourceTable("tblO", name, wanted)] };
-      const plan = planSchema(catalog, source, SETTINGS, await foreignNames(replica));
+      const plan = planSchema(catalog, source, SETTINGS, await foreignNames(replica, []));
       await changeShape(replica, epoch, catalog, plan);
       for (const spec of plan.rebuild) {
         const build = await startBuild(replica, epoch, spec);

@@ -1,0 +1,32 @@
+/** Constraints and triggers that the owner of a database has put on our tables: what they refuse, in words for people. */
+import type postgres from "postgres";
+
+/** SQLSTATE class of constraints: not null, foreign key, unique, check, exclusion. */
+const CONSTRAINT_CLASS = "23";
+/** The innermost function that failed, as Postgres tells of it. */
+const FUNCTION = /^PL\/pgSQL function (.+?) line \d+/;
+/** Functions of ours are in a schema of this name. */
+const OURS = /^"?[^"]*_swap"?\./;
+
+/**
+ * @param error of a statement that writes rows
+ * @returns what refuses them, and the remedy; null where nobody but ourselves has to do with it
+ */
+export function refusal(error: postgres.PostgresError): string | null {
+  const { code, message, where } = error;
+  const table = [error.schema_name, error.table_name].filter(Boolean).join(".");
+  const [, raiser] = FUNCTION.exec(where ?? "") ?? [];
+  if (raiser && !OURS.test(raiser)) {
+    return `The function ${raiser}, which a trigger on a table of Basetide runs, fails: ${message}. Correct it, or drop the trigger. It runs with an empty search_path: it must name tables with their schema.`;
+  }
+  if (!code.startsWith(CONSTRAINT_CLASS) || isOurs(error)) return null;
+  const what = error.constraint_name
+    ? `The constraint ${error.constraint_name}`
+    : `The column ${error.column_name}, which takes no null`;
+  return `${what} of ${table} refuses what the source has: ${message}. Relax or drop it.`;
+}
+
+/** Primary keys are ours; their names start with an underscore, which those of the source's tables and fields do not. */
+function isOurs({ constraint_name }: postgres.PostgresError): boolean {
+  return constraint_name?.startsWith("_") ?? false;
+}

@@ -1,0 +1,77 @@
+-- What happened to our tables behind our back: who owns the database may drop, truncate or alter them. Installed with
+-- install.sql.
+
+-- note_damage(epoch): marks the tables that are to be built anew, as they, or columns of theirs, are gone. Returns the ids
+-- of those whose rows may have gone: another file holds them (truncate, vacuum full, a restore).
+create or replace function {{swap}}.note_damage(p_epoch bigint) returns text[] language plpgsql as $note_damage$
+declare
+  v_emptied text[];
+begin
+  perform {{swap}}.fence(p_epoch);
+  update {{swap}}._tables as t set spec = t.spec || '{"isDamaged": true}', shape = nextval('{{swap}}._shapes')
+  where not t.spec ? 'isDamaged' and not {{swap}}.is_whole(t.name, t.spec);
+  with found as (
+    select t.table_id, t.file, pg_relation_filenode({{swap}}.live_table(t.name)) as now from {{swap}}._tables as t
+  ), noted as (
+    update {{swap}}._tables as t set file = f.now from found as f
+    where t.table_id = f.table_id and f.now is distinct from f.file
+    returning t.table_id, f.file as before, f.now
+  )
+  select coalesce(array_agg(n.table_id), '{}') into v_emptied from noted as n
+  where n.before is not null and n.now is not null;
+  return v_emptied;
+end $note_damage$;
+
+-- live_table(name): the table of that name in {{schema}}; null where there is none.
+create or replace function {{swap}}.live_table(p_name text) returns oid language sql as $live_table$
+  select c.oid from pg_class as c
+  where c.relnamespace = to_regnamespace('{{schema}}') and c.relname = p_name and c.relkind = 'r'
+$live_table$;
+
+-- is_whole(name, spec): are the table and all columns of its spec there?
+create or replace function {{swap}}.is_whole(p_name text, p_spec jsonb) returns boolean language sql as $is_whole$
+  select {{swap}}.live_table(p_name) is not null and not exists (
+    select w.name from jsonb_to_recordset(p_spec -> 'columns') as w (name text)
+    union all select unnest(array['id', 'created_time'])
+    except
+    select a.attname from pg_attribute as a
+    where a.attrelid = {{swap}}.live_table(p_name) and a.attnum > 0 and not a.attisdropped)
+$is_whole$;
+
+-- leftover(table_id): a copy of this table of the source which the catalog does not know: of a replica that was restored,
+-- or removed, in part. Its comment says what it is a copy of. Null where there is none.
+create or replace function {{swap}}.leftover(p_table text) returns name language sql as $leftover$
+  select c.relname from pg_class as c
+  where c.relnamespace = '{{schema}}'::regnamespace and c.relkind = 'r' and c.relowner = {{swap}}.our_role()
+    and split_part(obj_description(c.oid, 'pg_class'), e'\n\n', 2) = p_table
+    and not exists (select from {{swap}}._tables as t where t.name = c.relname)
+  order by c.relname limit 1
+$leftover$;
+
+-- leftover_row(table_id): what the catalog would say of it, as far as comments tell.
+create or replace function {{swap}}.leftover_row(p_table text) returns {{swap}}._tables language plpgsql as $leftover_row$
+declare
+  v_row {{swap}}._tables;
+begin
+  v_row.name := {{swap}}.leftover(p_table);
+  select jsonb_build_object('columns', coalesce(jsonb_agg(jsonb_build_object(
+      'name', a.attname, 'fieldId', split_part(split_part(d.text, e'\n\n', 2), ', ', 1))), '[]'))
+  into v_row.spec
+  from pg_attribute as a cross join col_description(a.attrelid, a.attnum) as d (text)
+  where a.attrelid = {{swap}}.live_table(v_row.name) and a.attnum > 0 and not a.attisdropped and d.text is not null;
+  return v_row;
+end $leftover_row$;
+
+-- free_index_names(table): the indexes of a table of {{swap}} take names that are free in {{schema}}, too.
+create or replace function {{swap}}.free_index_names(p_table regclass) returns void language plpgsql as $free_names$
+declare
+  one record;
+begin
+  for one in
+    select c.relname as name, c.oid from pg_index as i join pg_class as c on c.oid = i.indexrelid
+    where i.indrelid = p_table
+      and exists (select from pg_class as o where o.relnamespace = '{{schema}}'::regnamespace and o.relname = c.relname)
+  loop
+    execute format('alter index {{swap}}.%I rename to %I', one.name, left(one.name, 40) || '_' || one.oid);
+  end loop;
+end $free_names$;
