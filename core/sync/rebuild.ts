@@ -99,7 +99,9 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   onShapeChange?.([...shapeChanges(before, build.spec), ...(before ? [rebuilt(build.spec)] : [])]);
   await refreshViews(replica);
   await shapes.reload();
-  table.live = shapes.catalog.get(tableId) ?? { ...table.live, spec: build.spec };
+  const live = shapes.catalog.get(tableId);
+  // The names may have changed in place since the swap: records are mapped as the catalog has them now.
+  if (live) Object.assign(table, { live, ...mappingOf(memory, live.spec) });
 }
 
 /** What cannot be thrown away now the next lease throws away. */

@@ -3,7 +3,7 @@
  * of the feed and in the middle of its work, it ends as a replica built fresh; and whoever reads meanwhile sees whole
  * states only. No sweep helps.
  *
- * HISTORIES=1000 runs more of them; SEED=… those of a run that failed.
+ * HISTORIES=1000 runs more of them; SEED=… those of a run that failed, SEED_PATH=… only the one that did.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -110,6 +110,7 @@ test("any history of edits, schema changes and settings in live mode ends as a r
     await running.stop();
   });
   const seed = process.env.SEED ? { seed: Number(process.env.SEED) } : {};
-  await fc.assert(isLike, { numRuns: HISTORIES, endOnFailure: !process.env.SEED, ...seed });
+  const path = process.env.SEED_PATH ? { path: process.env.SEED_PATH } : {};
+  await fc.assert(isLike, { numRuns: HISTORIES, endOnFailure: !process.env.SEED, ...seed, ...path });
   expect(reads).toBeGreaterThan(HISTORIES * 10);
 });
