@@ -59,6 +59,8 @@ export class Shapes {
   readonly #confirmedDrops = new Set<string>();
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
+  /** When the catalog was read (performance.now()). */
+  #catalogReadAt = Number.NEGATIVE_INFINITY;
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
   readonly #doubted = new Set<string>();
   #moved: MovedNames = new Map();
@@ -129,9 +131,9 @@ export class Shapes {
     return isFirst;
   }
 
-  /** The replica's side anew, as others may have changed it. */
-  async reload(): Promise<void> {
-    await this.#inTurn(() => this.#follow(1));
+  /** Reads the replica's catalog again: makes sure that the one at hand was read after `since` (performance.now()). */
+  async reload(since = performance.now()): Promise<void> {
+    while (this.#catalogReadAt < since) await this.#inTurn(() => this.#follow(1));
   }
 
   #isDue(): boolean {
@@ -173,8 +175,10 @@ export class Shapes {
   async #follow(tries: number): Promise<void> {
     const { memory, replica, epoch, signal, onShapeChange } = this.#look;
     for (let attempt = 1; ; attempt++) {
-      this.#catalog = await loadCatalog(replica);
+      const seenAt = memory.schemaSeenAt;
+      await this.#readCatalog();
       await this.#tellMisplaced();
+      memory.namesSeenAt = Math.max(memory.namesSeenAt, seenAt);
       for (const { id } of memory.schema!.tables) this.#confirmedDrops.delete(id);
       await this.#makePlan();
       if (this.#plan.drop.length > 0 && !(await this.#confirmDrops())) continue;
@@ -191,12 +195,18 @@ export class Shapes {
         if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
         this.#retryAt = performance.now() + BUSY_PAUSE_MS * (0.5 + Math.random());
         if (attempt >= tries) {
-          this.#catalog = await loadCatalog(replica);
+          await this.#readCatalog();
           return;
         }
         await wait(BUSY_PAUSE_MS * (0.5 + Math.random()), signal);
       }
     }
+  }
+
+  async #readCatalog(): Promise<void> {
+    const readAt = performance.now();
+    this.#catalog = await loadCatalog(this.#look.replica);
+    this.#catalogReadAt = readAt;
   }
 
   /**

@@ -47,6 +47,8 @@ export interface BaseMemory {
   schema: SourceSchema | null;
   /** performance.now() of the last look at the source's schema. */
   schemaSeenAt: number;
+  /** The same of the last one that was compared with the replica's names: writes by names that had moved are known until then. */
+  namesSeenAt: number;
   /** When somebody requested a look that has not been made yet; and the latest request that a look was made for. */
   lookRequestedAt: Date | null;
   lookMadeFor: Date | null;
@@ -93,6 +95,7 @@ export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseM
     databaseId: null,
     schema: null,
     schemaSeenAt: Number.NEGATIVE_INFINITY,
+    namesSeenAt: Number.NEGATIVE_INFINITY,
     lookRequestedAt: null,
     lookMadeFor: null,
     unexplainedFields: new Set(),

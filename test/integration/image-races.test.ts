@@ -206,6 +206,7 @@ test("a trim that cannot be made now is made by the next, and fails nobody", asy
     { at: now - 400_000, ticket: await takeTicket(t.replica) },
     { at: now - 60_000, ticket: await takeTicket(t.replica) },
   ];
+  memory.namesSeenAt = now;
   await using other = await holdingSession(t);
   const { session } = other;
   await session`begin`;
@@ -225,6 +226,41 @@ test("a trim that cannot be made now is made by the next, and fails nobody", asy
   await trimOldJournal(hasty, memory, now);
   expect(await t.replica.sql`select from public_swap._journal`).toHaveLength(0);
   await hasty.sql.end();
+});
+
+test("what a client wrote is kept until a schema check has judged its names, which is requested after ten minutes", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  const { replica } = t;
+  const entries = async () => (await replica.sql`select from public_swap._journal`).length;
+  const memory = emptyMemory(t.epoch);
+  const now = performance.now();
+  const point = async (minutesAgo: number) => ({
+    at: now - minutesAgo * 60_000,
+    ticket: await takeTicket(replica),
+  });
+  const write = async (id: string) =>
+    applyImages(replica, table, { epoch: null, ticket: await takeTicket(replica), ...orders([id], 1) });
+  await write("recA");
+  const judged = await point(9);
+  await write("recB");
+  memory.trimPoints = [judged, await point(6)];
+  memory.namesSeenAt = now - 8 * 60_000;
+  await trimOldJournal(replica, memory, now);
+  expect(await entries()).toBe(1);
+  expect(memory.lookRequestedAt).toBeNull();
+
+  memory.namesSeenAt = now - 12 * 60_000;
+  memory.trimPoints[0]!.at = now - 11 * 60_000;
+  memory.trimPoints.splice(1, Infinity, { at: now - 31_000, ticket: memory.trimPoints[0]!.ticket });
+  await trimOldJournal(replica, memory, now);
+  expect(await entries()).toBe(1);
+  expect(memory.lookRequestedAt).not.toBeNull();
+
+  memory.namesSeenAt = now;
+  memory.trimPoints.splice(1);
+  await trimOldJournal(replica, memory, now);
+  expect(await entries()).toBe(0);
 });
 
 test("an image that waits for the journal while that is trimmed is refused, not believed", async () => {
