@@ -4,10 +4,12 @@
 export type QuotaKey = string;
 
 /**
- * `live`: a sync's call for a change that someone waits to see; at least one place in five is theirs. `unproven`: a
- * client's call with a key that the source has not accepted for the base; behind clients and sync.
+ * `live`: a sync's call for a change that someone waits to see; at least one reservation in five is theirs. `named`: the
+ * one among them that brings what a read of the feed has just named, and need not wait for the second after that.
+ * `unproven`: a client's call with a key that the source has not accepted for the base; behind clients and sync.
  */
-export type CallKind = "sync" | "live" | "client" | "unproven";
+export type LiveKind = "live" | "named";
+export type CallKind = "sync" | LiveKind | "client" | "unproven";
 
 export type BlockReason = "rate_limited" | "billing_limit";
 

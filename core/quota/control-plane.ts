@@ -120,7 +120,7 @@ export function controlPlane(
     share: number,
     { user = null, isOwnKey = false }: Counting = {},
   ): SharedBook {
-    const isLimitedByUser = kind === "sync" || kind === "live" || isOwnKey;
+    const isLimitedByUser = (kind !== "client" && kind !== "unproven") || isOwnKey;
     return {
       async reunite(hasGranted) {
         await call(

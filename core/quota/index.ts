@@ -1,5 +1,5 @@
 /** The quota ledger: no request goes to a source before it is booked here. */
-export type { BlockReason, CallKind, QuotaKey } from "./book";
+export type { BlockReason, CallKind, LiveKind, QuotaKey } from "./book";
 export { CallCounter } from "./call-counter";
 export type { QuotaClock } from "./clock";
 export {

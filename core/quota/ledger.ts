@@ -9,7 +9,7 @@ import type { Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
 
-import type { BlockReason, CallKind, QuotaKey } from "./book";
+import type { BlockReason, CallKind, LiveKind, QuotaKey } from "./book";
 import { processClock, type QuotaClock } from "./clock";
 import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
 import { type LocalWindow, localWindow, withFallback } from "./fallback";
@@ -54,7 +54,7 @@ export interface ClientCall {
 
 export interface SyncCall {
   /** For a change that someone waits to see: one reservation in five, whatever clients ask for. */
-  isLive?: boolean | undefined;
+  live?: LiveKind | undefined;
   /** Of the source, where the limit of 50 a second that it sets each user may matter. */
   user?: string | null | undefined;
   /** Where the call's connection is from; absent: it needs none. */
@@ -187,8 +187,8 @@ export function createLedger(
   }
 
   return {
-    takeSync(key, share, signal, { user, connections, isLive = false } = {}) {
-      const kind = isLive ? "live" : "sync";
+    takeSync(key, share, signal, { user, connections, live } = {}) {
+      const kind = live ?? "sync";
       return take(kind, laneOf(key, kind, share, { user }), Infinity, signal, { connections });
     },
     takeClient: (key, { deadlineMs, signal, isOwnKey, ...waiting }) =>

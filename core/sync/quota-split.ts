@@ -8,7 +8,7 @@
  * what comes in front. In front the request that is due first goes first: who can wait says for how long.
  */
 import type { HeldConnection } from "../http/connections";
-import type { Ledger, SyncCall } from "../quota";
+import type { Ledger, LiveKind, SyncCall } from "../quota";
 import { processClock, type QuotaClock } from "../quota/clock";
 import { type LinkedAbort, linkedAbort } from "./linked-abort";
 
@@ -27,7 +27,10 @@ export interface BesidePace {
 }
 
 export interface SplitOptions {
-  /** Requests in front are for changes that someone waits to see: clients leave them one place in five. */
+  /**
+   * Requests in front are for changes that someone waits to see: clients leave them one place in five. Those without
+   * patience are for what the feed has just named.
+   */
   isLive?: boolean;
   clock?: QuotaClock;
 }
@@ -38,6 +41,7 @@ const HURRIED: BesidePace = { every: 2, gapMs: 0 };
 const LONGEST_PAUSE_MS = 1000;
 
 interface Waiter {
+  isPatient: boolean;
   /** In its lane the one that is due first goes first. */
   dueAt: number;
   resolve(held: HeldConnection | undefined): void;
@@ -56,7 +60,7 @@ export class QuotaSplit {
   /** Requests a second, as whoever asked last says. */
   #share = 0;
   /** The place that is being waited for. */
-  #taking: { isLive: boolean; cancel: LinkedAbort } | undefined;
+  #taking: { live: LiveKind | undefined; cancel: LinkedAbort } | undefined;
   /** Places that went to the front since the last one that went beside. */
   #given = 0;
   #besideAt = Number.NEGATIVE_INFINITY;
@@ -122,6 +126,7 @@ export class QuotaSplit {
         settle();
       };
       const waiter: Waiter = {
+        isPatient: patienceMs > 0,
         dueAt: this.#clock.now() + patienceMs,
         resolve: (held) => end(() => resolve(held)),
         reject: (error) => end(() => reject(error)),
@@ -130,14 +135,16 @@ export class QuotaSplit {
       const behind = line.findIndex((other) => other.dueAt > waiter.dueAt);
       line.splice(behind < 0 ? line.length : behind, 0, waiter);
       this.#share = share;
-      if (this.#taking && this.#isForLive() && !this.#taking.isLive) this.#taking.cancel.abort();
+      if (this.#taking && rankOf(this.#liveKind()) > rankOf(this.#taking.live)) this.#taking.cancel.abort();
       void this.#takePlaces(key, call);
     });
   }
 
-  /** Does somebody wait who need not leave every place to clients? */
-  #isForLive(): boolean {
-    return this.#isLive && this.#lines.front.length > 0;
+  /** What the request in front is that is due first, where it need not leave every place to clients. */
+  #liveKind(): LiveKind | undefined {
+    const [first] = this.#lines.front;
+    if (!this.#isLive || !first) return undefined;
+    return first.isPatient ? "live" : "named";
   }
 
   /** Takes places, one after the other, until nobody waits or it is not time yet. */
@@ -164,10 +171,10 @@ export class QuotaSplit {
   /** Takes one and gives it away; none where it was called off for one that is to be had sooner. */
   async #takePlace(key: string, call: SyncCall): Promise<void> {
     using cancel = linkedAbort(this.#stop);
-    const isLive = this.#isForLive();
-    this.#taking = { isLive, cancel };
+    const live = this.#liveKind();
+    this.#taking = { live, cancel };
     try {
-      const held = await this.#ledger.takeSync(key, this.#share, cancel.signal, { ...call, isLive });
+      const held = await this.#ledger.takeSync(key, this.#share, cancel.signal, { ...call, live });
       // Whoever left meanwhile has left a place unused: a third of a second, at the end of a lease.
       this.#give(held);
     } catch (error) {
@@ -208,4 +215,9 @@ export class QuotaSplit {
     if (front.length === 0) return isBesideDue ? "beside" : null;
     return isBesideDue && this.#isBesidesTurn() ? "beside" : "front";
   }
+}
+
+/** The higher, the sooner there is a place. */
+function rankOf(live: LiveKind | undefined): number {
+  return live === undefined ? 0 : { live: 1, named: 2 }[live];
 }

@@ -1,6 +1,7 @@
 /** Live mode beside clients who use up the quota, on a clock that jumps: the real rule, the real lanes and split. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Ledger } from "../../core/quota";
+import { DEPENDANT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../core/sync/live/open-live";
 import { QuotaSplit } from "../../core/sync/quota-split";
 import { controlDatabase, type TestDatabase } from "../support/database";
 import { quantile } from "../support/quantile";
@@ -32,10 +33,10 @@ async function liveBase({ clients, editEveryMs, hasPings, isLive = true }: Load)
   const untilMs = 150_000;
   const latency = () => clock.sleep(50 + Math.random() * 200);
   const stop = new AbortController();
-  const lanes = { live: run.lane("live", 3), sync: run.lane("sync", 3) };
+  const lanes = { live: run.lane("live", 3), named: run.lane("named", 3), sync: run.lane("sync", 3) };
   const ledger = {
-    takeSync: async (_key, _share, signal, { isLive: isUrgent } = {}) => {
-      const kind = isUrgent ? "live" : "sync";
+    takeSync: async (_key, _share, signal, { live } = {}) => {
+      const kind = live ?? "sync";
       const askedAt = clock.now();
       await lanes[kind].wait(Infinity, signal);
       run.grants.push({ kind, askedAt, at: clock.now() });
@@ -85,12 +86,12 @@ async function liveBase({ clients, editEveryMs, hasPings, isLive = true }: Load)
       isReading = false;
     };
   };
-  const readDependants = jobOf(1000, took.dependants, () => {});
+  const readDependants = jobOf(DEPENDANT_PATIENCE_MS, took.dependants, () => {});
   const readNamed = jobOf(0, took.edits, (edits) => void readDependants(edits));
   (async () => {
     while (clock.now() < untilMs) {
       const readAt = clock.now();
-      await place("front", 300);
+      await place("front", FEED_PATIENCE_MS);
       ring = Promise.withResolvers();
       const told = unread;
       unread = [];
@@ -121,10 +122,11 @@ test("while clients want more than all, an edit is in SQL within 3 s, and they k
   expect(all.length / seconds).toBeGreaterThanOrEqual(0.97 * MOST_PER_SECOND);
 });
 
-test("one that is polled takes a place a second for that, and no more, and an edit is there a second later", async () => {
+test("one that is polled takes a place a second for all, and no more, and an edit is in SQL within 3 s, too", async () => {
   const { took, sent, all, seconds } = await liveBase({ clients: 12, editEveryMs: 5000, hasPings: false });
   expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
-  expect(quantile(took.edits, 0.95)).toBeLessThanOrEqual(4000);
+  expect(took.edits.length).toBeGreaterThan(20);
+  expect(quantile(took.edits, 0.95)).toBeLessThanOrEqual(3000);
   expect(sent("client").length / seconds).toBeGreaterThanOrEqual(0.8 * MOST_PER_SECOND - 0.05);
 });
 

@@ -13,6 +13,9 @@ afterAll(() => database[Symbol.asyncDispose]());
 /** Times are exact to a quarter of a µs. */
 const WINDOW_MS = 999.999;
 const MINUTE_MS = 60_000;
+/** A pause after a refusal, and for how long all is served between two pauses. */
+const PAUSE_MS = 30_000;
+const SERVED_MS = 15_000;
 /** What every call has for being late and on its way, ms. */
 const LEAST_MARGIN_MS = 20;
 
@@ -94,6 +97,40 @@ test("a source that refuses what it should allow, three times in ten minutes, is
   expect(mostWithin(await askFor(150 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
   expect(await refusedAt(151 * MINUTE_MS, key)).toBe(5);
   expect(mostWithin(await askFor(152 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
+});
+
+test("a source that serves more than two a second between its refusals has not slowed the base: its rate is back after each pause", async () => {
+  const key = newKey();
+  const rates: number[] = [];
+  for (let refusal = 0, now = 0; refusal < 5; refusal++, now += PAUSE_MS + SERVED_MS) {
+    rates.push((await askFor(now, SERVED_MS, { key })).length / (SERVED_MS / 1000));
+    await block(now + SERVED_MS, key);
+  }
+  // Less than five, as each refusal leaves more room between calls.
+  for (const rate of rates) expect(rate).toBeGreaterThan(3.9);
+  expect(await database.sql`select key from quota_slowed where key = ${key}`).toEqual([]);
+});
+
+test("what a source served long before does not count: one that refuses as soon as its pause is over has slowed the base", async () => {
+  const key = newKey();
+  expect((await askFor(0, SERVED_MS, { key })).length).toBeGreaterThan(60);
+  await block(SERVED_MS, key);
+  for (let refusal = 1; refusal <= 2; refusal++) await refusedAt(SERVED_MS + refusal * MINUTE_MS, key);
+  const slowed = await askFor(SERVED_MS + 3 * MINUTE_MS, 5000, { key });
+  expect(mostWithin(slowed, WINDOW_MS)).toBe(2);
+});
+
+test("a base that ran at its rate after an hour of being slowed is not slowed again by one refusal", async () => {
+  const key = newKey();
+  for (let minute = 0; minute < 3; minute++) await refusedAt(minute * MINUTE_MS, key);
+  const [row] = await database.sql<{ until: Date }[]>`select until from quota_slowed where key = ${key}`;
+  const endsAt = row!.until.getTime() - EPOCH_MS;
+  // Twice a second in that hour, as the ledger would have counted it.
+  await database.sql`update quota_windows set client_calls = client_calls + 7200 where key = ${key}`;
+  await askFor(endsAt + 1000, SERVED_MS, { key });
+  await block(endsAt + 1000 + SERVED_MS, key);
+  const after = await askFor(endsAt + 1000 + SERVED_MS + PAUSE_MS, 5000, { key });
+  expect(mostWithin(after, WINDOW_MS)).toBe(5);
 });
 
 test("refusals of a few calls, of calls that were under way together, or days apart slow nobody", async () => {

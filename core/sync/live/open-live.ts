@@ -23,8 +23,8 @@ const SWEEP_EVERY = 60;
  * How long a request may be kept waiting by those that came after it, ms: records that the feed has named go before the
  * next read of the feed, and that before what only hangs on them.
  */
-const FEED_PATIENCE_MS = 300;
-const DEPENDANT_PATIENCE_MS = 1000;
+export const FEED_PATIENCE_MS = 300;
+export const DEPENDANT_PATIENCE_MS = 1000;
 /** A round's next call comes this soon after the one before: what the source takes to answer, and some, ms. */
 const HOLD_MS = 700;
 

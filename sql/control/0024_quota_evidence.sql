@@ -1,0 +1,742 @@
+-- Up Migration
+
+-- A source that refuses now and then, and otherwise serves all five calls a second, has not slowed the key. And what the
+-- feed has named is asked for at once.
+
+alter table quota_windows
+  -- calls of the key in all, when the source last refused what should have been within its limit
+  add column calls_at_refusal bigint not null default 0;
+
+-- quota_block(key, ms, reason, now, own): no call of the key for `ms`, for anyone. Reservations ahead are void: their
+-- holders look at blocked_until before they go, and those calls are not counted.
+-- What the source refuses though no more went out than it allows was refused
+-- - because calls were longer on their way than their margins: those of the key are widened, for hours;
+-- - because it has slowed the key, or somebody else asks for the same base: after the third refusal within ten minutes the
+--   key keeps to two calls a second, for an hour, and for another where the first refusal after it comes at once. Only
+--   refusals count before which the source had not served more than a slowed key may send: what it has served
+--   faster, since the last pause, shows that the key is not slowed, and the count begins again;
+-- - or by the user's limit over all keys, if the key had less than its five, or the user was near fifty: then all keys of
+--   the user pause, and none of the above is concluded.
+-- `own` is false for what a client's key was told, which may have been that client's own limit: then there is a pause only
+-- where the base was asked at least three times in the last while, and no more comes of it. Returns whether there is a
+-- pause.
+-- What every account that has the base connected says has no cap is not slowed for what the source refuses.
+create or replace function quota_block(
+  p_key text, p_ms float8, p_reason text, p_now float8 default null, p_own boolean default true) returns boolean
+language plpgsql as $$
+declare
+  now_ms float8;
+  until_ms float8;
+  begun_ms float8;
+  lately integer;
+  -- More than so many calls within the last while: a slowed key allows two in a second.
+  slowed_per_window constant integer := 2;
+  per_window constant integer := 5;
+  per_user constant integer := 50;
+  -- Until then reservations end that may have been used: they have begun.
+  most_margin_ms constant float8 := 400;
+  usual_margin_ms constant float8 := 100;
+  lately_ms constant float8 := 1500;
+  remembered_ms constant float8 := 600000;
+  suspected_ms constant float8 := 3600000;
+  -- What may go out beyond two a second before a refusal is known: four seconds at full rate.
+  unanswered_calls constant integer := 20;
+  -- Twice as much as before, and this.
+  widen_ms constant float8 := 30;
+  most_widened_ms constant float8 := 200;
+  q quota_windows;
+  u quota_users;
+  is_users boolean := false;
+  calls bigint;
+  is_served_faster boolean;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  until_ms := now_ms + p_ms;
+  begun_ms := now_ms + most_margin_ms;
+  if not exists (select from quota_windows w where w.key = p_key) then
+    perform quota_open(p_key, now_ms);
+  end if;
+  select * into q from quota_windows w where w.key = p_key;
+  lately := (select count(*) from unnest(q.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms);
+  if not p_own and lately <= slowed_per_window then
+    return false;
+  end if;
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+    and q.user_id is not null
+  then
+    u := quota_user(q.user_id);
+    is_users := lately < per_window
+      or (select count(*) from unnest(u.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms) >= per_user;
+    if is_users then
+      update quota_users o set blocked_until = greatest(o.blocked_until, until_ms) where o.id = u.id;
+    end if;
+  end if;
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+    and not is_users and lately > slowed_per_window
+  then
+    if lately >= per_window then
+      update quota_windows w
+      set widened_ms = least(most_widened_ms, widen_ms + 2 * quota_widened(w.widened_ms, w.widened_at, now_ms)),
+          widened_at = now_ms
+      where w.key = p_key;
+    end if;
+    if not coalesce((
+      select bool_and(coalesce(w.plan = 'business', false))
+      from bases b left join workspaces w on w.id = b.workspace_id
+      where b.platform = split_part(p_key, ':', 1) and b.source_base_id = split_part(p_key, ':', 2)
+        and b.state <> 'deleting'), false)
+    then
+      calls := q.sync_calls + q.client_calls
+        + (select coalesce(sum(c.sync + c.client), 0) from quota_calls c where c.key = p_key);
+      is_served_faster := calls - q.calls_at_refusal
+        > unanswered_calls + slowed_per_window * (now_ms - q.blocked_until) / 1000;
+      if is_served_faster then
+        q.refused_at := '{}';
+      end if;
+      q.refused_at := array(select r from unnest(q.refused_at) r where r > now_ms - remembered_ms order by r) || now_ms;
+      if cardinality(q.refused_at) >= 3 or (q.slow_until > now_ms - remembered_ms and not is_served_faster) then
+        perform quota_slow(p_key, now_ms + suspected_ms, false, now_ms);
+        q.refused_at := '{}';
+      end if;
+      update quota_windows w set refused_at = q.refused_at, calls_at_refusal = calls where w.key = p_key;
+    end if;
+  end if;
+  update quota_windows w
+  set blocked_until = greatest(w.blocked_until, until_ms),
+      slots = array(select s from unnest(w.slots) s where s <= begun_ms order by s),
+      sync_slots = array(select s from unnest(w.sync_slots) s where s <= begun_ms order by s),
+      unproven_slots = array(select s from unnest(w.unproven_slots) s where s <= begun_ms order by s),
+      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_slots) s where s > begun_ms),
+      client_calls = w.client_calls - (
+        (select count(*) from unnest(w.slots) s where s > begun_ms)
+        - (select count(*) from unnest(w.sync_slots) s where s > begun_ms)
+        - (select count(*) from unnest(w.unproven_slots) s where s > begun_ms))
+  where w.key = p_key;
+  insert into quota_blocks as b (key, reason, blocked_at, blocked_until)
+  values (p_key, p_reason, to_timestamp(now_ms / 1000), to_timestamp(until_ms / 1000))
+  on conflict (key) do update
+    set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
+    where b.blocked_until < excluded.blocked_until;
+  return true;
+end $$;
+
+-- quota_take(key, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
+--   kind, share  'client'; 'sync', 'live' or 'named' with sync's share of requests a second (3 or 5); or 'unproven', a
+--                client whose key the source has not accepted for the base
+--   within       one element per call wanted: how many ms ahead its reservation may begin
+--   back         reservations made earlier that were not used: they are free again
+--   now          a clock of the tests; else the server's, read after the locks, so that reservations are in order
+--   user         sync, live, named: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
+--   margin       by how much later than others the calls may reach the source: the process's delay and the network's, ms
+--   own          client: with a key of that very user, as far as is known
+-- Returns asked_at (now); slots (one per call wanted: by when it has reached the source, and its name; null when there is
+-- nothing within reach); margin: it may go out from so long before that; and next_at: the earliest time that a further
+-- call of this kind could get as things stand; of a 'live' or 'named' call, when to ask again.
+--
+-- I4. From the end of the first reservation of five to the beginning of the sixth lies a second. A reservation never ends
+-- before one made already, so clients keep their order, and sync, which asks for now and not for later, gets only what no
+-- client has asked for.
+-- Sync's reservations are spaced evenly over its share, or a client would find five of them gone at once and wait a
+-- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
+-- Live calls are sync's, for a change that someone made and waits to see. They get what any call of sync gets; where
+-- clients leave nothing, one reservation in five is theirs, at the end of the clients' queue. Named calls are those live
+-- ones that bring what a read of the feed has just named: one need not wait for its second after that read, and the next
+-- read waits for two. So there are never more than two live calls beyond one a second.
+-- Clients who have to wait beside a sync are spaced evenly, too: five at once leave a live call nothing for a second.
+-- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s too, but only while the window is half
+-- empty. One that had none for 10 s gets in line with the clients, so that a new client of a busy base is not shut out.
+-- They are not counted here: see quota_served.
+-- A key that the source has slowed has two calls a second, and sync its part of those. What proxies that are silent may
+-- give out by themselves is left to them, for a quarter of an hour: one that was killed and did not come back is no
+-- different from here.
+-- Of a user's fifty calls a second sync leaves ten to clients. Clients with other keys than the user's own count, since
+-- they may be the user's, and are not held back, since they may not.
+-- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
+create or replace function quota_take(
+  p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
+  p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
+  out asked_at float8, out slots float8[], out next_at float8, out margin float8)
+language plpgsql as $$
+declare
+  window_ms constant float8 := 1000;
+  -- What every reservation has at least: clocks, and a network that is no wider than it seems.
+  least_margin_ms constant float8 := 20;
+  most_margin_ms constant float8 := 400;
+  slowed_per_window constant integer := 2;
+  per_user constant integer := 50;
+  sync_per_user constant integer := 40;
+  -- How much earlier than evenly spaced sync may go, to make up for a slow page or a late start.
+  quiet_credit_ms constant float8 := 1025;
+  busy_credit_ms constant float8 := 10;
+  -- A client is about for so long after it asked.
+  busy_ms constant float8 := 5000;
+  -- With the second between two tries of a sync and the two windows that may be reserved: one call in 10 s.
+  overdue_ms constant float8 := 6900;
+  count_every_ms constant float8 := 10000;
+  -- Unproven calls: five in so long, or one in so long while a client is about.
+  unproven_window_ms constant float8 := 25000;
+  unproven_pause_ms constant float8 := 10000;
+  -- A proxy counts as silent after so long, and for so long. See core/quota/heartbeat.ts.
+  silent_ms constant float8 := 1500;
+  remembered_ms constant float8 := 900000;
+  q quota_windows;
+  per_window integer := 5;
+  share integer;
+  -- A second, and what a call may be on its way: what evenly spaced ones are spread over.
+  pace_ms float8;
+  spacing_ms float8;
+  u quota_users;
+  is_limited_by_user boolean;
+  credit_ms float8;
+  is_busy boolean;
+  is_sync boolean := p_kind in ('sync', 'live', 'named');
+  is_live boolean := p_kind in ('live', 'named');
+  is_named boolean := p_kind = 'named';
+  -- the end of the clients' queue, and when one reservation in five is a live call's again
+  queue_end float8;
+  turn_at float8;
+  turn_ms float8;
+  is_unproven boolean := p_kind = 'unproven';
+  is_changed boolean := false;
+  slot float8;
+  reach float8;
+  n integer;
+  m integer;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  select * into q from quota_windows w where w.key = p_key;
+  if not found then
+    q := quota_open(p_key, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000));
+  end if;
+  if is_sync and q.user_id is distinct from p_user then
+    q.user_id := p_user;
+    is_changed := true;
+  end if;
+  if q.user_id is not null and not is_unproven then
+    u := quota_user(q.user_id);
+  end if;
+  is_limited_by_user := u.id is not null and (is_sync or p_own);
+  asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+
+  margin := least(most_margin_ms, greatest(p_margin, least_margin_ms)
+    + quota_widened(q.widened_ms, q.widened_at, asked_at));
+  if asked_at < q.slow_until
+    or (asked_at < q.claimed_until and quota_is_sole(p_key, q.claimed_by))
+  then
+    per_window := slowed_per_window;
+  end if;
+  share := greatest(1, p_share * per_window / 5);
+  per_window := greatest(1, per_window - (
+    select coalesce(sum(p.share), 0) from quota_proxies p
+    where p.seen_at between asked_at - remembered_ms and asked_at - silent_ms));
+  share := least(share, per_window);
+  pace_ms := window_ms + margin;
+  spacing_ms := greatest(window_ms / share, pace_ms / per_window);
+
+  if q.slots[cardinality(q.slots)] > asked_at + 5000 then
+    -- No reservation is made so far ahead: the clock was set back.
+    q.slots := '{}';
+    q.sync_slots := '{}';
+    q.sync_from := 0;
+    q.unproven_slots := '{}';
+    q.client_at := 0;
+    q.blocked_until := asked_at + window_ms + margin;
+  end if;
+  if p_now is null then
+    -- While the server was away processes went on by themselves: see quota_open.
+    q.blocked_until := greatest(q.blocked_until, extract(epoch from pg_postmaster_start_time()) * 1000 + 2100);
+  end if;
+  if asked_at - q.counted_from > count_every_ms and cardinality(p_within) > 0 then
+    perform set_config('synchronous_commit', 'off', true);
+    perform quota_count(p_key, q.counted_from, q.sync_calls, q.client_calls);
+    q.counted_from := asked_at;
+    q.sync_calls := 0;
+    q.client_calls := 0;
+    is_changed := true;
+  end if;
+  while q.slots[1] <= asked_at - window_ms loop
+    q.slots := q.slots[2:];
+  end loop;
+  u.slots := array(
+    select s from unnest(u.slots) s where s between asked_at - window_ms and asked_at + 5000);
+
+  if not is_sync and not is_unproven and cardinality(p_within) > 0 then
+    q.client_at := asked_at;
+    is_changed := true;
+  end if;
+  is_busy := asked_at - q.client_at < busy_ms;
+  credit_ms := case when is_busy then busy_credit_ms else quiet_credit_ms end;
+
+  foreach slot in array p_back loop
+    n := array_position(q.slots, slot);
+    if n is null then
+      -- A process that stood still returns it late: it no longer limits anything, but it was counted and not used.
+      if slot <= asked_at - window_ms then
+        q.sync_calls := q.sync_calls - is_sync::integer;
+        q.client_calls := q.client_calls - (not is_sync and not is_unproven)::integer;
+        is_changed := true;
+      end if;
+      continue;
+    end if;
+    q.slots := q.slots[:n - 1] || q.slots[n + 1:];
+    -- Other keys may have one at the very same time: one goes, not all.
+    m := array_position(u.slots, slot);
+    if m is not null then
+      u.slots := u.slots[:m - 1] || u.slots[m + 1:];
+    end if;
+    if is_sync then
+      q.sync_slots := array_remove(q.sync_slots, slot);
+      q.sync_from := q.sync_from - spacing_ms;
+      q.sync_calls := q.sync_calls - 1;
+    elsif is_unproven then
+      q.unproven_slots := array_remove(q.unproven_slots, slot);
+    else
+      q.client_calls := q.client_calls - 1;
+    end if;
+    is_changed := true;
+  end loop;
+
+  slots := array_fill(null::float8, array[cardinality(p_within)]);
+  -- Once more than calls are wanted, for next_at.
+  for i in 1 .. cardinality(p_within) + 1 loop
+    n := cardinality(q.slots);
+    slot := greatest(
+      asked_at, q.blocked_until, q.slots[n] - margin, q.slots[n - per_window + 1] + window_ms);
+    reach := p_within[i];
+    if p_kind = 'client' and slot > asked_at and q.sync_slots[cardinality(q.sync_slots)] > asked_at - busy_ms then
+      slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+    end if;
+    if is_sync then
+      queue_end := slot;
+      m := cardinality(q.sync_slots);
+      if q.sync_slots[m] > asked_at - overdue_ms then
+        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] - margin + share * spacing_ms);
+        if is_busy then
+          slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+        end if;
+        if is_live and slot - asked_at > coalesce(reach, 0) then
+          turn_ms := 5 * pace_ms / per_window;
+          turn_at := case when is_named
+            then greatest(q.sync_slots[m - 1] + turn_ms, q.sync_slots[m - 2] + 2 * turn_ms)
+            else greatest(q.sync_slots[m] + turn_ms, q.sync_slots[m - 1] + 2 * turn_ms)
+          end - margin;
+          if turn_at > queue_end + busy_credit_ms then
+            -- A reservation ahead of the queue's end would hold up clients who are not in it yet: asked again when that
+            -- end is likely to be where the turn is.
+            slot := least(slot, asked_at + turn_at - queue_end);
+          elsif reach is null then
+            slot := asked_at;
+          else
+            slot := greatest(queue_end, turn_at);
+            reach := reach + 2 * window_ms;
+          end if;
+        end if;
+      else
+        -- Sync must not stand still: for once it gets in line with the clients.
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_unproven then
+      m := cardinality(q.unproven_slots);
+      if q.unproven_slots[m] > asked_at - unproven_pause_ms then
+        slot := case when is_busy
+          then greatest(slot, q.unproven_slots[m] + unproven_pause_ms)
+          else greatest(slot, q.unproven_slots[m - 4] + unproven_window_ms,
+            q.slots[n - greatest(1, per_window - 2) + 1] + window_ms)
+        end;
+      else
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_limited_by_user then
+      slot := quota_user_slot(u.slots, greatest(slot, u.blocked_until), margin,
+        case when is_sync then sync_per_user else per_user end);
+    end if;
+    if slot - asked_at <= reach then
+      slots[i] := slot + margin;
+      q.slots := q.slots || slots[i];
+      u.slots := u.slots || slots[i];
+      if is_sync then
+        q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slots[i];
+        q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
+        q.sync_calls := q.sync_calls + 1;
+      elsif is_unproven then
+        q.unproven_slots := q.unproven_slots[greatest(m - 3, 1):] || slots[i];
+      else
+        q.client_calls := q.client_calls + 1;
+      end if;
+      is_changed := true;
+    else
+      next_at := slot;
+    end if;
+  end loop;
+
+  if is_changed then
+    update quota_windows w
+    set slots = q.slots, sync_slots = q.sync_slots, sync_from = q.sync_from, client_at = q.client_at,
+        unproven_slots = q.unproven_slots, blocked_until = q.blocked_until, user_id = q.user_id,
+        sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
+    where w.key = p_key;
+    if u.id is not null then
+      update quota_users o set slots = u.slots where o.id = u.id;
+    end if;
+  end if;
+end $$;
+
+-- Down Migration
+
+
+-- quota_block(key, ms, reason, now, own): no call of the key for `ms`, for anyone. Reservations ahead are void: their
+-- holders look at blocked_until before they go, and those calls are not counted.
+-- What the source refuses though no more went out than it allows was refused
+-- - because calls were longer on their way than their margins: those of the key are widened, for hours;
+-- - because it has slowed the key, or somebody else asks for the same base: after the third time within ten minutes the
+--   key keeps to two calls a second, for an hour, and for another where the first refusal after it comes at once;
+-- - or by the user's limit over all keys, if the key had less than its five, or the user was near fifty: then all keys of
+--   the user pause, and none of the above is concluded.
+-- `own` is false for what a client's key was told, which may have been that client's own limit: then there is a pause only
+-- where the base was asked at least three times in the last while, and no more comes of it. Returns whether there is a
+-- pause.
+-- What every account that has the base connected says has no cap is not slowed for what the source refuses.
+create or replace function quota_block(
+  p_key text, p_ms float8, p_reason text, p_now float8 default null, p_own boolean default true) returns boolean
+language plpgsql as $$
+declare
+  now_ms float8;
+  until_ms float8;
+  begun_ms float8;
+  lately integer;
+  -- More than so many calls within the last while: a slowed key allows two in a second.
+  slowed_per_window constant integer := 2;
+  per_window constant integer := 5;
+  per_user constant integer := 50;
+  -- Until then reservations end that may have been used: they have begun.
+  most_margin_ms constant float8 := 400;
+  usual_margin_ms constant float8 := 100;
+  lately_ms constant float8 := 1500;
+  remembered_ms constant float8 := 600000;
+  suspected_ms constant float8 := 3600000;
+  -- Twice as much as before, and this.
+  widen_ms constant float8 := 30;
+  most_widened_ms constant float8 := 200;
+  q quota_windows;
+  u quota_users;
+  is_users boolean := false;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  until_ms := now_ms + p_ms;
+  begun_ms := now_ms + most_margin_ms;
+  if not exists (select from quota_windows w where w.key = p_key) then
+    perform quota_open(p_key, now_ms);
+  end if;
+  select * into q from quota_windows w where w.key = p_key;
+  lately := (select count(*) from unnest(q.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms);
+  if not p_own and lately <= slowed_per_window then
+    return false;
+  end if;
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+    and q.user_id is not null
+  then
+    u := quota_user(q.user_id);
+    is_users := lately < per_window
+      or (select count(*) from unnest(u.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms) >= per_user;
+    if is_users then
+      update quota_users o set blocked_until = greatest(o.blocked_until, until_ms) where o.id = u.id;
+    end if;
+  end if;
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+    and not is_users and lately > slowed_per_window
+  then
+    if lately >= per_window then
+      update quota_windows w
+      set widened_ms = least(most_widened_ms, widen_ms + 2 * quota_widened(w.widened_ms, w.widened_at, now_ms)),
+          widened_at = now_ms
+      where w.key = p_key;
+    end if;
+    if not coalesce((
+      select bool_and(coalesce(w.plan = 'business', false))
+      from bases b left join workspaces w on w.id = b.workspace_id
+      where b.platform = split_part(p_key, ':', 1) and b.source_base_id = split_part(p_key, ':', 2)
+        and b.state <> 'deleting'), false)
+    then
+      q.refused_at := array(select r from unnest(q.refused_at) r where r > now_ms - remembered_ms order by r) || now_ms;
+      if cardinality(q.refused_at) >= 3 or q.slow_until > now_ms - remembered_ms then
+        perform quota_slow(p_key, now_ms + suspected_ms, false, now_ms);
+        q.refused_at := '{}';
+      end if;
+      update quota_windows w set refused_at = q.refused_at where w.key = p_key;
+    end if;
+  end if;
+  update quota_windows w
+  set blocked_until = greatest(w.blocked_until, until_ms),
+      slots = array(select s from unnest(w.slots) s where s <= begun_ms order by s),
+      sync_slots = array(select s from unnest(w.sync_slots) s where s <= begun_ms order by s),
+      unproven_slots = array(select s from unnest(w.unproven_slots) s where s <= begun_ms order by s),
+      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_slots) s where s > begun_ms),
+      client_calls = w.client_calls - (
+        (select count(*) from unnest(w.slots) s where s > begun_ms)
+        - (select count(*) from unnest(w.sync_slots) s where s > begun_ms)
+        - (select count(*) from unnest(w.unproven_slots) s where s > begun_ms))
+  where w.key = p_key;
+  insert into quota_blocks as b (key, reason, blocked_at, blocked_until)
+  values (p_key, p_reason, to_timestamp(now_ms / 1000), to_timestamp(until_ms / 1000))
+  on conflict (key) do update
+    set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
+    where b.blocked_until < excluded.blocked_until;
+  return true;
+end $$;
+
+-- quota_take(key, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
+--   kind, share  'client'; 'sync' or 'live' with sync's share of requests a second (3 or 5); or 'unproven', a client
+--                whose key the source has not accepted for the base
+--   within       one element per call wanted: how many ms ahead its reservation may begin
+--   back         reservations made earlier that were not used: they are free again
+--   now          a clock of the tests; else the server's, read after the locks, so that reservations are in order
+--   user         sync, live: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
+--   margin       by how much later than others the calls may reach the source: the process's delay and the network's, ms
+--   own          client: with a key of that very user, as far as is known
+-- Returns asked_at (now); slots (one per call wanted: by when it has reached the source, and its name; null when there is
+-- nothing within reach); margin: it may go out from so long before that; and next_at: the earliest time that a further
+-- call of this kind could get as things stand; of a 'live' call, when to ask again.
+--
+-- I4. From the end of the first reservation of five to the beginning of the sixth lies a second. A reservation never ends
+-- before one made already, so clients keep their order, and sync, which asks for now and not for later, gets only what no
+-- client has asked for.
+-- Sync's reservations are spaced evenly over its share, or a client would find five of them gone at once and wait a
+-- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
+-- Live calls are sync's, for a change that someone made and waits to see. They get what any call of sync gets; where
+-- clients leave nothing, one reservation in five is theirs, at the end of the clients' queue.
+-- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s too, but only while the window is half
+-- empty. One that had none for 10 s gets in line with the clients, so that a new client of a busy base is not shut out.
+-- They are not counted here: see quota_served.
+-- A key that the source has slowed has two calls a second, and sync its part of those. What proxies that are silent may
+-- give out by themselves is left to them, for a quarter of an hour: one that was killed and did not come back is no
+-- different from here.
+-- Of a user's fifty calls a second sync leaves ten to clients. Clients with other keys than the user's own count, since
+-- they may be the user's, and are not held back, since they may not.
+-- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
+create or replace function quota_take(
+  p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
+  p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
+  out asked_at float8, out slots float8[], out next_at float8, out margin float8)
+language plpgsql as $$
+declare
+  window_ms constant float8 := 1000;
+  -- What every reservation has at least: clocks, and a network that is no wider than it seems.
+  least_margin_ms constant float8 := 20;
+  most_margin_ms constant float8 := 400;
+  slowed_per_window constant integer := 2;
+  per_user constant integer := 50;
+  sync_per_user constant integer := 40;
+  -- How much earlier than evenly spaced sync may go, to make up for a slow page or a late start.
+  quiet_credit_ms constant float8 := 1025;
+  busy_credit_ms constant float8 := 10;
+  -- A client is about for so long after it asked.
+  busy_ms constant float8 := 5000;
+  -- With the second between two tries of a sync and the two windows that may be reserved: one call in 10 s.
+  overdue_ms constant float8 := 6900;
+  count_every_ms constant float8 := 10000;
+  -- Unproven calls: five in so long, or one in so long while a client is about.
+  unproven_window_ms constant float8 := 25000;
+  unproven_pause_ms constant float8 := 10000;
+  -- A proxy counts as silent after so long, and for so long. See core/quota/heartbeat.ts.
+  silent_ms constant float8 := 1500;
+  remembered_ms constant float8 := 900000;
+  q quota_windows;
+  per_window integer := 5;
+  share integer;
+  -- A second, and what a call may be on its way: what evenly spaced ones are spread over.
+  pace_ms float8;
+  spacing_ms float8;
+  u quota_users;
+  is_limited_by_user boolean;
+  credit_ms float8;
+  is_busy boolean;
+  is_sync boolean := p_kind in ('sync', 'live');
+  is_live boolean := p_kind = 'live';
+  -- the end of the clients' queue, and when one reservation in five is a live call's again
+  queue_end float8;
+  turn_at float8;
+  is_unproven boolean := p_kind = 'unproven';
+  is_changed boolean := false;
+  slot float8;
+  reach float8;
+  n integer;
+  m integer;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  select * into q from quota_windows w where w.key = p_key;
+  if not found then
+    q := quota_open(p_key, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000));
+  end if;
+  if is_sync and q.user_id is distinct from p_user then
+    q.user_id := p_user;
+    is_changed := true;
+  end if;
+  if q.user_id is not null and not is_unproven then
+    u := quota_user(q.user_id);
+  end if;
+  is_limited_by_user := u.id is not null and (is_sync or p_own);
+  asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+
+  margin := least(most_margin_ms, greatest(p_margin, least_margin_ms)
+    + quota_widened(q.widened_ms, q.widened_at, asked_at));
+  if asked_at < q.slow_until
+    or (asked_at < q.claimed_until and quota_is_sole(p_key, q.claimed_by))
+  then
+    per_window := slowed_per_window;
+  end if;
+  share := greatest(1, p_share * per_window / 5);
+  per_window := greatest(1, per_window - (
+    select coalesce(sum(p.share), 0) from quota_proxies p
+    where p.seen_at between asked_at - remembered_ms and asked_at - silent_ms));
+  share := least(share, per_window);
+  pace_ms := window_ms + margin;
+  spacing_ms := greatest(window_ms / share, pace_ms / per_window);
+
+  if q.slots[cardinality(q.slots)] > asked_at + 5000 then
+    -- No reservation is made so far ahead: the clock was set back.
+    q.slots := '{}';
+    q.sync_slots := '{}';
+    q.sync_from := 0;
+    q.unproven_slots := '{}';
+    q.client_at := 0;
+    q.blocked_until := asked_at + window_ms + margin;
+  end if;
+  if p_now is null then
+    -- While the server was away processes went on by themselves: see quota_open.
+    q.blocked_until := greatest(q.blocked_until, extract(epoch from pg_postmaster_start_time()) * 1000 + 2100);
+  end if;
+  if asked_at - q.counted_from > count_every_ms and cardinality(p_within) > 0 then
+    perform set_config('synchronous_commit', 'off', true);
+    perform quota_count(p_key, q.counted_from, q.sync_calls, q.client_calls);
+    q.counted_from := asked_at;
+    q.sync_calls := 0;
+    q.client_calls := 0;
+    is_changed := true;
+  end if;
+  while q.slots[1] <= asked_at - window_ms loop
+    q.slots := q.slots[2:];
+  end loop;
+  u.slots := array(
+    select s from unnest(u.slots) s where s between asked_at - window_ms and asked_at + 5000);
+
+  if not is_sync and not is_unproven and cardinality(p_within) > 0 then
+    q.client_at := asked_at;
+    is_changed := true;
+  end if;
+  is_busy := asked_at - q.client_at < busy_ms;
+  credit_ms := case when is_busy then busy_credit_ms else quiet_credit_ms end;
+
+  foreach slot in array p_back loop
+    n := array_position(q.slots, slot);
+    if n is null then
+      -- A process that stood still returns it late: it no longer limits anything, but it was counted and not used.
+      if slot <= asked_at - window_ms then
+        q.sync_calls := q.sync_calls - is_sync::integer;
+        q.client_calls := q.client_calls - (not is_sync and not is_unproven)::integer;
+        is_changed := true;
+      end if;
+      continue;
+    end if;
+    q.slots := q.slots[:n - 1] || q.slots[n + 1:];
+    -- Other keys may have one at the very same time: one goes, not all.
+    m := array_position(u.slots, slot);
+    if m is not null then
+      u.slots := u.slots[:m - 1] || u.slots[m + 1:];
+    end if;
+    if is_sync then
+      q.sync_slots := array_remove(q.sync_slots, slot);
+      q.sync_from := q.sync_from - spacing_ms;
+      q.sync_calls := q.sync_calls - 1;
+    elsif is_unproven then
+      q.unproven_slots := array_remove(q.unproven_slots, slot);
+    else
+      q.client_calls := q.client_calls - 1;
+    end if;
+    is_changed := true;
+  end loop;
+
+  slots := array_fill(null::float8, array[cardinality(p_within)]);
+  -- Once more than calls are wanted, for next_at.
+  for i in 1 .. cardinality(p_within) + 1 loop
+    n := cardinality(q.slots);
+    slot := greatest(
+      asked_at, q.blocked_until, q.slots[n] - margin, q.slots[n - per_window + 1] + window_ms);
+    reach := p_within[i];
+    if is_sync then
+      queue_end := slot;
+      m := cardinality(q.sync_slots);
+      if q.sync_slots[m] > asked_at - overdue_ms then
+        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] - margin + share * spacing_ms);
+        if is_busy then
+          slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+        end if;
+        if is_live and slot - asked_at > coalesce(reach, 0) then
+          turn_at := q.sync_slots[m] - margin + 5 * pace_ms / per_window;
+          if turn_at > queue_end + busy_credit_ms then
+            -- A reservation ahead of the queue's end would hold up clients who are not in it yet: asked again when that
+            -- end is likely to be where the turn is.
+            slot := least(slot, asked_at + turn_at - queue_end);
+          elsif reach is null then
+            slot := asked_at;
+          else
+            slot := greatest(queue_end, turn_at);
+            reach := reach + 2 * window_ms;
+          end if;
+        end if;
+      else
+        -- Sync must not stand still: for once it gets in line with the clients.
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_unproven then
+      m := cardinality(q.unproven_slots);
+      if q.unproven_slots[m] > asked_at - unproven_pause_ms then
+        slot := case when is_busy
+          then greatest(slot, q.unproven_slots[m] + unproven_pause_ms)
+          else greatest(slot, q.unproven_slots[m - 4] + unproven_window_ms,
+            q.slots[n - greatest(1, per_window - 2) + 1] + window_ms)
+        end;
+      else
+        reach := reach + 2 * window_ms;
+      end if;
+    end if;
+    if is_limited_by_user then
+      slot := quota_user_slot(u.slots, greatest(slot, u.blocked_until), margin,
+        case when is_sync then sync_per_user else per_user end);
+    end if;
+    if slot - asked_at <= reach then
+      slots[i] := slot + margin;
+      q.slots := q.slots || slots[i];
+      u.slots := u.slots || slots[i];
+      if is_sync then
+        q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slots[i];
+        q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
+        q.sync_calls := q.sync_calls + 1;
+      elsif is_unproven then
+        q.unproven_slots := q.unproven_slots[greatest(m - 3, 1):] || slots[i];
+      else
+        q.client_calls := q.client_calls + 1;
+      end if;
+      is_changed := true;
+    else
+      next_at := slot;
+    end if;
+  end loop;
+
+  if is_changed then
+    update quota_windows w
+    set slots = q.slots, sync_slots = q.sync_slots, sync_from = q.sync_from, client_at = q.client_at,
+        unproven_slots = q.unproven_slots, blocked_until = q.blocked_until, user_id = q.user_id,
+        sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
+    where w.key = p_key;
+    if u.id is not null then
+      update quota_users o set slots = u.slots where o.id = u.id;
+    end if;
+  end if;
+end $$;
+
+alter table quota_windows drop column calls_at_refusal;
