@@ -15,9 +15,10 @@ const PRIOR_PART = 1 / 4;
 const PRIOR_WEIGHT = 4;
 /**
  * From the standard deviation of round trips to the spread of one direction. Two like directions of even jitter give
- * √12/√2 = 2.45; the rest is for what was left out, or not measured.
+ * √12/√2 = 2.45, and 2.65 of the deviation that is left without the outliers. That too few round trips were measured is
+ * what each reservation's least margin is for (core/quota/book.ts).
  */
-const SPREAD_PER_DEVIATION = 3;
+const SPREAD_PER_DEVIATION = 2.75;
 
 interface Sample {
   roundTripMs: number;
