@@ -4,6 +4,7 @@
  *
  * The source answers over a network (`network.ts`), pings at once, and does not tell of computed cells. People edit a base about
  * every two seconds. Bases are filled without regard to the quota first. Run: `bun run bench live`, about six minutes.
+ * `--clients` measures something else: live-clients.ts.
  */
 import type postgres from "postgres";
 import { startWorker } from "../../apps/worker/start";
@@ -17,6 +18,7 @@ import { until } from "../support/poll";
 import { startProgram } from "../support/program";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
+import { runWithClients } from "./live-clients";
 import { networkOption, WORK_MS } from "./network";
 import { table as printTable, ratio } from "./print";
 
@@ -51,6 +53,7 @@ type Kind = "create" | "update" | "delete" | "lookup";
 type Times = Record<Kind, number[]>;
 
 export async function run(): Promise<boolean> {
+  if (process.argv.includes("--clients")) return runWithClients();
   await using releases = new AsyncDisposableStack();
   const server = await startTestServer();
   releases.defer(() => server.stop());

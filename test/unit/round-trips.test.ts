@@ -6,6 +6,9 @@ import { LEAST_MARGIN_MS, SPARE_MS } from "../../core/quota/book";
 
 /** What a reservation has for the network beyond the spread, ms. */
 const REST_MS = LEAST_MARGIN_MS - SPARE_MS;
+/** How often the way is measured, and pairs of requests each time. */
+const TIMES = 8;
+const PAIRS = 500;
 
 /** Even numbers from 0 to 1, the same for the same seed. */
 function randoms(seed: number) {
@@ -33,13 +36,16 @@ test("whatever the delay and the jitter: enough for nearly all, and not twice wh
         const random = randoms(seed);
         const jitterMs = (oneWayMs * part) / 100;
         const oneWay = () => oneWayMs + jitterMs * (2 * random() - 1);
-        const way = new RoundTrips();
-        for (let handshake = 0; handshake < 64; handshake++) way.add(oneWay() + oneWay());
         let late = 0;
-        for (let pair = 0; pair < 2000; pair++) if (oneWay() - oneWay() > way.spreadMs + REST_MS) late++;
-        expect(late / 2000).toBeLessThanOrEqual(0.01);
-        // With what is supposed before anything was measured.
-        expect(way.spreadMs).toBeLessThanOrEqual(1.5 * 2 * jitterMs + 0.2 * 2 * oneWayMs);
+        // The spread is measured again and again: one that is a little low does not last.
+        for (let time = 0; time < TIMES; time++) {
+          const way = new RoundTrips();
+          for (let handshake = 0; handshake < 64; handshake++) way.add(oneWay() + oneWay());
+          for (let pair = 0; pair < PAIRS; pair++) if (oneWay() - oneWay() > way.spreadMs + REST_MS) late++;
+          // With what is supposed before anything was measured.
+          expect(way.spreadMs).toBeLessThanOrEqual(1.5 * 2 * jitterMs + 0.2 * 2 * oneWayMs);
+        }
+        expect(late / (TIMES * PAIRS)).toBeLessThanOrEqual(0.01);
       },
     ),
   );

@@ -15,10 +15,10 @@ const PRIOR_PART = 1 / 4;
 const PRIOR_WEIGHT = 4;
 /**
  * From the standard deviation of round trips to the spread of one direction. Two like directions of even jitter give
- * √12/√2 = 2.45, and 2.65 of the deviation that is left without the outliers. That too few round trips were measured is
- * what each reservation's least margin is for (core/quota/book.ts).
+ * √12/√2 = 2.45, which is 2.65 of the deviation that is left without the outliers. Each reservation's least margin
+ * (core/quota/book.ts) covers what is measured too low.
  */
-const SPREAD_PER_DEVIATION = 2.75;
+const SPREAD_PER_DEVIATION = 2.65;
 
 interface Sample {
   roundTripMs: number;
