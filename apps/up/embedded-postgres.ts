@@ -43,7 +43,7 @@ export const CONTROL_ROLE = "basetide_control";
 export const CLUSTER_ROLE = "basetide_cluster";
 const LOOPBACK = "127.0.0.1";
 /** Where root keeps what the system user must reach, when the folder asked for lies behind a closed door. */
-const SHARED_DIR = "/var/lib/basetide";
+export const SHARED_DIR = "/var/lib/basetide";
 /** Longest wait for another owner of the folder to be ready, or gone. */
 const OWNER_MS = 60_000;
 /** Longest wait for a killed server's children to let go of its shared memory. */

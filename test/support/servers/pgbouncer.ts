@@ -1,0 +1,130 @@
+/** PgBouncer (Debian's package) in front of a Postgres server, for tests. */
+import { chownSync, rmSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { chooseUser } from "../../../apps/up/postgres-user";
+import { serverEnv } from "../../../apps/up/postmaster";
+import type { Certified } from "../../../core/http/authority";
+import { freePort } from "../free-port";
+import { until } from "../poll";
+import { scratchFolder } from "../scratch";
+import { PASSWORD, type PostgresServer } from "./postgres-server";
+
+/** Debian keeps it where only root's PATH leads. */
+const PROGRAM = Bun.which("pgbouncer", { PATH: `${process.env.PATH ?? ""}:/usr/sbin:/usr/local/sbin` });
+export const HAS_PGBOUNCER = PROGRAM !== null;
+
+const START_MS = 30_000;
+
+export interface PgBouncer extends AsyncDisposable {
+  port: number;
+  /** `url` of the server, through the pooler. */
+  over(url: string): string;
+  /** URL of the pooler's own database, where `show pools`, `pause` and `reload` are taken. */
+  adminUrl: string;
+  /** What it has logged. */
+  log(): string;
+}
+
+export interface PgBouncerOptions {
+  mode: "session" | "transaction";
+  /** Lines for `[pgbouncer]`, over the defaults, such as `ignore_startup_parameters`. */
+  settings?: Record<string, string>;
+  /** Clients may speak TLS: PgBouncer ends it, and goes on to the server without. */
+  tls?: Certified;
+  /** Logins that only the pooler knows, such as `postgres.abc`, with the password `pw`. Such a client needs a `mapped` database. */
+  logins?: string[];
+  /** By the name that clients give a database: where they get, whoever they are (`user=` in PgBouncer's terms). */
+  mapped?: Record<string, { database: string; role: string }>;
+}
+
+/**
+ * Starts it on a free port. Roles and their passwords are the server's (`auth_query`), new ones too.
+ *
+ * @throws Error where PgBouncer is not installed: look at `HAS_PGBOUNCER` first
+ */
+export async function pgBouncer(server: PostgresServer, options: PgBouncerOptions): Promise<PgBouncer> {
+  if (!PROGRAM) throw new Error("PgBouncer is not installed: apt-get install pgbouncer");
+  const folder = scratchFolder("pgbouncer");
+  const user = chooseUser(folder);
+  const port = await freePort();
+  const put = (name: string, text: string) => {
+    const path = join(folder, name);
+    writeFileSync(path, text, { mode: 0o600 });
+    if (user) chownSync(path, user.uid, user.gid);
+    return path;
+  };
+  const clients = ["postgres", ...(options.logins ?? [])];
+  const settings: Record<string, string> = {
+    listen_addr: "127.0.0.1",
+    listen_port: String(port),
+    unix_socket_dir: "",
+    pool_mode: options.mode,
+    auth_type: "scram-sha-256",
+    auth_file: put("users", clients.map((name) => `"${name}" "${PASSWORD}"\n`).join("")),
+    auth_user: "postgres",
+    auth_query: "select usename, passwd from pg_catalog.pg_shadow where usename = $1",
+    admin_users: "postgres",
+    max_client_conn: "1000",
+    ...(options.tls && {
+      client_tls_sslmode: "allow",
+      client_tls_cert_file: put("server.crt", options.tls.certificate),
+      client_tls_key_file: put("server.key", options.tls.key),
+    }),
+    ...options.settings,
+  };
+  const to = `host=127.0.0.1 port=${server.port}`;
+  const config = put(
+    "pgbouncer.ini",
+    [
+      "[databases]",
+      ...Object.entries(options.mapped ?? {}).map(
+        ([name, { database, role }]) =>
+          `${name} = ${to} dbname=${database} user=${role} password=${PASSWORD}`,
+      ),
+      `* = ${to}`,
+      "[pgbouncer]",
+      ...Object.entries(settings).map(([name, value]) => `${name} = ${value}`),
+      "",
+    ].join("\n"),
+  );
+  const child = Bun.spawn([PROGRAM, config], {
+    cwd: "/",
+    env: serverEnv,
+    stdin: "ignore",
+    stdout: "ignore",
+    stderr: "pipe",
+    ...user,
+  });
+  let words = "";
+  const read = (async () => {
+    for await (const chunk of child.stderr.pipeThrough(new TextDecoderStream() as never)) words += chunk;
+  })();
+  await until(
+    () => {
+      if (child.exitCode !== null) throw new Error(`PgBouncer did not start: ${words}`);
+      return accepts(port);
+    },
+    { what: "PgBouncer listens", timeoutMs: START_MS },
+  );
+  const over = (url: string) => Object.assign(new URL(url), { port: String(port) }).href;
+  return {
+    port,
+    over,
+    adminUrl: over(server.as("postgres", "pgbouncer")),
+    log: () => words,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGQUIT");
+      await child.exited;
+      await read;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(true)).on("error", () => resolve(false));
+    socket.on("connect", () => socket.destroy());
+  });
+}
