@@ -3,20 +3,15 @@ import { isIPv6 } from "node:net";
 import postgres, { type Options, type PostgresType } from "postgres";
 import { gateway } from "./external/gateway";
 import type { ExternalServer, ServerUrl } from "./external/server";
+import { SESSION_SETTINGS } from "./postgres/session-settings";
 import { postgresLine } from "./postgres-line";
-
-/**
- * I5. The fence and the tickets of a replica rely on each statement seeing everything that was committed before it began;
- * the default of a server, a database or a role may be another. Startup parameters go before all of those.
- */
-const READ_COMMITTED = { default_transaction_isolation: "read committed" };
 
 /** A pool that connects when first used: to a server of ours directly, to a customer's through the gateway. */
 export function connectServer<T extends Record<string, PostgresType> = Record<never, never>>(
   url: ServerUrl,
   options: Options<T>,
 ): ReturnType<typeof postgres<T>> {
-  const connection = { ...READ_COMMITTED, ...options.connection };
+  const connection = { ...SESSION_SETTINGS, ...options.connection };
   const where = typeof url === "string" ? ipv6Address(url) : throughGateway(url, connection);
   // The types know one host only, the driver takes several.
   const all = { ...postgresLine(), ...options, connection, ...where } as unknown as Options<T>;

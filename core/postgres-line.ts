@@ -6,6 +6,7 @@
  */
 import type net from "node:net";
 import { liveSocket } from "./live-socket";
+import { SESSION_SETTINGS } from "./postgres/session-settings";
 
 const FIRST_SECONDS = 0.03;
 /** A database that is back is to be used again at once: the driver's own pauses grow to 20 s. */
@@ -29,7 +30,9 @@ export function postgresLine() {
 
 /** For `pg`, and whatever passes on what it does not know to it: part of its options. */
 export function pgLine() {
-  const settings = Object.entries(WATCHED_BY_SERVER).map(([name, value]) => `-c ${name}=${value}`);
+  const settings = Object.entries({ ...SESSION_SETTINGS, ...WATCHED_BY_SERVER }).map(
+    ([name, value]) => `-c ${name}=${String(value).replaceAll(" ", "\\ ")}`,
+  );
   return { stream: liveSocket, options: settings.join(" ") };
 }
 

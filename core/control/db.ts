@@ -2,6 +2,7 @@
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
+import { SESSION_SETTINGS } from "../postgres/session-settings";
 import { ipv6Address } from "../postgres-client";
 import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
 
@@ -9,6 +10,13 @@ import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
 const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_SECONDS = 5;
 const IDLE_TIMEOUT_SECONDS = 60;
+
+/** Postgres' own search path: tables are where the migrations have made them. */
+const CONTROL_SETTINGS = {
+  application_name: "basetide",
+  ...SESSION_SETTINGS,
+  search_path: '"$user", public',
+} as unknown as postgres.ConnectionParameters;
 
 /** What TLS calls a certificate that is not the server's, or not from whom we trust. */
 export const CERTIFICATE_CODES = [
@@ -53,7 +61,7 @@ export function connectControl(url: string, options: { max?: number } = {}): Db 
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
     idle_timeout: IDLE_TIMEOUT_SECONDS,
     onnotice: () => {},
-    connection: { application_name: "basetide", ...WATCHED_BY_SERVER },
+    connection: { ...CONTROL_SETTINGS, ...WATCHED_BY_SERVER },
   });
 }
 

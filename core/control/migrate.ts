@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { runner } from "node-pg-migrate";
 import type { Db } from "../context";
 import type { Logger } from "../log";
+import { pgLine } from "../postgres-line";
 import { asControlError } from "./db";
 
 const MIGRATIONS_DIR = join(import.meta.dirname, "../../sql/control");
@@ -22,7 +23,7 @@ const MIGRATIONS_TABLE = "schema_migrations";
 export async function migrateControl(databaseUrl: string, log: Logger): Promise<string[]> {
   try {
     const done = await runner({
-      databaseUrl: { connectionString: databaseUrl, application_name: "basetide-migrate" },
+      databaseUrl: { ...pgLine(), connectionString: databaseUrl, application_name: "basetide-migrate" },
       dir: MIGRATIONS_DIR,
       ignorePattern: "(?!.*\\.sql$).*",
       migrationsTable: MIGRATIONS_TABLE,

@@ -22,7 +22,7 @@ import {
 import { BasetideError } from "../../core/errors";
 import { createSecretBox } from "../../core/secrets";
 import type { Platform, SourceBase, SourceConnection } from "../../core/source/types";
-import { controlDatabase } from "../support/database";
+import { controlDatabase, type TestDatabase } from "../support/database";
 import type { ReplicaServer } from "../support/replica-server";
 
 export const GOOD_KEY = "patGood.0123456789abcdef";
@@ -42,9 +42,16 @@ export interface TestControl {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A migrated control plane with the default cluster, and no accounts. Bases left are deleted at the end. */
-export async function testControl(replicaUrl = inject("clusterUrl")): Promise<TestControl> {
-  const database = await controlDatabase();
+/**
+ * A migrated control plane with the default cluster, and no accounts. Bases left are deleted at the end.
+ *
+ * @param given its database; one of the test server unless given
+ */
+export async function testControl(
+  replicaUrl = inject("clusterUrl"),
+  given?: Pick<TestDatabase, "url" | typeof Symbol.asyncDispose>,
+): Promise<TestControl> {
+  const database = given ?? (await controlDatabase());
   const requested: string[] = [];
   const secretKey = randomBytes(32).toString("base64");
   const ctx: ManagementContext = {

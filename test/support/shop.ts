@@ -18,6 +18,15 @@ import { sourceTable } from "./source-records";
 
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 
+/** A cell of its one row, by the column's type; any other is a text. */
+const CELLS: Record<string, unknown> = {
+  numeric: 5,
+  "text[]": ["five"],
+  date: "2024-05-01",
+  timestamp: "2024-05-01T12:34:56",
+  boolean: true,
+};
+
 export interface Shop {
   test: TestReplica;
   sql: postgres.Sql;
@@ -69,10 +78,7 @@ export async function shopIn(
       await changeShape(replica, epoch, catalog, plan);
       for (const spec of plan.rebuild) {
         const build = await startBuild(replica, epoch, spec);
-        const cells = spec.columns.map((column) => [
-          column.name,
-          { numeric: 5, "text[]": ["five"] }[column.columnType as string] ?? "five",
-        ]);
+        const cells = spec.columns.map((column) => [column.name, CELLS[column.columnType] ?? "five"]);
         await build.append([
           { id: "rec1", created_time: "2024-05-01T12:34:56", ...Object.fromEntries(cells) },
         ]);
