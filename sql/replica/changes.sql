@@ -41,6 +41,7 @@ begin
   perform {{swap}}.fence(p_epoch);
   perform {{swap}}.forget_views();
   perform {{swap}}.forget_carried();
+  perform {{swap}}.identify_rows();
   if p_history and (
     not (select s.history from {{swap}}._state as s) or to_regclass('{{swap}}._sync_history') is null
   ) then

@@ -107,15 +107,38 @@ create index if not exists _journal_by_stamp on {{swap}}._journal (stamp);
 alter table {{swap}}._journal add column if not exists written boolean not null default false;
 alter table {{swap}}._tables add column if not exists file oid;
 
+-- identify_rows(): gives the tables without a primary key a replica identity: a publication of theirs may name all tables,
+-- and Postgres then updates no table that has neither. A reader who holds one has it left for the next time.
+create or replace function {{swap}}.identify_rows() returns void language plpgsql as $identify_rows$
+declare
+  v_timeout text := current_setting('lock_timeout');
+  one oid;
+begin
+  for one in
+    select c.oid from pg_class as c
+    where (c.relnamespace, c.relname) in (('{{swap}}'::regnamespace, '_state'), ('{{schema}}'::regnamespace, '_sync_meta'))
+      and c.relkind = 'r' and c.relowner = {{swap}}.our_role() and c.relreplident = 'd'
+  loop
+    perform set_config('lock_timeout', '100ms', true);
+    begin
+      execute format('alter table %s replica identity full', one::regclass);
+    exception when lock_not_available then null;
+    end;
+  end loop;
+  perform set_config('lock_timeout', v_timeout, true);
+end $identify_rows$;
+select {{swap}}.identify_rows();
+
 -- prepare_session(): of every statement that writes. BT003: what others commit while it waits for a lock would be hidden
--- from it, and the fence and the tickets rest on seeing that. A commit is durable when it is answered.
+-- from it, and the fence and the tickets rest on seeing that. A commit is durable when it is answered, on a synchronous
+-- standby as well.
 create or replace function {{swap}}.prepare_session() returns void language plpgsql as $prepare$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'Transactions of the role % begin as % here, and Basetide needs read committed: connect it directly and not through a pooler, or set default_transaction_isolation = ''read committed'' for the role',
       current_user, current_setting('transaction_isolation') using errcode = 'BT003';
   end if;
-  if current_setting('synchronous_commit') = 'off' then
+  if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
     perform set_config('synchronous_commit', 'on', true);
   end if;
 end $prepare$;
