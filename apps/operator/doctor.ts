@@ -22,6 +22,7 @@ import {
   type QuarantinedTask,
   quarantine,
   replicaDatabases,
+  settingsProblem,
 } from "../../core/control";
 import { asBasetideError, isBasetideError } from "../../core/errors";
 import { type Finding, inBatches, type Mendable, ok, problem, readable, warning } from "./findings";
@@ -53,6 +54,8 @@ async function examineControl(ctx: Context): Promise<Finding> {
         array_remove(array[case when rolsuper then 'SUPERUSER' end, case when rolcreatedb then 'CREATEDB' end,
           case when rolcreaterole then 'CREATEROLE' end], null) as powers
       from pg_roles where rolname = current_user`;
+    const settings = await settingsProblem(ctx.db);
+    if (settings) return problem("control_plane", settings.message, settings.remedy);
     if (row!.powers.length > 0) {
       const message = `Postgres ${row!.version}; the role ${row!.role} has ${row!.powers.join(", ")}, which it does not need`;
       const remedy = "Run `operator server prepare control` for a role of its own in DATABASE_URL";

@@ -10,7 +10,9 @@ import { ExternalServer } from "../external/server";
 import { connectServer } from "../postgres-client";
 import { quoteIdent } from "../replica";
 import { type AddressKind, checkHost } from "./address-guard";
+import { readersByDefault, settingsProblem } from "./database-settings";
 import { CERTIFICATE_CODES } from "./db";
+import { isSameServer, type ServerIdentity, serverIdentity } from "./server-identity";
 
 const CONNECT_TIMEOUT_SECONDS = 10;
 /** For all of it: a server that takes connections and then says nothing must not keep anybody waiting. */
@@ -60,14 +62,17 @@ export async function inspectExternal(ctx: InspectContext, url: string, schema: 
     await withConnection(server, async (sql) => {
       const facts = await readFacts(sql, place, schema);
       await refuseOurOwn(ctx, facts);
+      const settings = await settingsProblem(sql);
       findings.push({
         step: "connection",
         state: "ok",
-        message: `PostgreSQL ${facts.version} takes ${place.user}`,
+        message: `PostgreSQL ${facts.version} takes ${facts.role}`,
       });
       const encryption = judgeEncryption(place, kind, facts);
       findings.push(encryption);
-      if (encryption.state !== "wrong") findings.push(...judgeRights(place, schema, facts));
+      if (encryption.state === "wrong") return;
+      if (settings) findings.push({ step: "rights", state: "wrong", ...settings });
+      else findings.push(...judgeRights(schema, facts));
     });
   } catch (error) {
     const step = findings.length === 0 ? "address" : "connection";
@@ -179,6 +184,8 @@ async function withConnection(
 
 interface Facts {
   database: string;
+  /** Of the session: a pooler may take another name for it. */
+  role: string;
   version: string;
   is_super: boolean;
   is_admin: boolean;
@@ -187,12 +194,14 @@ interface Facts {
   may_use_schema: boolean;
   has_tables: boolean;
   is_encrypted: boolean;
-  server: string;
+  /** Roles of theirs that default privileges let read what we make in the schema. */
+  readers: string[];
+  server: ServerIdentity;
 }
 
 async function readFacts(sql: postgres.Sql, place: Place, schema: string): Promise<Facts> {
-  const [facts] = await sql<Facts[]>`
-    select current_database() as database, current_setting('server_version') as version,
+  const [facts] = await sql<Omit<Facts, "readers" | "server">[]>`
+    select current_database() as database, current_user::text as role, current_setting('server_version') as version,
       rolsuper as is_super, rolsuper or rolcreaterole as is_admin,
       has_database_privilege(current_database(), 'CREATE') as may_create,
       n.oid is not null as has_schema,
@@ -201,18 +210,17 @@ async function readFacts(sql: postgres.Sql, place: Place, schema: string): Promi
       to_regnamespace(quote_ident(${schema}::text || '_swap')) is null
         and exists(select from pg_class as c where c.relnamespace = n.oid and c.relkind in ('r', 'p', 'v', 'm'))
         as has_tables,
-      coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as is_encrypted,
-      (select system_identifier::text from pg_control_system()) as server
+      coalesce((select ssl from pg_stat_ssl where pid = pg_backend_pid()), false) as is_encrypted
     from pg_roles left join pg_namespace as n on n.nspname = ${schema}
     where rolname = current_user`;
   if (!facts) throw new BasetideError("destination_invalid", `The role ${place.user} is not listed there`);
-  return facts;
+  return { ...facts, readers: await readersByDefault(sql, schema), server: await serverIdentity(sql) };
 }
 
 /** A URL into one of our own servers must not open what is ours: the control plane, other customers' databases. */
 async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void> {
-  const [own] = await db<{ server: string; database: string; is_replica: boolean }[]>`
-    select (select system_identifier::text from pg_control_system()) as server, current_database() as database,
+  const [own] = await db<{ database: string; is_replica: boolean }[]>`
+    select current_database() as database,
       exists(select from databases where cluster_id is not null and name = ${facts.database}) as is_replica`;
   if (own?.is_replica) {
     throw new BasetideError(
@@ -220,7 +228,8 @@ async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void>
       `The database ${facts.database} is hosted here: use the destination kind "existing"`,
     );
   }
-  if (own?.server === facts.server && (facts.is_admin || own.database === facts.database)) {
+  const isOurs = isSameServer(await serverIdentity(db), facts.server);
+  if (isOurs && (facts.is_admin || own?.database === facts.database)) {
     throw new BasetideError("destination_invalid", "That server belongs to the service itself");
   }
 }
@@ -242,33 +251,42 @@ function judgeEncryption(place: Place, kind: AddressKind, facts: Facts): Finding
 }
 
 /** Both are said at once: whoever may grant the one may grant the other. */
-function judgeRights(place: Place, schema: string, facts: Facts): Finding[] {
-  return [judgeRole(place, facts), judgeSchema(place, schema, facts)];
+function judgeRights(schema: string, facts: Facts): Finding[] {
+  return [judgeRole(facts), judgeSchema(schema, facts)];
 }
 
-function judgeRole(place: Place, facts: Facts): Finding {
+function judgeRole(facts: Facts): Finding {
   if (!facts.may_create) {
     return {
       step: "rights",
       state: "wrong",
-      message: `The role ${place.user} may not create schemas`,
-      remedy: `grant create on database ${quoteIdent(facts.database)} to ${quoteIdent(place.user)};`,
+      message: `The role ${facts.role} may not create schemas`,
+      remedy: `grant create on database ${quoteIdent(facts.database)} to ${quoteIdent(facts.role)};`,
     };
   }
   if (facts.is_super) {
-    const message = `${place.user} is a superuser; a role that may create schemas is enough`;
+    const message = `${facts.role} is a superuser; a role that may create schemas is enough`;
     return { step: "rights", state: "warning", message };
   }
-  return { step: "rights", state: "ok", message: `${place.user} may create schemas` };
+  return { step: "rights", state: "ok", message: `${facts.role} may create schemas` };
 }
 
-function judgeSchema(place: Place, schema: string, facts: Facts): Finding {
+function judgeSchema(schema: string, facts: Facts): Finding {
   if (!facts.may_use_schema) {
     return {
       step: "schema",
       state: "wrong",
-      message: `The role ${place.user} may not create tables in the schema ${schema}`,
-      remedy: `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(place.user)};`,
+      message: `The role ${facts.role} may not create tables in the schema ${schema}`,
+      remedy: `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(facts.role)};`,
+    };
+  }
+  if (facts.readers.length > 0) {
+    const roles = facts.readers.map((name) => (name === "public" ? name : quoteIdent(name))).join(", ");
+    return {
+      step: "schema",
+      state: "warning",
+      message: `Default privileges in the schema ${schema} will let ${facts.readers.join(", ")} read the base's tables: take another schema if they should not`,
+      remedy: `alter default privileges in schema ${quoteIdent(schema)} revoke select on tables from ${roles};`,
     };
   }
   if (facts.has_tables) {
@@ -279,6 +297,13 @@ function judgeSchema(place: Place, schema: string, facts: Facts): Finding {
     ? `The schema ${schema} can be used`
     : `The schema ${schema} will be created`;
   return { step: "schema", state: "ok", message };
+}
+
+/** What the role may not do: to connect, where the server refused the login, or what the server says otherwise. */
+function denial(error: unknown, grantConnect: string): string {
+  const { severity, message } = error as { severity?: string; message?: string };
+  if (severity === "ERROR") return `The role lacks a right that Basetide needs there: ${message}`;
+  return `The role may not connect to the database: ${grantConnect}`;
 }
 
 function untrusted(host: string, error: unknown): string {
@@ -301,7 +326,7 @@ function troubleOf(error: unknown, url: string): string {
     "28P01": `The server refuses the password of ${user}`,
     "28000": `The server refuses ${user} from our address (pg_hba.conf), or wants ?sslmode=require`,
     "3D000": `There is no database ${database} on that server`,
-    "42501": `The role ${user} may not connect to ${database}: grant connect on database ${quoteIdent(database)} to ${quoteIdent(user)}`,
+    "42501": denial(error, `grant connect on database ${quoteIdent(database)} to ${quoteIdent(user)}`),
     "53300": "The server has no free connection",
   };
   return known[code] ?? `The database at ${host} cannot be used: ${asBasetideError(error).message}`;

@@ -59,6 +59,7 @@ export {
   listClusters,
 } from "./clusters";
 export { type ReplicaShape, replicaShape } from "./columns";
+export { settingsProblem } from "./database-settings";
 export {
   type Credentials,
   createHostedDatabase,

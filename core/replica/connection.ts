@@ -73,6 +73,7 @@ const codeBySqlState: Record<string, ErrorCode> = {
   // The database was dropped.
   "3D000": "replica_unavailable",
 };
+const NO_RIGHT = "42501";
 /** SQLSTATE classes of a server that cannot serve just now: connection, resources, operator intervention. */
 const UNAVAILABLE_CLASSES = ["08", "53", "57", "58"];
 
@@ -85,12 +86,19 @@ export function replicaError(error: unknown): BasetideError {
   const known = codeBySqlState[state];
   const isAway = !isServerError || UNAVAILABLE_CLASSES.includes(state.slice(0, 2));
   const refused = !known && !isAway ? refusal(error) : null;
-  if (refused)
-    return new BasetideError("replica_refused", refused, { cause: error, details: { sqlState: state } });
+  const details = { sqlState: state };
+  if (refused) return new BasetideError("replica_refused", refused, { cause: error, details });
+  if (state === NO_RIGHT)
+    return new BasetideError("destination_invalid", denied(message), { cause: error, details });
   const code = known ?? (isAway ? "replica_unavailable" : "internal");
   // Those are written for people.
   const text = code === "destination_invalid" ? message : `Replica: ${message}`;
-  return new BasetideError(code, text, { cause: error, details: { sqlState: state } });
+  return new BasetideError(code, text, { cause: error, details });
+}
+
+/** @param message the server's, which names what was denied */
+function denied(message: string): string {
+  return `The server denies Basetide's role what it needs there: ${message}. Grant it to the role, or take a schema that the role owns`;
 }
 
 /** Runs `work`, with its errors as ours. */
