@@ -1,7 +1,15 @@
 /** Can a server be a cluster, and how much of what limits customers lets its admin do? */
 import type postgres from "postgres";
 import { connectServer } from "../postgres-client";
-import { ENFORCED_SETTINGS, quoteIdent, TEMPLATE_DATABASE } from "../replica";
+import {
+  ENFORCED_SETTINGS,
+  type PasswordHandling,
+  passwordHandling,
+  quoteIdent,
+  SAFE_SEARCH_PATH,
+  TEMPLATE_DATABASE,
+} from "../replica";
+import { readOnlyProblem } from "./database-settings";
 import { CERTIFICATE_CODES, isConnectionError } from "./db";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
@@ -22,10 +30,15 @@ export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
     max: 1,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
     onnotice: () => {},
+    connection: { search_path: SAFE_SEARCH_PATH },
   });
   try {
+    const readOnly = await readOnlyProblem(sql);
+    if (readOnly) return [{ severity: "problem", ...readOnly }];
     const facts = await readFacts(sql);
-    return [...rightsMissing(facts), ...limitsMissing(facts), ...openDatabases(facts)];
+    const missing = rightsMissing(facts);
+    const passwords = missing.length === 0 ? passwordTroubles(await passwordHandling(sql)) : [];
+    return [...missing, ...passwords, ...limitsMissing(facts), ...openDatabases(facts)];
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
@@ -100,6 +113,19 @@ function rightsMissing({ role, ...may }: Facts): Trouble[] {
     }));
 }
 
+function passwordTroubles(handling: PasswordHandling): Trouble[] {
+  if (handling === "verifier") return [];
+  if (handling === "clear_text") {
+    const remedy = "Nothing, if you trust who runs the server: the passwords are of read-only roles";
+    const message = "Takes no password verifiers: the passwords of customers' roles are sent to it, over TLS";
+    return [{ severity: "warning", message, remedy }];
+  }
+  const message = "Takes passwords in clear text only, and they are sent over TLS only";
+  return [
+    { severity: "problem", message, remedy: "Add sslmode=verify-full or sslmode=require to its admin URL" },
+  ];
+}
+
 function limitsMissing(facts: Facts): Trouble[] {
   const troubles: Trouble[] = [];
   const warn = (message: string, remedy: string) => troubles.push({ severity: "warning", message, remedy });
@@ -129,7 +155,7 @@ function limitsMissing(facts: Facts): Trouble[] {
   return troubles;
 }
 
-/** Not ours to close: other programs may live there. */
+/** Not ours to close: other programs may live there. Until somebody does, the watchdog ends customers' sessions there. */
 function openDatabases({ open }: Facts): Trouble[] {
   return open.map((name) => ({
     severity: "warning",

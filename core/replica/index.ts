@@ -85,6 +85,7 @@ export {
   takeTicket,
 } from "./replica";
 export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, SESSION_LIMITS } from "./role-limits";
+export { type PasswordHandling, passwordHandling } from "./role-password";
 export { ROW_TOO_WIDE } from "./row-width";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";

@@ -11,7 +11,7 @@ import { WATCHED_BY_SERVER } from "../postgres-line";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, ROLE_DEFAULTS } from "./role-limits";
-import { scramVerifier } from "./scram";
+import { runWithPassword } from "./role-password";
 
 /**
  * Functions that write, be it only to the log, could block a sync, or use up a transaction id, and that Postgres lets
@@ -73,8 +73,10 @@ export async function createRole(
 ): Promise<void> {
   const name = quoteIdent(role);
   // Members of a role see its sessions and may end them. On Postgres 16 and later the admin becomes one without that.
-  await admin.unsafe(
-    `create role ${name} login noinherit password '${scramVerifier(password)}'; grant ${name} to current_user`,
+  await runWithPassword(
+    admin,
+    password,
+    (secret) => `create role ${name} login noinherit password '${secret}'; grant ${name} to current_user`,
   );
   await limitRole(admin, role, connections);
 }
@@ -143,7 +145,11 @@ export async function guardDatabase(
       ),
     );
   });
-  await withAdmin(databaseUrl(adminUrl, database), revokeForbiddenFunctions);
+  await withAdmin(databaseUrl(adminUrl, database), async (sql) => {
+    // Before version 15 every role may create there. Where it is not ours, this changes nothing.
+    await sql`revoke create on schema public from public`;
+    await revokeForbiddenFunctions(sql);
+  });
 }
 
 /** Gives the role a new password, and returns it. Open sessions stay. */
@@ -173,7 +179,7 @@ export async function endSessionsOf(adminUrl: string, role: string): Promise<voi
 /** From now on the role has this password, whatever it had before. */
 export async function setPassword(adminUrl: string, role: string, password: string): Promise<void> {
   await withAdmin(adminUrl, (admin) =>
-    admin.unsafe(`alter role ${quoteIdent(role)} password '${scramVerifier(password)}'`),
+    runWithPassword(admin, password, (secret) => `alter role ${quoteIdent(role)} password '${secret}'`),
   );
 }
 

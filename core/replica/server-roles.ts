@@ -7,11 +7,10 @@ import type { Sql } from "postgres";
 import { BasetideError } from "../errors";
 import { quoteIdent } from "./naming";
 import { databaseUrl, overRaces, withAdmin } from "./provision";
-import { scramVerifier } from "./scram";
+import { runWithPassword } from "./role-password";
 
 const takeOver = serverSql("take-over.sql");
 const NO_RIGHT = "42501";
-const ASCII = /^[ -~]+$/;
 
 /** A login role, as a URL names it. */
 export interface Login {
@@ -51,9 +50,13 @@ export async function ensureLogin(
     throw new BasetideError("conflict", `The role ${role} is a superuser: name a role of its own in the URL`);
   }
   if (!found) await admin.unsafe(`create role ${name}`);
-  // A verifier is sent where nothing in the password could change on its way into one.
-  const secret = ASCII.test(password) ? scramVerifier(password) : password.replaceAll("'", "''");
-  await overRaces(() => admin.unsafe(`alter role ${name} login ${attributes} password '${secret}'`));
+  await overRaces(() =>
+    runWithPassword(
+      admin,
+      password,
+      (secret) => `alter role ${name} login ${attributes} password '${secret}'`,
+    ),
+  );
 }
 
 /** Gives `role` the database and all that is the superuser's in it. Idempotent. */

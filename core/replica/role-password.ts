@@ -1,0 +1,104 @@
+/**
+ * Passwords of roles in SQL: as a SCRAM verifier, which opens nothing to whoever reads the statement in a log.
+ *
+ * Some servers take no verifier, since they hand passwords on to a proxy of theirs (Neon, Lakebase) or check them
+ * (credcheck). They get the password itself: over TLS only, and without the statement's logging as far as we may.
+ */
+import postgres, { type Sql, type TransactionSql } from "postgres";
+import { BasetideError } from "../errors";
+import { scramVerifier } from "./scram";
+
+/** Nothing in such a password could change on its way into a verifier. */
+const ASCII = /^[ -~]+$/;
+/**
+ * SQLSTATEs and classes that say nothing of the password: no connection, a transaction to repeat, no such role, one too
+ * many, no right, a name of ours that is none, no room.
+ */
+const OTHER_REASONS = /^(08|40|53|55|57|58)|^(42501|42601|42704|42710)$/;
+/** Servers refuse with it, and say so as well where two sessions change one role. */
+const INTERNAL_ERROR = "XX000";
+
+/** Settings under which the server keeps a statement to itself; most let only some roles change them. */
+const UNLOGGED: [string, string][] = [
+  ["log_statement", "none"],
+  ["log_min_duration_statement", "-1"],
+  ["log_min_duration_sample", "-1"],
+  ["log_transaction_sample_rate", "0"],
+  ["log_min_error_statement", "panic"],
+  ["pg_stat_statements.track_utility", "off"],
+  ["pgaudit.log", "none"],
+];
+
+/**
+ * Runs `statement`, which sets a role's password.
+ *
+ * @param statement SQL text around what goes between the quotes of `password '…'`
+ * @throws BasetideError `config_invalid` where the server takes no verifier and the connection is not encrypted
+ */
+export async function runWithPassword(
+  admin: Sql,
+  password: string,
+  statement: (secret: string) => string,
+): Promise<void> {
+  if (!ASCII.test(password)) return void (await admin.unsafe(statement(quoted(password))));
+  const text = statement(scramVerifier(password));
+  let refusal = await refusalOf(admin, text);
+  if (refusal?.code === INTERNAL_ERROR) refusal = await refusalOf(admin, text);
+  if (refusal === undefined) return;
+  if (!isEncrypted(admin)) {
+    throw new BasetideError(
+      "config_invalid",
+      `The server takes passwords in clear text only (${refusal.message}), and they are sent over TLS only: add sslmode=verify-full, or sslmode=require, to the admin URL`,
+      { cause: refusal },
+    );
+  }
+  await admin.begin(async (tx) => {
+    await tx`set local password_encryption = 'scram-sha-256'`;
+    await keepFromLogs(tx);
+    await tx.unsafe(statement(quoted(password)));
+  });
+}
+
+/** How a server takes passwords. `refused`: in clear text, and the connection is not encrypted. */
+export type PasswordHandling = "verifier" | "clear_text" | "refused";
+
+/** Nothing stays of the try. @throws what keeps it from telling */
+export async function passwordHandling(admin: Sql): Promise<PasswordHandling> {
+  const role = `bt_probe_${crypto.randomUUID().slice(0, 8)}`;
+  const text = `create role ${role} password '${scramVerifier(role)}'; drop role ${role}`;
+  if ((await refusalOf(admin, text)) === undefined) return "verifier";
+  return isEncrypted(admin) ? "clear_text" : "refused";
+}
+
+/** Runs the statements, all or none. @returns why the server takes no verifier; undefined where it did */
+function refusalOf(admin: Sql, text: string): Promise<(Error & { code: string }) | undefined> {
+  return admin.unsafe(text).then(
+    () => undefined,
+    (error: Error & { code: string }) => {
+      const isOfStatement = error instanceof postgres.PostgresError && error.severity === "ERROR";
+      if (!isOfStatement || OTHER_REASONS.test(error.code)) throw error;
+      return error;
+    },
+  );
+}
+
+async function keepFromLogs(tx: TransactionSql): Promise<void> {
+  for (const [name, value] of UNLOGGED) {
+    await tx
+      .savepoint(
+        (part) => part`select set_config(${name}, ${value}, true)
+        where current_setting(${name}, true) is not null`,
+      )
+      .catch(() => {});
+  }
+}
+
+/** By what the driver has been told: it then takes no connection without TLS. */
+function isEncrypted({ options }: Sql): boolean {
+  const ssl: unknown = options.ssl;
+  return Boolean(ssl) && ssl !== "prefer" && ssl !== "allow";
+}
+
+function quoted(password: string): string {
+  return password.replaceAll("'", "''");
+}
