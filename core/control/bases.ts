@@ -9,7 +9,7 @@ import { type Platform, platformById, type SourceBase } from "../source";
 import { newAttachmentKey } from "./attachment-keys";
 import { type AuditDetails, noteChange } from "./audit";
 import { type Base, type BaseSettings, selectBases } from "./base-row";
-import { databaseAdminUrl, getDatabase } from "./databases";
+import { databaseAdminUrl, getDatabase, readerOf } from "./databases";
 import { cleanText, isUniqueViolation } from "./db";
 import { type Destination, prepareDestination } from "./destinations";
 import { removeUnusedDatabase } from "./drop-database";
@@ -47,8 +47,8 @@ export interface ReplicaTarget {
   /** That very database, with the rights to write there. */
   url: ServerUrl;
   schema: string;
-  /** Who reads there. */
-  role: string;
+  /** Who reads there; undefined where that is our own role. */
+  role: string | undefined;
 }
 
 /** Bases that the key opens. @throws BasetideError `source_…` in the source's words; `invalid_request` for a platform that is not there */
@@ -288,7 +288,11 @@ export async function replicaTarget(
   base: Pick<Base, "database">,
 ): Promise<ReplicaTarget> {
   const database = await getDatabase(ctx.db, base.database.id);
-  return { url: await databaseAdminUrl(ctx, database), schema: base.database.schema, role: database.role };
+  return {
+    url: await databaseAdminUrl(ctx, database),
+    schema: base.database.schema,
+    role: readerOf(database),
+  };
 }
 
 /** @throws BasetideError `source_not_found` when the key opens bases, but not this one */

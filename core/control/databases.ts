@@ -31,7 +31,10 @@ export interface Database {
   /** Null: hosted by the customer. */
   clusterId: string | null;
   name: string;
-  /** Who reads there: our role for the customer, or the role of the URL that they gave. */
+  /**
+   * Whom credentials are for: our role for the customer, or the user of the URL that they gave. A pooler may know that
+   * user under another name than the server does.
+   */
   role: string;
   /** Where customers connect to. */
   host: string;
@@ -207,6 +210,11 @@ export async function databaseAdminUrl(ctx: AddressContext, database: Database):
     return databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
   }
   return externalServer(await externalUrl(ctx, database), ctx.config.privateDestinations);
+}
+
+/** Who reads there and may not write; undefined where the customer hosts the database, whose role we are. */
+export function readerOf({ clusterId, role }: Database): string | undefined {
+  return clusterId === null ? undefined : role;
 }
 
 /** The URL that the customer gave for a database of theirs. @throws BasetideError `secret_unreadable` */

@@ -5,7 +5,14 @@
 import type { Context } from "../context";
 import { BasetideError } from "../errors";
 import { installReplica } from "../replica";
-import { createHostedDatabase, type Database, databaseAdminUrl, getDatabase, urlContext } from "./databases";
+import {
+  createHostedDatabase,
+  type Database,
+  databaseAdminUrl,
+  getDatabase,
+  readerOf,
+  urlContext,
+} from "./databases";
 import {
   externalServer,
   type Finding,
@@ -46,7 +53,7 @@ export async function prepareDestination(
   if (destination.kind === "existing") {
     const database = await ownDatabase(ctx, accountId, destination.database_id);
     await refuseTakenSchema(ctx, database.id, schema);
-    await installReplica(await databaseAdminUrl(ctx, database), { schema, role: database.role });
+    await installReplica(await databaseAdminUrl(ctx, database), { schema, role: readerOf(database) });
     return { databaseId: database.id, schema };
   }
   return { databaseId: await useExternal(ctx, accountId, destination.url, schema), schema };
@@ -91,7 +98,7 @@ async function useExternal(
   const known = await knownExternal(ctx, accountId, place);
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
   const server = externalServer(url, ctx.config.privateDestinations);
-  await installReplica(server, { schema, role: place.user });
+  await installReplica(server, { schema });
   const id = known ?? newId("database");
   const sealedUrl = secrets.seal(place.text, urlContext(id));
   // The newest URL that works is the one to keep: its password may be the changed one.

@@ -28,7 +28,7 @@ import {
 } from "../replica";
 import { noteChange } from "./audit";
 import { type Cluster, clusterAdminUrl } from "./clusters";
-import { type Database, databaseAdminUrl, passwordContext, setDatabaseWritable } from "./databases";
+import { type Database, databaseAdminUrl, passwordContext, readerOf, setDatabaseWritable } from "./databases";
 import { installationId } from "./installation";
 import { isControlServer } from "./same-server";
 
@@ -278,11 +278,12 @@ async function orphanAilment(
 /** Installs what a replica needs, and has its bases synced as soon as a worker looks. */
 async function install(
   ctx: HealContext,
-  { id, role, isWritable }: Database,
+  database: Database,
   url: ServerUrl,
   schemas: string[],
 ): Promise<void> {
-  for (const schema of schemas) await installReplica(url, { schema, role });
+  const { id, role, isWritable } = database;
+  for (const schema of schemas) await installReplica(url, { schema, role: readerOf(database) });
   // Only databases of ours can be writable.
   if (isWritable && typeof url === "string") await setAll(url, role, schemas, true);
   await ctx.db`

@@ -31,7 +31,7 @@ const template = [
  * Raised with every change of the template that is released. Of two versions of Basetide that run side by side, the older
  * one works with the functions of the newer: a template serves the calls of the version before it, too.
  */
-const REVISION = 2;
+const REVISION = 3;
 
 /** Tells one version of the template from another: its revision, and a hash for those of one revision. */
 const VERSION = `${REVISION} ${createHash("sha256").update(template).digest("hex").slice(0, 16)}`;
@@ -49,7 +49,7 @@ const SWAP_RELATIONS = ["_sync_meta", "_sync_issues", "_state", "_tables", "_tic
 /** Brings the replica's functions up to date, if an older version of Basetide installed them; makes what was dropped. */
 export async function ensureInstalled(
   replica: Replica,
-  target: { url: ServerUrl; schema: string; role: string },
+  target: { url: ServerUrl; schema: string; role?: string | undefined },
 ): Promise<void> {
   const { sql, schema, swap } = replica;
   const own = [
@@ -79,13 +79,14 @@ function isNewer(installed: string | null | undefined): boolean {
  * processes do it at once. Functions of a newer version of Basetide are left as they are.
  *
  * @param options.schema the customer's schema; ours is `<schema>_swap`
- * @param options.role the customer's role: may read all that is ours in `schema`, also tables made later
+ * @param options.role the customer's role: may read all that is ours in `schema`, also tables made later. Absent where the
+ *   customer hosts the database: our role there is theirs
  * @throws BasetideError `destination_invalid` where something that is not ours has a name of ours, `replica_busy` where
  *   somebody holds a lock on something of ours for many seconds
  */
 export async function installReplica(
   databaseUrl: ServerUrl,
-  options: { schema: string; role: string },
+  options: { schema: string; role?: string | undefined },
 ): Promise<void> {
   const connection = {
     search_path: SAFE_SEARCH_PATH,
@@ -109,10 +110,9 @@ export async function installReplica(
 
 async function installIn(
   tx: postgres.TransactionSql,
-  options: { schema: string; role: string },
+  options: { schema: string; role?: string | undefined },
 ): Promise<void> {
   const { schema, swap } = schemasOf(options.schema);
-  const role = quoteIdent(options.role);
   const text = template
     .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
     .replaceAll("{{schema}}", schema)
@@ -126,9 +126,10 @@ async function installIn(
     await tx.unsafe(text);
     await tx.unsafe(`comment on schema ${swap} is '${VERSION}'`);
   }
-  await tx`update ${tx.unsafe(swap)}._state set reader = ${options.role}`;
+  await tx`update ${tx.unsafe(swap)}._state set reader = coalesce(${options.role ?? null}::text, current_user)`;
+  if (options.role === undefined) return;
+  const role = quoteIdent(options.role);
   await tx.unsafe(`
-    revoke create on schema ${schema} from public;
     grant usage on schema ${schema} to ${role};
     alter default privileges in schema ${schema} grant select on tables to ${role};`);
   await grantOnOurs(tx, schema, role);

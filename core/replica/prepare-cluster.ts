@@ -90,13 +90,19 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
   return [];
 }
 
-/** Roles of customers that a superuser made: from Postgres 16 on the admin needs a right to each. */
+/**
+ * Roles of customers that a superuser made: from Postgres 16 on the admin needs a right to each. Those that another role
+ * than a superuser has a right to are another installation's.
+ */
 async function adoptRoles(admin: Sql, role: string): Promise<void> {
   const roles = await admin<{ name: string }[]>`
     select r.rolname as name from pg_roles as r
     where r.rolname ~ ${ROLE_PATTERN} and not exists (
       select from pg_auth_members as m
       where m.roleid = r.oid and m.member = to_regrole(quote_ident(${role})) and m.admin_option)
+      and not exists (
+        select from pg_auth_members as m join pg_roles as o on o.oid = m.member
+        where m.roleid = r.oid and o.rolcreaterole and not o.rolsuper and o.rolname <> ${role})
       and r.rolname <> ${role}`;
   for (const { name } of roles) {
     await overRaces(() => admin.unsafe(`grant ${quoteIdent(name)} to ${quoteIdent(role)} with admin option`));

@@ -23,8 +23,6 @@ import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
 import { elsewhere, stepPage, type Trouble, troubleOf } from "./onboarding";
 
-const DEFAULT_SCHEMA = "public";
-
 export function destinationPages(ctx: ConsoleContext) {
   const { db } = ctx;
 
@@ -49,7 +47,7 @@ export function destinationPages(ctx: ConsoleContext) {
     })
     .post("/:id/destination", async ({ request, viewer, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
-      const form = readForm(body);
+      const form = readForm(body, draft);
       const isTest = formText(body, "test") !== "";
       const next = stepPath(draft, "start");
       if (form.kind === "external" && form.url === "" && draft.destination?.kind === "external" && !isTest) {
@@ -95,7 +93,7 @@ function beside(kind: DestinationKind, trouble: Trouble): DestinationProps["erro
   return { form: trouble.message };
 }
 
-function readForm(body: unknown): DestinationForm {
+function readForm(body: unknown, { sourceBase }: Draft): DestinationForm {
   // A test is asked for by the button inside the customer's own database.
   const kind = formText(body, "test") === "" ? formText(body, "kind") : "external";
   return {
@@ -103,7 +101,7 @@ function readForm(body: unknown): DestinationForm {
     databaseId: formText(body, "database"),
     schema: formText(body, "schema"),
     url: formText(body, "url"),
-    externalSchema: formText(body, "external_schema") || DEFAULT_SCHEMA,
+    externalSchema: formText(body, "external_schema") || suggestSchema(sourceBase?.name ?? ""),
   };
 }
 
