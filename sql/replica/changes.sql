@@ -23,7 +23,6 @@ begin
     create index _sync_history_by_record on {{swap}}._sync_history (record_id);
     comment on table {{swap}}._sync_history is
       'Changes of records: old and new values of the columns that changed, by a sync or by a write through the proxy.';
-    execute format('grant select on {{swap}}._sync_history to %I', (select reader from {{swap}}._state));
     perform {{swap}}.show_table('_sync_history');
   end if;
   return true;
@@ -255,3 +254,27 @@ end $tell_changes$;
 
 -- Replicas that an older version installed have no view of it.
 update {{swap}}._state set history = {{swap}}.make_history() where history;
+
+-- Versions before revision 3 left on our own tables and views what default privileges gave to others. What such a role was
+-- also granted by somebody cannot be told from that, and goes along.
+do $given_by_default$
+declare
+  one record;
+begin
+  if coalesce(substring(obj_description('{{swap}}'::regnamespace) from '^(\d+) ')::integer, 1) >= 3 then
+    return;
+  end if;
+  for one in
+    select distinct c.oid::regclass as relation, {{swap}}.role_name(g.grantee) as grantee
+    from pg_class as c cross join aclexplode(c.relacl) as g
+      join pg_default_acl as d on d.defaclrole = c.relowner and d.defaclobjtype = 'r'
+        and d.defaclnamespace in (0, c.relnamespace)
+      join aclexplode(d.defaclacl) as a on a.grantee = g.grantee
+    where c.relnamespace = '{{schema}}'::regnamespace and c.relowner = {{swap}}.our_role() and g.grantee <> c.relowner
+      and (c.relname in ('_sync_meta', '__sync_meta__', '_sync_issues', '_sync_history')
+        or c.relname in (select l.name from {{swap}}._link_views as l))
+      and g.grantee <> coalesce(to_regrole(quote_ident((select s.reader from {{swap}}._state as s))), 0)
+  loop
+    execute format('revoke all on %s from %s', one.relation, one.grantee);
+  end loop;
+end $given_by_default$;

@@ -201,7 +201,6 @@ begin
         one.name, one.columns[1], one.columns[2], n.table_name, n.column_name)
       from {{swap}}.linking_column(one) as n);
     perform {{swap}}.show_relation(one.name, 'view');
-    execute format('grant select on {{schema}}.%I to %I', one.name, (select reader from {{swap}}._state));
     insert into {{swap}}._link_views select (one).*
     on conflict (table_id, field_id) do update
       set stem = excluded.stem, name = excluded.name, columns = excluded.columns;

@@ -99,12 +99,12 @@ begin
   return true;
 end $bind_shown$;
 
--- show_relation(name, kind): moves a relation of {{swap}} to {{schema}}; nobody may do more than read it there. BT003: the
--- name, or one that goes along (an index's, a sequence's, the row type's), is taken.
+-- show_relation(name, kind): moves a relation of {{swap}} to {{schema}}, where the reader may read it and nobody else. BT003:
+-- the name, or one that goes along (an index's, a sequence's, the row type's), is taken.
 create or replace function {{swap}}.show_relation(p_name text, p_kind text) returns void
 language plpgsql as $show_relation$
 begin
-  perform {{swap}}.forbid_writes(format('{{swap}}.%I', p_name)::regclass);
+  perform {{swap}}.reserve_for_reader(format('{{swap}}.%I', p_name)::regclass);
   execute format('alter %s {{swap}}.%I set schema {{schema}}', p_kind, p_name);
 exception when duplicate_table or duplicate_object or unique_violation then
   raise exception 'Basetide cannot make %: %; rename or drop it', {{swap}}.shown_name(p_name), sqlerrm
@@ -117,6 +117,34 @@ begin
   perform {{swap}}.show_relation(p_name, 'table');
   execute format('create view {{swap}}.%1$I as table {{schema}}.%1$I', p_name);
 end $show_table$;
+
+-- reserve_for_reader(relation): takes what default privileges gave to others on a relation that was just made, and on its
+-- sequences; the reader may read it.
+create or replace function {{swap}}.reserve_for_reader(p_relation regclass) returns void
+language plpgsql as $reserve_for_reader$
+declare
+  v_reader text;
+  one record;
+begin
+  for one in
+    select distinct case c.relkind when 'S' then 'sequence ' else '' end || c.oid::regclass as relation,
+      case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee
+    from pg_class as c cross join aclexplode(c.relacl) as a
+    where a.grantee <> c.relowner and (c.oid = p_relation or c.oid in (
+      select d.objid from pg_depend as d
+      where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = p_relation
+        and d.deptype in ('a', 'i')))
+  loop
+    execute format('revoke all on %s from %s', one.relation, one.grantee);
+  end loop;
+  -- Before the first installation is complete there is none; it grants at its end.
+  if to_regclass('{{swap}}._state') is not null then
+    select s.reader into v_reader from {{swap}}._state as s;
+    if to_regrole(quote_ident(v_reader)) is not null then
+      execute format('grant select on %s to %I', p_relation, v_reader);
+    end if;
+  end if;
+end $reserve_for_reader$;
 
 -- forbid_writes(relation): takes what default privileges gave to others, but for reading.
 create or replace function {{swap}}.forbid_writes(p_relation regclass) returns void language plpgsql as $forbid_writes$

@@ -233,6 +233,66 @@ test("default privileges give others nothing on our tables but to read them", as
   for (const { name, privileges } of granted) expect([name, privileges]).toEqual([name, ["SELECT"]]);
 });
 
+/** Who has rights to which of our tables and views, besides the service and the reader. */
+const othersRights = (sql: postgres.Sql, reader: string) => sql`
+  select c.relname as name, pg_get_userbyid(a.grantee) as role, a.privilege_type as privilege
+  from pg_class as c, aclexplode(c.relacl) as a
+  where c.relnamespace = 'public'::regnamespace and a.grantee not in (c.relowner, to_regrole(${reader})) order by 1, 2, 3`;
+
+describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", (service) => {
+  test("our own tables and views are for the reader only, whatever default privileges say", async () => {
+    const { sql, test: made, become, drop } = await openShop({ Name: "text" }, service);
+    const anon = `bt_anon_${crypto.randomUUID().slice(0, 8)}`;
+    await asAdmin(async (admin) => void (await admin.unsafe(`create role ${anon}`)));
+    onTestFinished(() => asAdmin(async (admin) => void (await admin.unsafe(`drop role ${anon}`))));
+    const give = (object: string) => `
+      alter default privileges grant all on ${object} to ${anon}, public;
+      alter default privileges in schema public grant all on ${object} to ${anon}, public;`;
+    const take = (object: string) =>
+      give(object).replaceAll("grant all", "revoke all").replaceAll(" to ", " from ");
+    const objects = ["tables", "sequences", "functions"];
+    await sql.unsafe(objects.map(give).join(""));
+    onTestFinished(async () => {
+      await using owner = readerOf(made.ownerUrl);
+      await owner.unsafe(objects.map(take).join(""));
+      await asAdmin(
+        async (admin) => void (await admin.unsafe(`drop owned by ${anon}`)),
+        superuserUrl(made.ownerUrl),
+      );
+    });
+    const install = () => installReplica(made.ownerUrl, { schema: "other", role: made.role });
+    await install();
+    await followSettings(made.replica, made.epoch, { history: true, notify: false });
+    await followLinkViews(made.replica, made.epoch, true);
+    await drop();
+    await become({ Name: "text", Links: "links" });
+    const shown = await othersRights(sql, made.role);
+    // A base's own tables are for those whom the customer's defaults in that schema name, to read.
+    expect(new Set(shown.map(({ name, privilege }) => `${name} ${privilege}`))).toEqual(
+      new Set(["orders SELECT"]),
+    );
+    const [reads] = await sql`
+      select has_table_privilege(${made.role}, 'public._sync_history', 'select') as history,
+        has_table_privilege(${made.role}, 'public.orders__links', 'select') as links,
+        has_table_privilege(${made.role}, 'other._sync_meta', 'select') as meta,
+        has_table_privilege(${anon}, 'other._sync_issues', 'select') as others,
+        has_sequence_privilege(${anon}, 'public._sync_history_id_seq', 'usage, select, update') as counts`;
+    expect(reads).toEqual({ history: true, links: true, meta: true, others: false, counts: false });
+
+    // As an older version left them: taken back once, and what somebody grants later stays.
+    await sql.unsafe(`grant all on public._sync_meta, public._sync_issues, public.orders__links to ${anon}, public;
+      comment on schema public_swap is '2 0123456789abcdef'`);
+    const upgrade = () => installReplica(made.ownerUrl, { schema: "public", role: made.role });
+    await upgrade();
+    const names = async () => (await othersRights(sql, made.role)).map(({ name }) => name);
+    expect((await names()).filter((name) => /^_sync|__/.test(name))).toEqual([]);
+    await sql.unsafe(`grant select on public._sync_meta to ${anon}`);
+    await upgrade();
+    expect((await names()).filter((name) => /^_sync|__/.test(name))).toEqual(["_sync_meta"]);
+    await sql.unsafe(`revoke all on public._sync_meta from ${anon}`);
+  });
+});
+
 test("every function of a replica has a pinned search path, and belongs to the service", async () => {
   const { sql } = await openShop({ Name: "text" });
   const functions = await sql<{ name: string; config: string[]; is_ours: boolean; is_definer: boolean }[]>`
