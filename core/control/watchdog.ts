@@ -32,6 +32,7 @@ interface Customer {
   clusterId: string;
   accountId: string;
   role: string;
+  database: string;
   isWritable: boolean;
   connections: number;
 }
@@ -66,8 +67,8 @@ export function startWatchdog(ctx: WatchContext): Watchdog {
   async function look(): Promise<void> {
     if (!(await takeTurn(ctx))) return;
     const customers = await ctx.db<Customer[]>`
-      select cluster_id as "clusterId", account_id as "accountId", role_name as role, is_writable as "isWritable",
-        connection_limit as connections
+      select cluster_id as "clusterId", account_id as "accountId", role_name as role, name as database,
+        is_writable as "isWritable", connection_limit as connections
       from databases where cluster_id is not null`;
     await Promise.all(
       (await listClusters(ctx.db)).map(async ({ id, name }) => {
@@ -87,10 +88,11 @@ export function startWatchdog(ctx: WatchContext): Watchdog {
     for (const role of await endPauses(admin, limits))
       ctx.log.info({ cluster, role }, "customer's pause is over");
     const roles = customers.map(({ role }) => role);
+    const databases = customers.map(({ database }) => database);
     const ids = customers.map(({ accountId }) => accountId);
     const accounts = { ids, connections: ctx.config.accountConnections };
     const writers = customers.filter(({ isWritable }) => isWritable).map(({ role }) => role);
-    for (const session of await endExcess(admin, { roles, writers, accounts })) {
+    for (const session of await endExcess(admin, { roles, databases, writers, accounts })) {
       ended.inc({ reason: session.reason satisfies EndReason });
       ctx.log.warn({ cluster, ...session }, "session of a customer ended");
     }

@@ -10,6 +10,7 @@ import { SESSION_LIMITS } from "./role-limits";
 
 /** Why a session was ended. */
 export type EndReason =
+  | "other_database"
   | "idle_in_transaction"
   | "statement"
   | "transaction"
@@ -31,6 +32,8 @@ export interface EndedSession {
 export interface WatchOptions {
   /** Roles of the installation's databases; others may share the cluster. */
   roles: string[];
+  /** The database of each of `roles`, in their order: in no other may it have a session. */
+  databases?: string[];
   /** Those of writable databases: they may take transaction ids. */
   writers: string[];
   /** Whose each of `roles` is, in their order, and how many sessions all roles of one account may have together. */
@@ -41,7 +44,7 @@ export interface WatchOptions {
 /** Ends what exceeds a limit, on the cluster that `admin` is connected to. */
 export async function endExcess(
   admin: Sql,
-  { roles, writers, accounts, limits = SESSION_LIMITS }: WatchOptions,
+  { roles, databases = [], writers, accounts, limits = SESSION_LIMITS }: WatchOptions,
 ): Promise<EndedSession[]> {
   const { ids, connections } = accounts ?? { ids: roles, connections: roles.length * 10_000 };
   const temporary = await temporaryFiles(admin);
@@ -50,18 +53,19 @@ export async function endExcess(
       select * from unnest(${temporary.map(({ pid }) => pid)}::int[], ${temporary.map(({ bytes }) => bytes)}::bigint[])
         as f (pid, bytes)),
     sessions as (
-      select a.*, r.rolconnlimit,
+      select a.*, o.home, r.rolconnlimit,
         row_number() over (partition by a.usename order by a.backend_start, a.pid) as number,
         row_number() over (partition by o.account order by a.backend_start, a.pid) as account_number,
         (select count(*) from pg_stat_activity as w where w.leader_pid = a.pid and w.pid <> a.pid) as workers,
         -- Of the role's sessions, counted from the one with the least.
         sum(coalesce(f.bytes, 0)) over (partition by a.usename order by coalesce(f.bytes, 0), a.pid) as temp_bytes
-      from unnest(${roles}::text[], ${ids}::text[]) as o (role, account)
+      from unnest(${roles}::text[], ${databases}::text[], ${ids}::text[]) as o (role, home, account)
         join pg_stat_activity as a on a.usename = o.role join pg_roles as r on r.oid = a.usesysid
         left join files as f on f.pid = a.pid
       where a.backend_type = 'client backend' and pg_has_role(a.usesysid, 'usage')),
     judged as materialized (
       select pid, usename, datname, backend_start, case
+        when datname <> home then 'other_database'
         when state like 'idle in transaction%'
           and state_change < now() - ${limits.idleInTransactionSeconds} * interval '1 second'
           then 'idle_in_transaction'

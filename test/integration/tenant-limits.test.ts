@@ -283,6 +283,29 @@ test("transaction ids: whoever only reads is never found, whatever else uses up 
   await Promise.all(load);
 }, 60_000);
 
+test("other databases: where a server lets every role in, the watchdog ends a customer's session there", async () => {
+  const { role, database, connect, url } = await tenant();
+  await asAdmin((admin) => admin.unsafe("create database open_to_all"), server.superuserUrl);
+  const elsewhere = postgres(Object.assign(new URL(url), { pathname: "/open_to_all" }).href, { max: 1 });
+  onTestFinished(() => elsewhere.end({ timeout: 1 }).catch(() => {}));
+  const pidOf = async (sql: postgres.Sql) =>
+    (await sql<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid;
+  const [home, away] = [connect(), await pidOf(elsewhere)];
+  const kept = await pidOf(home);
+  const ended = await asAdmin(
+    (admin) => endExcess(admin, { roles: [role], databases: [database], writers: [] }),
+    server.clusterUrl,
+  );
+  expect(ended).toMatchObject([{ role, database: "open_to_all", reason: "other_database" }]);
+  await until(
+    async () =>
+      (await asAdmin((admin) => admin`select from pg_stat_activity where pid = ${away}`, server.superuserUrl))
+        .length === 0,
+    { what: "the session is over", timeoutMs: 30_000 },
+  );
+  expect(await pidOf(home)).toBe(kept);
+});
+
 test("transaction ids: the role of a writable database may hold one", async () => {
   const { role, database, connect } = await tenant();
   await setWritable(databaseUrl(server.clusterUrl, database), role, "public", true);
