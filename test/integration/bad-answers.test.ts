@@ -17,6 +17,10 @@ vi.setConfig({ maxConcurrency: 30, testTimeout: 120_000 });
 
 /** Three pages, the last of them short. */
 const RECORDS = 250;
+/** Tables of a base: so many requests at once. */
+const TABLES = 2;
+/** Longest that a request is on its way in this process after it was granted, ms. */
+const SENT_LATE_MS = 5000;
 
 let fleet: Fleet;
 
@@ -274,7 +278,10 @@ test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[
     );
     expect(fault.played()).toBe(1);
     // Those that were on their way when the answer came.
-    await until(() => requests(base).every((request) => request.status !== 0), { what: "all are answered" });
+    await until(() => requests(base).every((request) => request.status !== 0), {
+      what: "all are answered",
+      timeoutMs: 60_000,
+    });
     const refusedMs = timeOf(requests(base).find(({ status }) => status === 429)!);
     expect(block.reason).toBe("rate_limited");
     expect(block.untilMs - refusedMs).toBeGreaterThan(25_000);
@@ -283,7 +290,11 @@ test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[
     await fleet.synced(other.base.id);
     // By the times that each has: on a busy machine the pause may be over by now.
     const since = requests(base).slice(before).map(timeOf);
-    expect(since.filter((atMs) => atMs < block.untilMs)).toEqual([]);
+    const inPause = since.filter((atMs) => atMs < block.untilMs);
+    // Those that had been granted before, and that a busy process sent only then.
+    const granted = inPause.filter((atMs) => atMs < refusedMs + SENT_LATE_MS);
+    expect(granted.length).toBeLessThanOrEqual(TABLES);
+    expect(inPause.slice(granted.length)).toEqual([]);
     expect(await getBase(db, base.id)).toMatchObject({ state: "active", error: null });
 
     await db`update quota_windows set blocked_until = 0 where key = ${key}`;

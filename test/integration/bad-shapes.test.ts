@@ -7,7 +7,7 @@ import { columnsByComment, expectEqualToSource, tablesByComment } from "../suppo
 import { type Fleet, startFleet } from "../support/fleet";
 import { dumpTable } from "../support/replica";
 
-vi.setConfig({ maxConcurrency: 20 });
+vi.setConfig({ maxConcurrency: 20, testTimeout: 120_000 });
 
 /** Most fields that the source allows in a table. */
 const MOST_FIELDS = 500;

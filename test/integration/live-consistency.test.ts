@@ -196,7 +196,7 @@ test("I1-I3: however hooks die, SQL never goes back, and ends as the source", {
   const isEqual = async () => (await expectEqualToSource(fleet, base)) > 500;
   await until(isEqual, {
     what: "SQL is the source's equal",
-    timeoutMs: 45_000,
+    timeoutMs: 90_000,
     intervalMs: 500,
     retryErrors: true,
   });

