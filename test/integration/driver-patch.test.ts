@@ -131,3 +131,92 @@ test("a connection of one's own is had from a pool that has none yet", async () 
     await sql.end({ timeout: 1 });
   }
 });
+
+/** The driver's options with the one of the patch. */
+function poolWithSessions(
+  max: number,
+  onsession: (run: (text: string) => PromiseLike<unknown>) => Promise<void>,
+  more: object = {},
+) {
+  const options = { max, fetch_types: false, backoff: () => 0.03, onnotice: () => {}, ...more, onsession };
+  return postgres(inject("postgresUrl"), options as unknown as postgres.Options<Record<never, never>>);
+}
+
+test("every connection is prepared before its first query: pooled, reserved, of a transaction and listening", async () => {
+  const sql = poolWithSessions(4, async (run) => {
+    await run("select pg_sleep(0.02)");
+    await run("set basetide.prepared = 'yes'");
+  });
+  const prepared = (on: postgres.Sql) => on`select current_setting('basetide.prepared', true) as is`;
+  try {
+    const pooled = await Promise.all(Array.from({ length: 8 }, () => prepared(sql)));
+    const reserved = await sql.reserve();
+    pooled.push(await prepared(reserved));
+    reserved.release();
+    pooled.push(await sql.begin((tx) => prepared(tx as unknown as postgres.Sql)));
+    for (const [row] of pooled) expect(row).toEqual({ is: "yes" });
+    const { promise: heard, resolve } = Promise.withResolvers<string>();
+    await sql.listen("prepared_sessions", resolve);
+    await sql.notify("prepared_sessions", "here");
+    expect(await heard).toBe("here");
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});
+
+test("a connection that cannot be prepared fails what waits for it, and the next is tried", async () => {
+  let failures = 3;
+  const sql = poolWithSessions(2, async (run) => {
+    if (failures > 0) {
+      failures -= 1;
+      if (failures === 1) throw new Error("not today");
+      await run("select no_such_column");
+    }
+  });
+  try {
+    const told: unknown[] = [];
+    await until(
+      async () => {
+        try {
+          return (await sql`select 1 as one`)[0]!.one === 1;
+        } catch (error) {
+          told.push((error as { code?: string }).code ?? (error as Error).message);
+          return false;
+        }
+      },
+      { what: "a connection is prepared" },
+    );
+    expect(told.sort()).toEqual(["42703", "42703", "not today"]);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});
+
+test("a connection that ends while it is prepared is no connection, and ends nothing else", {
+  timeout: 60_000,
+}, async () => {
+  await using line = await cuttableLine(inject("postgresUrl"));
+  let cuts = 2;
+  const options = {
+    max: 1,
+    fetch_types: false,
+    backoff: () => 0.03,
+    async onsession(run: (text: string) => PromiseLike<unknown>) {
+      if (cuts-- > 0) setTimeout(() => line.cut(), 20);
+      await run("select pg_sleep(0.2)");
+    },
+  };
+  const sql = postgres(line.url, options as unknown as postgres.Options<Record<never, never>>);
+  try {
+    const answer = await until(
+      async () => {
+        line.mend();
+        return sql`select 7 as seven`.catch(() => undefined);
+      },
+      { what: "an answer", timeoutMs: 30_000 },
+    );
+    expect([...answer]).toEqual([{ seven: 7 }]);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});
