@@ -1,33 +1,90 @@
-/** The one place that makes a driver's pool on a server that holds replicas: one of ours, or one of a customer's. */
-import { isIPv6 } from "node:net";
+/** The one place that makes a pool of postgres.js: on a server of ours, or on one of a customer's. */
 import postgres, { type Options, type PostgresType } from "postgres";
+import { BasetideError } from "./errors";
 import { gateway } from "./external/gateway";
 import type { ExternalServer, ServerUrl } from "./external/server";
-import { SESSION_SETTINGS } from "./postgres/session-settings";
+import { prepareSession, type Run, type Session } from "./postgres/session";
+import { SESSION_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./postgres/session-settings";
+import { tlsOptions } from "./postgres/tls";
+import { type PostgresUrl, parsePostgresUrl } from "./postgres/url";
 import { postgresLine } from "./postgres-line";
 
-/** A pool that connects when first used: to a server of ours directly, to a customer's through the gateway. */
+/** A connection as the driver hands it to `onsession`, before anything else is done with it. */
+export interface NewConnection {
+  /** As the login named it. */
+  pid: number;
+  socket: object;
+  /** What the server has said of itself, and the gateway of the connection. */
+  parameters: Record<string, string>;
+}
+
+export interface SessionOptions {
+  /** Told of each connection that is ready. */
+  onSession?: (session: Session, connection: NewConnection) => void;
+  /** Sets nothing, not even what every session of ours has. */
+  isUnset?: boolean;
+}
+
+/**
+ * A pool that connects when first used: to a server of ours directly, to a customer's through the gateway.
+ *
+ * `options.connection` are settings of the session: they are applied to each connection after it is made.
+ */
 export function connectServer<T extends Record<string, PostgresType> = Record<never, never>>(
   url: ServerUrl,
   options: Options<T>,
+  { onSession, isUnset = false }: SessionOptions = {},
 ): ReturnType<typeof postgres<T>> {
-  const connection = { ...SESSION_SETTINGS, ...options.connection };
-  const where = typeof url === "string" ? ipv6Address(url) : throughGateway(url, connection);
-  // The types know one host only, the driver takes several.
-  const all = { ...postgresLine(), ...options, connection, ...where } as unknown as Options<T>;
-  return typeof url === "string" ? postgres<T>(url, all) : postgres<T>(all);
+  const { application_name, ...given } = { ...SESSION_SETTINGS, ...options.connection };
+  const { settings: own, startup, ...where } = typeof url === "string" ? directly(url) : throughGateway(url);
+  const settings = Object.fromEntries(
+    Object.entries(isUnset ? {} : { ...own, ...given }).map(([name, value]) => [name, String(value)]),
+  );
+  // The types know one host only, the driver takes several; `onsession` is of our patch.
+  return postgres<T>({
+    ...postgresLine(),
+    ...options,
+    ...where,
+    connection: { ...(application_name === undefined ? {} : { application_name }), ...startup },
+    async onsession(run: Run, connection: NewConnection) {
+      const session = await prepareSession(
+        run,
+        connection.pid,
+        settings,
+        isUnset ? undefined : SETTINGS_WHERE_DIFFERENT,
+      );
+      onSession?.(session, connection);
+    },
+  } as unknown as Options<T>);
 }
 
-/** The driver takes a URL apart at its colons, also those of an IPv6 address. */
-export function ipv6Address(url: string): { host?: string[]; port?: number[] } {
-  const { hostname, port } = new URL(url);
-  const host = hostname.replace(/^\[|\]$/g, "");
-  return isIPv6(host) ? { host: [host], port: [Number(port) || 5432] } : {};
+/** @throws BasetideError `config_invalid` */
+export function ownServer(url: string): PostgresUrl {
+  const parsed = parsePostgresUrl(url);
+  if (typeof parsed !== "string") return parsed;
+  throw new BasetideError("config_invalid", `The URL of a Postgres server ${parsed}`);
+}
+
+function directly(url: string) {
+  const parsed = ownServer(url);
+  const { host, port, user, password, database, sslMode, isDirectTls, options, settings } = parsed;
+  return {
+    host: [host],
+    port: [port],
+    ...(user === "" ? {} : { user }),
+    ...(database === "" ? {} : { database }),
+    pass: password,
+    ssl: sslMode === "disable" ? false : sslMode === "prefer" ? sslMode : tlsOptions(parsed),
+    sslnegotiation: isDirectTls ? "direct" : null,
+    target_session_attrs: parsed.targetSessionAttrs ?? null,
+    settings,
+    startup: options === undefined ? {} : { options },
+  };
 }
 
 /** The gateway encrypts and logs in; the driver is given neither a password nor anything to choose a host by. */
-function throughGateway(server: ExternalServer, connection: object) {
-  const { host, port, database, user, options: settings, targetSessionAttrs } = server.address;
+function throughGateway(server: ExternalServer) {
+  const { host, port, database, user, options, settings, targetSessionAttrs } = server.address;
   return {
     host: [host],
     port: [port],
@@ -36,7 +93,8 @@ function throughGateway(server: ExternalServer, connection: object) {
     pass: "",
     ssl: false,
     socket: () => gateway.connect(server),
-    connection: { ...connection, ...(settings === undefined ? {} : { options: settings }) },
     ...(targetSessionAttrs === undefined ? {} : { target_session_attrs: targetSessionAttrs }),
+    settings,
+    startup: options === undefined ? {} : { options },
   };
 }

@@ -6,7 +6,6 @@
  */
 import type net from "node:net";
 import { liveSocket } from "./live-socket";
-import { SESSION_SETTINGS } from "./postgres/session-settings";
 
 const FIRST_SECONDS = 0.03;
 /** A database that is back is to be used again at once: the driver's own pauses grow to 20 s. */
@@ -23,17 +22,9 @@ export const WATCHED_BY_SERVER = {
   tcp_user_timeout: 15_000,
 };
 
-/** For postgres.js: part of its options. `connection` gets WATCHED_BY_SERVER. */
+/** For postgres.js: part of its options. */
 export function postgresLine() {
   return { backoff: reconnectPause, keep_alive: null, socket: socketFor() };
-}
-
-/** For `pg`, and whatever passes on what it does not know to it: part of its options. */
-export function pgLine() {
-  const settings = Object.entries({ ...SESSION_SETTINGS, ...WATCHED_BY_SERVER }).map(
-    ([name, value]) => `-c ${name}=${String(value).replaceAll(" ", "\\ ")}`,
-  );
-  return { stream: liveSocket, options: settings.join(" ") };
 }
 
 /** Of the options of postgres.js, as it has parsed them, what says where to. */

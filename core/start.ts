@@ -9,7 +9,8 @@ import { asControlError, connectControl } from "./control/db";
 import { BasetideError } from "./errors";
 import { observeGateway } from "./external/metrics";
 import { listenForMetrics } from "./http/metrics";
-import { createLogger } from "./log";
+import { createLogger, type Logger } from "./log";
+import { parsePostgresUrl } from "./postgres/url";
 import { passwordOf, scrub, scrubberOf } from "./scrub";
 import { createSecretBox, loadSecretKeys } from "./secrets";
 import { printable } from "./terminal";
@@ -41,6 +42,7 @@ export function createContext(config: Config, role: string): Context {
   collectDefaultMetrics({ register: metrics });
   const log = createLogger(config.logLevel, role, cleanerOf(config));
   observeGateway(log, metrics);
+  reportUnused({ DATABASE_URL: config.databaseUrl, REPLICA_URL: config.replicaUrl }, log);
   return {
     config,
     db: connectControl(config.databaseUrl),
@@ -48,6 +50,15 @@ export function createContext(config: Config, role: string): Context {
     secrets: createSecretBox(loadSecretKeys(config)),
     metrics,
   };
+}
+
+/** Names what of the URLs has no effect here, so that no one counts on it. */
+function reportUnused(urls: Record<string, string | undefined>, log: Logger): void {
+  for (const [variable, url] of Object.entries(urls)) {
+    const parsed = url === undefined ? "" : parsePostgresUrl(url);
+    if (typeof parsed === "string" || parsed.ignored.length === 0) continue;
+    log.warn({ variable, parameters: parsed.ignored }, "parameters of a URL have no effect here");
+  }
 }
 
 /** Takes out of a text what opens a door, and this process's own secrets whatever they look like. */

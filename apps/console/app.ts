@@ -16,6 +16,7 @@ import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
 import { credentialRoutes } from "./routes/credentials";
+import { destinationRoutes } from "./routes/destinations";
 import { hookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
 import { pageRoutes } from "./routes/pages";
@@ -44,6 +45,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
       }),
     )
     .use(sourceRoutes(ctx))
+    .use(destinationRoutes(ctx))
     .use(baseRoutes(ctx))
     .use(workspaceRoutes(ctx))
     .use(schemaChangeRoutes(ctx))

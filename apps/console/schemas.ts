@@ -88,6 +88,23 @@ const destination = t.Union(
   { description: "Where the replica goes; a new database by default" },
 );
 
+export const destinationCheck = t.Object(
+  { url: t.String({ maxLength: 2000 }), schema: t.Optional(t.String({ maxLength: 63 })) },
+  strict,
+);
+
+export const destinationChecks = t.Object({
+  is_usable: t.Boolean({ description: "No check has found a problem" }),
+  checks: t.Array(
+    t.Object({
+      check: t.String({ description: "address, connection, pooler, encryption, latency, rights or schema" }),
+      status: t.Union([t.Literal("ok"), t.Literal("warning"), t.Literal("problem")]),
+      message: t.String(),
+      remedy: nullable(t.String({ description: "SQL to run there, or what to change in the URL" })),
+    }),
+  ),
+});
+
 export const newBase = t.Object(
   {
     platform: t.String({ maxLength: 50 }),

@@ -11,10 +11,14 @@ import {
   type Base,
   type Cluster,
   clusterAdminUrl,
-  clusterTroubles,
   type Database,
+  type DatabaseCheck,
+  describeServer,
   examineSeals,
   finishDeletions,
+  inspectCluster,
+  inspectControl,
+  inspectKnown,
   listBases,
   listClusters,
   orphansOn,
@@ -22,20 +26,19 @@ import {
   type QuarantinedTask,
   quarantine,
   replicaDatabases,
-  settingsProblem,
 } from "../../core/control";
 import { asBasetideError, isBasetideError } from "../../core/errors";
 import { type Finding, inBatches, type Mendable, ok, problem, readable, warning } from "./findings";
 
 export async function examine(ctx: Context): Promise<Mendable[]> {
   const control = await examineControl(ctx);
-  if (control.status === "problem") return [control];
+  if (control.some(({ status }) => status === "problem")) return control;
   const migrations = await examineMigrations(ctx);
-  if (migrations.status !== "ok") return [control, migrations];
+  if (migrations.status !== "ok") return [...control, migrations];
   const [bases, clusters] = [await listBases(ctx.db), await listClusters(ctx.db)];
   const { baseIds, tasks, repairs } = await quarantine(ctx.db);
   return [
-    control,
+    ...control,
     migrations,
     await examineSecrets(ctx),
     ...(await examineClusters(ctx, clusters)),
@@ -47,26 +50,32 @@ export async function examine(ctx: Context): Promise<Mendable[]> {
   ];
 }
 
-async function examineControl(ctx: Context): Promise<Finding> {
+async function examineControl(ctx: Context): Promise<Finding[]> {
   try {
-    const [row] = await ctx.db<{ version: string; role: string; powers: string[] }[]>`
-      select current_setting('server_version') as version, rolname as role,
+    const { summary, checks } = await inspectControl(ctx.config.databaseUrl!);
+    const found = checks.flatMap((check) => findingsOf("control_plane", "", check));
+    if (found.some(({ status }) => status === "problem")) return found;
+    const [row] = await ctx.db<{ role: string; powers: string[] }[]>`
+      select rolname as role,
         array_remove(array[case when rolsuper then 'SUPERUSER' end, case when rolcreatedb then 'CREATEDB' end,
           case when rolcreaterole then 'CREATEROLE' end], null) as powers
       from pg_roles where rolname = current_user`;
-    const settings = await settingsProblem(ctx.db);
-    if (settings) return problem("control_plane", settings.message, settings.remedy);
-    if (row!.powers.length > 0) {
-      const message = `Postgres ${row!.version}; the role ${row!.role} has ${row!.powers.join(", ")}, which it does not need`;
-      const remedy = "Run `operator server prepare control` for a role of its own in DATABASE_URL";
-      return warning("control_plane", message, remedy);
-    }
-    return ok("control_plane", `Postgres ${row!.version}`);
+    if (row!.powers.length === 0) return [ok("control_plane", summary), ...found];
+    const message = `${summary}; the role ${row!.role} has ${row!.powers.join(", ")}, which it does not need`;
+    const remedy = "Run `operator server prepare control` for a role of its own in DATABASE_URL";
+    return [warning("control_plane", message, remedy), ...found];
   } catch (error) {
     const cause = asControlError(error).cause;
     const reason = cause instanceof Error ? cause.message : String(cause ?? error);
-    return problem("control_plane", reason, "Start the server of DATABASE_URL, or correct the variable");
+    return [problem("control_plane", reason, "Start the server of DATABASE_URL, or correct the variable")];
   }
+}
+
+/** What the check of a server has found that is not well. @param name of what lives there, with a colon */
+function findingsOf(check: Finding["check"], name: string, found: DatabaseCheck): Finding[] {
+  if (found.status === "ok") return [];
+  const message = `${name}${found.message}`;
+  return [{ check, status: found.status, message, remedy: found.remedy ?? null }];
 }
 
 async function examineMigrations(ctx: Context): Promise<Finding> {
@@ -99,9 +108,9 @@ async function examineClusters(ctx: Context, clusters: Cluster[]): Promise<Findi
   const findings = await inBatches(clusters, async (cluster) => {
     const adminUrl = await readable(() => clusterAdminUrl(ctx, cluster.id));
     if (adminUrl === null) return [];
-    const troubles = await clusterTroubles(adminUrl);
+    const { summary, troubles } = await inspectCluster(adminUrl);
     if (troubles.length === 0)
-      return [ok("cluster", `${cluster.name}: reachable, may create databases and roles`)];
+      return [ok("cluster", `${cluster.name}: ${summary}; may create databases and roles`)];
     return troubles.map(({ severity, message, remedy }) => ({
       ...problem("cluster", `${cluster.name}: ${message}`, remedy),
       status: severity,
@@ -119,7 +128,8 @@ async function examineReplicas(ctx: Context, bases: Base[], quarantined: Set<str
   const findings = await inBatches(databases, async (database) => {
     try {
       const ailments = await readable(() => ailmentsOf(ctx, database));
-      return (ailments ?? []).map((ailment) => findingOf("replica", ailment));
+      const found = (ailments ?? []).map((ailment) => findingOf("replica", ailment));
+      return database.clusterId === null ? [...(await examineExternal(ctx, database)), ...found] : found;
     } catch (error) {
       const remedy = "Start its server, or give the base's owner a new database";
       return [problem("replica", `${database.name}: ${asBasetideError(error).message}`, remedy)];
@@ -127,6 +137,21 @@ async function examineReplicas(ctx: Context, bases: Base[], quarantined: Set<str
   });
   const found = findings.flat();
   return found.length > 0 ? found : [ok("replica", `${databases.length} databases are as they are to be`)];
+}
+
+/** A customer's own server, checked as when it was connected. */
+async function examineExternal(ctx: Context, database: Database): Promise<Finding[]> {
+  const inspection = await readable(() => inspectKnown(ctx, database));
+  if (inspection === null) return [];
+  const { report, checks } = inspection;
+  const name = `${database.name} on ${database.host}: `;
+  const summary = report === undefined ? [] : [ok("replica", `${name}${describeServer(report)}`)];
+  // Whose server it is has it mended; the sync tries again by itself.
+  return [...summary, ...checks.flatMap((check) => findingsOf("replica", name, check)).map(asWarning)];
+}
+
+function asWarning(finding: Finding): Finding {
+  return { ...finding, status: "warning" };
 }
 
 /** What is left on the clusters of bases that the control plane does not know: it was restored, say. */

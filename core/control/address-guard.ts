@@ -77,27 +77,37 @@ export async function checkHost(
   allowed: Config["privateDestinations"],
 ): Promise<Exclude<AddressKind, "forbidden">> {
   const addresses = isIP(host) ? [host] : await lookUp(host);
-  const kinds = new Set(addresses.map(kindOfAddress));
+  const kinds = addresses.map(kindOfAddress);
   for (const kind of kinds) {
     const reason = whyRefused(kind, allowed);
-    if (reason !== undefined) throw refused(host, reason);
+    if (reason !== undefined) throw new BasetideError("destination_invalid", `${host} ${reason}`);
   }
-  return kinds.has("loopback") ? "loopback" : kinds.has("private") ? "private" : "public";
+  return leastPublic(kinds);
 }
 
-/** Why nothing is connected to an address of this kind, as a clause behind the host's name; undefined where it may be. */
+/** The kind of a host that the operator has chosen; one whose name is not known counts as public. */
+export async function kindOfHost(host: string): Promise<Exclude<AddressKind, "forbidden">> {
+  const addresses = isIP(host) ? [host] : await lookUp(host).catch(() => []);
+  return leastPublic(addresses.map(kindOfAddress));
+}
+
+function leastPublic(kinds: AddressKind[]): Exclude<AddressKind, "forbidden"> {
+  return kinds.includes("loopback") ? "loopback" : kinds.includes("private") ? "private" : "public";
+}
+
+const GIVE_ANOTHER = "give an address that can be reached from the internet";
+
+/**
+ * Why nothing is connected to an address of this kind, as a clause behind the host's name, with the remedy; undefined where
+ * it may be.
+ */
 export function whyRefused(kind: AddressKind, allowed: Config["privateDestinations"]): string | undefined {
-  if (kind === "forbidden") return "is no place for a database";
-  if (kind === "private" && allowed !== "yes") return "is in a private network";
-  if (kind === "loopback" && allowed === "no") return "is the service's own machine";
+  if (kind === "forbidden") return `is no place for a database: ${GIVE_ANOTHER}`;
+  if (kind === "private" && allowed !== "yes")
+    return `is in a private network: ${GIVE_ANOTHER}, or have the operator set ALLOW_PRIVATE_DESTINATIONS=yes`;
+  if (kind === "loopback" && allowed === "no")
+    return `is the service's own machine: ${GIVE_ANOTHER}, or have the operator set ALLOW_PRIVATE_DESTINATIONS=loopback`;
   return undefined;
-}
-
-function refused(host: string, why: string): BasetideError {
-  return new BasetideError(
-    "destination_invalid",
-    `${host} ${why}: give an address that can be reached from the internet, or ask the operator to allow it`,
-  );
 }
 
 async function lookUp(host: string): Promise<string[]> {

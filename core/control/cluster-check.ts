@@ -1,6 +1,10 @@
 /** Can a server be a cluster, and how much of what limits customers lets its admin do? */
 import type postgres from "postgres";
-import { connectServer } from "../postgres-client";
+import type { ServerUrl } from "../external/server";
+import { ipv6OnlyProblem } from "../postgres/ipv6-only";
+import { probe } from "../postgres/probe";
+import { connectServer, ownServer, type SessionOptions } from "../postgres-client";
+import { WATCHED_BY_SERVER } from "../postgres-line";
 import {
   ENFORCED_SETTINGS,
   type PasswordHandling,
@@ -9,10 +13,14 @@ import {
   SAFE_SEARCH_PATH,
   TEMPLATE_DATABASE,
 } from "../replica";
+import { kindOfHost } from "./address-guard";
+import { checkServer, type DatabaseCheck, describeServer, poolerProblem } from "./database-check";
 import { readOnlyProblem } from "./database-settings";
 import { CERTIFICATE_CODES, isConnectionError } from "./db";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
+/** The oldest on which what is installed into a replica has run. */
+const FIRST_MAJOR_VERSION = 14;
 const PREPARE = "`operator server prepare replicas` as a superuser of that server";
 
 export interface Trouble {
@@ -24,33 +32,69 @@ export interface Trouble {
   remedy: string;
 }
 
-/** What keeps the server at `adminUrl` from being a cluster, and what is weaker there; nothing when all is well. */
-export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
-  const sql = connectServer(adminUrl, {
-    max: 1,
-    connect_timeout: CONNECT_TIMEOUT_SECONDS,
-    onnotice: () => {},
-    connection: { search_path: SAFE_SEARCH_PATH },
-  });
+/** What was found at the server of an admin URL. */
+export interface ClusterReport {
+  /** One line about the server and the way there; undefined where it cannot be used at all. */
+  summary: string | undefined;
+  troubles: Trouble[];
+}
+
+/** What keeps the server at `adminUrl` from being a cluster, and what is weaker there; no troubles when all is well. */
+export async function inspectCluster(adminUrl: string): Promise<ClusterReport> {
   try {
-    const readOnly = await readOnlyProblem(sql);
-    if (readOnly) return [{ severity: "problem", ...readOnly }];
-    const facts = await readFacts(sql);
-    const missing = rightsMissing(facts);
-    const passwords = missing.length === 0 ? passwordTroubles(await passwordHandling(sql)) : [];
-    return [...missing, ...passwords, ...limitsMissing(facts), ...openDatabases(facts)];
+    const kind = await kindOfHost(ownServer(adminUrl).host);
+    return await probe(adminUrl, connectAdmin, async (sql, report) => {
+      const url = ownServer(adminUrl);
+      const reached = { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION };
+      return {
+        summary: describeServer(report),
+        troubles: [...checkServer(report, reached).flatMap(asTrouble), ...(await adminTroubles(sql))],
+      };
+    });
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
-    const remedy = isUntrusted
-      ? "Correct the host, or name a file with the server's authority in NODE_EXTRA_CA_CERTS"
-      : isConnectionError(error)
-        ? "Start the server, or correct the host, port, user and password of its admin URL"
-        : "Look into the server's log";
-    return [{ severity: "problem", message: `Not usable: ${reason}`, remedy }];
-  } finally {
-    await sql.end({ timeout: 1 });
+    return { summary: undefined, troubles: [await unusable(adminUrl, error)] };
   }
+}
+
+async function adminTroubles(sql: postgres.Sql): Promise<Trouble[]> {
+  const readOnly = await readOnlyProblem(sql);
+  if (readOnly) return [{ severity: "problem", ...readOnly }];
+  const facts = await readFacts(sql);
+  const missing = rightsMissing(facts);
+  const passwords = missing.length === 0 ? passwordTroubles(await passwordHandling(sql)) : [];
+  return [...missing, ...passwords, ...limitsMissing(facts), ...openDatabases(facts)];
+}
+
+/** As `inspectCluster`, without the summary. */
+export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
+  return (await inspectCluster(adminUrl)).troubles;
+}
+
+function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
+  const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
+  return connectServer(
+    url,
+    { ...options, connection: { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER } },
+    session,
+  );
+}
+
+function asTrouble({ status, message, remedy }: DatabaseCheck): Trouble[] {
+  return status === "ok" ? [] : [{ severity: status, message, remedy: remedy ?? "" }];
+}
+
+async function unusable(adminUrl: string, error: unknown): Promise<Trouble> {
+  const pooler = poolerProblem(error, ownServer(adminUrl));
+  if (pooler) return { severity: "problem", message: pooler.message, remedy: pooler.remedy! };
+  const reason = error instanceof Error ? error.message : String(error);
+  const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
+  const noRoute = isConnectionError(error) ? await ipv6OnlyProblem(ownServer(adminUrl).host) : undefined;
+  const remedy = isUntrusted
+    ? "Correct the host, or name a file with the server's authority in NODE_EXTRA_CA_CERTS"
+    : isConnectionError(error)
+      ? "Start the server, or correct the host, port, user and password of its admin URL"
+      : "Look into the server's log";
+  return { severity: "problem", message: `Not usable: ${noRoute ?? reason}`, remedy };
 }
 
 interface Facts {

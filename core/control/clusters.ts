@@ -1,11 +1,12 @@
 /** Clusters: the Postgres servers that hold replicas. One is there from the start, operators add more. */
 import type { Actor, Context, Db } from "../context";
-import { BasetideError } from "../errors";
+import { BasetideError, isBasetideError } from "../errors";
 import { noteChange } from "./audit";
 import { connectionsLeft } from "./cluster-room";
 import { isUniqueViolation } from "./db";
 import { newId } from "./ids";
 import { installationId } from "./installation";
+import { requireKeptSessions } from "./kept-sessions";
 
 const DEFAULT_CLUSTER = "default";
 const POSTGRES_PORT = 5432;
@@ -38,6 +39,7 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
   await installationId(db);
   if (config.replicaUrl === undefined && !(await mayMakeReplicas(db))) return requireOtherCluster(db);
   const address = publicAddress(adminUrl, { host: config.replicaPublicHost });
+  await refuseTransactionPooler(ctx, adminUrl);
   const id = newId("cluster");
   await db`
     insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
@@ -55,6 +57,22 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
       public_host = ${address.host}, public_port = ${address.port}
     where id = ${saved.id} and (sealed_admin_url, region, public_host, public_port)
       is distinct from (${sealed}, ${config.defaultRegion}, ${address.host}, ${address.port}::int)`;
+}
+
+/**
+ * Where the URL is a new one; a server that cannot be reached now is tried again by what needs it.
+ *
+ * @throws BasetideError `config_invalid`
+ */
+async function refuseTransactionPooler({ db, secrets }: SecretContext, adminUrl: string): Promise<void> {
+  const [saved] = await db<{ id: string; sealed_admin_url: string }[]>`
+    select id, sealed_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
+  if (saved && secrets.open(saved.sealed_admin_url, adminUrlContext(saved.id)) === adminUrl) return;
+  try {
+    await requireKeptSessions(adminUrl, "REPLICA_URL");
+  } catch (error) {
+    if (isBasetideError(error, "config_invalid")) throw error;
+  }
 }
 
 /** May the role of DATABASE_URL create databases and roles? On a server of its own it should not. */

@@ -10,7 +10,7 @@ export interface SettingsProblem {
 
 /** The first thing that keeps a replica from being in the database of `sql`; undefined where nothing does. */
 export async function settingsProblem(sql: Sql): Promise<SettingsProblem | undefined> {
-  return (await readOnlyProblem(sql)) ?? (await encodingProblem(sql));
+  return (await readOnlyProblem(sql)) ?? (await encodingProblem(sql)) ?? (await replicationRoleProblem(sql));
 }
 
 /** Why nothing can be written there. */
@@ -40,6 +40,18 @@ async function encodingProblem(sql: Sql): Promise<SettingsProblem | undefined> {
   return {
     message: `The database ${name} has the encoding ${encoding}, and records hold characters that only UTF8 has`,
     remedy: "Give one that is made with: create database airtable template template0 encoding 'UTF8';",
+  };
+}
+
+/** Foreign keys and deferred constraints do not hold then, and only a superuser may set it for a session. */
+async function replicationRoleProblem(sql: Sql): Promise<SettingsProblem | undefined> {
+  const [row] = await sql<{ role: string; mode: string }[]>`
+    select current_user::text as role, current_setting('session_replication_role') as mode`;
+  const { role, mode } = row!;
+  if (mode === "origin") return undefined;
+  return {
+    message: `session_replication_role is ${mode} by default for the role ${role}: constraints and triggers do not hold`,
+    remedy: `As a superuser: alter role ${quoteIdent(role)} set session_replication_role = origin;`,
   };
 }
 

@@ -19,7 +19,8 @@ import {
 } from "../replica";
 import { noteChange } from "./audit";
 import { type Cluster, clusterAdminUrl, pickCluster } from "./clusters";
-import { externalServer, parsePlace } from "./external-database";
+import { type Inspection, inspect } from "./external-database";
+import { externalServer, parsePlace } from "./external-url";
 import { newId } from "./ids";
 import { installationId } from "./installation";
 import { isControlServer } from "./same-server";
@@ -223,6 +224,13 @@ async function externalUrl(ctx: DatabaseContext, database: Database): Promise<st
     select sealed_url from databases where id = ${database.id}`;
   if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
   return parsePlace(ctx.secrets.open(row.sealed_url, urlContext(database.id))).text;
+}
+
+/** A customer's database as the onboarding sees it, with what has changed there since. @throws BasetideError `secret_unreadable` */
+export async function inspectKnown(ctx: AddressContext, database: Database): Promise<Inspection> {
+  const [base] = await ctx.db<{ schema: string }[]>`
+    select schema_name as schema from bases where database_id = ${database.id} order by created_at limit 1`;
+  return inspect(ctx, await externalUrl(ctx, database), base?.schema ?? "public");
 }
 
 /** What a SQL client needs. @throws BasetideError `secret_unreadable` */

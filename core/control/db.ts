@@ -2,21 +2,15 @@
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
-import { SESSION_SETTINGS } from "../postgres/session-settings";
-import { ipv6Address } from "../postgres-client";
-import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
+import { CONTROL_SETTINGS } from "../postgres/session-settings";
+import { TransactionPooled } from "../postgres/transaction-pooled";
+import { connectServer, type SessionOptions } from "../postgres-client";
+import { WATCHED_BY_SERVER } from "../postgres-line";
 
 /** Connections of one process: enough for its requests at once, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_SECONDS = 5;
 const IDLE_TIMEOUT_SECONDS = 60;
-
-/** Postgres' own search path: tables are where the migrations have made them. */
-const CONTROL_SETTINGS = {
-  application_name: "basetide",
-  ...SESSION_SETTINGS,
-  search_path: '"$user", public',
-} as unknown as postgres.ConnectionParameters;
 
 /** What TLS calls a certificate that is not the server's, or not from whom we trust. */
 export const CERTIFICATE_CODES = [
@@ -53,16 +47,16 @@ const CONNECTION_CODES = new Set([
 const UNAVAILABLE_STATE = /^(08...|57P0[1-5]|53300|28...|3D000)$/;
 
 /** A pool on the control plane; connections are made when the first query needs them. */
-export function connectControl(url: string, options: { max?: number } = {}): Db {
-  return postgres(url, {
-    ...postgresLine(),
-    ...(ipv6Address(url) as object),
-    max: options.max ?? POOL_SIZE,
+export function connectControl(url: string, options: { max?: number } & SessionOptions = {}): Db {
+  const { max = POOL_SIZE, ...session } = options;
+  const pool = {
+    max,
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
     idle_timeout: IDLE_TIMEOUT_SECONDS,
     onnotice: () => {},
-    connection: { ...CONTROL_SETTINGS, ...WATCHED_BY_SERVER },
-  });
+    connection: { application_name: "basetide", ...CONTROL_SETTINGS, ...WATCHED_BY_SERVER },
+  };
+  return connectServer(url, pool, session);
 }
 
 /** Did a Postgres driver throw this because there was no server to work with, rather than because of the work? */
@@ -91,6 +85,9 @@ const UNSTORABLE_STATE = "22021";
 export function asControlError(error: unknown): BasetideError {
   if (error instanceof postgres.PostgresError && error.code === UNSTORABLE_STATE) {
     return new BasetideError("invalid_request", "A text holds the character NUL", { cause: error });
+  }
+  if (error instanceof TransactionPooled) {
+    return new BasetideError("config_invalid", `DATABASE_URL: ${error.message}`, { cause: error });
   }
   if (!isConnectionError(error)) return asBasetideError(error);
   return new BasetideError("control_unavailable", untrusted(error), { cause: error });

@@ -5,6 +5,7 @@
 import type { Context } from "../context";
 import { BasetideError } from "../errors";
 import { installReplica } from "../replica";
+import { type DatabaseCheck, requireUsable } from "./database-check";
 import {
   createHostedDatabase,
   type Database,
@@ -13,14 +14,8 @@ import {
   readerOf,
   urlContext,
 } from "./databases";
-import {
-  externalServer,
-  type Finding,
-  inspectExternal,
-  type Place,
-  parsePlace,
-  requireUsable,
-} from "./external-database";
+import { inspect, inspectExternal } from "./external-database";
+import { externalServer, type Place, parsePlace, withTls } from "./external-url";
 import { isId, newId } from "./ids";
 
 export const DEFAULT_SCHEMA = "public";
@@ -70,7 +65,7 @@ export async function inspectDestination(
   ctx: DestinationContext,
   accountId: string,
   destination: Destination,
-): Promise<Finding[]> {
+): Promise<DatabaseCheck[]> {
   if (destination.kind === "new") return [];
   const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
   if (destination.kind === "existing") {
@@ -78,11 +73,11 @@ export async function inspectDestination(
     await refuseTakenSchema(ctx, database.id, schema);
     return [];
   }
-  const findings = await inspectExternal(ctx, destination.url, schema);
-  if (findings.some((finding) => finding.state === "wrong")) return findings;
+  const checks = await inspectExternal(ctx, destination.url, schema);
+  if (checks.some(({ status }) => status === "problem")) return checks;
   const known = await knownExternal(ctx, accountId, parsePlace(destination.url));
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
-  return findings;
+  return checks;
 }
 
 /** Installs into the customer's own database, and remembers it once however many bases go there. */
@@ -94,13 +89,17 @@ async function useExternal(
 ): Promise<string> {
   const { db, secrets } = ctx;
   const place = parsePlace(url);
-  requireUsable(await inspectExternal(ctx, url, schema));
+  const { checks, report } = await inspect(ctx, url, schema);
+  requireUsable(checks);
   const known = await knownExternal(ctx, accountId, place);
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
   const server = externalServer(url, ctx.config.privateDestinations);
   await installReplica(server, { schema });
   const id = known ?? newId("database");
-  const sealedUrl = secrets.seal(place.text, urlContext(id));
+  const sealedUrl = secrets.seal(
+    report?.link.tls === undefined ? place.text : withTls(place),
+    urlContext(id),
+  );
   // The newest URL that works is the one to keep: its password may be the changed one.
   await db`
     insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)

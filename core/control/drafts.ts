@@ -7,10 +7,10 @@ import { BasetideError, isBasetideError } from "../errors";
 import { platformById, type SourceBase } from "../source";
 import type { Base } from "./base-row";
 import { createBase, type ManagementContext } from "./bases";
+import type { DatabaseCheck } from "./database-check";
 import { cleanText, jsonText } from "./db";
 import { type Destination, inspectDestination } from "./destinations";
 import { type DraftBudget, draftWorkspace } from "./draft-workspace";
-import type { Finding } from "./external-database";
 import { isId, newId } from "./ids";
 import { checkKey, checkReading } from "./key-check";
 
@@ -135,16 +135,16 @@ export async function setDraftBase(
 /**
  * Looks at the destination, and keeps it if it can be used.
  *
- * @returns what was found, step by step; when something is wrong nothing was kept
+ * @returns the results of the checks; where one is a problem nothing was kept
  * @throws BasetideError `destination_invalid`, `not_found`, `already_exists`
  */
 export async function setDraftDestination(
   ctx: ManagementContext,
   draft: Draft,
   destination: Destination,
-): Promise<Finding[]> {
-  const findings = await inspectDestination(ctx, draft.accountId, destination);
-  if (findings.some((finding) => finding.state === "wrong")) return findings;
+): Promise<DatabaseCheck[]> {
+  const checks = await inspectDestination(ctx, draft.accountId, destination);
+  if (checks.some(({ status }) => status === "problem")) return checks;
   const isExternal = destination.kind === "external";
   const kept: DraftDestination = isExternal
     ? { kind: "external", schema: destination.schema ?? "public", address: addressOf(destination.url) }
@@ -154,7 +154,7 @@ export async function setDraftDestination(
       sealed_url = ${isExternal ? ctx.secrets.seal(destination.url, destinationContext(draft.id)) : null},
       updated_at = now()
     where id = ${draft.id}`;
-  return findings;
+  return checks;
 }
 
 /**

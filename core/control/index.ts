@@ -48,7 +48,7 @@ export {
   toWorkspaceJson,
 } from "./budgets";
 export { requestCatchUp, settleCatchUp } from "./catch-ups";
-export { clusterTroubles, type Trouble } from "./cluster-check";
+export { clusterTroubles, inspectCluster, type Trouble } from "./cluster-check";
 export {
   addCluster,
   type Cluster,
@@ -59,7 +59,8 @@ export {
   listClusters,
 } from "./clusters";
 export { type ReplicaShape, replicaShape } from "./columns";
-export { settingsProblem } from "./database-settings";
+export { inspectControl } from "./control-check";
+export { type DatabaseCheck, describeServer } from "./database-check";
 export {
   type Credentials,
   createHostedDatabase,
@@ -67,6 +68,7 @@ export {
   databaseAdminUrl,
   databaseCredentials,
   getDatabase,
+  inspectKnown,
   listDatabases,
   rotateCredentials,
   setConnectionLimit,
@@ -75,7 +77,7 @@ export {
 } from "./databases";
 export { asControlError, cleanText, connectControl, isConnectionError, jsonText } from "./db";
 export { type DeletionOptions, deleteBase, fence, finishDeletions } from "./delete-base";
-export { checkSchemaName, type Destination } from "./destinations";
+export { checkSchemaName, type Destination, inspectDestination } from "./destinations";
 export type { DraftBudget } from "./draft-workspace";
 export {
   type Choice,
@@ -92,7 +94,6 @@ export {
 } from "./drafts";
 export { removeUnusedDatabase } from "./drop-database";
 export { asMover, endMove } from "./end-move";
-export type { Finding } from "./external-database";
 export { startFinishing } from "./finish-loop";
 export { fleetMetrics } from "./fleet-metrics";
 export { type Ailment, ailmentsOf, orphansOn, replicaDatabases } from "./heal";

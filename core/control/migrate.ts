@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { runner } from "node-pg-migrate";
 import type { Db } from "../context";
 import type { Logger } from "../log";
-import { pgLine } from "../postgres-line";
+import { connectPg } from "../postgres/pg-client";
 import { asControlError } from "./db";
+import { requireKeptSessions } from "./kept-sessions";
 
 const MIGRATIONS_DIR = join(import.meta.dirname, "../../sql/control");
 const MIGRATIONS_TABLE = "schema_migrations";
@@ -21,9 +22,13 @@ const MIGRATIONS_TABLE = "schema_migrations";
  * @throws BasetideError `control_unavailable` if the database cannot be reached; a failing migration's own error otherwise
  */
 export async function migrateControl(databaseUrl: string, log: Logger): Promise<string[]> {
+  let client: Awaited<ReturnType<typeof connectPg>> | undefined;
   try {
+    // The runner's lock would stay behind on a connection of the pooler's, and the next start would wait for it.
+    await requireKeptSessions(databaseUrl, "DATABASE_URL");
+    client = await connectPg(databaseUrl, "basetide-migrate");
     const done = await runner({
-      databaseUrl: { ...pgLine(), connectionString: databaseUrl, application_name: "basetide-migrate" },
+      dbClient: client,
       dir: MIGRATIONS_DIR,
       ignorePattern: "(?!.*\\.sql$).*",
       migrationsTable: MIGRATIONS_TABLE,
@@ -42,6 +47,8 @@ export async function migrateControl(databaseUrl: string, log: Logger): Promise<
     return names;
   } catch (error) {
     throw asControlError(error);
+  } finally {
+    await client?.end();
   }
 }
 

@@ -48,5 +48,14 @@ export function errorResponse(fields: Iterable<[string, string]>): Buffer {
   return message("E", ...text, "\0");
 }
 
+/** ParameterStatus. */
+export function parameterStatus(name: string, value: string): Buffer {
+  return message("S", `${name}\0`, `${value}\0`);
+}
+
+/** The gateway's own: names that it takes from no server. */
+export const LINK_TLS = "basetide.tls";
+export const LINK_ADDRESS = "basetide.address";
+
 export const READY_IDLE = message("Z", "I");
 export const LOGGED_IN = message("R", int32(0));

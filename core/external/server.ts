@@ -4,19 +4,9 @@
  * It is an object where a server of ours is a URL's text, so that no driver takes it by mistake.
  */
 import type { Config } from "../config";
+import type { PostgresUrl } from "../postgres/url";
 
-export interface ServerAddress {
-  host: string;
-  port: number;
-  database: string;
-  user: string;
-  password: string;
-  /** As the URL asks for it; absent where it does not. */
-  sslMode: string | undefined;
-  sslNegotiation: string | undefined;
-  /** What else goes to the server at login: `options`. */
-  options: string | undefined;
-  targetSessionAttrs: string | undefined;
+export interface ServerAddress extends PostgresUrl {
   /** Which networks the address may be in. */
   allowed: Config["privateDestinations"];
 }

@@ -11,10 +11,10 @@ export const SESSION_SETTINGS = {
   // I5. The fence and the tickets of a replica rely on each statement seeing what was committed before it began.
   default_transaction_isolation: "read committed",
   // Whoever waits has a deadline of its own; a pool may set another.
-  statement_timeout: "0",
-  lock_timeout: "0",
-  idle_in_transaction_session_timeout: "0",
-  idle_session_timeout: "0",
+  statement_timeout: 0,
+  lock_timeout: 0,
+  idle_in_transaction_session_timeout: 0,
+  idle_session_timeout: 0,
   // How values become text and texts values.
   DateStyle: "ISO, MDY",
   IntervalStyle: "postgres",
@@ -35,11 +35,25 @@ export const SESSION_SETTINGS = {
   exit_on_error: "off",
 } as const;
 
-/** Of newer versions, of an extension, or only for some roles to set: applied where the session has another value. */
-export const SETTINGS_WHERE_DIFFERENT = {
-  transaction_timeout: "0",
-  restrict_nonsystem_relation_kind: "",
-  session_replication_role: "origin",
-  "plpgsql.variable_conflict": "error",
-  "plpgsql.extra_errors": "none",
-} as const;
+/** On the control plane: with Postgres' own search path, as tables are where the migrations have made them. */
+export const CONTROL_SETTINGS = { ...SESSION_SETTINGS, search_path: '"$user", public' } as const;
+
+/** Settings that are left alone where the session has these values: not every server knows them, or lets every role set them. */
+export interface SettingsWhereDifferent {
+  /** Of newer versions, or of an extension. */
+  anyRole: Record<string, string>;
+  /** For superusers only. Of another role's sessions the check of a database tells where one matters. */
+  superuser: Record<string, string>;
+}
+
+export const SETTINGS_WHERE_DIFFERENT: SettingsWhereDifferent = {
+  anyRole: {
+    transaction_timeout: "0",
+    restrict_nonsystem_relation_kind: "",
+    "plpgsql.extra_errors": "none",
+  },
+  superuser: {
+    session_replication_role: "origin",
+    "plpgsql.variable_conflict": "error",
+  },
+};

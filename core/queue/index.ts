@@ -13,7 +13,7 @@ import { trimAlerts } from "../alerts/messages";
 import type { Db } from "../context";
 import { activeBaseIds, forgetExpired, trimAudit, trimRuns } from "../control";
 import type { Logger } from "../log";
-import { pgLine } from "../postgres-line";
+import { pgOptions } from "../postgres/pg-client";
 import { trimWindows } from "../quota";
 import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } from "./crashes";
 import {
@@ -93,8 +93,7 @@ export async function openQueue(
 ): Promise<OpenQueue> {
   const { db, log } = ctx;
   const boss = new PgBoss({
-    ...pgLine(),
-    connectionString: databaseUrl,
+    ...(await pgOptions(databaseUrl)),
     application_name: "basetide queue",
     max: CONNECTIONS,
     supervise: options.isWorker,

@@ -7,7 +7,8 @@ import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
 import { GATEWAY_SEVERITY } from "../external/messages";
 import type { ServerUrl } from "../external/server";
-import { connectServer } from "../postgres-client";
+import { TRANSACTION_POOLED } from "../postgres/transaction-pooled";
+import { connectServer, type SessionOptions } from "../postgres-client";
 import { WATCHED_BY_SERVER } from "../postgres-line";
 import { quoteIdent } from "./naming";
 import { refusal } from "./refusal";
@@ -31,8 +32,8 @@ const LOCK_TIMEOUT_MS = 30_000;
 export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
 /** A small pool on one replica database, as its owner. */
-export function connectReplica(url: ServerUrl): ReplicaSql {
-  return connectServer(url, {
+export function connectReplica(url: ServerUrl, session?: SessionOptions): ReplicaSql {
+  const options = {
     max: MAX_CONNECTIONS,
     idle_timeout: IDLE_TIMEOUT,
     connect_timeout: CONNECT_TIMEOUT,
@@ -44,7 +45,8 @@ export function connectReplica(url: ServerUrl): ReplicaSql {
       ...WATCHED_BY_SERVER,
     },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
-  });
+  };
+  return connectServer(url, options, session);
 }
 
 /** The two schemas of a replica, quoted for use in SQL text. */
@@ -70,6 +72,7 @@ const codeBySqlState: Record<string, ErrorCode> = {
   // A name that was free when it was chosen: the customer of a writable database has taken it.
   "42P07": "shape_changed",
   "42710": "shape_changed",
+  [TRANSACTION_POOLED]: "destination_invalid",
   // The database was dropped.
   "3D000": "replica_unavailable",
 };

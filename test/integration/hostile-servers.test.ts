@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, expect, inject, test } from "vitest";
-import { externalServer } from "../../core/control/external-database";
+import { externalServer } from "../../core/control/external-url";
 import { gateway } from "../../core/external/gateway";
 import { createAuthority } from "../../core/http/authority";
 import { connectServer } from "../../core/postgres-client";

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, inject, test } from "vitest";
 import { consoleApp } from "../../apps/console/app";
 import { recordRun, saveProgress } from "../../core/control";
 import { about } from "../support/about";
@@ -337,6 +337,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "post /api/v1/bases/{id}/attachment-links/revoke",
     "post /api/v1/bases/{id}/credentials/rotate",
     "post /api/v1/bases/{id}/sync",
+    "post /api/v1/destinations/check",
     "post /api/v1/requests",
     "post /api/v1/source-bases",
     "post /api/v1/workspaces",
@@ -364,3 +365,29 @@ function failed(code: "source_key_refused" | "source_timeout") {
     error: { code, message: "It did not work" },
   };
 }
+
+test("a database that you host is checked before a base is connected: every check, with its remedy", async () => {
+  const { token } = await newAccount();
+  const check = (url: string) =>
+    call("POST", "/api/v1/destinations/check", { token, body: { url, schema: "mine" } });
+  const { host } = new URL(inject("postgresUrl"));
+  const wrong = await check(`postgres://nobody:there@${host}/postgres`);
+  expect(wrong.status).toBe(200);
+  expect(wrong.body).toEqual({
+    is_usable: false,
+    checks: [
+      { check: "address", status: "problem", message: expect.stringContaining("nobody"), remedy: null },
+    ],
+  });
+  const known = await check("postgres://u:p@db.abcdefghijklmnop.supabase.co:6543/postgres");
+  // No name is looked up for that.
+  expect(known.body).toMatchObject({
+    is_usable: false,
+    checks: [
+      { check: "pooler", remedy: expect.stringContaining("db.abcdefghijklmnop.supabase.co on port 5432") },
+    ],
+  });
+  expect((await check("no URL")).body).toMatchObject({
+    checks: [{ status: "problem", message: expect.stringContaining("has the form postgres://") }],
+  });
+});

@@ -81,14 +81,14 @@ async function operate(env: Record<string, string>, ...words: string[]) {
 test("sslmode=require encrypts and checks no certificate; verify-full refuses one that nobody vouches for", async () => {
   const encryption = async (url: string) => {
     const findings = await inspectExternal(control.ctx, url, "base");
-    return findings.find(({ step, state }) => step === "encryption" || state === "wrong");
+    return findings.find(({ check, status }) => check === "encryption" || status === "problem");
   };
-  expect(await encryption(urlOf("require"))).toMatchObject({ step: "encryption", state: "ok" });
-  expect(await encryption(urlOf("disable"))).toMatchObject({ step: "encryption", state: "warning" });
+  expect(await encryption(urlOf("require"))).toMatchObject({ check: "encryption", status: "ok" });
+  expect(await encryption(urlOf("disable"))).toMatchObject({ check: "encryption", status: "warning" });
   for (const mode of ["verify-full", "verify-ca"]) {
     expect(await encryption(urlOf(mode))).toMatchObject({
-      step: "connection",
-      state: "wrong",
+      check: "address",
+      status: "problem",
       message: expect.stringMatching(UNTRUSTED),
     });
   }
@@ -129,7 +129,7 @@ test("a customer's server that is 200 ms away over TLS is inspected, installed a
   const url = new URL(urlOf("require", "127.0.0.1"));
   url.port = String(network.port);
   const findings = await inspectExternal(control.ctx, url.href, "far");
-  expect(findings.filter(({ state }) => state === "wrong")).toEqual([]);
+  expect(findings.filter(({ status }) => status === "problem")).toEqual([]);
   await installReplica(url.href, { schema: "far", role: new URL(server.url).username });
   const replica = openReplica({ url: url.href, schema: "far" });
   try {
@@ -208,7 +208,8 @@ test("a URL leads to the host that was looked at, and to no other, however it is
   const { ctx } = control;
   const config = { ...ctx.config, privateDestinations: "loopback" as const };
   const wrongOf = async (url: string) =>
-    (await inspectExternal({ ...ctx, config }, url, "base")).find(({ state }) => state === "wrong")?.message;
+    (await inspectExternal({ ...ctx, config }, url, "base")).find(({ status }) => status === "problem")
+      ?.message;
   const hidden = new URL(inject("postgresUrl"));
   hidden.hostname = "127.0.0.1";
   // A driver that takes what is behind the first @ for the hosts would find the hidden server.
@@ -229,7 +230,7 @@ test("a URL leads to the host that was looked at, and to no other, however it is
 });
 
 test("of a URL's parameters only those of the connection reach the driver and the server", async () => {
-  const { text } = (await import("../../core/control/external-database")).parsePlace(
+  const { text } = (await import("../../core/control/external-url")).parsePlace(
     "postgres://u:p@db.example/x?sslmode=require&channel_binding=require&debug=true&max=1000&search_path=evil&host=a",
   );
   expect(text).toBe("postgres://u:p@db.example/x?sslmode=require");

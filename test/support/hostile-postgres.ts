@@ -16,8 +16,10 @@ export type Random = () => number;
 export interface Client {
   socket: net.Socket;
   random: Random;
-  /** The next packet of the client's; rejects when it has gone. */
+  /** The next packet of the client's, but for what prepares its session; rejects when it has gone. */
   next(): Promise<Buffer>;
+  /** Is it let in, and are the queries that prepare a session answered as they should be? */
+  isPrepared: boolean;
   /** Resolves when it is out, at once where the client takes nothing more. */
   send(...parts: Buffer[]): Promise<void>;
 }
@@ -40,6 +42,8 @@ export interface HostileServer extends AsyncDisposable {
   cut(): void;
 }
 
+/** Of the server's process, as the login names it. */
+const PID = 1;
 const text = (value: string) => Buffer.from(`${value}\0`);
 const int16 = (value: number) => Buffer.from([value >> 8, value & 255]);
 const EMPTY = Buffer.alloc(0);
@@ -75,13 +79,38 @@ const errorOf = (fields: Record<string, string>) =>
 const [JSON_TYPE, TEXT_TYPE, TEXT_ARRAY, JSON_ARRAY] = [114, 25, 1009, 199];
 
 async function letIn(client: Client): Promise<void> {
+  client.isPrepared = true;
   await client.send(
     LET_IN,
     parameter("server_version", "18.4"),
     parameter("client_encoding", "UTF8"),
-    message("K", int32(1), int32(2)),
+    message("K", int32(PID), int32(2)),
     READY,
   );
+}
+
+/** The answer to what `core/postgres/session.ts` asks of a new connection; undefined for anything else. */
+function sessionAnswer(packet: Buffer): Buffer | undefined {
+  const query = packet.toString("latin1", 5);
+  if (packet[0] !== SIMPLE_QUERY || !query.startsWith("select pg_catalog.pg_backend_pid() as pid"))
+    return undefined;
+  const names = ["pid", ...[...query.matchAll(/ as (v\d+)/g)].map(([, name]) => name!)];
+  const columns = names.flatMap((name) => [
+    text(name),
+    int32(0),
+    int16(0),
+    int32(TEXT_TYPE),
+    int16(0xffff),
+    int32(0xffffffff),
+    int16(0),
+  ]);
+  const values = names.map(() => Buffer.from(String(PID)));
+  return Buffer.concat([
+    message("T", int16(names.length), ...columns),
+    row(...values),
+    message("C", "SELECT 1\0"),
+    READY,
+  ]);
 }
 
 /** Lets the client in, and answers its first request so. */
@@ -253,6 +282,22 @@ export const BEHAVIORS: Record<string, Behavior> = {
   "json-array": largeValue(JSON_ARRAY, `{"${"[".repeat(250_000)}"}`),
   "long-text": largeValue(TEXT_TYPE, "a".repeat(4_000_000)),
   "hangs-after-login": afterLogin(),
+  // What prepares the session.
+  "odd-session": async (client) => {
+    await letIn(client);
+    client.isPrepared = false;
+    for (;;) {
+      await client.next();
+      await client.send(description(TEXT_TYPE), row(Buffer.from("a")), message("C", "SELECT 1\0"), READY);
+    }
+  },
+  "no-session": async (client) => {
+    await letIn(client);
+    client.isPrepared = false;
+    await client.next();
+    await client.send(message("C", "SELECT 0\0"), READY);
+    await forever(client);
+  },
 };
 
 /** Messages with their types, lengths, bodies and order at random, some of them right. */
@@ -393,12 +438,18 @@ export function clientOf(socket: net.Socket, random: Random): Client {
   return {
     socket,
     random,
+    isPrepared: false,
     async next() {
-      while (packets.length === 0) {
-        if (socket.destroyed) throw new Error("gone");
-        await change();
+      for (;;) {
+        while (packets.length === 0) {
+          if (socket.destroyed) throw new Error("gone");
+          await change();
+        }
+        const packet = packets.shift()!;
+        const answer = this.isPrepared ? sessionAnswer(packet) : undefined;
+        if (!answer) return packet;
+        socket.write(answer);
       }
-      return packets.shift()!;
     },
     async send(...parts) {
       for (const part of parts) {

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { externalServer, parsePlace } from "../../core/control/external-database";
-import { connectServer, ipv6Address } from "../../core/postgres-client";
+import { externalServer, parsePlace } from "../../core/control/external-url";
+import { connectServer } from "../../core/postgres-client";
 import { anyText, codeOr, fuzz } from "../support/fuzz";
 import { repoFiles, repoRoot } from "../support/source-files";
 
@@ -55,8 +55,6 @@ test("a host may be an IPv6 address", () => {
     host: "::ffff:102:304",
     port: 5432,
   });
-  expect(ipv6Address("postgres://u:p@[::1]:5433/db")).toEqual({ host: ["::1"], port: [5433] });
-  expect(ipv6Address("postgres://u:p@db.example/db")).toEqual({});
 });
 
 test.for([
@@ -76,14 +74,13 @@ test.for([
 
 /** Who makes a pool, and on whose servers. */
 const MAKERS = {
-  "core/postgres-client.ts": "servers that hold replicas: ours directly, customers' through the gateway",
-  "core/control/db.ts": "the control plane",
+  "core/postgres-client.ts": "ours directly, customers' through the gateway",
 };
 
 /** A call, not a part of a pattern for URLs. */
 const MAKES = /(?:=|return|await|[(:])\s*postgres(?:<\w+>)?\((?!\?:|ql)/;
 
-test("a pool is made in one place for each kind of server", () => {
+test("a pool is made in one place", () => {
   const files = ["apps", "core", "views"].flatMap((folder) => repoFiles(folder));
   const made = files.filter((path) => MAKES.test(readFileSync(join(repoRoot, path), "utf8")));
   expect(made.sort()).toEqual(Object.keys(MAKERS).sort());

@@ -1,6 +1,6 @@
 /** The fourth step: where the copy goes. */
 import type { ComponentChildren } from "preact";
-import type { Database, Draft, Finding } from "../../core/control";
+import type { Database, DatabaseCheck, Draft } from "../../core/control";
 import { Button, ErrorNote, Field, SelectField } from "../components";
 import { Findings } from "./findings";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
@@ -24,7 +24,7 @@ export interface DestinationProps {
   form: DestinationForm;
   errors: Partial<Record<"database" | "schema" | "url" | "externalSchema" | "form", string>>;
   /** Of a database that was just tried. */
-  findings?: Finding[] | undefined;
+  findings?: DatabaseCheck[] | undefined;
 }
 
 export function DestinationStep(props: DestinationProps) {

@@ -1,36 +1,36 @@
 /** What a look at a customer's own database has found, step by step. */
-import type { Finding } from "../../core/control";
+import type { DatabaseCheck } from "../../core/control";
 import { CopyField } from "../components";
 
-const STEPS: [Finding["step"], string][] = [
+const CHECKS: [DatabaseCheck["check"], string][] = [
   ["address", "Address"],
-  ["connection", "Connection"],
+  ["connection", "Server"],
+  ["pooler", "Pooler"],
   ["encryption", "Encryption"],
+  ["latency", "Distance"],
   ["rights", "Rights"],
   ["schema", "Schema"],
 ];
 
-const WORDS = { ok: "Well", warning: "Mind", wrong: "Wrong" };
+const WORDS = { ok: "Well", warning: "Mind", problem: "Wrong" };
 
-export function Findings({ findings }: { findings: Finding[] }) {
-  const isUsable = findings.every((finding) => finding.state !== "wrong");
+export function Findings({ findings }: { findings: DatabaseCheck[] }) {
+  const isUsable = findings.every(({ status }) => status !== "problem");
   return (
     <div class="findings" role="status">
       <p class="note-title">{isUsable ? "This database can be used" : "This database cannot be used yet"}</p>
       <ul>
-        {STEPS.map(([step, name]) => {
-          const finding = findings.find((one) => one.step === step);
+        {CHECKS.map(([check, name]) => {
+          const finding = findings.find((one) => one.check === check);
           return (
-            <li key={step} class={finding?.state ?? "untried"}>
+            <li key={check} class={finding?.status ?? "untried"}>
               <span class="finding-step">
                 {name}
-                <span class="visually-hidden">: {finding ? WORDS[finding.state] : "not tried"}</span>
+                <span class="visually-hidden">: {finding ? WORDS[finding.status] : "not tried"}</span>
               </span>
               <span class="wrap">
                 {finding ? finding.message : "Not looked at yet"}
-                {finding?.remedy ? (
-                  <CopyField id={`remedy-${step}`} label="To mend it" value={finding.remedy} />
-                ) : null}
+                {finding?.remedy ? <Remedy id={`remedy-${check}`} text={finding.remedy} /> : null}
               </span>
             </li>
           );
@@ -38,4 +38,10 @@ export function Findings({ findings }: { findings: Finding[] }) {
       </ul>
     </div>
   );
+}
+
+/** SQL is there to be copied, anything else to be read. */
+function Remedy({ id, text }: { id: string; text: string }) {
+  if (text.endsWith(";")) return <CopyField id={id} label="To mend it" value={text} />;
+  return <span class="finding-remedy muted small">{text}</span>;
 }

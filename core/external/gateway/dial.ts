@@ -4,22 +4,25 @@ import { isIP, type Socket } from "node:net";
 import tls from "node:tls";
 import { kindOfAddress, whyRefused } from "../../control/address-guard";
 import { liveSocket } from "../../live-socket";
+import { SSL_REQUEST, TLS_OFFERED, TLS_REFUSED } from "../../postgres/offers-tls";
+import { tlsOptions } from "../../postgres/tls";
 import type { ServerAddress } from "../server";
 import { Refusal, Violation } from "./fault";
 
-const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
-const YES = 0x53;
-const NO = 0x4e;
-/** Of `prefer`, and of those that want no certificate checked. */
-const UNCHECKED_MODES = new Set(["require", "allow", "prefer"]);
+/** A connection that a login may begin on. */
+export interface Dialed {
+  socket: Socket;
+  /** The one that was connected to. */
+  address: string;
+}
 
 /** @param signal ends whatever is under way. @throws Refusal, Violation, what the operating system or TLS throws */
-export async function dial(server: ServerAddress, signal: AbortSignal): Promise<Socket> {
+export async function dial(server: ServerAddress, signal: AbortSignal): Promise<Dialed> {
   let failure: unknown;
   for (const address of await addressesOf(server)) {
     try {
       const socket = await connect(address, server.port, signal);
-      return await secured(socket, server, signal);
+      return { socket: await secured(socket, server, signal), address };
     } catch (error) {
       // Only what could not be connected to has another address tried.
       if (error instanceof Violation || error instanceof Refusal || signal.aborted) throw error;
@@ -48,19 +51,19 @@ async function connect(address: string, port: number, signal: AbortSignal): Prom
 }
 
 async function secured(socket: Socket, server: ServerAddress, signal: AbortSignal): Promise<Socket> {
-  const { sslMode, sslNegotiation, host } = server;
-  if (sslMode === undefined || sslMode === "disable" || sslMode === "false") return socket;
-  if (sslNegotiation !== "direct") {
+  const { sslMode, isDirectTls, host } = server;
+  if (sslMode === "disable") return socket;
+  if (!isDirectTls) {
     const answered = eventOf(socket, "data", signal);
     socket.write(SSL_REQUEST);
     const answer = (await answered) as Buffer;
     socket.pause();
     // More than the one byte would be taken for encrypted, without being it.
-    if (answer.length !== 1 || (answer[0] !== YES && answer[0] !== NO)) {
+    if (answer.length !== 1 || (answer[0] !== TLS_OFFERED && answer[0] !== TLS_REFUSED)) {
       socket.destroy();
       throw new Violation("login", "it answers the request for TLS with something else");
     }
-    if (answer[0] === NO) {
+    if (answer[0] === TLS_REFUSED) {
       if (sslMode === "prefer") return socket;
       socket.destroy();
       throw new Refusal(
@@ -70,14 +73,8 @@ async function secured(socket: Socket, server: ServerAddress, signal: AbortSigna
     }
   }
   socket.removeAllListeners();
-  const secure = tls.connect({
-    socket,
-    servername: isIP(host) ? "" : host,
-    rejectUnauthorized: !UNCHECKED_MODES.has(sslMode),
-    checkServerIdentity: (_name: string, certificate: tls.PeerCertificate) =>
-      tls.checkServerIdentity(host, certificate),
-    ...(sslNegotiation === "direct" ? { ALPNProtocols: ["postgresql"] } : {}),
-  });
+  const direct = isDirectTls ? { ALPNProtocols: ["postgresql"] } : {};
+  const secure = tls.connect({ socket, ...tlsOptions(server), ...direct });
   await eventOf(secure, "secureConnect", signal);
   return secure;
 }

@@ -1,8 +1,9 @@
 /** One connection through the gateway: its header, the way to the server, the login, then the relay. */
 import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { LOGIN_MS } from "../limits";
-import { type Header, LOGGED_IN, READY_IDLE } from "../messages";
-import { dial } from "./dial";
+import { type Header, LINK_ADDRESS, LINK_TLS, LOGGED_IN, parameterStatus, READY_IDLE } from "../messages";
+import { type Dialed, dial } from "./dial";
 import { faultMessage, Refusal } from "./fault";
 import { logIn } from "./login";
 import { Pull } from "./pull";
@@ -86,7 +87,8 @@ export class Session {
     const head = await pull.take(4);
     const startup = Buffer.concat([head, await pull.take(head.readUInt32BE(0) - 4)]);
     const { signal } = this.#abort;
-    const server = await dial(address, signal);
+    const dialed = await dial(address, signal);
+    const server = dialed.socket;
     this.#server = server;
     if (this.#isOver) return void server.destroy();
     server.on("error", () => {});
@@ -100,7 +102,7 @@ export class Session {
     const login = { socket: server, pull: serverPull, server: address, isEncrypted };
     const answers = await Promise.race([logIn(login, startup), aborted]);
     if (this.#isOver) return;
-    this.#driver.write(Buffer.concat([LOGGED_IN, answers]));
+    this.#driver.write(Buffer.concat([LOGGED_IN, ...aboutLink(dialed), answers]));
     this.#relayAll(server, pull.release(), serverPull.release());
   }
 
@@ -136,6 +138,12 @@ export class Session {
     this.#isOver = true;
     this.#server?.destroy();
   }
+}
+
+/** How the gateway is connected, which the process behind it cannot see for itself. */
+function aboutLink({ socket, address }: Dialed): Buffer[] {
+  const protocol = "encrypted" in socket ? ((socket as TLSSocket).getProtocol() ?? "TLS") : "";
+  return [parameterStatus(LINK_TLS, protocol), parameterStatus(LINK_ADDRESS, address)];
 }
 
 function lateness(): Refusal {

@@ -2,9 +2,9 @@
 import { Elysia } from "elysia";
 import {
   checkSchemaName,
+  type DatabaseCheck,
   type Destination,
   type Draft,
-  type Finding,
   getDraft,
   listDatabases,
   setDraftDestination,
@@ -59,7 +59,7 @@ export function destinationPages(ctx: ConsoleContext) {
         const field = form.kind === "existing" ? "schema" : "externalSchema";
         return show(request, viewer, draft, { form, errors: { [field]: schemaTrouble.message } }, 422);
       }
-      let findings: Finding[] = [];
+      let findings: DatabaseCheck[] = [];
       const trouble = await troubleOf(async () => {
         findings = await setDraftDestination(ctx, draft, toDestination(form));
       });
@@ -73,7 +73,7 @@ export function destinationPages(ctx: ConsoleContext) {
           trouble.status,
         );
       }
-      const isUsable = findings.every((finding) => finding.state !== "wrong");
+      const isUsable = findings.every(({ status }) => status !== "problem");
       if (isUsable && !isTest) return goTo(request, next);
       const errors = isUsable ? {} : { url: "This database cannot be used yet: see below what is missing." };
       const shown = { form, errors, findings: findingsOf(form, findings) };
@@ -82,7 +82,7 @@ export function destinationPages(ctx: ConsoleContext) {
 }
 
 /** Only a database that was looked at has any. */
-function findingsOf(form: DestinationForm, findings: Finding[]): Finding[] | undefined {
+function findingsOf(form: DestinationForm, findings: DatabaseCheck[]): DatabaseCheck[] | undefined {
   return form.kind === "external" && findings.length > 0 ? findings : undefined;
 }
 

@@ -1,0 +1,32 @@
+/** The check of a database that a customer hosts, before a base is connected to it. */
+import { Elysia } from "elysia";
+import { inspectDestination, type ManagementContext } from "../../../core/control";
+import { bearerAuth } from "../bearer-auth";
+import * as schemas from "../schemas";
+
+export function destinationRoutes(ctx: ManagementContext) {
+  return new Elysia({ prefix: "/api/v1", tags: ["Sources"] }).use(bearerAuth(ctx.db)).post(
+    "/destinations/check",
+    async ({ account, body }) => {
+      const checks = await inspectDestination(ctx, account.id, { kind: "external", ...body });
+      return {
+        is_usable: checks.every(({ status }) => status !== "problem"),
+        checks: checks.map(({ check, status, message, remedy = null }) => ({
+          check,
+          status,
+          message,
+          remedy,
+        })),
+      };
+    },
+    {
+      body: schemas.destinationCheck,
+      response: { 200: schemas.destinationChecks },
+      detail: {
+        summary: "Check a database that you host",
+        description:
+          "Connects as the service will, and changes nothing: address, server and version, pooler, encryption, distance, rights and schema, each with its remedy. It ends at the first problem.",
+      },
+    },
+  );
+}

@@ -1,0 +1,33 @@
+/** Says so where a host has only IPv6 addresses and this machine has no way to any: the error is that nothing listens. */
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { networkInterfaces } from "node:os";
+
+/** What this machine knows of names and networks. */
+interface Network {
+  addressesOf(host: string): Promise<string[]>;
+  hasIpv6(): boolean;
+}
+
+const SUPABASE = /\.supabase\.co$/;
+
+const thisMachine: Network = {
+  addressesOf: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
+  // Without an address of its own that is more than link-local no packet goes further than the next machine.
+  hasIpv6: () =>
+    Object.values(networkInterfaces())
+      .flat()
+      .some((one) => one?.family === "IPv6" && !one.internal && !/^fe[89ab]/i.test(one.address)),
+};
+
+/** @returns a sentence with the remedy; undefined where this is not why the host cannot be reached */
+export async function ipv6OnlyProblem(host: string, network = thisMachine): Promise<string | undefined> {
+  if (network.hasIpv6()) return undefined;
+  const addresses = isIP(host) ? [host] : await network.addressesOf(host).catch(() => []);
+  const isFar = (address: string) => isIP(address) === 6 && address !== "::1" && !/^::ffff:/i.test(address);
+  if (addresses.length === 0 || !addresses.every(isFar)) return undefined;
+  const remedy = SUPABASE.test(host)
+    ? "Use the project's session pooler instead (`Connect`, `Session pooler`: port 5432 of a host under pooler.supabase.com)"
+    : "Use an address with IPv4 (often the provider's pooler, in session mode), or give this machine IPv6";
+  return `${host} has only IPv6 addresses, and this machine has no route to IPv6. ${remedy}.`;
+}

@@ -1,0 +1,25 @@
+/** How a connection reaches its server, as our own end of it says: what the server sees may be a proxy's connection. */
+import { isIPv6 } from "node:net";
+import type { TLSSocket } from "node:tls";
+import { LINK_ADDRESS, LINK_TLS } from "../external/messages";
+import type { NewConnection } from "../postgres-client";
+
+export interface Link {
+  /** Its version, such as `TLSv1.3`; undefined where the connection is not encrypted. */
+  tls: string | undefined;
+  /** Of the server, or of what stands in front of it. */
+  address: string | undefined;
+  family: "IPv4" | "IPv6" | undefined;
+}
+
+export function linkOf({ socket, parameters }: NewConnection): Link {
+  const own = socket as Partial<TLSSocket>;
+  const isThroughGateway = LINK_ADDRESS in parameters;
+  const tls = isThroughGateway ? parameters[LINK_TLS] : own.encrypted ? (own.getProtocol?.() ?? "TLS") : "";
+  const address = isThroughGateway ? parameters[LINK_ADDRESS] : own.remoteAddress;
+  return {
+    tls: tls === "" ? undefined : tls,
+    address,
+    family: address === undefined ? undefined : isIPv6(address) ? "IPv6" : "IPv4",
+  };
+}

@@ -1,0 +1,98 @@
+/** Connects to a server as the service will, and says what is there: whose it is, how it is reached, and how fast. */
+import type { Sql } from "postgres";
+import type { ServerUrl } from "../external/server";
+import { ownServer, type SessionOptions } from "../postgres-client";
+import { type Link, linkOf } from "./link";
+import { platformOf, TRACES, type Traces } from "./platform";
+import { cutAt, findPooling, type Pooling } from "./pooling";
+import { refuseKnownPooler } from "./session-urls";
+import { TransactionPooled } from "./transaction-pooled";
+
+/** The quickest counts: what a busy machine adds is none of the network's. */
+const ROUND_TRIPS = 3;
+
+export interface ServerReport {
+  version: string;
+  majorVersion: number;
+  /** Undefined for a Postgres that nothing is known to run. */
+  platform: string | undefined;
+  /** `current_user`: behind a pooler the URL may name another. */
+  role: string;
+  pooling: Exclude<Pooling, "transaction">;
+  link: Link;
+  /** As the server sees it: another connection where a proxy ends ours. */
+  seesTls: boolean;
+  /** From the look-up of the name until a statement can be sent. */
+  connectMs: number;
+  roundTripMs: number;
+}
+
+/**
+ * Runs `work` on a connection of `connect`, which makes the pool that the service itself uses there.
+ *
+ * @param signal cuts the connections
+ * @throws TransactionPooled, what the connection or `work` does
+ */
+export async function probe<T>(
+  url: ServerUrl,
+  connect: (url: ServerUrl, options: SessionOptions) => Sql,
+  work: (sql: Sql, report: ServerReport) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  // Sets nothing: where sessions are not kept, settings would stay with a connection that others use.
+  const address = typeof url === "string" ? ownServer(url) : url.address;
+  refuseKnownPooler(address);
+  const pooling = await findPooling(url, signal);
+  if (pooling === "transaction") throw new TransactionPooled();
+  let link: Link | undefined;
+  let connectMs = 0;
+  const startedAt = performance.now();
+  const sql = connect(url, {
+    onSession: (_session, connection) => {
+      if (link !== undefined) return;
+      link = linkOf(connection);
+      connectMs = performance.now() - startedAt;
+    },
+  });
+  using _cut = cutAt(signal, sql);
+  try {
+    const facts = await readFacts(sql);
+    const report = {
+      version: facts.version,
+      majorVersion: Math.floor(facts.version_number / 10_000),
+      platform: platformOf(facts, address.host),
+      role: facts.role,
+      pooling,
+      link: link!,
+      seesTls: facts.seesTls,
+      connectMs,
+      roundTripMs: await measureRoundTrip(sql),
+    };
+    return await work(sql, report);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+async function readFacts(sql: Sql) {
+  const [facts] = await sql<
+    (Traces & { version: string; version_number: number; role: string; seesTls: boolean })[]
+  >`
+    select current_setting('server_version') as version, current_setting('server_version_num')::int as version_number,
+      current_user::text as role,
+      coalesce((select ssl from pg_catalog.pg_stat_ssl where pid = pg_backend_pid()), false) as "seesTls",
+      array(select rolname::text from pg_catalog.pg_roles where rolname = any(${TRACES.roles})) as roles,
+      array(select distinct split_part(name, '.', 1) from pg_catalog.pg_settings where name like '%.%') as prefixes,
+      exists(select from pg_catalog.pg_proc where proname = 'aurora_version') as "hasAurora"`;
+  return facts!;
+}
+
+async function measureRoundTrip(sql: Sql): Promise<number> {
+  const times: number[] = [];
+  for (let count = 0; count < ROUND_TRIPS; count++) {
+    const startedAt = performance.now();
+    await sql.unsafe("select 1").simple();
+    times.push(performance.now() - startedAt);
+  }
+  return Math.min(...times);
+}
