@@ -7,6 +7,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { BasetideError } from "./errors";
+import { parsePostgresUrl } from "./postgres/url";
 
 const port = z.coerce.number().int().min(0).max(65535);
 // A name would be looked up, and tcsh sets HOST to the machine's, which is the address to keep to oneself.
@@ -17,15 +18,13 @@ const bindAddress = z
     "must be an IP address (0.0.0.0 for all IPv4 interfaces)",
   );
 const seconds = z.coerce.number().positive();
-const POSTGRES_FORM = "must be a Postgres URL (postgres://user:password@host:port/database)";
 // What is no URL would be told whole, with its password, by whoever parses it.
-const postgresUrl = z
-  .string()
-  .regex(/^postgres(ql)?:\/\//, POSTGRES_FORM)
-  .refine(
-    (text) => URL.canParse(text),
-    `${POSTGRES_FORM}; escape what is special in its password (%2F for /)`,
-  );
+const postgresUrl = z.string().transform((text, check) => {
+  const parsed = parsePostgresUrl(text);
+  if (typeof parsed !== "string") return text;
+  check.addIssue(`the URL ${parsed}; escape what is special in its password (%2F for /)`);
+  return z.NEVER;
+});
 const httpUrl = z
   .url({ protocol: /^https?$/, error: "must be an http(s) URL" })
   .transform((url) => url.replace(/\/+$/, ""));
@@ -204,9 +203,14 @@ export const configVariables = {
     meaning:
       "calls of the management API that one token may make of each console; four times that from one address",
   },
+  SIGN_UPS: {
+    check: z.enum(["open", "closed"]).default("open"),
+    meaning:
+      "`closed`: after the first account, only those who were invited, or whom the operator adds, get one: the installation is one tenant's",
+  },
   ALLOW_PRIVATE_DESTINATIONS: {
     check: z.enum(["no", "loopback", "yes"]).optional(),
-    shown: "`loopback`; `no` where `NODE_ENV=production`",
+    shown: "`yes` where `SIGN_UPS=closed`; else `loopback`, or `no` where `NODE_ENV=production`",
     meaning:
       "may a customer's own database, or a receiver of alerts, be in a private network (`yes`), on this machine (`loopback`)? Link-local addresses never",
   },
@@ -285,6 +289,7 @@ export interface Config {
   /** Lower case; absent: the connection's own address is the client's. */
   clientIpHeader: string | undefined;
   apiRequestsPerMinute: number;
+  signUps: "open" | "closed";
   privateDestinations: "no" | "loopback" | "yes";
   livePings: "auto" | "on" | "off";
   workerConcurrency: number;
@@ -340,7 +345,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     mailFrom: is.MAIL_FROM,
     clientIpHeader: is.CLIENT_IP_HEADER,
     apiRequestsPerMinute: is.API_REQUESTS_PER_MINUTE,
-    privateDestinations: is.ALLOW_PRIVATE_DESTINATIONS ?? (is.NODE_ENV === "production" ? "no" : "loopback"),
+    signUps: is.SIGN_UPS,
+    privateDestinations: is.ALLOW_PRIVATE_DESTINATIONS ?? privateDestinationsFor(is),
     livePings: is.LIVE_PINGS,
     workerConcurrency: is.WORKER_CONCURRENCY,
     upstreamTimeoutMs: is.UPSTREAM_TIMEOUT_MS,
@@ -350,4 +356,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     logLevel: is.LOG_LEVEL,
     isProduction: is.NODE_ENV === "production",
   };
+}
+
+/** Strangers must not use the service to reach into its network. Where there are none, that network is where databases are. */
+function privateDestinationsFor({ SIGN_UPS, NODE_ENV }: Variables): Config["privateDestinations"] {
+  if (SIGN_UPS === "closed") return "yes";
+  return NODE_ENV === "production" ? "no" : "loopback";
 }

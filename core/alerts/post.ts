@@ -99,7 +99,9 @@ function checkAddress(address: string, allowed: Config["privateDestinations"]): 
     (kind === "loopback" && allowed !== "no") ||
     (kind === "private" && allowed === "yes");
   if (!isAllowed)
-    throw new NotDelivered("The receiver is not on the internet: its address is of a private network");
+    throw new NotDelivered(
+      "The receiver is not on the internet: its address is of a private network, which ALLOW_PRIVATE_DESTINATIONS allows",
+    );
 }
 
 /** A driver's error in words: its own may hold the address. */

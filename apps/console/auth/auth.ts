@@ -26,6 +26,7 @@ import { clientAddress } from "../../../core/http/client-address";
 import { networkOf } from "../../../core/http/client-network";
 import { createMailer, type Mail, type Mailer } from "../../../core/mail";
 import { createMailPermits, type MailPermit, type MailRequest } from "../../../core/mail-permits";
+import { maySignUp } from "./closed-sign-ups";
 import { createDevices } from "./devices";
 import { createLibrary, SESSION_SECONDS, sessionKeys } from "./library";
 import { createLibraryCall, type LibraryAnswer } from "./library-call";
@@ -47,6 +48,7 @@ export type AuthTrouble =
   | "bad_address"
   | "bad_password"
   | "bad_link"
+  | "closed"
   | "too_many";
 
 export interface Auth {
@@ -183,18 +185,16 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       return { viewer, cookies: resigned && viewer && cookies.length === 0 ? [resigned] : cookies };
     },
     signUp: (request, { email, password, next }) =>
-      withinClientLimit(request, "sign-up", async () =>
-        isPasswordQueueFull()
-          ? crowded()
-          : withPermit(
-              { reason: "sign_up", to: email, network: networkOfClient(request) },
-              async (permit) => {
-                const body = { email, password, name: nameOf(email), callbackURL: next };
-                const done = await call(request, "/sign-up/email", { body, permit });
-                return done.answer.ok && done.answer.hasSession ? known(request, done) : done.answer;
-              },
-            ),
-      ),
+      withinClientLimit(request, "sign-up", async () => {
+        if (config.signUps === "closed" && !(await maySignUp(db, email, next))) return closed();
+        if (isPasswordQueueFull()) return crowded();
+        const mail = { reason: "sign_up", to: email, network: networkOfClient(request) } as const;
+        return withPermit(mail, async (permit) => {
+          const body = { email, password, name: nameOf(email), callbackURL: next };
+          const done = await call(request, "/sign-up/email", { body, permit });
+          return done.answer.ok && done.answer.hasSession ? known(request, done) : done.answer;
+        });
+      }),
     async signIn(request, { email, password, next }) {
       const device = await devices.find(request, email);
       const network = networkOfClient(request);
@@ -251,4 +251,10 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         return known(request, { answer: done.answer, user });
       }),
   };
+}
+
+function closed(): AuthAnswer {
+  const message =
+    "This service takes no new accounts. Ask its operator, or somebody who has one, for an invitation.";
+  return { ok: false, reason: "closed", message };
 }

@@ -1,0 +1,13 @@
+/** Who may sign up where sign-ups are closed: the first person of the installation, and whoever has an invitation. */
+import type { Db } from "../../../core/context";
+import { findInvitation } from "../../../core/control";
+
+/** @param next the page behind the sign-up; an invitation's has its token */
+export async function maySignUp(db: Db, email: string, next: string): Promise<boolean> {
+  const [row] = await db<{ is_first: boolean }[]>`select not exists(select from users) as is_first`;
+  if (row!.is_first) return true;
+  const url = URL.parse(next, "http://console");
+  const token = url?.pathname === "/invitation" ? url.searchParams.get("token") : null;
+  if (token === null) return false;
+  return (await findInvitation(db, token))?.email === email.trim().toLowerCase();
+}
