@@ -45,13 +45,9 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
   }
 
   async function kill(): Promise<void> {
-    const pid = readPidFile(dataDir)?.pid;
-    if (!server || pid === undefined) return;
     const dying = server;
     server = undefined;
-    for (const one of [pid, ...childrenOf(pid)]) signal(one, "SIGKILL");
-    await dying.exited;
-    await dying.stop();
+    if (dying) await killServer(dying, dataDir);
   }
 
   await start();
@@ -81,6 +77,14 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** SIGKILL to the server over `dataDir` and everything that it started. */
+export async function killServer(server: EmbeddedPostgres, dataDir: string): Promise<void> {
+  const pid = readPidFile(dataDir)?.pid;
+  for (const one of pid === undefined ? [] : [pid, ...childrenOf(pid)]) signal(one, "SIGKILL");
+  await server.exited;
+  await server.stop();
 }
 
 function childrenOf(pid: number): number[] {

@@ -1,0 +1,109 @@
+/**
+ * A primary and its standby behind one moving endpoint, as a provider's failover has them: a TCP line leads to the
+ * primary, and at a failover to the other server, for new connections only.
+ */
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { createLogger } from "../../core/log";
+import { type FaultLine, faultLine } from "./fault-line";
+import { killServer } from "./mortal-postgres";
+import { scratchFolder } from "./scratch";
+import { followSettings, primarySettings, type Standby, startStandby } from "./standby";
+
+const SETTINGS = {
+  fsync: "off",
+  full_page_writes: "off",
+  shared_buffers: "64MB",
+  max_connections: "200",
+};
+
+export interface PostgresPair extends AsyncDisposable {
+  /** The endpoint, as a superuser of the database `postgres`: where the primary is, before and after a failover. */
+  url: string;
+  endpoint: FaultLine;
+  /** Straight to the server that is the primary now. */
+  readonly primaryUrl: string;
+  /** The standby; after a failover none, unless the old primary became it. */
+  readonly standby: Standby | undefined;
+  /** The primary is killed, the standby promoted, the endpoint moved. What the standby did not have yet is lost. */
+  failOver(): Promise<void>;
+  /**
+   * The primary is stopped in order, the standby promoted, and the old primary comes back on its port, read-only, as
+   * standby of the new one. Nothing is lost. The endpoint moves when the promise's function is called: until then it
+   * leads to the read-only server, as a cached DNS answer does.
+   */
+  switchOver(): Promise<() => void>;
+}
+
+/** @param options.isSynchronous the primary answers a commit when the standby has it */
+export async function postgresPair(options: { isSynchronous: boolean }): Promise<PostgresPair> {
+  const folder = scratchFolder("pair");
+  await using releases = new AsyncDisposableStack();
+  releases.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const log = createLogger("fatal", "pair");
+  const dataDir = join(folder, "postgres");
+  const settings = { ...SETTINGS, ...primarySettings(dataDir) };
+  const servers = new Set<EmbeddedPostgres>();
+  releases.defer(async () => {
+    for (const server of servers) await server.stop();
+  });
+  let primary = await startEmbeddedPostgres({ dataDir, port: 0, log, settings });
+  servers.add(primary);
+  let standby: Standby | undefined = await startStandby(
+    { url: primary.url, dataDir },
+    { dataDir: join(folder, "standby"), settings: SETTINGS },
+  );
+  servers.add(standby.server);
+  const first = releases.use(standby);
+  if (options.isSynchronous) await first.setSynchronous(true);
+  const endpoint = releases.use(
+    await faultLine({ host: "127.0.0.1", port: primary.port }, { isPostgres: true }),
+  );
+  const move = (server: EmbeddedPostgres) => {
+    endpoint.target = { host: "127.0.0.1", port: server.port };
+  };
+  const takeStandby = (): Standby => {
+    if (!standby) throw new Error("There is no standby any more");
+    const taken = standby;
+    standby = undefined;
+    return taken;
+  };
+  const kept = releases.move();
+  return {
+    url: endpoint.over(primary.url),
+    endpoint,
+    get primaryUrl() {
+      return primary.url;
+    },
+    get standby() {
+      return standby;
+    },
+    async failOver() {
+      const next = takeStandby();
+      await killServer(primary, dataDir);
+      servers.delete(primary);
+      await next.promote();
+      primary = next.server;
+      move(primary);
+    },
+    async switchOver() {
+      const next = takeStandby();
+      const old = primary;
+      await old.stop();
+      servers.delete(old);
+      await next.promote();
+      primary = next.server;
+      writeFileSync(join(dataDir, "standby.signal"), "");
+      const demoted = await startEmbeddedPostgres({
+        dataDir,
+        port: old.port,
+        log,
+        settings: { ...settings, ...followSettings(primary.url) },
+      });
+      servers.add(demoted);
+      return () => move(primary);
+    },
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * A streaming standby of an embedded Postgres, for tests of failovers: it can be held back, made synchronous, and
+ * promoted. It streams over a line of its own: what is committed while that is cut is lost by a promotion, as an
+ * asynchronous standby loses it.
+ */
+import { randomBytes } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import postgres from "postgres";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { createLogger } from "../../core/log";
+import { baseBackup } from "./base-backup";
+import { type FaultLine, faultLine } from "./fault-line";
+import { until } from "./poll";
+
+/** Longest that a standby takes to stream what is there, on a busy machine, ms. */
+const STREAM_MS = 60_000;
+/** Who may connect: the embedded server's own rules let nobody replicate. */
+const RULES = ["all", "replication"].map((which) => `host ${which} all 127.0.0.1/32 scram-sha-256\n`);
+
+export interface Primary {
+  /** Straight to the server, as a superuser. */
+  url: string;
+  dataDir: string;
+}
+
+export interface Standby extends AsyncDisposable {
+  server: EmbeddedPostgres;
+  dataDir: string;
+  /** What the primary streams goes over it. */
+  replication: FaultLine;
+  /** The primary answers a commit when the standby has it, from now on, or never again. */
+  setSynchronous(isSynchronous: boolean): Promise<void>;
+  /** Resolves when the standby has replayed everything that the primary had committed at the call. */
+  caughtUp(): Promise<void>;
+  /** Makes it a primary; the old one goes on, if it lives. */
+  promote(): Promise<void>;
+}
+
+/** Settings of a server that standbys may stream from. Writes `hba_file` next to the data folder. */
+export function primarySettings(dataDir: string): Record<string, string> {
+  const rules = `${dataDir}.hba.conf`;
+  writeFileSync(rules, RULES.join(""), { mode: 0o644 });
+  return { hba_file: rules, wal_receiver_timeout: "5s", wal_retrieve_retry_interval: "100ms" };
+}
+
+/**
+ * Starts a standby of `primary`, which was started with `primarySettings`, over a fresh copy of it.
+ *
+ * @param options.settings the primary's own: a standby must not allow less than it
+ */
+export async function startStandby(
+  primary: Primary,
+  options: { dataDir: string; settings?: Record<string, string> },
+): Promise<Standby> {
+  const { dataDir, settings } = options;
+  const slot = `standby_${randomBytes(4).toString("hex")}`;
+  await baseBackup(primary.url, { fromDir: primary.dataDir, toDir: dataDir, slot });
+  await using releases = new AsyncDisposableStack();
+  const { hostname: host, port } = new URL(primary.url);
+  const replication = releases.use(await faultLine({ host, port: Number(port) }, { isPostgres: false }));
+  const server = await startEmbeddedPostgres({
+    dataDir,
+    port: 0,
+    log: createLogger("fatal", "standby"),
+    settings: {
+      ...settings,
+      ...primarySettings(dataDir),
+      ...followSettings(replication.over(primary.url), slot),
+    },
+  });
+  releases.defer(() => server.stop());
+  const [there, here] = [primary.url, server.url].map((url) =>
+    releases.adopt(quietly(url), (sql) => sql.end({ timeout: 1 })),
+  ) as [postgres.Sql, postgres.Sql];
+  const kept = releases.move();
+  return {
+    server,
+    dataDir,
+    replication,
+    async setSynchronous(isSynchronous) {
+      await there.unsafe(`alter system set synchronous_standby_names = '${isSynchronous ? "*" : ""}'`);
+      await there`select pg_reload_conf()`;
+      const wanted = isSynchronous ? "sync" : "async";
+      const took = async () => {
+        const rows = await there<{ state: string }[]>`
+          select sync_state as state from pg_stat_replication where state = 'streaming'`;
+        return rows.some(({ state }) => state === wanted);
+      };
+      await until(took, { what: `the standby is ${wanted}`, timeoutMs: STREAM_MS, retryErrors: true });
+    },
+    async caughtUp() {
+      const [{ lsn } = { lsn: "" }] = await there<
+        { lsn: string }[]
+      >`select pg_current_wal_lsn()::text as lsn`;
+      const isThere = async () => {
+        const [row] = await here<{ is: boolean }[]>`
+          select coalesce(pg_last_wal_replay_lsn() >= ${lsn}::text::pg_lsn, false) as is`;
+        return row!.is;
+      };
+      await until(isThere, { what: `the standby has replayed ${lsn}`, timeoutMs: STREAM_MS });
+    },
+    promote: () => promote(here),
+    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+  };
+}
+
+/** Settings of a standby that streams from `primaryUrl`; a file `standby.signal` makes it one. */
+export function followSettings(primaryUrl: string, slot?: string): Record<string, string> {
+  const { hostname, port, username, password } = new URL(primaryUrl);
+  return {
+    primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`,
+    ...(slot ? { primary_slot_name: slot } : {}),
+  };
+}
+
+/** Promotes the server at the other end, and waits until it takes writes. */
+async function promote(sql: postgres.Sql): Promise<void> {
+  const [row] = await sql<{ is: boolean }[]>`select pg_promote(true, ${STREAM_MS / 1000}) as is`;
+  if (!row?.is) throw new Error("The standby was not promoted");
+}
+
+function quietly(url: string): postgres.Sql {
+  return postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 5, fetch_types: false });
+}
