@@ -52,9 +52,14 @@ function baseIdOf([first, second, third]: string[]): string | undefined {
 }
 
 /** Answers a request to `/v0/…`. */
-export async function handleApi(sandbox: Sandbox, request: Request, target: Target): Promise<Response> {
+export async function handleApi(
+  sandbox: Sandbox,
+  request: Request,
+  target: Target,
+  clientPort: number,
+): Promise<Response> {
   const arrivalMs = performance.now();
-  const entry: LogEntry = { arrivalMs, method: target.method, path: target.path, status: 0 };
+  const entry: LogEntry = { arrivalMs, clientPort, method: target.method, path: target.path, status: 0 };
   if (target.baseId !== undefined) entry.baseId = target.baseId;
   sandbox.log.arrived(entry);
   const response = await respond(sandbox, request, target, entry);

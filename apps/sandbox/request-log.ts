@@ -9,6 +9,8 @@ const WINDOW_MS = 1000;
 export interface LogEntry {
   /** On the sandbox's performance clock, ms. */
   arrivalMs: number;
+  /** Of the connection that it came by, at the client's end. */
+  clientPort: number;
   method: string;
   /** As it came, with the query; of a list that is asked for by POST, with the beginning of its body, too. */
   path: string;

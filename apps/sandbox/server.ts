@@ -66,7 +66,9 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   Object.assign(http, { maxHeaderSize: MAX_HEADER_BYTES });
   const releases = new AsyncDisposableStack();
   const open = (at: Partial<Parameters<typeof serve>[1]> = {}) => {
-    const server = serve((request) => route(sandbox, control, request), { host: hostname, port, ...at });
+    const answer: Answer = (request, port) =>
+      route(sandbox, control, request, sandbox.network?.clientPortOf(port) ?? port);
+    const server = serve(answer, { host: hostname, port, ...at });
     releases.defer(() => server.stop());
     return server;
   };
@@ -113,12 +115,15 @@ async function openNetwork(...[profile, at, target]: Parameters<typeof Network.l
   }
 }
 
+/** @param port of the connection's other end */
+type Answer = (request: Request, port: number) => Response | Promise<Response>;
+
 function serve(
-  fetch: (request: Request) => Response | Promise<Response>,
+  answer: Answer,
   at: { host: string; port: number; tls?: { certificate: string; key: string } | undefined },
 ): Listener {
   return listen(
-    { fetch },
+    { fetch: (request, server) => answer(request, server.requestIP(request)?.port ?? 0) },
     {
       ...at,
       portVariable: PORT_VARIABLE,
@@ -136,11 +141,16 @@ function serve(
   );
 }
 
-function route(sandbox: Sandbox, control: Control, request: Request): Response | Promise<Response> {
+function route(
+  sandbox: Sandbox,
+  control: Control,
+  request: Request,
+  clientPort: number,
+): Response | Promise<Response> {
   const target = targetOf(request);
   switch (target.root) {
     case "v0":
-      return handleApi(sandbox, request, target);
+      return handleApi(sandbox, request, target, clientPort);
     case "_sandbox":
       return handleControl(control, request, target);
     case "v3":

@@ -61,6 +61,8 @@ export interface FaultLine extends AsyncDisposable {
     at: HoldPoint,
     signal: AbortSignal,
   ): Promise<Held>;
+  /** Told of each piece that goes on to the target: the line's own port there, and how long the line has kept it, ms. */
+  onPass: (targetPort: number, keptMs: number) => void;
   /** Told of every new connection: the client's port, and the line's own at the target. */
   onConnect: (clientPort: number, targetPort: number) => void;
 }
@@ -156,6 +158,7 @@ export async function faultLine(
         watches.add(watch);
       });
     },
+    onPass: () => {},
     onConnect: () => {},
     async [Symbol.asyncDispose]() {
       line.cut();
@@ -188,7 +191,9 @@ class Connection {
     this.#watches = watches;
     this.#near = near;
     this.#far = net.connect(line.target.port, line.target.host);
-    this.#up = new Way(this.#far, line, "upBytesPerSecond", isShut);
+    this.#up = new Way(this.#far, line, "upBytesPerSecond", isShut, (keptMs) =>
+      line.onPass(this.#far.localPort ?? 0, keptMs),
+    );
     this.#down = new Way(near, line, "downBytesPerSecond", isShut);
     const clientPort = near.remotePort ?? 0;
     const statements = new StatementReader();
@@ -301,7 +306,8 @@ class Way {
   readonly #line: FaultLine;
   readonly #rate: "upBytesPerSecond" | "downBytesPerSecond";
   readonly #isShut: () => boolean;
-  readonly #waiting: Buffer[] = [];
+  readonly #onPass: (keptMs: number) => void;
+  readonly #waiting: { bytes: Buffer; since: number }[] = [];
   #isFlowing = false;
   #onEnd: (() => void) | undefined;
 
@@ -310,11 +316,13 @@ class Way {
     line: FaultLine,
     rate: "upBytesPerSecond" | "downBytesPerSecond",
     isShut: () => boolean,
+    onPass: (keptMs: number) => void = () => {},
   ) {
     this.#to = to;
     this.#line = line;
     this.#rate = rate;
     this.#isShut = isShut;
+    this.#onPass = onPass;
   }
 
   get isHolding(): boolean {
@@ -322,7 +330,7 @@ class Way {
   }
 
   take(bytes: Buffer): void {
-    this.#waiting.push(Buffer.from(bytes));
+    this.#waiting.push({ bytes: Buffer.from(bytes), since: performance.now() });
     if (this.isHeld && this.onHeld) {
       const tell = this.onHeld;
       this.onHeld = undefined;
@@ -341,18 +349,22 @@ class Way {
     if (this.#isFlowing) return;
     const { delayMs, [this.#rate]: bytesPerSecond } = this.#line;
     while (this.#waiting.length > 0 && !this.isHeld && !this.#isShut()) {
-      const bytes = this.#waiting.shift()!;
+      const { bytes, since } = this.#waiting.shift()!;
+      const pass = () => {
+        this.#to.write(bytes);
+        this.#onPass(performance.now() - since);
+      };
       const waitMs = delayMs + (bytes.length / bytesPerSecond) * 1000;
       if (waitMs > 0) {
         this.#isFlowing = true;
         setTimeout(() => {
           this.#isFlowing = false;
-          this.#to.write(bytes);
+          pass();
           this.flow();
         }, waitMs);
         return;
       }
-      this.#to.write(bytes);
+      pass();
     }
     if (this.#waiting.length > 0 || this.isHeld || this.#isShut()) return;
     this.#onEnd?.();

@@ -6,6 +6,7 @@ import { readPidFile } from "../../apps/up/postmaster";
 import { createLogger } from "../../core/log";
 import { type FaultLine, faultLine } from "./fault-line";
 import { scratchFolder } from "./scratch";
+import { primarySettings, type Standby, startStandby } from "./standby";
 
 /** What a killed server would lose here only a machine's crash loses: no fsync. Commits do reach the kernel. */
 const SETTINGS = {
@@ -28,18 +29,32 @@ export interface MortalPostgres extends AsyncDisposable {
   /** SIGKILL to one of its backends that serves a client, at which the server starts all over. */
   killBackend(): boolean;
   start(): Promise<void>;
+  /** A standby that streams from it. Others' ways lead there after `failOver`. */
+  standby(): Promise<Standby>;
+  /**
+   * SIGKILL to the server, and the standby takes its place, on another port. What the standby did not have is lost.
+   *
+   * @param whileDown what happens between the two
+   */
+  failOver(standby: Standby, whileDown: () => Promise<void>): Promise<void>;
 }
 
 export async function mortalPostgres(): Promise<MortalPostgres> {
   const folder = scratchFolder("chaos");
-  const dataDir = join(folder, "postgres");
+  let dataDir = join(folder, "postgres");
   const log = createLogger("fatal", "chaos");
   const lines = new Set<FaultLine>();
   let server: EmbeddedPostgres | undefined;
   let port = 0;
+  let standbys = 0;
 
   async function start(): Promise<void> {
-    server = await startEmbeddedPostgres({ dataDir, port, log, settings: SETTINGS });
+    const settings = { ...SETTINGS, ...primarySettings(dataDir) };
+    use(await startEmbeddedPostgres({ dataDir, port, log, settings }));
+  }
+
+  function use(started: EmbeddedPostgres): void {
+    server = started;
     port = server.port;
     for (const line of lines) line.target = { host: "127.0.0.1", port };
   }
@@ -71,6 +86,18 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
       return victim !== undefined && signal(victim, "SIGKILL");
     },
     start,
+    async standby() {
+      if (!server) throw new Error("This Postgres is dead");
+      const primary = { url: server.url, dataDir };
+      return startStandby(primary, { dataDir: join(folder, `standby-${++standbys}`), settings: SETTINGS });
+    },
+    async failOver(standby, whileDown) {
+      await kill();
+      await whileDown();
+      use(await standby.promote());
+      rmSync(dataDir, { recursive: true, force: true });
+      dataDir = standby.dataDir;
+    },
     async [Symbol.asyncDispose]() {
       for (const line of lines) await line[Symbol.asyncDispose]();
       await server?.stop();

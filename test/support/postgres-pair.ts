@@ -83,8 +83,7 @@ export async function postgresPair(options: { isSynchronous: boolean }): Promise
       const next = takeStandby();
       await killServer(primary, dataDir);
       servers.delete(primary);
-      await next.promote();
-      primary = next.server;
+      primary = await next.promote();
       move(primary);
     },
     async switchOver() {
@@ -92,8 +91,7 @@ export async function postgresPair(options: { isSynchronous: boolean }): Promise
       const old = primary;
       await old.stop();
       servers.delete(old);
-      await next.promote();
-      primary = next.server;
+      primary = await next.promote();
       writeFileSync(join(dataDir, "standby.signal"), "");
       const demoted = await startEmbeddedPostgres({
         dataDir,

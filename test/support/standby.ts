@@ -32,8 +32,8 @@ export interface Standby extends AsyncDisposable {
   setSynchronous(isSynchronous: boolean): Promise<void>;
   /** Resolves when the standby has replayed everything that the primary had committed at the call. */
   caughtUp(): Promise<void>;
-  /** Makes it a primary; the old one goes on, if it lives. */
-  promote(): Promise<void>;
+  /** Makes it a primary; the old one goes on, if it lives. @returns its server, which is the caller's to stop from now on */
+  promote(): Promise<EmbeddedPostgres>;
 }
 
 /** Settings of a server that standbys may stream from. Writes `hba_file` next to the data folder. */
@@ -56,8 +56,9 @@ export async function startStandby(
   const slot = `standby_${randomBytes(4).toString("hex")}`;
   await baseBackup(primary.url, { fromDir: primary.dataDir, toDir: dataDir, slot });
   await using releases = new AsyncDisposableStack();
+  await using following = new AsyncDisposableStack();
   const { hostname: host, port } = new URL(primary.url);
-  const replication = releases.use(await faultLine({ host, port: Number(port) }, { isPostgres: false }));
+  const replication = following.use(await faultLine({ host, port: Number(port) }, { isPostgres: false }));
   const server = await startEmbeddedPostgres({
     dataDir,
     port: 0,
@@ -70,9 +71,10 @@ export async function startStandby(
   });
   releases.defer(() => server.stop());
   const [there, here] = [primary.url, server.url].map((url) =>
-    releases.adopt(quietly(url), (sql) => sql.end({ timeout: 1 })),
+    following.adopt(quietly(url), (sql) => sql.end({ timeout: 1 })),
   ) as [postgres.Sql, postgres.Sql];
-  const kept = releases.move();
+  const [own, others] = [releases.move(), following.move()];
+  let isPromoted = false;
   return {
     server,
     dataDir,
@@ -99,8 +101,16 @@ export async function startStandby(
       };
       await until(isThere, { what: `the standby has replayed ${lsn}`, timeoutMs: STREAM_MS });
     },
-    promote: () => promote(here),
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+    async promote() {
+      await promote(here);
+      isPromoted = true;
+      await others.disposeAsync();
+      return server;
+    },
+    async [Symbol.asyncDispose]() {
+      await others.disposeAsync();
+      if (!isPromoted) await own.disposeAsync();
+    },
   };
 }
 

@@ -70,7 +70,7 @@ describe("the sliding window", () => {
       fc.property(arrivals, (times) => {
         const log = new RequestLog();
         for (const arrivalMs of times)
-          log.arrived({ arrivalMs, method: "GET", path: "/", baseId: "app", status: 0 });
+          log.arrived({ arrivalMs, clientPort: 0, method: "GET", path: "/", baseId: "app", status: 0 });
         expect(log.summary().bases.app!.maxPerSecond).toBe(mostWithinSecond(times));
       }),
     );

@@ -23,13 +23,15 @@ export class Network {
   #opened = 0;
   readonly #server: net.Server;
   readonly #connections = new Set<Connection>();
+  /** The client's port, by the relay's own towards the sandbox. */
+  readonly #clientPorts = new Map<number, number>();
 
   private constructor(profile: NetworkProfile, target: { host: string; port: number }) {
     this.#profile = profile;
     this.#random = new Random(profile.seed);
     this.#server = net.createServer({ noDelay: true }, (near) => {
       this.#opened++;
-      const connection = new Connection(near, target, this, () => this.#connections.delete(connection));
+      const connection = new Connection(near, target, this, () => this.#forget(connection));
       this.#connections.add(connection);
     });
   }
@@ -57,6 +59,15 @@ export class Network {
 
   get profile(): NetworkProfile {
     return this.#profile;
+  }
+
+  /** The client's port of a connection that reaches the sandbox from `relayPort`. */
+  clientPortOf(relayPort: number): number | undefined {
+    return this.#clientPorts.get(relayPort);
+  }
+
+  connected(relayPort: number, clientPort: number): void {
+    this.#clientPorts.set(relayPort, clientPort);
   }
 
   state(): NetworkState {
@@ -96,6 +107,11 @@ export class Network {
     for (const connection of [...this.#connections]) connection.destroy();
     await closed;
   }
+
+  #forget(connection: Connection): void {
+    this.#connections.delete(connection);
+    if (connection.relayPort !== undefined) this.#clientPorts.delete(connection.relayPort);
+  }
 }
 
 class Connection {
@@ -108,12 +124,17 @@ class Connection {
   #idle: ReturnType<typeof setTimeout> | undefined;
   /** The sandbox's side has closed the connection: what the client still sends finds none. */
   isClosed = false;
+  /** Towards the sandbox, once it is connected. */
+  relayPort: number | undefined;
 
   constructor(near: net.Socket, target: { host: string; port: number }, network: Network, ended: () => void) {
     this.#near = near;
     this.#network = network;
     this.#ended = ended;
-    this.#far = net.connect({ ...target, noDelay: true });
+    this.#far = net.connect({ ...target, noDelay: true }, () => {
+      this.relayPort = this.#far.localPort;
+      if (this.relayPort !== undefined) network.connected(this.relayPort, near.remotePort ?? 0);
+    });
     this.#up = new Direction(near, this.#far);
     this.#down = new Direction(this.#far, near);
     // No jitter here: spent on the first bytes, it would make a TLS handshake vary more than a round trip does.

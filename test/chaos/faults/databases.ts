@@ -1,19 +1,42 @@
 /** What happens to the databases: killed, out of reach, full. */
 import { fillDisk } from "../harness/audit";
-import type { Database, Fault } from "../harness/chaos";
+import type { Chaos, Fault } from "../harness/chaos";
+import type { Part } from "../harness/parts";
 import { now } from "./kit";
+
+export type Database = "control" | "replicas";
+
+/** The servers that are meant: the control plane's, and one or all of those of replicas. */
+function pick(chaos: Chaos, which: readonly Database[]) {
+  const { service } = chaos;
+  const clusters = which.includes("replicas") ? chaos.pickClusters() : [];
+  const isControl = which.includes("control");
+  const parts: Part[] = [...(isControl ? ["control" as const] : []), ...clusters.map(({ part }) => part)];
+  const servers = [...(isControl ? [service.control] : []), ...clusters.map(({ postgres }) => postgres)];
+  const lines = [
+    ...(isControl ? service.processes.map(({ control }) => control) : []),
+    ...clusters.map(({ line }) => line),
+  ];
+  return { parts, servers, lines, clusters };
+}
 
 /** Kills Postgres, and starts it again after a moment. */
 export function killDatabases(...which: Database[]): Fault {
   return {
     name: `kill -9 of Postgres: ${which.join(" and ")}`,
     weight: 3,
-    async run(chaos) {
-      const brokenAt = now();
-      await Promise.all(which.map((one) => chaos.service[one].kill()));
-      await Bun.sleep(chaos.random.int(0, 4000));
-      await Promise.all(which.map((one) => chaos.service[one].start()));
-      return { brokenAt, mendedAt: now(), returned: which };
+    aim(chaos) {
+      const { parts, servers } = pick(chaos, which);
+      return {
+        breaks: parts,
+        async run() {
+          const brokenAt = now();
+          await Promise.all(servers.map((one) => one.kill()));
+          await Bun.sleep(chaos.random.int(0, 4000));
+          await Promise.all(servers.map((one) => one.start()));
+          return { brokenAt, mendedAt: now(), returned: parts };
+        },
+      };
     },
   };
 }
@@ -23,10 +46,16 @@ export function killBackend(which: Database): Fault {
   return {
     name: `kill -9 of a backend of Postgres: ${which}`,
     weight: 2,
-    async run(chaos) {
-      const brokenAt = now();
-      chaos.service[which].killBackend();
-      return { brokenAt, mendedAt: now() };
+    aim(chaos) {
+      const { parts, servers } = pick(chaos, [which]);
+      return {
+        breaks: parts,
+        async run() {
+          const brokenAt = now();
+          for (const server of servers) server.killBackend();
+          return { brokenAt, mendedAt: now() };
+        },
+      };
     },
   };
 }
@@ -36,15 +65,19 @@ export function away(which: Database[], ms: number): Fault {
   return {
     name: `${which.join(" and ")} away for ${ms / 1000} s`,
     weight: ms > 30_000 ? 1 : 3,
-    async run({ service }) {
-      const lines = which.flatMap((one) =>
-        one === "replicas" ? [service.replicaLine] : service.processes.map((process) => process.control),
-      );
-      const brokenAt = now();
-      for (const line of lines) line.cut();
-      await Bun.sleep(ms);
-      for (const line of lines) line.mend();
-      return { brokenAt, mendedAt: now(), returned: which };
+    lastsMs: ms,
+    aim(chaos) {
+      const { parts, lines } = pick(chaos, which);
+      return {
+        breaks: parts,
+        async run() {
+          const brokenAt = now();
+          for (const line of lines) line.cut();
+          await Bun.sleep(ms);
+          for (const line of lines) line.mend();
+          return { brokenAt, mendedAt: now(), returned: parts };
+        },
+      };
     },
   };
 }
@@ -52,11 +85,18 @@ export function away(which: Database[], ms: number): Fault {
 export const diskFull: Fault = {
   name: "the replicas' disk full",
   weight: 3,
-  async run({ service, random }) {
-    const brokenAt = now();
-    for (const base of service.bases) await fillDisk(base.owner, true);
-    await Bun.sleep(random.int(2000, 6000));
-    for (const base of service.bases) await fillDisk(base.owner, false);
-    return { brokenAt, mendedAt: now() };
+  aim(chaos) {
+    const { parts, clusters } = pick(chaos, ["replicas"]);
+    return {
+      breaks: parts,
+      async run() {
+        const bases = chaos.service.bases.filter(({ cluster }) => clusters.includes(cluster));
+        const brokenAt = now();
+        for (const base of bases) await fillDisk(base.owner, true);
+        await Bun.sleep(chaos.random.int(2000, 6000));
+        for (const base of bases) await fillDisk(base.owner, false);
+        return { brokenAt, mendedAt: now() };
+      },
+    };
   },
 };

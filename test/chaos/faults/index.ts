@@ -3,6 +3,7 @@ import type { Fault } from "../harness/chaos";
 import { away, diskFull, killBackend, killDatabases } from "./databases";
 import { cutAtCommit, freezeAtCommit, killAtCommit, killAtCursor, killInSwap } from "./points";
 import { clockOff, freeze, killAtRandom, rollOut } from "./processes";
+import { promote } from "./promotion";
 import { refusedKeys, spoiltAnswers } from "./source-errors";
 import { spoiltWays } from "./ways";
 
@@ -32,6 +33,10 @@ export const longFaults: Fault[] = [
     away(["replicas"], ms),
     away(["control", "replicas"], ms),
   ]),
+  promote("control", "synchronous"),
+  promote("control", "asynchronous"),
+  promote("replicas", "synchronous"),
+  promote("replicas", "asynchronous"),
   killAtCommit("worker", "before"),
   killAtCommit("worker", "after"),
   killAtCommit("proxy", "before"),

@@ -1,5 +1,7 @@
 /** What faults have in common. */
 import type { Chaos, Done } from "../harness/chaos";
+import type { Part } from "../harness/parts";
+import type { Service } from "../harness/service";
 import type { Supervised } from "../harness/supervised";
 import type { WatchedBase } from "../harness/watched-base";
 
@@ -7,9 +9,9 @@ export const now = () => performance.now();
 
 /** Kills the process. @param orphans the bases that it held; asked for unless given */
 export async function killed(chaos: Chaos, victim: Supervised, orphans?: WatchedBase[]): Promise<Done> {
-  const bases = orphans ?? (victim.role === "worker" ? await chaos.heldBy(victim).catch(() => []) : []);
+  const bases = orphans ?? (victim.role === "worker" ? await chaos.heldBy(victim) : undefined);
   victim.kill();
-  return { brokenAt: now(), mendedAt: now(), orphans: bases };
+  return { brokenAt: now(), mendedAt: now(), ...(bases ? { orphans: bases } : {}) };
 }
 
 /** The bases that each worker holds, by the worker's name. To be asked before one of them dies. */
@@ -17,4 +19,9 @@ export async function holdings(chaos: Chaos): Promise<Map<string, WatchedBase[]>
   const held = new Map<string, WatchedBase[]>();
   for (const worker of chaos.service.of("worker")) held.set(worker.name, await chaos.heldBy(worker));
   return held;
+}
+
+/** Everything but processes. */
+export function allParts({ clusters }: Service): Part[] {
+  return ["control", "source", ...clusters.map(({ part }) => part)];
 }

@@ -3,30 +3,32 @@ import { Client } from "pg";
 import type { Held, HoldPoint } from "../../support/fault-line";
 import { until } from "../../support/poll";
 import type { Chaos, Fault } from "../harness/chaos";
+import type { Taken } from "../harness/parts";
+import type { Cluster } from "../harness/service";
 import type { Role, Supervised } from "../harness/supervised";
 import type { WatchedBase } from "../harness/watched-base";
 import { holdings, killed, now } from "./kit";
 
-/** Longest wait for a statement to come by, ms. */
-const POINT_MS = 40_000;
+/** Longest wait for a statement to come by, ms: whoever would send it may be healing from other faults. */
+const POINT_MS = 80_000;
 /** The same of the feed's cursor, which stays while anything is put off: a rebuild, a record that is nowhere to be found. */
-const CURSOR_MS = 120_000;
+const CURSOR_MS = 160_000;
 /** By then a swap that was let go waits for its lock, ms. */
 const INSIDE_MS = 150;
 
-/** Stops the service at a statement that a process of this role sends to a replica. */
+/** Stops the service at a statement that a process sends to a cluster: one that may suffer, if the fault claimed any. */
 async function at(
   { service }: Chaos,
-  role: Role,
+  { taken, cluster, role }: { taken: Taken; cluster: Cluster; role: Role | undefined },
   statement: RegExp,
   point: HoldPoint,
 ): Promise<{ held: Held; client: Supervised }> {
   let client: Supervised | undefined;
-  const held = await service.replicaLine.hold(
+  const held = await cluster.line.hold(
     (text, port) => {
       if (!statement.test(text)) return false;
-      client = service.clientOf(port);
-      return client?.role === role;
+      client = service.clientOf(cluster, port);
+      return role === undefined ? client !== undefined : taken.takes(client);
     },
     point,
     AbortSignal.timeout(POINT_MS),
@@ -46,14 +48,22 @@ export function killAtCommit(role: Role, point: HoldPoint): Fault {
     name: `kill -9 of a ${role} ${when}`,
     weight: 3,
     sparesWrites: true,
-    async run(chaos) {
-      const orphans = await holdings(chaos);
-      const { held, client } = await at(chaos, role, APPLY, point);
-      const done = await killed(chaos, client, orphans.get(client.name) ?? []);
-      // What the dead have sent may still arrive, or get lost.
-      if (chaos.random.chance(0.5)) held.pass();
-      else held.cut();
-      return done;
+    aim(chaos) {
+      const cluster = chaos.random.pick(chaos.service.clusters);
+      return {
+        needs: ["control", "source", cluster.part],
+        role,
+        isNamedLater: true,
+        async run(taken) {
+          const orphans = await holdings(chaos);
+          const { held, client } = await at(chaos, { taken, cluster, role }, APPLY, point);
+          const done = await killed(chaos, client, role === "worker" ? orphans.get(client.name) : undefined);
+          // What the dead have sent may still arrive, or get lost.
+          if (chaos.random.chance(0.5)) held.pass();
+          else held.cut();
+          return done;
+        },
+      };
     },
   };
 }
@@ -62,10 +72,18 @@ export function killAtCommit(role: Role, point: HoldPoint): Fault {
 export const cutAtCommit: Fault = {
   name: "a proxy's way to the replica cut before its commit",
   weight: 2,
-  async run(chaos) {
-    const { held } = await at(chaos, "proxy", APPLY, "before");
-    held.cut();
-    return { brokenAt: now(), mendedAt: now() };
+  aim(chaos) {
+    const cluster = chaos.random.pick(chaos.service.clusters);
+    return {
+      needs: ["control", "source", cluster.part],
+      role: "proxy",
+      isNamedLater: true,
+      async run(taken) {
+        const { held } = await at(chaos, { taken, cluster, role: "proxy" }, APPLY, "before");
+        held.cut();
+        return { brokenAt: now(), mendedAt: now() };
+      },
+    };
   },
 };
 
@@ -75,25 +93,37 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
     name: `kill -9 of ${victim === "worker" ? "a worker" : "Postgres"} in the swap's transaction`,
     weight: 3,
     sparesWrites: victim === "worker",
-    async run(chaos) {
+    aim(chaos) {
       const { random, service } = chaos;
-      const orphans = await holdings(chaos);
-      const point = at(chaos, "worker", SWAP, "before");
-      point.catch(() => {});
-      await random.pick(service.bases).shout();
-      const { held, client } = await point;
-      const locks = await Promise.all(service.bases.map(lockCatalog));
-      try {
-        held.pass();
-        await Bun.sleep(INSIDE_MS);
-        if (victim === "worker") return await killed(chaos, client, orphans.get(client.name) ?? []);
-        const brokenAt = now();
-        await service.replicas.kill();
-        await service.replicas.start();
-        return { brokenAt, mendedAt: now(), returned: ["replicas"] };
-      } finally {
-        for (const release of locks) await release();
-      }
+      const base = random.pick(service.bases);
+      const { cluster } = base;
+      const isWorker = victim === "worker";
+      const role = isWorker ? victim : undefined;
+      return {
+        needs: ["control", "source", `base ${base.facts.mode}`, ...(isWorker ? [cluster.part] : [])],
+        ...(isWorker ? { role: victim, isNamedLater: true } : { breaks: [cluster.part] }),
+        async run(taken) {
+          const orphans = await holdings(chaos);
+          const point = at(chaos, { taken, cluster, role }, SWAP, "before");
+          point.catch(() => {});
+          await base.shout();
+          const { held, client } = await point;
+          const locks = await Promise.all(
+            service.bases.filter((one) => one.cluster === cluster).map(lockCatalog),
+          );
+          try {
+            held.pass();
+            await Bun.sleep(INSIDE_MS);
+            if (isWorker) return await killed(chaos, client, orphans.get(client.name) ?? []);
+            const brokenAt = now();
+            await cluster.postgres.kill();
+            await cluster.postgres.start();
+            return { brokenAt, mendedAt: now(), returned: [cluster.part] };
+          } finally {
+            for (const release of locks) await release();
+          }
+        },
+      };
     },
   };
 }
@@ -114,22 +144,36 @@ export const freezeAtCommit: Fault = {
   name: "SIGSTOP of a worker with a write on its way, until it is overtaken",
   weight: 3,
   sparesWrites: true,
-  async run(chaos) {
-    const orphans = await holdings(chaos);
-    const { held, client } = await at(chaos, "worker", APPLY, "before");
-    const brokenAt = now();
-    const bases = orphans.get(client.name) ?? [];
-    client.freeze();
-    try {
-      const isOvertaken = async () => (await chaos.heldBy(client)).length === 0;
-      await until(isOvertaken, { what: "a frozen worker is overtaken", timeoutMs: 60_000, intervalMs: 200 });
-      held.pass();
-      await Bun.sleep(500);
-    } finally {
-      held.pass();
-      client.thaw();
-    }
-    return { brokenAt, mendedAt: now(), orphans: bases };
+  lastsMs: 15_000,
+  aim(chaos) {
+    const { clusters } = chaos.service;
+    const cluster = chaos.random.pick(clusters);
+    return {
+      needs: ["control", "source", ...clusters.map(({ part }) => part)],
+      role: "worker",
+      isNamedLater: true,
+      async run(taken) {
+        const orphans = await holdings(chaos);
+        const { held, client } = await at(chaos, { taken, cluster, role: "worker" }, APPLY, "before");
+        const brokenAt = now();
+        const bases = orphans.get(client.name) ?? [];
+        client.freeze();
+        try {
+          const isOvertaken = async () => (await chaos.heldBy(client)).length === 0;
+          await until(isOvertaken, {
+            what: "a frozen worker is overtaken",
+            timeoutMs: 60_000,
+            intervalMs: 200,
+          });
+          held.pass();
+          await Bun.sleep(500);
+        } finally {
+          held.pass();
+          client.thaw();
+        }
+        return { brokenAt, mendedAt: now(), orphans: bases };
+      },
+    };
   },
 };
 
@@ -138,22 +182,32 @@ export const killAtCursor: Fault = {
   name: "kill -9 of a worker between payload and cursor",
   weight: 3,
   sparesWrites: true,
-  async run(chaos) {
-    const workers = chaos.service.of("worker");
-    const held = await holdings(chaos);
-    const over = new AbortController();
-    const found = workers.map(async (worker) => {
-      const signal = AbortSignal.any([over.signal, AbortSignal.timeout(CURSOR_MS)]);
-      return { worker, at: await worker.control.hold((text) => CURSOR.test(text), "before", signal) };
-    });
-    const { worker, at: point } = await Promise.any(found);
-    over.abort();
-    const done = await killed(chaos, worker, held.get(worker.name) ?? []);
-    if (chaos.random.chance(0.5)) point.pass();
-    else point.cut();
-    // Another worker may have come there, too, before it was called off.
-    for (const other of await Promise.allSettled(found))
-      if (other.status === "fulfilled") other.value.at.pass();
-    return done;
+  aim(chaos) {
+    const { service, random } = chaos;
+    const live = service.bases.find(({ facts }) => facts.mode === "live");
+    return {
+      needs: ["control", "source", ...(live ? [live.cluster.part, "base live" as const] : [])],
+      role: "worker",
+      isNamedLater: true,
+      async run(taken) {
+        const workers = service.of("worker");
+        const held = await holdings(chaos);
+        const over = new AbortController();
+        const found = workers.map(async (worker) => {
+          const signal = AbortSignal.any([over.signal, AbortSignal.timeout(CURSOR_MS)]);
+          const isHere = (text: string) => CURSOR.test(text) && taken.takes(worker);
+          return { worker, at: await worker.control.hold(isHere, "before", signal) };
+        });
+        const { worker, at: point } = await Promise.any(found);
+        over.abort();
+        const done = await killed(chaos, worker, held.get(worker.name) ?? []);
+        if (random.chance(0.5)) point.pass();
+        else point.cut();
+        // It may have come there twice, before it was called off.
+        for (const other of await Promise.allSettled(found))
+          if (other.status === "fulfilled") other.value.at.pass();
+        return done;
+      },
+    };
   },
 };

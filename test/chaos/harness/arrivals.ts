@@ -1,51 +1,50 @@
 /**
  * I4. Never more than five requests within a second for one base, as the source saw them come.
  *
- * No window is excused: a busy machine, a process that was frozen and a network that varies are what the limit has to be
- * kept through. Not counted are requests that a line of the harness had held back for seconds, since when those arrive
- * is when the test lets them go.
+ * No window is excused, and no request: a busy machine, a process that was frozen and a network that varies are what the
+ * limit has to be kept through. A request that a line of the harness has kept counts from when it would have come otherwise.
  */
 import type { Stall } from "../../support/stall-watch";
-import type { Arrival, Arrivals } from "./source";
+import type { Arrival } from "./source";
 
 const PER_WINDOW = 5;
 const WINDOW_MS = 1000;
-/** So many are looked at. */
-const MOST = 50;
-/** What was let go is with the source within this time, on any network that the suite runs on, ms. */
-const RELEASED_MS = 200;
+/** A request may be said to have come so long before others that were judged already: longer than a line keeps it, ms. */
+const LATE_MS = 60_000;
 
 export class ArrivalCheck {
   readonly violations: string[] = [];
   /** Most requests in any second. */
   most = 0;
-  /** Requests that were not counted. */
-  heldBack = 0;
-  #last = new Map<string, Arrival[]>();
+  /** Requests that count from another time than that of their arrival. */
+  kept = 0;
+  readonly #known = new Map<string, Arrival[]>();
 
-  add(
-    baseId: string,
-    arrivals: Arrival[],
-    { releasedAt, stalls }: Pick<Arrivals, "releasedAt" | "stalls">,
-  ): void {
-    const isHeldBack = ({ at }: Arrival) => releasedAt.some((from) => at >= from && at < from + RELEASED_MS);
-    const counted = arrivals.filter((one) => !isHeldBack(one));
-    this.heldBack += arrivals.length - counted.length;
-    const all = [...(this.#last.get(baseId) ?? []), ...counted];
-    for (const [index, { at }] of all.entries()) {
-      const window = all.slice(Math.max(0, index - MOST), index + 1).filter((one) => at - one.at < WINDOW_MS);
+  add(baseId: string, arrivals: Arrival[], stalls: Stall[] = []): void {
+    this.kept += arrivals.filter(({ isKept }) => isKept).length;
+    const isNew = new Set(arrivals);
+    const all = [...(this.#known.get(baseId) ?? []), ...arrivals].sort((a, b) => a.at - b.at);
+    for (let [first, last] = [0, 0]; last < all.length; last++) {
+      while (all[last]!.at - all[first]!.at >= WINDOW_MS) first++;
+      const window = all.slice(first, last + 1);
+      if (!window.some((one) => isNew.has(one))) continue;
       this.most = Math.max(this.most, window.length);
-      if (window.length > PER_WINDOW)
-        this.violations.push(`I4: ${describe(window.slice(-PER_WINDOW - 1), stalls)}`);
+      if (window.length > PER_WINDOW) this.violations.push(`I4: ${describe(window, stalls)}`);
     }
-    this.#last.set(baseId, all.slice(-PER_WINDOW));
+    const end = all.at(-1)?.at ?? 0;
+    this.#known.set(
+      baseId,
+      all.filter(({ at }) => at > end - LATE_MS),
+    );
   }
 }
 
 /** What a person who looks into it has to know; when the source itself stood still excuses nothing. */
 function describe(arrivals: Arrival[], stalls: Stall[]): string {
   const [first] = arrivals;
-  const each = arrivals.map(({ at, what }) => `${(at - first!.at).toFixed(0)} ms ${what}`);
+  const each = arrivals.map(
+    ({ at, what, isKept }) => `${(at - first!.at).toFixed(0)} ms ${what}${isKept ? " (kept)" : ""}`,
+  );
   const stall = stalls.find(({ from, to }) => to > first!.at - WINDOW_MS && from < arrivals.at(-1)!.at);
   const note = stall ? `; something waited ${stall.ms.toFixed(0)} ms for a processor then` : "";
   return `${arrivals.length} requests within a second: ${each.join(", ")}${note}`;

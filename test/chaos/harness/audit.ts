@@ -79,6 +79,16 @@ export class Audit {
   #read = "0";
   #reading: Promise<unknown> = Promise.resolve();
 
+  /** @returns what begins again from here, where the server has lost what came later */
+  mark(): () => void {
+    const [read, claim, holder] = [this.#read, this.#claim, this.holder];
+    return () => {
+      this.#reading = this.#reading.then(() => {
+        [this.#read, this.#claim, this.holder] = [read, claim, holder];
+      });
+    };
+  }
+
   /**
    * Reads on.
    *

@@ -1,26 +1,28 @@
 /**
- * One fault after another on a running service, and after each: does everybody work again, how soon, and does what
- * was promised hold?
+ * Waves of faults on a running service: several at once, in different parts of it, and after each wave quiet. Does
+ * everybody work again, how soon, and does what was promised hold?
+ *
+ * What must hold at every moment (I1, I2, I4 to I6) is watched all the time. How soon a fault is over is measured from its
+ * end, or from that of the last one that hit the same part. What must hold once it is quiet (I3, and that nothing is
+ * left to repair) is checked after each wave, when all of them are over.
  */
-import type { Sql } from "postgres";
 import type { Random } from "../../../apps/sandbox/random";
-import { compareToSource } from "../../support/compare-to-source";
-import { until } from "../../support/poll";
 import type { Figures } from "./figures";
+import { measure } from "./heal";
+import { type Claim, type Part, Parts, type Taken } from "./parts";
 import { People } from "./people";
-import type { Service } from "./service";
+import type { Cluster, Service } from "./service";
+import { settle } from "./settle";
 import type { Supervised } from "./supervised";
+import { type Hit, Timeline } from "./timeline";
 import type { WatchedBase } from "./watched-base";
 
 /** Until then everything has to work again, unless a fault says otherwise, ms after its end. */
 const BOUND_MS = 60_000;
 /** Nothing is in the way of a write that begins this long after a fault's end, ms: see the limits. */
 const CALM_AFTER_MS = 6000;
-/** A feed whose last ping was lost is found out when SQL is compared with the source, which is once a minute, ms. */
-const READ_OUT_MS = 120_000;
-const POLL_MS = 50;
-
-export type Database = "control" | "replicas";
+/** Faults of a wave begin within this time, ms. */
+const SPREAD_MS = 6000;
 
 /** What a fault did. Times are performance.now(). */
 export interface Done {
@@ -30,7 +32,14 @@ export interface Done {
   /** Bases whose worker is no more. */
   orphans?: WatchedBase[];
   /** Servers that came back at `mendedAt`. */
-  returned?: Database[];
+  returned?: readonly Part[];
+}
+
+/** A fault as it is drawn: at whom it is aimed. */
+export interface Aimed extends Claim {
+  /** What it broke is of no use to other faults before it is well again. */
+  isHeldUntilHealed?: boolean;
+  run(taken: Taken): Promise<Done>;
 }
 
 export interface Fault {
@@ -41,14 +50,25 @@ export interface Fault {
   sparesWrites?: boolean;
   /** Ends well only after this, ms: somebody waits for minutes by design. */
   boundMs?: number;
-  run(chaos: Chaos): Promise<Done>;
+  /** It goes on, or what it hit needs to heal, for about so long, ms; seconds unless given. */
+  lastsMs?: number;
+  aim(chaos: Chaos): Aimed;
+}
+
+/** What became of one fault of a wave. */
+export interface Outcome {
+  name: string;
+  /** How long it went on, and how long it took from then until everything that it hit was well; ms. */
+  ranMs: number;
+  healedMs: number;
+  isDisturbed: boolean;
+  wrong: string[];
 }
 
 export class Chaos {
   readonly people: People;
-  #spares = true;
-  #isRunning = false;
-  #calmFrom = 0;
+  readonly #parts: Parts;
+  readonly #timeline = new Timeline();
 
   constructor(
     readonly service: Service,
@@ -56,164 +76,126 @@ export class Chaos {
     readonly figures: Figures,
   ) {
     const endpoints = service.of("proxy").map((proxy) => `http://127.0.0.1:${proxy.port}/api.airtable.com`);
+    this.#parts = new Parts(service.processes, random);
     this.people = new People({
       bases: service.bases,
       apiKey: service.source.key,
       endpoints,
       random,
-      isCalm: (from) => this.#spares || (!this.#isRunning && from > this.#calmFrom),
+      isCalm: (from) => !this.#timeline.wasHit(from, CALM_AFTER_MS, (hit) => !hit.sparesWrites),
     });
   }
 
-  /** Runs the fault and checks everything. @returns what was found to be wrong */
-  async suffer(fault: Fault): Promise<string[]> {
-    const from = performance.now();
-    this.#spares = fault.sparesWrites === true && this.#spares;
-    this.#isRunning = true;
-    const wrong: string[] = [];
+  /**
+   * Runs the faults, as many at once as are in different parts, and checks everything.
+   *
+   * @param report told of each when what it hit is well again
+   * @returns what was found to be wrong
+   */
+  async suffer(faults: readonly Fault[], report: (outcome: Outcome) => void = () => {}): Promise<string[]> {
+    const { service, figures, people } = this;
+    const outcomes = await Promise.all(
+      faults.map(async (fault, index) => {
+        // One alone begins at once.
+        if (index > 0) await Bun.sleep(this.random.int(0, SPREAD_MS));
+        const outcome = await this.#sufferOne(fault);
+        figures.suffered(outcome);
+        report(outcome);
+        return outcome;
+      }),
+    );
+    const wrong = outcomes.flatMap((outcome) => outcome.wrong);
+    const healedAt = performance.now();
     try {
-      const done = await fault.run(this);
-      this.#calmFrom = done.mendedAt + CALM_AFTER_MS;
-      this.#isRunning = false;
-      await this.#measure(fault, done);
-      await this.#settle(fault, done);
+      wrong.push(...(await settle(this, Math.max(BOUND_MS, ...faults.map(({ boundMs = 0 }) => boundMs)))));
     } catch (error) {
       wrong.push(messageOf(error));
-    } finally {
-      this.#isRunning = false;
-      this.#calmFrom = Math.max(this.#calmFrom, from);
-      if (performance.now() > this.#calmFrom) this.#spares = true;
-      this.people.resume();
     }
-    wrong.push(...this.service.takeViolations());
-    this.figures.suffered(fault.name, performance.now() - from, wrong.length);
+    figures.note("quiet after a wave, until everything is checked", performance.now() - healedAt);
+    people.resume();
+    wrong.push(...service.takeViolations());
+    figures.found(wrong);
     return wrong;
   }
 
-  /** The bases that a process holds the leases of, as their replicas have noted. */
+  /** The bases that a process holds the leases of, as their replicas have noted, if they can be asked. */
   async heldBy(process: Supervised): Promise<WatchedBase[]> {
-    await this.service.readAudits();
+    await this.service.readAudits().catch(() => {});
     const id = `${process.name} (${process.pid})`;
     return this.service.bases.filter((base) => base.audit.holder === id);
   }
 
-  /** Recovery times, which the limits are about. */
-  async #measure(fault: Fault, { brokenAt, mendedAt, orphans = [], returned = [] }: Done): Promise<void> {
-    const { service, figures } = this;
-    const boundMs = fault.boundMs ?? BOUND_MS;
-    const waits: Promise<void>[] = orphans.map(async (base) => {
-      const at = await this.#until(
-        () => base.syncedAfter(brokenAt),
-        boundMs,
-        `${base.facts.mode} syncs elsewhere`,
-      );
-      figures.note("worker lost: its bases sync again", at - brokenAt);
+  /** A server of replicas, or, once in a while, all of them. */
+  pickClusters(): readonly Cluster[] {
+    const { clusters } = this.service;
+    return this.random.chance(0.3) ? clusters : [this.random.pick(clusters)];
+  }
+
+  async #sufferOne(fault: Fault): Promise<Outcome> {
+    const { name, sparesWrites = false, boundMs = BOUND_MS } = fault;
+    const aimed = fault.aim(this);
+    const taken = await this.#parts.take(aimed);
+    const from = performance.now();
+    const hit = this.#timeline.add({
+      from,
+      to: Number.POSITIVE_INFINITY,
+      bases: basesHit(this.service, aimed),
+      processes: processesHit(this.service, aimed),
+      sparesWrites,
+      boundMs,
     });
-    if (returned.includes("control")) {
-      for (const process of service.processes)
-        waits.push(
-          this.#until(() => process.isReady(), boundMs, `${process.name} uses the control plane`).then(() =>
-            figures.note("control plane back: used again", performance.now() - mendedAt),
-          ),
-        );
-    }
-    if (returned.includes("replicas")) {
-      const since = new Date(performance.timeOrigin + mendedAt);
-      for (const base of service.bases)
-        waits.push(
-          this.#until(() => firstUse(base, since), boundMs, `${base.facts.mode} writes its replica`).then(
-            (at) => figures.note("replicas back: used again", at.getTime() - since.getTime()),
-          ),
-        );
-    }
-    for (const base of service.bases)
-      waits.push(
-        this.#until(() => base.syncedAfter(mendedAt), boundMs, `${base.facts.mode} syncs`).then((at) => {
-          figures.note("any fault over: changes of then are shown", at - mendedAt);
-          if (returned.includes("control"))
-            figures.note("control plane back: changes show again", at - mendedAt);
-        }),
-      );
-    await Promise.all(waits);
-    for (const process of service.processes)
-      await this.#until(() => process.isReady(), boundMs, `${process.name} is ready`);
-  }
-
-  /** I3, and everything that is only known once it is quiet. */
-  async #settle(fault: Fault, { mendedAt }: Done): Promise<void> {
-    const { service, figures, people } = this;
-    const boundMs = fault.boundMs ?? BOUND_MS;
-    await people.pause();
-    const quietAt = performance.now();
-    const equalAt = new Map<string, number>();
-    await Promise.all(
-      service.bases.map(async (base) => {
-        await this.#equal(base, boundMs);
-        equalAt.set(base.facts.mode, performance.now());
-      }),
-    );
-    for (const mode of new Set(service.bases.map(({ facts }) => facts.mode)))
-      figures.note(`quiet: SQL equals the source (${mode})`, (equalAt.get(mode) ?? 0) - quietAt);
-    await this.#until(() => service.onControl(hasNoRepairs), boundMs, "no repair is pending");
-    for (const base of service.bases.filter(({ facts }) => facts.mode === "live"))
-      await this.#until(() => service.onControl(isReadOut(base)), READ_OUT_MS, "the feed is read out");
-    await service.readAudits();
-    await service.checkArrivals();
-    figures.note("everything checked after the fault", performance.now() - mendedAt);
-  }
-
-  async #equal(base: WatchedBase, boundMs: number): Promise<void> {
-    const dump = await base.source.dump(base.facts.sourceBaseId);
-    let differences: string[] = [];
-    const isEqual = async () => {
-      const compared = await compareToSource(base.reader, dump);
-      differences = compared.differences;
-      if (differences.length > 0) return false;
-      this.figures.cells += compared.cells;
-      return true;
-    };
+    let done: Done;
     try {
-      await until(isEqual, { what: "equal", timeoutMs: boundMs, intervalMs: 100, retryErrors: true });
+      done = await aimed.run(taken);
+      Object.assign(hit, whatWasHit(done, aimed, taken));
     } catch (error) {
-      const why = differences.length > 0 ? differences.slice(0, 3).join("; ") : String(error);
-      throw new Error(
-        `I3: ${base.facts.mode} differs from its source ${boundMs} ms after the last change: ${why}`,
-      );
+      hit.to = performance.now();
+      taken.release();
+      return { name, ranMs: hit.to - from, healedMs: 0, isDisturbed: true, wrong: [messageOf(error)] };
+    }
+    if (!aimed.isHeldUntilHealed) taken.release();
+    const ranMs = done.mendedAt - done.brokenAt;
+    try {
+      const healed = await measure(this.service, this.#timeline, this.figures, hit, done);
+      return { name, ranMs, healedMs: healed.ms, isDisturbed: healed.isDisturbed, wrong: [] };
+    } catch (error) {
+      const healedMs = performance.now() - hit.to;
+      return { name, ranMs, healedMs, isDisturbed: true, wrong: [messageOf(error)] };
+    } finally {
+      if (aimed.isHeldUntilHealed) taken.release();
     }
   }
+}
 
-  #until<T>(condition: () => T | Promise<T>, timeoutMs: number, what: string) {
-    return until(condition, { what, timeoutMs, intervalMs: POLL_MS, retryErrors: true });
-  }
+/** What may be hit by a fault that is aimed so, as far as is known before. */
+function basesHit({ bases }: Service, { breaks = [], role }: Aimed): WatchedBase[] {
+  if (breaks.includes("control") || breaks.includes("source") || role === "worker") return [...bases];
+  return bases.filter(
+    ({ facts, cluster }) =>
+      breaks.includes(`base ${facts.mode}`) ||
+      breaks.includes(cluster.part) ||
+      // Changes are told to the console.
+      (role === "console" && facts.mode === "live"),
+  );
+}
+
+function processesHit({ processes }: Service, { breaks = [], role }: Aimed): Supervised[] {
+  return breaks.includes("control") ? [...processes] : processes.filter((process) => process.role === role);
+}
+
+/** The same, once it is known: who died has hit what it held, and no other process. */
+function whatWasHit(done: Done, aimed: Aimed, taken: Taken): Partial<Hit> {
+  const { brokenAt, mendedAt, orphans } = done;
+  return {
+    from: brokenAt,
+    to: mendedAt,
+    ...(aimed.role ? { processes: [taken.process] } : {}),
+    ...(orphans && !aimed.breaks?.length ? { bases: orphans } : {}),
+  };
 }
 
 /** Of several errors each: together they have none. */
 function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join("; ");
+  if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message : String(error);
-}
-
-async function firstUse(base: WatchedBase, since: Date): Promise<Date | undefined> {
-  const [row] = await base.owner<{ at: Date | null }[]>`
-    select min(at) as at from chaos.log where at > ${since}`;
-  return row?.at ?? undefined;
-}
-
-/** Has live mode itself kept up, and not the sweep beside it alone? A base that has no feed just now has nothing to read. */
-function isReadOut({ facts, source }: WatchedBase): (control: Sql) => Promise<boolean> {
-  return async (control) => {
-    const [feed] = await control<{ hookId: string | null; cursor: number }[]>`
-      select hook_id as "hookId", cursor::int as cursor from live_feeds where base_id = ${facts.id}`;
-    if (!feed?.hookId) return true;
-    const hooks = await source.call<{ id: string; cursorForNextPayload: number }[]>(
-      "GET",
-      `bases/${facts.sourceBaseId}/webhooks`,
-    );
-    return hooks.some(({ id, cursorForNextPayload: end }) => id === feed.hookId && end === feed.cursor);
-  };
-}
-
-async function hasNoRepairs(control: Sql): Promise<boolean> {
-  const [row] = await control<{ count: number }[]>`select count(*)::int as count from repairs`;
-  return row!.count === 0;
 }

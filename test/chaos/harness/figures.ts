@@ -1,11 +1,23 @@
 /** What a run of faults has measured, for people to read. */
 import { quantile } from "../../support/quantile";
+import type { Outcome } from "./chaos";
+
+/** Of one kind of fault, ms. */
+interface Kind {
+  ran: number[];
+  /** Those that no other fault was in the way of, and the others. */
+  healed: number[];
+  disturbed: number[];
+  wrong: number;
+}
 
 export class Figures {
   /** Cells that were compared with the source and found equal. */
   cells = 0;
+  /** By invariant; "-" where none is named. */
+  readonly violations = new Map<string, number>();
   readonly #times = new Map<string, number[]>();
-  readonly #faults = new Map<string, { count: number; wrong: number; ms: number }>();
+  readonly #kinds = new Map<string, Kind>();
 
   note(what: string, ms: number): void {
     const known = this.#times.get(what);
@@ -13,9 +25,24 @@ export class Figures {
     else this.#times.set(what, [ms]);
   }
 
-  suffered(name: string, ms: number, wrong: number): void {
-    const known = this.#faults.get(name) ?? { count: 0, wrong: 0, ms: 0 };
-    this.#faults.set(name, { count: known.count + 1, wrong: known.wrong + wrong, ms: known.ms + ms });
+  suffered({ name, ranMs, healedMs, isDisturbed, wrong }: Outcome): void {
+    const kind = this.#kinds.get(name) ?? { ran: [], healed: [], disturbed: [], wrong: 0 };
+    this.#kinds.set(name, kind);
+    kind.ran.push(ranMs);
+    kind.wrong += wrong.length;
+    if (wrong.length === 0) (isDisturbed ? kind.disturbed : kind.healed).push(healedMs);
+  }
+
+  found(wrong: readonly string[]): void {
+    for (const one of wrong) {
+      const invariant = /^I[1-8](?=:)/.exec(one)?.[0] ?? "-";
+      this.violations.set(invariant, (this.violations.get(invariant) ?? 0) + 1);
+    }
+  }
+
+  /** The times of one kind that were noted. */
+  count(what: string): number {
+    return this.#times.get(what)?.length ?? 0;
   }
 
   /** The time that so many of a hundred did not exceed, ms; 0 where none was measured. */
@@ -24,28 +51,44 @@ export class Figures {
   }
 
   get faults(): number {
-    return [...this.#faults.values()].reduce((sum, { count }) => sum + count, 0);
+    return [...this.#kinds.values()].reduce((sum, { ran }) => sum + ran.length, 0);
   }
 
   describe(): string {
-    const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`.padStart(9);
-    const faults = [...this.#faults].sort(([a], [b]) => (a < b ? -1 : 1));
+    const kinds = [...this.#kinds].sort(([a], [b]) => (a < b ? -1 : 1));
     const times = [...this.#times].sort(([a], [b]) => (a < b ? -1 : 1));
+    const invariants = ["I1", "I2", "I3", "I4", "I5", "I6", "I7", "-"];
     return [
-      `${"fault".padEnd(58)} times  wrong   mean with checks`,
-      ...faults.map(
-        ([name, { count, wrong, ms }]) =>
-          `${name.padEnd(58)} ${String(count).padStart(5)} ${String(wrong).padStart(6)} ${seconds(ms / count).padStart(18)}`,
+      `${"".padEnd(66)}  ---- healed alone ----  -- others in its way --`,
+      `${"fault".padEnd(60)} times  ${"ran".padStart(6)}     n    p95  longest     n    p95  longest  wrong`,
+      ...kinds.map(([name, { ran, healed, disturbed, wrong }]) =>
+        [
+          name.padEnd(60),
+          String(ran.length).padStart(5),
+          seconds(quantile(ran, 0.5)),
+          ...[healed, disturbed].flatMap((all) => [
+            String(all.length).padStart(5),
+            seconds(quantile(all, 0.95)),
+            seconds(quantile(all, 1)),
+          ]),
+          String(wrong).padStart(6),
+        ].join(" "),
       ),
       "",
-      `${"time".padEnd(48)} number    median       p95   longest`,
+      `${"time".padEnd(62)} number  median     p95 longest`,
       ...times.map(([what, all]) =>
         [
-          what.padEnd(48),
+          what.padEnd(62),
           String(all.length).padStart(6),
           ...[50, 95, 100].map((percent) => seconds(this.percentile(what, percent))),
         ].join(" "),
       ),
+      "",
+      `violations: ${invariants.map((one) => `${one === "-" ? "others" : one} ${this.violations.get(one) ?? 0}`).join(", ")}`,
     ].join("\n");
   }
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`.padStart(7);
 }

@@ -1,13 +1,14 @@
 /**
- * The whole service as it runs in production, for killing: two workers, two proxies and a console, each a process of
- * its own under supervision, a Postgres for the control plane and one for the replicas, and the source; everything
+ * The whole service as it runs in production, for killing: workers, two proxies and a console, each a process of its
+ * own under supervision, a Postgres for the control plane and one or more for the replicas, and the source; everything
  * that one says to another goes over a line that can be spoiled.
  */
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
-import { createAccount, createToken } from "../../../core/control";
+import { addCluster, createAccount, createToken } from "../../../core/control";
+import { createSecretBox } from "../../../core/secrets";
 import type { FaultLine } from "../../support/fault-line";
 import { freePort } from "../../support/free-port";
 import { type MortalPostgres, mortalPostgres } from "../../support/mortal-postgres";
@@ -16,6 +17,7 @@ import { until } from "../../support/poll";
 import { clockMs } from "../../support/stall-watch";
 import { ArrivalCheck } from "./arrivals";
 import { installAudit, type Writer } from "./audit";
+import type { Part } from "./parts";
 import { type ChaosSource, startSource } from "./source";
 import { type Role, type Supervised, supervise } from "./supervised";
 import { type Mode, WatchedBase } from "./watched-base";
@@ -31,11 +33,26 @@ const FIRST_SYNC_MS = 60_000;
 export interface ServiceOptions {
   /** A base in each. */
   modes: Mode[];
+  /** 2 unless given. */
+  workers?: number;
+  /** Servers of replicas, which share the bases; 1 unless given. */
+  clusters?: number;
   /** Where what ended processes said is kept. */
   logFile?: string | undefined;
   env?: Record<string, string>;
   /** To the source: `80±20` unless given; `loopback` is none, without TLS. */
   network?: string | undefined;
+}
+
+/** A server of replicas. */
+export interface Cluster {
+  name: string;
+  part: Part;
+  postgres: MortalPostgres;
+  /** The way of all processes to it. */
+  line: FaultLine;
+  /** The harness's own way, which nothing spoils: wherever the server is. */
+  ownLine: FaultLine;
 }
 
 /** A base as the management API tells of it. */
@@ -51,30 +68,33 @@ export class Service implements AsyncDisposable {
   #releases = new AsyncDisposableStack();
   #token = "";
   /**
-   * By the line's port towards the replicas' server: whose connections it has been, the latest last. A lease closes its
+   * By the line's port towards a cluster's server: whose connections it has been, the latest last. A lease closes its
    * own, and the port may be another's within seconds.
    */
-  #writers = new Map<number, Writer[]>();
+  readonly #writers = new Map<Cluster, Map<number, Writer[]>>();
 
   private constructor(
     readonly control: MortalPostgres,
-    readonly replicas: MortalPostgres,
-    readonly replicaLine: FaultLine,
+    readonly clusters: readonly [Cluster, ...Cluster[]],
     readonly source: ChaosSource,
     readonly processes: Supervised[],
   ) {}
 
   static async start(options: ServiceOptions): Promise<Service> {
     await using releases = new AsyncDisposableStack();
-    const [control, replicas] = await Promise.all([mortalPostgres(), mortalPostgres()]);
+    const { workers = 2, clusters: clusterCount = 1 } = options;
+    const [control, first, ...more] = await Promise.all([
+      mortalPostgres(),
+      startCluster("default"),
+      ...Array.from({ length: clusterCount - 1 }, (_, index) => startCluster(`cluster ${index + 2}`)),
+    ]);
     releases.use(control);
-    releases.use(replicas);
+    for (const { postgres } of [first, ...more]) releases.use(postgres);
     const source = releases.use(
       await startSource(options.network === "loopback" ? undefined : (options.network ?? NETWORK)),
     );
-    const replicaLine = await replicas.line();
     const env = {
-      REPLICA_URL: replicaLine.over(replicas.url),
+      REPLICA_URL: first.line.over(first.postgres.url),
       SECRET_KEY: randomBytes(32).toString("base64"),
       DATA_DIR: join(tmpdir(), "basetide-unused"),
       LOG_LEVEL: "info",
@@ -99,12 +119,13 @@ export class Service implements AsyncDisposable {
     const consolePort = await freePort();
     const consoleUrl = `http://127.0.0.1:${consolePort}`;
     await add("console", "console", consolePort, consoleUrl);
-    for (const number of [1, 2]) await add(`worker ${number}`, "worker", await freePort(), consoleUrl);
+    for (let number = 1; number <= workers; number++)
+      await add(`worker ${number}`, "worker", await freePort(), consoleUrl);
     for (const number of [1, 2]) await add(`proxy ${number}`, "proxy", await freePort(), consoleUrl);
-    const service = new Service(control, replicas, replicaLine, source, processes);
+    const service = new Service(control, [first, ...more], source, processes);
     service.#releases = releases.move();
     try {
-      await service.#begin(options.modes);
+      await service.#begin(options.modes, env.SECRET_KEY);
       return service;
     } catch (error) {
       await service[Symbol.asyncDispose]();
@@ -126,30 +147,35 @@ export class Service implements AsyncDisposable {
     }
   }
 
-  /** The process at the client's end of a connection of the replicas' line. */
-  clientOf(clientPort: number): Supervised | undefined {
+  /** The process at the client's end of a connection of a cluster's line. */
+  clientOf({ line }: Cluster, clientPort: number): Supervised | undefined {
     const byPid = new Map(this.processes.flatMap((one) => (one.pid ? [[one.pid, one]] : [])));
-    const pid = peerProcess(clientPort, this.replicaLine.port, byPid.keys());
+    const pid = peerProcess(clientPort, line.port, byPid.keys());
     return pid === undefined ? undefined : byPid.get(pid);
   }
 
-  /** Reads on in every replica's audit. Fails while the server is away. */
+  /** Reads on in every replica's audit. Fails while a server is away, after the others' have been read. */
   async readAudits(): Promise<void> {
-    await Promise.all(
-      this.bases.map((base) => base.audit.readOn(base.owner, (port, at) => this.#writerAt(port, at))),
+    const read = this.bases.map((base) =>
+      base.audit.readOn(base.owner, (port, at) => this.#writerAt(base.cluster, port, at)),
     );
+    await Promise.allSettled(read);
+    await Promise.all(read);
   }
 
   /** Who had the connection at that time; undefined where nobody can say. */
-  #writerAt(port: number, at: Date): Writer["who"] {
-    return this.#writers.get(port)?.findLast(({ since }) => since <= at.getTime() + CLOCK_MS)?.who;
+  #writerAt(cluster: Cluster, port: number, at: Date): Writer["who"] {
+    return this.#writers
+      .get(cluster)
+      ?.get(port)
+      ?.findLast(({ since }) => since <= at.getTime() + CLOCK_MS)?.who;
   }
 
   /** Takes in what the source saw since the last time. */
   async checkArrivals(): Promise<void> {
-    const { arrivals, refused, ...about } = await this.source.takeArrivals();
+    const { arrivals, refused, stalls } = await this.source.takeArrivals();
     for (const base of this.bases)
-      this.arrivals.add(base.facts.sourceBaseId, arrivals[base.facts.sourceBaseId] ?? [], about);
+      this.arrivals.add(base.facts.sourceBaseId, arrivals[base.facts.sourceBaseId] ?? [], stalls);
     if (refused > 0) this.arrivals.violations.push(`I4: ${refused} answers 429`);
   }
 
@@ -194,23 +220,34 @@ export class Service implements AsyncDisposable {
   }
 
   /** An account, its bases, and their first syncs. */
-  async #begin(modes: Mode[]): Promise<void> {
-    this.replicaLine.onConnect = (clientPort, targetPort) => {
-      const client = this.clientOf(clientPort);
-      const writers = this.#writers.get(targetPort) ?? [];
-      this.#writers.set(targetPort, writers);
+  async #begin(modes: Mode[], secretKey: string): Promise<void> {
+    for (const cluster of this.clusters) this.#noteWriters(cluster);
+    for (const one of this.processes)
+      await until(() => one.isReady(), { what: `${one.name} is ready`, timeoutMs: 30_000, intervalMs: 50 });
+    this.#token = await this.onControl(async (db) => {
+      const account = await createAccount(db, { email: "chaos@example.org", password: "correct horse" });
+      const secrets = createSecretBox([secretKey]);
+      for (const { name, line, postgres } of this.clusters.slice(1))
+        await addCluster({ db, secrets }, { name, region: "chaos", adminUrl: line.over(postgres.url) });
+      return createToken(db, account.id, "chaos");
+    });
+    // The next database goes where the fewest are.
+    for (const mode of modes) await this.#connect(mode);
+    await Promise.all(this.bases.map((base) => this.#awaitFirstSync(base)));
+  }
+
+  #noteWriters(cluster: Cluster): void {
+    const byPort = new Map<number, Writer[]>();
+    this.#writers.set(cluster, byPort);
+    cluster.line.onConnect = (clientPort, targetPort) => {
+      const client = this.clientOf(cluster, clientPort);
+      const writers = byPort.get(targetPort) ?? [];
+      byPort.set(targetPort, writers);
       writers.push({
         since: clockMs(),
         who: client && { id: `${client.name} (${client.pid})`, isWorker: client.role === "worker" },
       });
     };
-    for (const one of this.processes)
-      await until(() => one.isReady(), { what: `${one.name} is ready`, timeoutMs: 30_000, intervalMs: 50 });
-    this.#token = await this.onControl(async (db) => {
-      const account = await createAccount(db, { email: "chaos@example.org", password: "correct horse" });
-      return createToken(db, account.id, "chaos");
-    });
-    await Promise.all(modes.map((mode) => this.#connect(mode)));
   }
 
   async #connect(mode: Mode): Promise<void> {
@@ -235,15 +272,20 @@ export class Service implements AsyncDisposable {
     if (!answer.ok) throw new Error(`A base is not connected: ${answer.status} ${await answer.text()}`);
     const { id } = (await answer.json()) as { id: string };
     const { url } = (await (await this.#api("GET", `bases/${id}/credentials`)).json()) as { url: string };
-    const readerUrl = this.#straight(url);
-    const ownerUrl = new URL(this.replicas.url);
+    const cluster = this.clusters.find(({ line }) => String(line.port) === new URL(url).port)!;
+    const readerUrl = cluster.ownLine.over(url);
+    const ownerUrl = new URL(cluster.ownLine.over(cluster.postgres.url));
     ownerUrl.pathname = new URL(readerUrl).pathname;
     const facts = { id, sourceBaseId, mode, readerUrl, ownerUrl: ownerUrl.href };
-    const base = new WatchedBase(facts, this.source);
+    const base = new WatchedBase(facts, cluster, this.source);
     this.bases.push(base);
     await installAudit(base.owner);
     await this.#api("PATCH", `bases/${id}`, { paused: false });
     base.learn(await this.source.dump(sourceBaseId));
+  }
+
+  async #awaitFirstSync(base: WatchedBase): Promise<void> {
+    const { id, mode } = base.facts;
     await until(async () => (await this.apiBases()).some((one) => one.id === id && one.state === "active"), {
       what: `the first sync of ${mode}`,
       timeoutMs: FIRST_SYNC_MS,
@@ -261,15 +303,12 @@ export class Service implements AsyncDisposable {
       signal: AbortSignal.timeout(10_000),
     });
   }
+}
 
-  /** The same database, past the line. */
-  #straight(url: string): string {
-    const straight = new URL(url);
-    const { hostname, port } = new URL(this.replicas.url);
-    straight.hostname = hostname;
-    straight.port = port;
-    return straight.href;
-  }
+async function startCluster(name: string): Promise<Cluster> {
+  const postgres = await mortalPostgres();
+  const [line, ownLine] = [await postgres.line(), await postgres.line()];
+  return { name, part: `cluster ${name}`, postgres, line, ownLine };
 }
 
 /** One table that clients write to, one that only beats, and one that looks up in the first. */

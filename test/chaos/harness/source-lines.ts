@@ -3,7 +3,7 @@
  * the harness's own, requests that were sent in time would arrive in a bunch whenever it had something else to do.
  */
 import { type FaultLine, faultLine } from "../../support/fault-line";
-import { clockMs } from "../../support/stall-watch";
+import { Kept } from "./kept";
 
 const CALLS = ["cut", "reset", "stall", "strand", "mend"] as const;
 const NUMBERS = ["delayMs", "upBytesPerSecond", "downBytesPerSecond"] as const;
@@ -11,15 +11,25 @@ const NUMBERS = ["delayMs", "upBytesPerSecond", "downBytesPerSecond"] as const;
 /** What can be done to a way, here or in another process. */
 export type Spoilable = Pick<FaultLine, "port" | (typeof CALLS)[number] | (typeof NUMBERS)[number]>;
 
+/** A way to the source. */
+export interface SourceWay extends Spoilable {
+  /**
+   * Until it is mended, what is sent over it counts from when it would have arrived without this line. No client can know
+   * that its requests will be kept, and for how long.
+   */
+  countFromSent(): void;
+}
+
 /** What the harness asks of a line. */
 export type LineChange =
-  | { call: (typeof CALLS)[number] }
+  | { call: (typeof CALLS)[number] | "countFromSent" }
   | { set: (typeof NUMBERS)[number]; value: number | "unlimited" };
 
 /** A line in another process, as it is used here. @param change resolves when it is done there */
-export function remoteLine(port: number, change: (change: LineChange) => Promise<unknown>): Spoilable {
-  const line = { port } as Spoilable;
-  for (const call of CALLS) Object.assign(line, { [call]: () => change({ call }) });
+export function remoteLine(port: number, change: (change: LineChange) => Promise<unknown>): SourceWay {
+  const line = { port } as SourceWay;
+  for (const call of [...CALLS, "countFromSent"] as const)
+    Object.assign(line, { [call]: () => change({ call }) });
   for (const name of NUMBERS)
     Object.defineProperty(line, name, {
       set: (value: number) => void change({ set: name, value: Number.isFinite(value) ? value : "unlimited" }),
@@ -29,28 +39,39 @@ export function remoteLine(port: number, change: (change: LineChange) => Promise
 
 /** The lines of the source's process. */
 export class SourceLines {
-  readonly #lines: FaultLine[] = [];
-  #releasedAt: number[] = [];
+  readonly #lines = new Map<number, { line: FaultLine; kept: Kept }>();
 
   /** Opens one more, to the source's port. @returns its port, by which it is named */
   async open(sourcePort: number): Promise<number> {
     const line = await faultLine({ host: "127.0.0.1", port: sourcePort }, { isPostgres: false });
-    this.#lines.push(line);
+    const kept = new Kept();
+    line.onPass = (targetPort, keptMs) => kept.passed(targetPort, performance.now(), keptMs);
+    this.#lines.set(line.port, { line, kept });
     return line.port;
   }
 
   async change(port: number, change: LineChange): Promise<void> {
-    const line = this.#lines.find((one) => one.port === port)!;
+    const { line, kept } = this.#lines.get(port)!;
     if ("set" in change) {
       line[change.set] = change.value === "unlimited" ? Number.POSITIVE_INFINITY : change.value;
       return;
     }
-    if (change.call === "mend" && line.isHolding) this.#releasedAt.push(clockMs());
+    if (change.call === "countFromSent") return kept.begin(performance.now());
+    if (change.call === "mend") kept.end(performance.now());
     await line[change.call]();
   }
 
-  /** When what a line had held back went on, since the last call; on the machine's clock, ms. */
-  takeReleases(): number[] {
-    return this.#releasedAt.splice(0);
+  /** How long a line has kept what arrived at the source by that port, as far as it counts from when it was sent, ms. */
+  keptMs(port: number, arrivedAt: number): number {
+    for (const { kept } of this.#lines.values()) {
+      const ms = kept.keptMs(port, arrivedAt);
+      if (ms !== undefined) return ms;
+    }
+    return 0;
+  }
+
+  /** Forgets what arrived before. */
+  forget(before: number): void {
+    for (const { kept } of this.#lines.values()) kept.forget(before);
   }
 }

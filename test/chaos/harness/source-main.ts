@@ -55,14 +55,19 @@ function takeArrivals(): Arrivals {
   let refused = 0;
   for (const base of sandbox.control.bases()) {
     const entries = sandbox.control.log(base.id);
-    arrivals[base.id] = entries.map(({ arrivalMs, method, path }) => ({
-      at: arrivalMs + offset,
-      what: `${method} ${path.replace(/^\/v0\//, "").slice(0, 60)}`,
-    }));
+    arrivals[base.id] = entries.map(({ arrivalMs, clientPort, method, path }) => {
+      const keptMs = lines.keptMs(clientPort, arrivalMs);
+      return {
+        at: arrivalMs - keptMs + offset,
+        isKept: keptMs > 0,
+        what: `${method} ${path.replace(/^\/v0\//, "").slice(0, 60)}`,
+      };
+    });
     refused += entries.filter((entry) => entry.status === 429 && entry.fault === undefined).length;
   }
   sandbox.control.clearLog();
-  return { arrivals, refused, releasedAt: lines.takeReleases(), stalls: stalls.take() };
+  lines.forget(performance.now());
+  return { arrivals, refused, stalls: stalls.take() };
 }
 
 async function answerTo(message: ToSource): Promise<unknown> {

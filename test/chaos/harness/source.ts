@@ -7,7 +7,7 @@ import { until } from "../../support/poll";
 import { putFirst } from "../../support/priority";
 import { scratchFolder } from "../../support/scratch";
 import type { Stall } from "../../support/stall-watch";
-import { type LineChange, remoteLine, type Spoilable } from "./source-lines";
+import { type LineChange, remoteLine, type SourceWay } from "./source-lines";
 
 /** Longest that news of a change may be on its way to us, ms. */
 const NEWS_MS = 5000;
@@ -40,8 +40,9 @@ export interface SourceAddress {
 
 /** A request as it came. */
 export interface Arrival {
-  /** On the machine's clock, ms. */
+  /** On the machine's clock, ms; of one that a line has kept, when it would have come without. */
   at: number;
+  isKept?: boolean;
   what: string;
 }
 
@@ -51,8 +52,6 @@ export interface Arrivals {
   arrivals: Record<string, Arrival[]>;
   /** 429s that no fault played. */
   refused: number;
-  /** When a line let go what it had held back; on the machine's clock, ms. */
-  releasedAt: number[];
   /** When the source itself stood still, and its arrivals may be said too late. */
   stalls: Stall[];
 }
@@ -60,7 +59,7 @@ export interface Arrivals {
 export interface ChaosSource extends AsyncDisposable {
   key: string;
   /** A new way to the source: the address over it, and what spoils it. */
-  way(): Promise<{ url: string; line: Spoilable }>;
+  way(): Promise<{ url: string; line: SourceWay }>;
   /** Environment of the source's clients: whom to trust. */
   clientEnv: Record<string, string>;
   call<T>(method: string, path: string, body?: unknown): Promise<T>;

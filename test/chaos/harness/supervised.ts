@@ -1,13 +1,13 @@
 /** A supervised program with ways of its own to the control plane and to the source, which a test can spoil. */
 import type { FaultLine } from "../../support/fault-line";
 import * as support from "../../support/supervised";
-import type { Spoilable } from "./source-lines";
+import type { SourceWay } from "./source-lines";
 
 export type { Role } from "../../support/supervised";
 
 interface Ways {
   control: FaultLine;
-  source: Spoilable;
+  source: SourceWay;
 }
 
 export type Supervised = support.Supervised & Ways;

@@ -7,6 +7,7 @@
 import postgres from "postgres";
 import type { SourceDump } from "../../support/compare-to-source";
 import { Audit } from "./audit";
+import type { Cluster } from "./service";
 import type { ChaosSource, TokenHistory } from "./source";
 
 /** How often SQL is looked at, ms. */
@@ -22,7 +23,7 @@ export interface BaseFacts {
   id: string;
   sourceBaseId: string;
   mode: Mode;
-  /** As the customer; as the owner. Straight to the server. */
+  /** As the customer; as the owner. Past the way that faults spoil. */
   readerUrl: string;
   ownerUrl: string;
 }
@@ -45,7 +46,9 @@ export class WatchedBase {
   shownBeat = 0;
   readonly shownAt: { beat: number; at: number }[] = [];
   /** Least index that SQL may show of a record. */
-  readonly #floors = new Map<string, number>();
+  #floors = new Map<string, number>();
+  /** How often the server has lost what it had. */
+  #losses = 0;
   #shouts = 0;
   readonly #deletedShouts = new Set<string>();
   readonly #said = new Set<string>();
@@ -54,6 +57,8 @@ export class WatchedBase {
 
   constructor(
     readonly facts: BaseFacts,
+    /** Where its replica is. */
+    readonly cluster: Cluster,
     readonly source: ChaosSource,
   ) {
     const options = {
@@ -100,7 +105,24 @@ export class WatchedBase {
 
   /** A client was told of this state of the record: SQL must not show an older one any more. */
   async promise(id: string, token: string | undefined): Promise<void> {
-    this.#raise(id, await this.history.arrivedAt(id, token));
+    const losses = this.#losses;
+    const index = await this.history.arrivedAt(id, token);
+    if (losses === this.#losses) this.#raise(id, index);
+  }
+
+  /**
+   * What SQL owes by now is to survive whatever becomes of the server.
+   *
+   * @returns to be called when the server is down, and has lost what came later: SQL owes no more than that
+   */
+  mark(): () => void {
+    const floors = new Map(this.#floors);
+    const rewindAudit = this.audit.mark();
+    return () => {
+      this.#floors = floors;
+      this.#losses++;
+      rewindAudit();
+    };
   }
 
   /** @returns when SQL first showed a beat that was made after `since` (performance.now()); undefined: not yet */
@@ -127,6 +149,7 @@ export class WatchedBase {
 
   async #look(): Promise<void> {
     const floors = new Map(this.#floors);
+    const losses = this.#losses;
     const [rows, [pulse]] = await Promise.all([
       this.reader<Record<string, string | null>[]>`select * from busy`.simple(),
       this.reader<{ beat: string }[]>`select beat from pulse`.simple(),
@@ -141,6 +164,7 @@ export class WatchedBase {
       const row = shown.get(id);
       const token = row?.token ?? undefined;
       const index = row ? await this.history.arrivedAt(id, token) : this.history.indexOf(id, undefined);
+      if (losses !== this.#losses) return;
       const floor = floors.get(id) ?? -1;
       if (row && index < 0) this.#found(`I2: ${id} shows "${token}", which the source never had`);
       else if (index < floor)

@@ -1,0 +1,93 @@
+/** How soon everything that a fault hit works again: the times that the limits are about. */
+import type { Done } from "./chaos";
+import type { Figures } from "./figures";
+import type { Service } from "./service";
+import type { Supervised } from "./supervised";
+import type { Healed, Hit, Timeline } from "./timeline";
+import type { WatchedBase } from "./watched-base";
+
+/** Names of the times, as the figures have them. */
+export const TIMES = {
+  workerLost: "worker lost: its bases sync again",
+  controlUsed: "control plane back: used again",
+  controlShows: "control plane back: changes show again",
+  replicasUsed: "replicas back: used again",
+  anyShows: "any fault over: changes of then are shown",
+};
+
+/**
+ * Waits until everything works again, and notes how long each part of it took.
+ *
+ * @returns the longest of them
+ * @throws Error that says what does not work within its bound
+ */
+export async function measure(
+  service: Service,
+  timeline: Timeline,
+  figures: Figures,
+  own: Hit,
+  { brokenAt, mendedAt, orphans = [], returned = [] }: Done,
+): Promise<Healed> {
+  const waits: Promise<Healed>[] = [];
+  /** Times that another fault was in the way of are noted apart: they say more of that one. */
+  const wait = async (
+    names: string[],
+    what: string,
+    since: number,
+    isInTheWay: (hit: Hit) => boolean,
+    healedAt: (since: number) => Promise<number | undefined> | number | undefined,
+  ): Promise<Healed> => {
+    const healed = await timeline.healed({ what, own, since, isInTheWay, healedAt });
+    for (const name of names) figures.note(healed.isDisturbed ? `${name} (disturbed)` : name, healed.ms);
+    return healed;
+  };
+  const hits = (base: WatchedBase) => (hit: Hit) => hit.bases.includes(base);
+  const befalls = (process: Supervised) => (hit: Hit) => hit.processes.includes(process);
+  for (const base of orphans)
+    waits.push(
+      wait([TIMES.workerLost], `${base.facts.mode} syncs elsewhere`, brokenAt, hits(base), (since) =>
+        base.syncedAfter(since),
+      ),
+    );
+  for (const process of service.processes) {
+    const isBack = returned.includes("control");
+    waits.push(
+      wait(
+        isBack ? [TIMES.controlUsed] : [],
+        `${process.name} ${isBack ? "uses the control plane" : "is ready"}`,
+        mendedAt,
+        befalls(process),
+        async () => ((await process.isReady()) ? performance.now() : undefined),
+      ),
+    );
+  }
+  for (const base of service.bases) {
+    if (returned.includes(base.cluster.part))
+      waits.push(
+        wait([TIMES.replicasUsed], `${base.facts.mode} writes its replica`, mendedAt, hits(base), (since) =>
+          firstUse(base, since),
+        ),
+      );
+    const names = [
+      ...(own.bases.includes(base) ? [TIMES.anyShows] : []),
+      ...(returned.includes("control") ? [TIMES.controlShows] : []),
+    ];
+    waits.push(
+      wait(names, `${base.facts.mode} syncs`, mendedAt, hits(base), (since) => base.syncedAfter(since)),
+    );
+  }
+  const results = await Promise.allSettled(waits);
+  const late = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
+  if (late.length > 0) throw new AggregateError(late);
+  const all = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  return {
+    ms: Math.max(...all.map(({ ms }) => ms)),
+    isDisturbed: all.some(({ isDisturbed }) => isDisturbed),
+  };
+}
+
+async function firstUse(base: WatchedBase, since: number): Promise<number | undefined> {
+  const [row] = await base.owner<{ at: Date | null }[]>`
+    select min(at) as at from chaos.log where at > ${new Date(performance.timeOrigin + since)}`;
+  return row?.at ? row.at.getTime() - performance.timeOrigin : undefined;
+}

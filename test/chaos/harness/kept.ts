@@ -1,0 +1,53 @@
+/**
+ * How long a line has kept each piece of what it carried, and which of it counts from when it was sent. Times are of one
+ * clock, ms.
+ *
+ * A connection carries one request at a time: what last passed before a request arrived is of that request.
+ */
+interface Pass {
+  at: number;
+  keptMs: number;
+}
+
+export class Kept {
+  /** By the connection's port, in the order of time. */
+  readonly #passes = new Map<number, Pass[]>();
+  #spells: { from: number; to: number }[] = [];
+
+  /** What is sent from now on counts from then. */
+  begin(at: number): void {
+    this.#spells.push({ from: at, to: Number.POSITIVE_INFINITY });
+  }
+
+  end(at: number): void {
+    for (const spell of this.#spells) spell.to = Math.min(spell.to, at);
+  }
+
+  passed(port: number, at: number, keptMs: number): void {
+    const passes = this.#passes.get(port) ?? [];
+    this.#passes.set(port, passes);
+    passes.push({ at, keptMs });
+  }
+
+  /** @returns undefined where nothing has passed by that port */
+  keptMs(port: number, arrivedAt: number): number | undefined {
+    const pass = this.#passes.get(port)?.findLast(({ at }) => at <= arrivedAt);
+    if (!pass) return undefined;
+    const sentAt = pass.at - pass.keptMs;
+    return this.#spells.some(({ from, to }) => sentAt >= from && sentAt <= to) ? pass.keptMs : 0;
+  }
+
+  /** Forgets what passed before, but for the last of each connection: it may be of a request under way. */
+  forget(before: number): void {
+    for (const [port, passes] of this.#passes) {
+      const last = passes.at(-1)!;
+      const rest = passes.filter((pass) => pass.at >= before || pass === last);
+      if (last.at < before - FORGOTTEN_MS) this.#passes.delete(port);
+      else this.#passes.set(port, rest);
+    }
+    this.#spells = this.#spells.filter(({ to }) => to >= before - FORGOTTEN_MS);
+  }
+}
+
+/** Longer than any request is under way, ms. */
+const FORGOTTEN_MS = 120_000;

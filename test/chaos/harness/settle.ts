@@ -1,0 +1,88 @@
+/** I3, and everything else that is only known once it is quiet. */
+import type { Sql } from "postgres";
+import { compareToSource } from "../../support/compare-to-source";
+import { until } from "../../support/poll";
+import type { Chaos } from "./chaos";
+import type { WatchedBase } from "./watched-base";
+
+/** A feed whose last ping was lost is found out when SQL is compared with the source, which is once a minute, ms. */
+const READ_OUT_MS = 120_000;
+const POLL_MS = 50;
+/** Between two comparisons of all cells of a base, ms. */
+const COMPARE_MS = 100;
+
+/**
+ * Has nobody write, and waits until SQL equals the source, cell by cell.
+ *
+ * @param boundMs longest wait
+ * @returns what was found to be wrong
+ */
+export async function settle({ service, figures, people }: Chaos, boundMs: number): Promise<string[]> {
+  await people.pause();
+  const quietAt = performance.now();
+  const wait = (condition: () => Promise<boolean>, timeoutMs: number, what: string) =>
+    until(condition, { what, timeoutMs, intervalMs: POLL_MS, retryErrors: true });
+  const checks = service.bases.flatMap((base) => [
+    equal(base, boundMs).then((cells) => {
+      figures.cells += cells;
+      figures.note(`quiet: SQL equals the source (${base.facts.mode})`, performance.now() - quietAt);
+    }),
+    base.facts.mode === "live"
+      ? wait(() => service.onControl(isReadOut(base)), READ_OUT_MS, "the feed is read out").then(() =>
+          figures.note("quiet: the feed is read out", performance.now() - quietAt),
+        )
+      : undefined,
+  ]);
+  const results: PromiseSettledResult<unknown>[] = await Promise.allSettled(checks);
+  results.push(
+    ...(await Promise.allSettled([
+      wait(() => service.onControl(hasNoRepairs), boundMs, "no repair is pending"),
+      service.readAudits(),
+      service.checkArrivals(),
+    ])),
+  );
+  return results.flatMap((result) =>
+    result.status === "rejected"
+      ? [result.reason instanceof Error ? result.reason.message : String(result.reason)]
+      : [],
+  );
+}
+
+/** @returns cells compared */
+async function equal(base: WatchedBase, boundMs: number): Promise<number> {
+  const dump = await base.source.dump(base.facts.sourceBaseId);
+  let differences: string[] = [];
+  const isEqual = async () => {
+    const compared = await compareToSource(base.reader, dump);
+    differences = compared.differences;
+    return differences.length > 0 ? undefined : compared;
+  };
+  try {
+    const options = { what: "equal", timeoutMs: boundMs, intervalMs: COMPARE_MS, retryErrors: true };
+    return (await until(isEqual, options)).cells;
+  } catch (error) {
+    const why = differences.length > 0 ? differences.slice(0, 3).join("; ") : String(error);
+    throw new Error(
+      `I3: ${base.facts.mode} differs from its source ${boundMs} ms after the last change: ${why}`,
+    );
+  }
+}
+
+/** Has live mode itself kept up, and not the sweep in its background alone? A base that has no feed just now has nothing to read. */
+function isReadOut({ facts, source }: WatchedBase): (control: Sql) => Promise<boolean> {
+  return async (control) => {
+    const [feed] = await control<{ hookId: string | null; cursor: number }[]>`
+      select hook_id as "hookId", cursor::int as cursor from live_feeds where base_id = ${facts.id}`;
+    if (!feed?.hookId) return true;
+    const hooks = await source.call<{ id: string; cursorForNextPayload: number }[]>(
+      "GET",
+      `bases/${facts.sourceBaseId}/webhooks`,
+    );
+    return hooks.some(({ id, cursorForNextPayload: end }) => id === feed.hookId && end === feed.cursor);
+  };
+}
+
+async function hasNoRepairs(control: Sql): Promise<boolean> {
+  const [row] = await control<{ count: number }[]>`select count(*)::int as count from repairs`;
+  return row!.count === 0;
+}

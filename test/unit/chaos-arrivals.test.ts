@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { ArrivalCheck } from "../chaos/harness/arrivals";
+import { Kept } from "../chaos/harness/kept";
+
+test("what a line kept while it counts from when it was sent is told, by connection and by time", () => {
+  const kept = new Kept();
+  kept.passed(1, 50, 0);
+  kept.begin(100);
+  kept.passed(1, 3100, 3000);
+  kept.passed(2, 3100, 2500);
+  kept.end(3100);
+  kept.passed(1, 3400, 250);
+  expect(kept.keptMs(1, 90)).toBe(0);
+  expect(kept.keptMs(1, 3140)).toBe(3000);
+  expect(kept.keptMs(2, 3140)).toBe(2500);
+  // Sent after the line was mended.
+  expect(kept.keptMs(1, 3440)).toBe(0);
+  expect(kept.keptMs(3, 3440)).toBeUndefined();
+});
+
+test("I4: a request that comes late in the log is judged among those of its time, once", () => {
+  const check = new ArrivalCheck();
+  const at = (...times: number[]) => times.map((at) => ({ at, what: "GET" }));
+  check.add("app", at(0, 100, 200, 300, 400));
+  check.add("app", at(5000));
+  expect(check.violations).toEqual([]);
+  check.add("app", [{ at: 450, what: "GET", isKept: true }]);
+  expect(check.violations).toHaveLength(1);
+  check.add("app", at(5100));
+  expect(check.violations).toHaveLength(1);
+  expect(check.most).toBe(6);
+});
