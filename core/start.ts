@@ -19,6 +19,9 @@ import { startTracing } from "./trace";
 /** Longest wait for connections to end, in seconds: what still runs then is cut off. */
 const CLOSE_TIMEOUT_SECONDS = 5;
 
+/** Longest that a process whose start has failed takes to release what it had, ms. */
+const RELEASE_MS = 8000;
+
 /** Something that was started: a listener, a worker. */
 export interface Running {
   stop(): Promise<void>;
@@ -109,8 +112,9 @@ export async function runProcess(
   } catch (error) {
     console.error(printable(clean(`basetide ${role}: ${asControlError(error).message}`)));
     if (!(error instanceof BasetideError)) console.error(printable(clean(stackOf(error))));
-    process.exitCode = 1;
-    await releases.disposeAsync().catch(() => {});
+    // What the failed step had begun is on no stack, and would hold the process open: its supervisor waits for its end.
+    await Promise.race([releases.disposeAsync().catch(() => {}), Bun.sleep(RELEASE_MS)]);
+    process.exit(1);
   }
 }
 

@@ -19,7 +19,10 @@ function fault(): Error {
 await runProcess("crash", async (ctx, releases) => {
   releases.defer(async () => {});
   ctx.log.error({ error: fault(), ...fault() }, "about to crash");
-  if (way === "start") throw fault();
+  // What a start has begun when it fails, and nobody stops: a queue's timers, connections.
+  if (way === "lingering") setInterval(() => {}, 60_000);
+  if (way === "stuck") releases.defer(() => new Promise(() => {}));
+  if (["start", "lingering", "stuck"].includes(way)) throw fault();
   if (way === "rejection") void Promise.reject(fault());
   if (way === "exception")
     queueMicrotask(() => {
