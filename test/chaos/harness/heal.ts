@@ -15,6 +15,11 @@ export const TIMES = {
   anyShows: "any fault over: changes of then are shown",
 };
 
+/** The name of the same time where another fault was in the way, and the clock started at that one's end. */
+export function disturbed(name: string): string {
+  return `${name} (disturbed)`;
+}
+
 /**
  * Waits until everything works again, and notes how long each part of it took.
  *
@@ -38,7 +43,7 @@ export async function measure(
     healedAt: (since: number) => Promise<number | undefined> | number | undefined,
   ): Promise<Healed> => {
     const healed = await timeline.healed({ what, own, since, isInTheWay, healedAt });
-    for (const name of names) figures.note(healed.isDisturbed ? `${name} (disturbed)` : name, healed.ms);
+    for (const name of names) figures.note(healed.isDisturbed ? disturbed(name) : name, healed.ms);
     return healed;
   };
   const hits = (base: WatchedBase) => (hit: Hit) => hit.bases.includes(base);

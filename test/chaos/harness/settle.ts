@@ -36,7 +36,9 @@ export async function settle({ service, figures, people }: Chaos, boundMs: numbe
   const results: PromiseSettledResult<unknown>[] = await Promise.allSettled(checks);
   results.push(
     ...(await Promise.allSettled([
-      wait(() => service.onControl(hasNoRepairs), boundMs, "no repair is pending"),
+      wait(() => service.onControl(hasNoRepairs), boundMs, "no repair is pending").then(() =>
+        figures.note("quiet: no repair is pending", performance.now() - quietAt),
+      ),
       service.readAudits(),
       service.checkArrivals(),
     ])),
