@@ -9,6 +9,7 @@ import { Chaos } from "./harness/chaos";
 import { Figures } from "./harness/figures";
 import { TIMES } from "./harness/heal";
 import { Service } from "./harness/service";
+import { repairsDone } from "./harness/settle";
 
 /** Longest that a worker's bases wait for another one, ms; the machine has other tests to run. */
 const WORKER_LOST_MS = 30_000;
@@ -31,5 +32,6 @@ test("I1-I7: whatever is killed, cut or full, nothing is lost, nobody reads what
   console.log(figures.describe());
   expect(chaos.people.answered.ok).toBeGreaterThan(20);
   expect(figures.percentile(TIMES.workerLost, 100)).toBeLessThan(WORKER_LOST_MS);
+  expect(await repairsDone(chaos)).toEqual([]);
   expect(await service.untilGreen(GREEN_MS)).toEqual([]);
 });
