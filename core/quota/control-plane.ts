@@ -3,6 +3,10 @@
  *
  * The server's clock orders the calls of all processes; its times are turned into this process's clock by the
  * least time an answer has lately taken. An answer that took longer is thereby seen to be late.
+ *
+ * I4. A promoted standby may lack the last reservations, which are committed asynchronously, while their requests are on
+ * the way. When a server has crashed, its start time tells `quota_take`; a standby has been running before. So a process
+ * that comes to a promoted server, or back to it, reserves nothing until those are past.
  */
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
@@ -17,6 +21,8 @@ const RETRY_AFTER_MS = 500;
  * back within a second or so, and what they gave out by themselves is past then. `quota_open` has the same.
  */
 const REUNION_MS = 2100;
+/** From the first contact with a promoted server to the first reservation there, ms: as after the start of a server. */
+const PROMOTED_MS = 2100;
 /** How long the least time of an answer is remembered, ms; a clock drifts by less than 2 ms meanwhile. */
 const OFFSET_MEMORY_MS = 10_000;
 
@@ -70,6 +76,9 @@ export function controlPlane(
   onAway: (isAway: boolean, error?: unknown) => void,
 ): ControlPlane {
   let failedAt: number | undefined;
+  /** Since the process has started, or since a call has failed, the server has not been looked at. */
+  let isNewcomer = true;
+  let restUntil = -Infinity;
   const offset = clockOffset(clock);
 
   async function call<T>(query: (db: Db) => PromiseLike<T> & { cancel?: () => void }): Promise<T> {
@@ -82,6 +91,7 @@ export function controlPlane(
     } catch (error) {
       if (failedAt === undefined) onAway(true, error);
       failedAt = clock.now();
+      isNewcomer = true;
       throw unavailable(error);
     }
   }
@@ -93,13 +103,18 @@ export function controlPlane(
     for (let sample = 1; ; sample++) {
       const sentAt = clock.now();
       const [row] = await call(
-        (to) => to<{ now: number }[]>`
-        select (extract(epoch from clock_timestamp()) * 1000)::float8 as now`,
+        (to) => to<{ now: number; is_promoted: boolean }[]>`
+        select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
+          pg_last_xact_replay_timestamp() is not null as is_promoted`,
       );
       offset.learn(row!.now);
       quickestMs = Math.min(quickestMs, clock.now() - sentAt);
       const isGood = quickestMs <= QUICK_MS || clock.now() - from > SAMPLING_MS;
-      if (sample >= FIRST_SAMPLES && isGood) return;
+      if (sample >= FIRST_SAMPLES && isGood) {
+        if (isNewcomer && row!.is_promoted) restUntil = clock.now() + PROMOTED_MS;
+        isNewcomer = false;
+        return;
+      }
     }
   }
 
@@ -132,7 +147,8 @@ export function controlPlane(
         );
       },
       async take(withinMs, back, margin) {
-        if (!offset.isKnown) await learnOffset();
+        if (!offset.isKnown || isNewcomer) await learnOffset();
+        if (clock.now() < restUntil) return { places: withinMs.map(() => null), nextAt: restUntil };
         const [row] = await call(
           (to) => to<TakeRow[]>`
           select asked_at, to_json(slots) as slots, next_at, margin

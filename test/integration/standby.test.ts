@@ -18,6 +18,9 @@ test("a promoted standby has what a synchronous primary has answered, and the en
       retryErrors: true,
     });
     expect(rows).toHaveLength(20);
+    // By this the quota ledger knows that reservations may be missing.
+    const [row] = await sql<{ is: boolean }[]>`select pg_last_xact_replay_timestamp() is not null as is`;
+    expect(row!.is).toBe(true);
     await sql`insert into counted values (20)`;
   } finally {
     await sql.end({ timeout: 1 });
