@@ -33,7 +33,7 @@ const LIMITS: Record<string, number> = {
 };
 const GREEN_MS = 240_000;
 /** A fault that lasts for so long more has another one come with it, ms. */
-const ANOTHER_MS = 8000;
+const ANOTHER_MS = 12_000;
 
 const random = new Random(seed);
 const figures = new Figures();

@@ -37,7 +37,7 @@ export interface Done {
 
 /** A fault as it is drawn: at whom it is aimed. */
 export interface Aimed extends Claim {
-  /** What it broke is of no use to other faults before it is well again. */
+  /** Until what it broke is well again nothing is expected of that, and no other fault has any use for it. */
   isHeldUntilHealed?: boolean;
   run(taken: Taken): Promise<Done>;
 }
@@ -147,7 +147,12 @@ export class Chaos {
     let done: Done;
     try {
       done = await aimed.run(taken);
-      Object.assign(hit, whatWasHit(done, aimed, taken));
+      const { isHeldUntilHealed } = aimed;
+      Object.assign(
+        hit,
+        whatWasHit(done, aimed, taken),
+        isHeldUntilHealed && { to: Number.POSITIVE_INFINITY },
+      );
     } catch (error) {
       hit.to = performance.now();
       taken.release();
@@ -159,10 +164,13 @@ export class Chaos {
       const healed = await measure(this.service, this.#timeline, this.figures, hit, done);
       return { name, ranMs, healedMs: healed.ms, isDisturbed: healed.isDisturbed, wrong: [] };
     } catch (error) {
-      const healedMs = performance.now() - hit.to;
+      const healedMs = performance.now() - done.mendedAt;
       return { name, ranMs, healedMs, isDisturbed: true, wrong: [messageOf(error)] };
     } finally {
-      if (aimed.isHeldUntilHealed) taken.release();
+      if (aimed.isHeldUntilHealed) {
+        hit.to = performance.now();
+        taken.release();
+      }
     }
   }
 }

@@ -23,7 +23,7 @@ export function disturbed(name: string): string {
 /**
  * Waits until everything works again, and notes how long each part of it took.
  *
- * @returns the longest of them
+ * @returns the longest of those that the fault hit itself
  * @throws Error that says what does not work within its bound
  */
 export async function measure(
@@ -33,24 +33,25 @@ export async function measure(
   own: Hit,
   { brokenAt, mendedAt, orphans = [], returned = [] }: Done,
 ): Promise<Healed> {
-  const waits: Promise<Healed>[] = [];
+  const waits: Promise<Healed & { isOwn: boolean }>[] = [];
   /** Times that another fault was in the way of are noted apart: they say more of that one. */
   const wait = async (
+    isOwn: boolean,
     names: string[],
     what: string,
     since: number,
     isInTheWay: (hit: Hit) => boolean,
     healedAt: (since: number) => Promise<number | undefined> | number | undefined,
-  ): Promise<Healed> => {
+  ): Promise<Healed & { isOwn: boolean }> => {
     const healed = await timeline.healed({ what, own, since, isInTheWay, healedAt });
     for (const name of names) figures.note(healed.isDisturbed ? disturbed(name) : name, healed.ms);
-    return healed;
+    return { ...healed, isOwn };
   };
   const hits = (base: WatchedBase) => (hit: Hit) => hit.bases.includes(base);
   const befalls = (process: Supervised) => (hit: Hit) => hit.processes.includes(process);
   for (const base of orphans)
     waits.push(
-      wait([TIMES.workerLost], `${base.facts.mode} syncs elsewhere`, brokenAt, hits(base), (since) =>
+      wait(true, [TIMES.workerLost], `${base.facts.mode} syncs elsewhere`, brokenAt, hits(base), (since) =>
         base.syncedAfter(since),
       ),
     );
@@ -58,6 +59,7 @@ export async function measure(
     const isBack = returned.includes("control");
     waits.push(
       wait(
+        own.processes.includes(process),
         isBack ? [TIMES.controlUsed] : [],
         `${process.name} ${isBack ? "uses the control plane" : "is ready"}`,
         mendedAt,
@@ -69,25 +71,34 @@ export async function measure(
   for (const base of service.bases) {
     if (returned.includes(base.cluster.part))
       waits.push(
-        wait([TIMES.replicasUsed], `${base.facts.mode} writes its replica`, mendedAt, hits(base), (since) =>
-          firstUse(base, since),
+        wait(
+          true,
+          [TIMES.replicasUsed],
+          `${base.facts.mode} writes its replica`,
+          mendedAt,
+          hits(base),
+          (since) => firstUse(base, since),
         ),
       );
+    const isOwn = own.bases.includes(base);
     const names = [
-      ...(own.bases.includes(base) ? [TIMES.anyShows] : []),
+      ...(isOwn ? [TIMES.anyShows] : []),
       ...(returned.includes("control") ? [TIMES.controlShows] : []),
     ];
     waits.push(
-      wait(names, `${base.facts.mode} syncs`, mendedAt, hits(base), (since) => base.syncedAfter(since)),
+      wait(isOwn, names, `${base.facts.mode} syncs`, mendedAt, hits(base), (since) =>
+        base.syncedAfter(since),
+      ),
     );
   }
   const results = await Promise.allSettled(waits);
   const late = results.flatMap((result) => (result.status === "rejected" ? [result.reason] : []));
   if (late.length > 0) throw new AggregateError(late);
   const all = results.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
+  const mine = all.filter(({ isOwn }) => isOwn);
   return {
-    ms: Math.max(...all.map(({ ms }) => ms)),
-    isDisturbed: all.some(({ isDisturbed }) => isDisturbed),
+    ms: Math.max(0, ...mine.map(({ ms }) => ms)),
+    isDisturbed: mine.some(({ isDisturbed }) => isDisturbed),
   };
 }
 
