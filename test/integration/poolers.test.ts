@@ -125,14 +125,12 @@ withPooler(
       await sql.end();
     }
     const client = await connectPg(
-      session.over(
-        `${server.as("app", "other")}?options=-c%20statement_timeout%3D7s&channel_binding=require`,
-      ),
+      session.over(`${server.as("app", "other")}?options=-c%20work_mem%3D7MB&channel_binding=require`),
       "a test",
     );
     try {
-      const { rows } = await client.query("select current_setting('statement_timeout') as timeout");
-      expect(rows).toEqual([{ timeout: "7s" }]);
+      const { rows } = await client.query("select current_setting('work_mem') as memory");
+      expect(rows).toEqual([{ memory: "7MB" }]);
     } finally {
       await client.end();
     }
