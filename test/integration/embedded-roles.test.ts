@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { CLUSTER_ROLE, CONTROL_ROLE } from "../../apps/up/embedded-postgres";
 import { embeddedRoles } from "../../apps/up/embedded-roles";
 import { migrateControl } from "../../core/control";
+import { prepareControl } from "../../core/control/prepare-control";
 import { createLogger } from "../../core/log";
 import {
   claimEpoch,
@@ -50,4 +51,24 @@ test("what a superuser has made is taken over, twice without a difference, and w
   await restoreLimits(urls.clusterUrl, { role });
   await replica.close();
   await dropDatabase(urls.clusterUrl, database, role);
+});
+
+test("a database of another program is not taken over", async () => {
+  await using server = await replicaServer();
+  const { superuserUrl } = server;
+  await asAdmin((admin) => admin`create database wiki`, superuserUrl);
+  await asAdmin((admin) => admin`create table pages (id int)`, databaseUrl(superuserUrl, "wiki"));
+  const login = { role: "some_control", password: "pw", database: "wiki" };
+  await expect(prepareControl(superuserUrl, login)).rejects.toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("public.pages"),
+  });
+  const [left] = await asAdmin(
+    (admin) => admin`
+      select has_database_privilege('public', 'wiki', 'connect') as open, to_regrole('some_control') as role`,
+    superuserUrl,
+  );
+  expect(left).toEqual({ open: true, role: null });
+  await asAdmin((admin) => admin`drop table pages`, databaseUrl(superuserUrl, "wiki"));
+  await prepareControl(superuserUrl, login);
 });
