@@ -147,7 +147,12 @@ export async function guardDatabase(
   });
   await withAdmin(databaseUrl(adminUrl, database), async (sql) => {
     // Before version 15 every role may create there. Where it is not ours, this changes nothing.
-    await sql`revoke create on schema public from public`;
+    await sql`
+      do $$ begin
+        if to_regnamespace('public') is not null then
+          revoke create on schema public from public;
+        end if;
+      end $$`;
     await revokeForbiddenFunctions(sql);
   });
 }
