@@ -15,8 +15,9 @@ import { freshDatabase } from "../support/database";
 import { readerOf } from "../support/replica";
 import { openShop, type ServiceRole } from "../support/shop";
 
-/** The attack is given so long. */
+/** An attack is given so long. */
 const RACE_MS = 3000;
+const MOST_ATTACKS = 20;
 
 const EVIL_TRIGGER = `
   create table public.ran (who text default current_user);
@@ -26,7 +27,7 @@ const EVIL_TRIGGER = `
 
 describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", (service) => {
   test("no race for the name _sync_history has us write into the customer's table", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const { test: made, sql, customer, live } = await openShop({ Name: "text" }, service);
     const { replica, epoch } = made;
@@ -38,40 +39,47 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
       create table public.swaps as select 0 as n`);
     await using attacker = readerOf(made.readerUrl);
     await attacker`set statement_timeout = 0`;
-    let isOver = false;
-    const attack = attacker
-      .unsafe(`do $$
-        declare deadline timestamptz := clock_timestamp() + interval '${RACE_MS} ms';
-        begin
-          while clock_timestamp() < deadline loop
-            begin
-              execute 'alter table public.parked rename to _sync_history';
-            exception when others then commit; continue;
-            end;
-            commit;
-            execute 'alter table public._sync_history rename to parked';
-            update public.swaps set n = n + 1;
-            commit;
-          end loop;
-        end $$`)
-      .finally(() => {
-        isOver = true;
-      });
-    let kept = 0;
-    for (let round = 0; !isOver; round++) {
-      if (await followSettings(replica, epoch, { history: true, notify: false })) kept++;
-      const row = { id: `rec${round}`, created_time: "2024-05-01T12:34:56", name: "a" };
-      const ticket = Number.MAX_SAFE_INTEGER;
-      await applyImages(replica, await live(), { epoch, ticket, rows: [row], gone: [], issues: [] });
-      await followSettings(replica, epoch, { history: false, notify: false });
-      await sql`update public._sync_history set seen_at = 'epoch'`.catch(() => {});
-      await trimHistory(replica, epoch, 1);
-    }
-    await attack;
+    let [kept, round] = [0, 0];
+    const race = async () => {
+      let isOver = false;
+      const attack = attacker
+        .unsafe(`do $$
+          declare deadline timestamptz := clock_timestamp() + interval '${RACE_MS} ms';
+          begin
+            while clock_timestamp() < deadline loop
+              begin
+                execute 'alter table public.parked rename to _sync_history';
+              exception when others then commit; continue;
+              end;
+              commit;
+              execute 'alter table public._sync_history rename to parked';
+              update public.swaps set n = n + 1;
+              commit;
+            end loop;
+          end $$`)
+        .finally(() => {
+          isOver = true;
+        });
+      while (!isOver) {
+        round += 1;
+        if (await followSettings(replica, epoch, { history: true, notify: false })) kept++;
+        const row = { id: `rec${round}`, created_time: "2024-05-01T12:34:56", name: "a" };
+        const ticket = Number.MAX_SAFE_INTEGER;
+        await applyImages(replica, await live(), { epoch, ticket, rows: [row], gone: [], issues: [] });
+        await followSettings(replica, epoch, { history: false, notify: false });
+        await sql`update public._sync_history set seen_at = 'epoch'`.catch(() => {});
+        await trimHistory(replica, epoch, 1);
+      }
+      await attack;
+    };
+    const hadTurns = async () => {
+      const [swaps] = await customer<{ n: number }[]>`select n from swaps`;
+      return swaps!.n > 20 && kept > 5;
+    };
+    // Until both sides did get their turns: on a busy machine that takes more than one attack.
+    for (let attacks = 0; attacks < MOST_ATTACKS && !(await hadTurns()); attacks++) await race();
     expect(await customer`select * from ran`).toEqual([]);
-    // Both sides did get their turns.
-    const [swaps] = await customer<{ n: number }[]>`select n from swaps`;
-    expect([swaps!.n > 20, kept > 5]).toEqual([true, true]);
+    expect(await hadTurns()).toBe(true);
   });
 
   test("a name that the customer has taken keeps no history, and says so until it is free", async () => {
@@ -241,7 +249,7 @@ const othersRights = (sql: postgres.Sql, reader: string) => sql`
 
 describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", (service) => {
   test("our own tables and views are for the reader only, whatever default privileges say", async () => {
-    const { sql, test: made, become, drop } = await openShop({ Name: "text" }, service);
+    const { sql, test: made, customer, become, drop } = await openShop({ Name: "text" }, service);
     const anon = `bt_anon_${crypto.randomUUID().slice(0, 8)}`;
     await asAdmin(async (admin) => void (await admin.unsafe(`create role ${anon}`)));
     onTestFinished(() => asAdmin(async (admin) => void (await admin.unsafe(`drop role ${anon}`))));
@@ -282,6 +290,8 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     // As an older version left them: taken back once, and what somebody grants later stays.
     await sql.unsafe(`grant all on public._sync_meta, public._sync_issues, public.orders__links to ${anon}, public;
       comment on schema public_swap is '2 0123456789abcdef'`);
+    // A table of the customer's is no hindrance, nor ours to grant.
+    await customer`create table public.mine (id int)`;
     const upgrade = () => installReplica(made.ownerUrl, { schema: "public", role: made.role });
     await upgrade();
     const names = async () => (await othersRights(sql, made.role)).map(({ name }) => name);
