@@ -50,6 +50,9 @@ test("a database in another encoding, one that is read-only and a role without C
   );
   await server.run([`alter database ${readOnly.name} set default_transaction_read_only = off`]);
   expect((await connect(readOnly.url)).status).toBe(201);
+  const unchecked = await customer();
+  await server.run([`alter role ${unchecked.name} set session_replication_role = replica`]);
+  expect((await connect(unchecked.url)).message).toContain("set session_replication_role = origin");
   const closed = await customer();
   await server.run([
     `revoke connect on database ${closed.name} from public`,
