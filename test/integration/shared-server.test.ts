@@ -24,12 +24,19 @@ import { caller, connectBase, testControl } from "./control-support";
 /** Of the service and of its customers. */
 const OURS = /^(bt_|basetide)/;
 
+const OTHERS_CUSTOMER = "bt_0123456789abcdef";
+
 let server: PostgresServer;
 beforeAll(async () => {
   server = await postgresServer({ version: "18" });
   await server.role("crm_owner");
   await server.role("crm_app");
   await server.role("grafana");
+  // Another installation of Basetide, with a customer of its own.
+  const other = await server.role("basetide_other", "createdb createrole");
+  await ask(other, (sql) =>
+    sql.unsafe(`create role ${OTHERS_CUSTOMER}; grant ${OTHERS_CUSTOMER} to current_user`),
+  );
   await server.run(["create database crm owner crm_owner", "create database wiki"]);
   await server.run(
     [
@@ -182,6 +189,13 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
     isOver = true;
     await watched;
     await canary();
+    if (!isSuper) {
+      const [row] = await ask(
+        server.url,
+        (sql) => sql`select pg_has_role(${login.role}, ${OTHERS_CUSTOMER}, 'member') as is_ours`,
+      );
+      expect(row).toEqual({ is_ours: false });
+    }
     expect(rounds).toBeGreaterThan(2);
     expect(await othersRights()).toEqual(before);
   });
