@@ -1,6 +1,6 @@
 /** A customer's own database, with what its server, its role and its schema may be like: it works there, or says why not. */
 import postgres from "postgres";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { inspectDestination } from "../../core/control/destinations";
 import { createAuthority } from "../../core/http/authority";
 import { installReplica } from "../../core/replica";
@@ -8,6 +8,8 @@ import { HAS_PGBOUNCER, pgBouncer } from "../support/servers/pgbouncer";
 import { type PostgresServer, postgresServer } from "../support/servers/postgres-server";
 import { tlsRelay } from "../support/servers/tls-relay";
 import { managementApi } from "./control-support";
+
+vi.setConfig({ testTimeout: 90_000 });
 
 const ALIAS = "postgres.abcdefghij";
 

@@ -197,7 +197,7 @@ async function dump(database: string): Promise<string> {
 }
 
 test("a replica is the same under all hostile defaults at once, whoever they are for", {
-  timeout: 180_000,
+  timeout: 300_000,
 }, async () => {
   for (const admin of admins) {
     const usual = await life(admin, "role", []);
@@ -210,7 +210,7 @@ test("a replica is the same under all hostile defaults at once, whoever they are
 });
 
 test("a replica is the same under any hostile defaults", {
-  timeout: 60_000 + 60_000 * fuzzRuns,
+  timeout: 120_000 + 60_000 * fuzzRuns,
 }, async () => {
   const usual = await life(admins[1]!, "role", []);
   await fc.assert(
@@ -284,7 +284,7 @@ async function controlLife(name: string, settings: [string, string][]): Promise<
 }
 
 test("a control plane is made the same and works under all hostile defaults", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   await server.role("hostile_control");
   const usual = await controlLife("control_usual", []);

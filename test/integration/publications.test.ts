@@ -3,7 +3,7 @@
  * Postgres then refuses to update or delete in a table that has neither a primary key nor a replica identity.
  */
 import type postgres from "postgres";
-import { describe, expect, inject, onTestFinished, test } from "vitest";
+import { describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { openQueue } from "../../core/queue";
 import {
   applyImages,
@@ -20,6 +20,8 @@ import { asAdmin, superuserUrl } from "../support/admin";
 import { readerOf, testReplica } from "../support/replica";
 import { openShop } from "../support/shop";
 import { testControl } from "./control-support";
+
+vi.setConfig({ testTimeout: 90_000 });
 
 /** Tables of the database that a publication of all tables would keep from being updated. */
 async function unidentified(sql: postgres.Sql): Promise<string[]> {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { clusterTroubles } from "../../core/control";
 import { createAuthority } from "../../core/http/authority";
 import {
@@ -15,6 +15,8 @@ import {
 import { type PostgresServer, postgresServer } from "../support/servers/postgres-server";
 import { type RefusingRelay, refusingRelay } from "../support/servers/refusing-relay";
 import { type TlsRelay, tlsRelay } from "../support/servers/tls-relay";
+
+vi.setConfig({ testTimeout: 90_000 });
 
 const NEON = { code: "XX000", message: "Neon only supports being given plaintext passwords" };
 
