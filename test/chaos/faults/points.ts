@@ -106,7 +106,7 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
           const orphans = await holdings(chaos);
           const point = at(chaos, { taken, cluster, role }, SWAP, "before");
           point.catch(() => {});
-          await base.shout();
+          await base.retype();
           const { held, client } = await point;
           const locks = await Promise.all(
             service.bases.filter((one) => one.cluster === cluster).map(lockCatalog),

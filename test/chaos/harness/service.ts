@@ -323,7 +323,10 @@ function sourceBase(mode: Mode) {
       {
         id: tableId,
         name: "Busy",
-        fields: [{ id: tokenId, name: "Token", type: "singleLineText" }],
+        fields: [
+          { id: tokenId, name: "Token", type: "singleLineText" },
+          { name: "Kind", type: "singleLineText" },
+        ],
         records: many(BUSY_RECORDS, (index) => ({ id: busyId(index), fields: { Token: `first ${index}` } })),
       },
       {

@@ -49,6 +49,8 @@ export class WatchedBase {
   #floors = new Map<string, number>();
   /** How often the server has lost what it had. */
   #losses = 0;
+  kindFieldId = "";
+  #isKindNumber = false;
   #shouts = 0;
   readonly #deletedShouts = new Set<string>();
   readonly #said = new Set<string>();
@@ -77,6 +79,7 @@ export class WatchedBase {
   learn(dump: SourceDump): void {
     const [busy, pulse] = ["Busy", "Pulse"].map((name) => dump.tables.find((table) => table.name === name)!);
     const token = busy!.fields.find((field) => field.name === "Token")!;
+    this.kindFieldId = busy!.fields.find((field) => field.name === "Kind")!.id;
     for (const record of busy!.records) this.history.note(record.id, String(record.fields[token.id]));
     this.ids = busy!.records.map((record) => record.id);
     this.pulseId = pulse!.records[0]!.id;
@@ -92,6 +95,16 @@ export class WatchedBase {
       type: "formula",
       options: { formula: "UPPER({Token})" },
     });
+  }
+
+  /** Gives the busy table's field of no use another type, for which the whole table is built again and swapped in. */
+  retype(): Promise<unknown> {
+    this.#isKindNumber = !this.#isKindNumber;
+    return this.source.call(
+      "PATCH",
+      `bases/${this.facts.sourceBaseId}/tables/Busy/fields/${this.kindFieldId}`,
+      this.#isKindNumber ? { type: "number", options: { precision: 0 } } : { type: "singleLineText" },
+    );
   }
 
   /** The field is to be deleted: what SQL still shows of its column, the source has no more. */
