@@ -203,6 +203,11 @@ export const base = t.Object({
               records_done: t.Integer(),
               records_estimate: nullable(t.Integer()),
               done: t.Boolean(),
+              waiting: t.Optional(
+                t.Boolean({
+                  description: "It has been read, and waits for transactions that hold the table",
+                }),
+              ),
             }),
           ),
         }),

@@ -67,6 +67,8 @@ export interface Progress {
     /** Null while nobody knows. */
     records_estimate: number | null;
     done: boolean;
+    /** It has been read, and waits for transactions that hold the table. */
+    waiting?: boolean;
   }[];
 }
 

@@ -45,9 +45,27 @@ export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
 export { UNSTORABLE_TEXT } from "./map-record-text";
+export {
+  type Compared,
+  compareBuild,
+  fillColumns,
+  forgetFillings,
+  MERGED_ROWS,
+  type MergeOptions,
+  type Merging,
+  mergeBuild,
+} from "./merge";
 export { quoteIdent, snakeCase } from "./naming";
 export { endPauses, type Pause, pauseRole } from "./paused-roles";
-export { type Catalog, type CatalogTable, hasSameColumns, planSchema, type SchemaPlan } from "./plan";
+export {
+  type Catalog,
+  type CatalogTable,
+  hasSameColumns,
+  keepsColumns,
+  onlyAddsColumns,
+  planSchema,
+  type SchemaPlan,
+} from "./plan";
 export { type ClusterOptions, prepareCluster } from "./prepare-cluster";
 export {
   databaseUrl,

@@ -16,6 +16,7 @@ const template = [
   "damage.sql",
   "images.sql",
   "shapes.sql",
+  "merge.sql",
   "link-views.sql",
   "foreign-code.sql",
   "carry-over.sql",

@@ -113,12 +113,32 @@ function columnSpec(field: SourceField, name: string, settings: TypeSettings): C
 
 /** Are they made of the same fields, whose cells become the same values? Order does not matter. */
 export function hasSameColumns(live: TableSpec, wanted: TableSpec): boolean {
-  if (live.columns.length !== wanted.columns.length) return false;
-  const before = new Map(live.columns.map((column) => [column.fieldId, column]));
-  return wanted.columns.every((column) => {
-    const old = before.get(column.fieldId);
+  return live.columns.length === wanted.columns.length && keepsCells(live, wanted);
+}
+
+/** Does the table only get columns, while the cells of those that it has become the same values? */
+export function onlyAddsColumns(live: TableSpec, wanted: TableSpec): boolean {
+  return !live.isDamaged && live.columns.length < wanted.columns.length && keepsCells(live, wanted);
+}
+
+/**
+ * Does every column of the table stay, with its type? Its cells may become other values. One that lost columns here stays
+ * if the others keep their names.
+ */
+export function keepsColumns(live: TableSpec, wanted: TableSpec): boolean {
+  const after = new Map(wanted.columns.map((column) => [column.fieldId, column]));
+  return live.columns.every(({ fieldId, columnType, name }) => {
+    const column = after.get(fieldId);
+    return column?.columnType === columnType && (!live.isDamaged || column.name === name);
+  });
+}
+
+function keepsCells(live: TableSpec, wanted: TableSpec): boolean {
+  const after = new Map(wanted.columns.map((column) => [column.fieldId, column]));
+  return live.columns.every((old) => {
+    const column = after.get(old.fieldId);
     return (
-      old?.columnType === column.columnType &&
+      old.columnType === column?.columnType &&
       readerOf(old.type, old.columnType) === readerOf(column.type, column.columnType) &&
       Bun.deepEquals(old.attachmentUrls, column.attachmentUrls)
     );

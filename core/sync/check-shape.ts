@@ -5,7 +5,14 @@
  * I6. Such records are not written before a look at the schema has said what they mean.
  */
 import { BasetideError } from "../errors";
-import { type CellIssue, hasSameColumns, ROW_TOO_WIDE, type TableSpec, UNSTORABLE_TEXT } from "../replica";
+import {
+  type CellIssue,
+  hasSameColumns,
+  onlyAddsColumns,
+  ROW_TOO_WIDE,
+  type TableSpec,
+  UNSTORABLE_TEXT,
+} from "../replica";
 import type { FieldType, SourceRecord } from "../source/types";
 import type { Shapes } from "./look";
 import type { BaseMemory } from "./memory";
@@ -26,6 +33,8 @@ const OF_ANY_TYPE: ReadonlySet<string> = new Set([UNSTORABLE_TEXT, ROW_TOO_WIDE]
 export interface Checked {
   shapes: Shapes;
   memory: BaseMemory;
+  /** What is written may lack columns that its table is still to get: all others are brought up to date meanwhile. */
+  isWithoutNew?: boolean | undefined;
 }
 
 /**
@@ -36,24 +45,31 @@ export interface Checked {
  * @throws BasetideError `source_schema_changed` when the table is of another shape by now
  */
 export async function checkShape(
-  { shapes, memory }: Checked,
+  checked: Checked,
   spec: TableSpec,
   records: Iterable<SourceRecord>,
   issues: CellIssue[],
 ): Promise<void> {
-  const unknown = unknownFields(spec, records, memory.unexplainedFields);
+  const { shapes, memory, isWithoutNew } = checked;
+  const { rebuild } = shapes.table(spec.tableId);
+  const known = isWithoutNew && rebuild && onlyAddsColumns(spec, rebuild) ? rebuild : spec;
+  const unknown = unknownFields(known, records, memory.unexplainedFields);
   if (unknown.size === 0 && !(areOdd(spec, issues) && shapes.isFirstDoubt(spec.tableId))) return;
   await shapes.lookAgain();
-  confirmShape(shapes, spec);
+  confirmShape(shapes, spec, isWithoutNew);
   // Those that nobody can explain are waited for until the next look that is due anyway.
   for (const id of unknown) memory.unexplainedFields.add(id);
 }
 
-/** @throws BasetideError `source_schema_changed` unless the table is still wanted with the columns of `spec` */
-export function confirmShape(shapes: Shapes, spec: TableSpec): void {
+/**
+ * @param isWithoutNew columns may be missing from `spec`
+ * @throws BasetideError `source_schema_changed` unless the table is still wanted with the columns of `spec`
+ */
+export function confirmShape(shapes: Shapes, spec: TableSpec, isWithoutNew = false): void {
   const { source, live, rebuild } = shapes.table(spec.tableId);
   const wanted = rebuild ?? live?.spec;
   if (source && wanted && hasSameColumns(spec, wanted)) return;
+  if (source && wanted && isWithoutNew && onlyAddsColumns(spec, wanted)) return;
   throw new BasetideError("source_schema_changed", `The shape of table ${spec.tableId} has changed.`);
 }
 

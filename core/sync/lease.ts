@@ -26,7 +26,14 @@ import {
 } from "../control";
 import { asBasetideError, isBasetideError, nextStep } from "../errors";
 import type { CallCounter, Ledger } from "../quota";
-import { claimEpoch, ensureInstalled, noteDamage, openReplica, type Replica } from "../replica";
+import {
+  claimEpoch,
+  ensureInstalled,
+  forgetFillings,
+  noteDamage,
+  openReplica,
+  type Replica,
+} from "../replica";
 import { platformById } from "../source";
 import type { Platform } from "../source/types";
 import { failSpan, span } from "../trace";
@@ -139,6 +146,7 @@ export async function holdLease(
 async function followExtras({ ctx, replica, epoch, held }: Lease, base: Base): Promise<void> {
   const extras = new ReplicaExtras(replica, epoch, ctx.log);
   await extras.follow(base.settings);
+  await forgetFillings(replica, epoch);
   held.onSettings = (settings) => {
     extras.follow(settings).catch((error: unknown) => ctx.log.debug({ error }, "settings not followed yet"));
   };

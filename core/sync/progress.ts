@@ -53,10 +53,19 @@ export class ProgressBoard {
     this.#onChange(this.#progress);
   }
 
+  /** It has been read, and queries hold the live table. */
+  waiting(tableId: string): void {
+    const row = this.#rows.get(tableId);
+    if (!row) return;
+    row.waiting = true;
+    this.#onChange(this.#progress);
+  }
+
   done(tableId: string): void {
     const row = this.#rows.get(tableId);
     if (!row) return;
     row.done = true;
+    delete row.waiting;
     this.#onChange(this.#progress);
   }
 }

@@ -61,7 +61,12 @@ export async function keepRebuilding(together: Together, watch: RebuildWatch): P
       board ??= boardOf(together, shapes.rebuild);
       board.begin(spec);
       reading.add(tableId);
-      const attempted = attempt(spec, board, () => reading.delete(tableId))
+      const shown = board;
+      const onWaiting = () => {
+        reading.delete(tableId);
+        shown.waiting(tableId);
+      };
+      const attempted = attempt(spec, shown, onWaiting)
         .catch((error: unknown) => fate.end(error))
         .finally(() => {
           reading.delete(tableId);

@@ -1,5 +1,6 @@
 /**
- * Rebuilds one table aside and swaps it in: a table's first sync, or its first one after its shape has changed.
+ * Reads one table whole into a new one and puts that live: a table's first sync, its first one after its shape has changed,
+ * or one that somebody asked for. Where the live table keeps its columns it stays, and gets what the new one has.
  *
  * I6. Readers see the old table, whole, until they see the new one, whole. A table that was read in several pages is
  * put live only when a look at the schema after the last of them finds it as it was before the first: else a column
@@ -16,6 +17,7 @@ import { asBasetideError, isBasetideError } from "../errors";
 import {
   type Build,
   type CellIssue,
+  type Compared,
   hasSameColumns,
   type JournalEntry,
   journalSince,
@@ -37,6 +39,7 @@ import { evidenceOf } from "./evidence";
 import { Fingerprints } from "./fingerprints";
 import { MassChange } from "./mass-change";
 import { mappingOf, type TableMemory } from "./memory";
+import { type Put, putLive } from "./put-live";
 import { readAsNow } from "./read-as";
 import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
 import { fingerprintIn } from "./record-fingerprint";
@@ -85,9 +88,9 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   const { replica, reader, memory, shapes, onShapeChange } = sweep;
   const { build, table } = filled;
   const { tableId } = build.spec;
-  let before: TableSpec | undefined;
+  let done: { before: TableSpec | undefined; put: Put };
   try {
-    before = await swapIn(sweep, filled, onWaiting);
+    done = await swapIn(sweep, filled, onWaiting);
   } catch (error) {
     if (isBasetideError(error, "replica_busy")) memory.builds.set(tableId, filled);
     else await discard(build);
@@ -96,7 +99,9 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   memory.tables.set(tableId, table);
   // What was asked for before the swap loses to it.
   reader.tickets.renew();
-  onShapeChange?.([...shapeChanges(before, build.spec), ...(before ? [rebuilt(build.spec)] : [])]);
+  const { before, put } = done;
+  const isNewTable = before !== undefined && put === "swapped";
+  onShapeChange?.([...shapeChanges(before, build.spec), ...(isNewTable ? [rebuilt(build.spec)] : [])]);
   await refreshViews(replica);
   await shapes.reload();
   const live = shapes.catalog.get(tableId);
@@ -204,13 +209,19 @@ export interface FilledBuild {
   readAs: ReadAs | undefined;
   /** When queries were first found to hold the live table (performance.now()). */
   busySince?: number | undefined;
+  /** Can it be merged into the live table? Undefined until that was tried. */
+  isMergeable?: boolean | undefined;
+  /** Which rows may differ from the live table's, once they have been compared; null: any. */
+  compared?: Compared | null | undefined;
+  /** How often its new columns were filled ahead. */
+  fills?: number;
 }
 
 /**
  * Puts the build live, with all that was written meanwhile, under the names that its table and columns have by then;
  * waits out queries that hold the live table.
  *
- * @returns what it took the place of, if anything
+ * @returns what was live before, if anything, and whether that stays
  * @throws BasetideError `source_schema_changed` when it could not yet, and the table is wanted with other columns by now;
  *   `replica_busy` without `onWaiting`
  */
@@ -218,9 +229,9 @@ async function swapIn(
   sweep: Sweep,
   filled: FilledBuild,
   onWaiting?: () => void,
-): Promise<TableSpec | undefined> {
+): Promise<{ before: TableSpec | undefined; put: Put }> {
   const { replica, reader, shapes } = sweep;
-  const { build, table, beganAt, tickets, issues, readAs } = filled;
+  const { build, table, beganAt, tickets, issues } = filled;
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
     await takeNames(build, sweep, table, issues);
     const entries = await journalSince(replica, build.spec.tableId, table.journalStamp);
@@ -230,9 +241,8 @@ async function swapIn(
     }
     const { live } = shapes.table(build.spec.tableId);
     try {
-      if (await build.swapIn(live, table.journalStamp, [...issues.values()].flat(), readAs)) {
-        return live?.spec;
-      }
+      const put = await putLive(sweep, filled, live);
+      if (put) return { before: live?.spec, put };
     } catch (error) {
       const isStale = isBasetideError(error, "shape_changed");
       if (!isStale && !isBasetideError(error, "replica_busy")) throw error;

@@ -14,6 +14,7 @@ import {
   type JournalEntry,
   journalSince,
   mapRecords,
+  onlyAddsColumns,
   type Replica,
   rowIds,
   type ShapeChange,
@@ -50,6 +51,11 @@ export interface Sweep {
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
   /** Told after each page how many records have been read. */
   onProgress: (recordsDone: number) => void;
+  /**
+   * The table is to get columns, and what it has is brought up to date meanwhile. The journal is then told of all that is
+   * written, for the build that waits.
+   */
+  isWithoutNew?: boolean;
   /** Told which rows were not as they are now, but for those with nothing but other URLs of attachments. */
   onChanges?: ((tableId: string, recordIds: string[]) => void) | undefined;
 }
@@ -110,7 +116,7 @@ async function takePage(
   { indices, refreshed }: Changed,
   outcome: TableOutcome,
 ): Promise<void> {
-  const applied = await applyRecords(sweep, table, { page, ticket }, indices);
+  const applied = await applyRecords(sweep, table, { page, ticket }, indices, sweep.isWithoutNew);
   outcome.inserted += applied.inserted;
   outcome.updated += applied.updated;
   outcome.lost.push(...applied.lost);
@@ -124,12 +130,13 @@ async function takePage(
 }
 
 /** What writing records into a live table takes. */
-type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "shapes" | "memory">;
+type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "shapes" | "memory" | "isWithoutNew">;
 
 /**
  * Writes these records of a page, and remembers what they look like; what lost is compared when it is next seen.
  *
- * @param isNoted whether the journal is told of all of them, and not only of those that changed
+ * @param isNoted whether the journal is told of all of them, and not only of those that changed. Then the table may be
+ *   about to get columns: the build that has them reads the journal
  * @throws BasetideError `source_schema_changed` when the table is of another shape by now
  */
 export async function applyRecords(
@@ -162,10 +169,11 @@ function writeRecords(
   ticket: number,
   isNoted: boolean,
 ): Promise<Applied> {
-  return onLiveTable(writing, known, async (table) => {
+  const noting = { ...writing, isWithoutNew: isNoted };
+  return onLiveTable(noting, known, async (table) => {
     const issues: CellIssue[] = [];
     const rows = mapRecords(table.map, records, issues);
-    await checkShape(writing, table.live.spec, records, issues);
+    await checkShape(noting, table.live.spec, records, issues);
     const images: Images = { epoch: writing.epoch, ticket, rows, gone: [], issues };
     return isNoted ? { ...images, records } : images;
   });
@@ -185,7 +193,8 @@ export async function removeRecords(
 ): Promise<Pick<Applied, "deleted" | "lost">> {
   const { epoch } = writing;
   const images: Images = { epoch, ticket, rows: [], gone, issues: [], records: [] };
-  const { deleted, lost } = await onLiveTable(writing, table, async () => images);
+  const noting = { ...writing, isWithoutNew: true };
+  const { deleted, lost } = await onLiveTable(noting, table, async () => images);
   for (const id of gone) table.fingerprints.expect(id);
   return { deleted, lost };
 }
@@ -218,12 +227,13 @@ function tellLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void 
 
 /** The table as it is live now. @throws BasetideError `source_schema_changed` when it is to go or to be rebuilt */
 export function liveTable(
-  { shapes, memory }: Pick<Writing, "shapes" | "memory">,
+  { shapes, memory, isWithoutNew }: Pick<Writing, "shapes" | "memory" | "isWithoutNew">,
   known: TableMemory,
 ): TableMemory {
   const { tableId } = known.live.spec;
   const { source, live, rebuild } = shapes.table(tableId);
-  if (!source || !live || rebuild) {
+  const isInTheWay = rebuild && !(isWithoutNew && live && onlyAddsColumns(live.spec, rebuild));
+  if (!source || !live || isInTheWay) {
     throw new BasetideError("source_schema_changed", `The shape of table ${tableId} has changed.`);
   }
   return tableMemory(memory, live);

@@ -5,12 +5,13 @@
  * I3. A sync counts as completed only when every table has been read from end to end.
  */
 import type { Base, Progress, RunReport } from "../control";
-import { asBasetideError, BasetideError, type NextStep, nextStep } from "../errors";
+import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../errors";
 import {
   type AttachmentUrls,
   markSyncCompleted,
   markSyncStarted,
   noteDamage,
+  onlyAddsColumns,
   type Replica,
   readIssues,
   type TableSpec,
@@ -180,10 +181,23 @@ async function syncTable(
       return { ...swept, inserted: swept.inserted + outcome.inserted };
     } catch (caught) {
       const error = asBasetideError(caught);
+      const { live } = shapes.table(tableId);
+      if (spec && live && onlyAddsColumns(live.spec, spec) && isBasetideError(error, "replica_busy")) {
+        await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableMemory(memory, live));
+        throw waiting(live.spec, spec, error);
+      }
       const isLast = attempt === MAX_SHAPES;
       if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(shapes, tableId, shape))) throw error;
     }
   }
+}
+
+/** What people read while queries keep new columns from being shown. */
+function waiting(live: TableSpec, wanted: TableSpec, cause: BasetideError): BasetideError {
+  const known = new Set(live.columns.map(({ fieldId }) => fieldId));
+  const names = wanted.columns.filter(({ fieldId }) => !known.has(fieldId)).map(({ name }) => name);
+  const text = `New columns of ${live.name} (${names.join(", ")}) wait for transactions that hold it; its other columns are kept up to date. ${cause.message}`;
+  return new BasetideError(cause.code, text, { cause, details: cause.details });
 }
 
 /** What the table is to be built as, if it is. */

@@ -4,6 +4,7 @@
  */
 const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
+  additive: () => import("./additive"),
   console: () => import("./console"),
   fleet: () => import("./fleet"),
   live: () => import("./live"),

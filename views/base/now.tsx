@@ -119,6 +119,15 @@ function ProgressBars({ progress }: { progress: Progress }) {
   );
 }
 
+function progressText(table: Progress["tables"][number]): string {
+  const { records_done: done, records_estimate: estimate } = table;
+  if (table.done) return counted(done, "record");
+  // Known columns are kept up to date meanwhile.
+  if (table.waiting) return `${counted(done, "record")} read; waits for a transaction that holds the table`;
+  if (estimate === null) return `${inDigits(done)} so far`;
+  return `${inDigits(done)} of about ${inDigits(Math.max(estimate, done))}`;
+}
+
 /** Without an estimate the bar runs back and forth: something is being done, and nobody knows how much is left. */
 function ProgressBar({ table }: { table: Progress["tables"][number] }) {
   const { records_done: done, records_estimate: estimate } = table;
@@ -132,13 +141,7 @@ function ProgressBar({ table }: { table: Progress["tables"][number] }) {
         max={isKnown ? max || 1 : undefined}
         value={isKnown ? done || (table.done ? 1 : 0) : undefined}
       />
-      <span class="number small muted">
-        {table.done
-          ? counted(done, "record")
-          : estimate === null
-            ? `${inDigits(done)} so far`
-            : `${inDigits(done)} of about ${inDigits(max)}`}
-      </span>
+      <span class="number small muted">{progressText(table)}</span>
     </>
   );
 }

@@ -86,7 +86,7 @@ const attachments: Setting = {
   name: "own_attachment_urls",
   key: "ownAttachmentUrls",
   label: "Attachment links that last",
-  hint: "Attachments are stored as links of this console, which do not expire and lead whoever has one to the file in the source, in place of the source's own URLs, which end after about two hours. The tables concerned are rebuilt.",
+  hint: "Attachments are stored as links of this console, which do not expire and lead whoever has one to the file in the source, in place of the source's own URLs, which end after about two hours. The rows concerned are read and written again.",
 };
 
 const replicaReads: Setting = {

@@ -3,6 +3,7 @@
  * takes no more calls.
  */
 import { asBasetideError, isBasetideError } from "../../errors";
+import { onlyAddsColumns } from "../../replica";
 import { sweepInTurn } from "../pass";
 import { failurePauseMs } from "../pauses";
 import { isOvertaken, isWholeBases, mayMeanOldSchema } from "../sync-base";
@@ -49,10 +50,15 @@ export async function keepWorking(live: Live): Promise<void> {
   }
 }
 
-/** Is the table there as the source has it? One that is not yet is being rebuilt, or looked for in the schema. */
-function isReady({ shapes, pending }: Live, tableId: string): boolean {
+/**
+ * Is the table there as the source has it? One that is not yet is being rebuilt, or looked for in the schema. One that is
+ * only to get columns is worked on meanwhile, unless it is to be read whole: the rebuild does that.
+ */
+function isReady(one: Live, tableId: string): boolean {
+  const { shapes, pending } = one;
   const { source, live, rebuild } = shapes.table(tableId);
-  return source !== undefined && live !== undefined && !rebuild && !pending.isDoubted(tableId);
+  if (!source || !live || pending.isDoubted(tableId)) return false;
+  return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(one, tableId));
 }
 
 async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): Promise<void> {
@@ -63,6 +69,7 @@ async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): 
     batch = pending.takeDestroyed(tableId);
     if (batch) await removeDestroyed(live, batch);
     if (isToBeSwept(live, tableId)) {
+      if (shapes.table(tableId).rebuild) return;
       await sweepNow(live, tableId);
       return void pauses.delete(tableId);
     }

@@ -1,0 +1,476 @@
+-- Merges a table that was built aside into the live one, which stays, with all that others have put on it. Installed with
+-- install.sql.
+--
+-- For a table that only gets columns, or whose rows are compared with the source's. A new column is shown with its values:
+-- the value that most rows have is its default while it is added, which writes no row, and the rows that have another are
+-- written in the same transaction. Where those are many, the values are first written to a column with a name of ours, a
+-- few rows at a time, which then gets the column's name.
+
+-- filling_name(field): the column that a field's values are written to before it has its name.
+create or replace function {{swap}}.filling_name(p_field text) returns text language sql immutable as $filling_name$
+  select '_filling_' || left(md5(p_field), 16)
+$filling_name$;
+
+-- merge_columns(live, table): the columns of the table that is built. `was` is the live table's column of the same field,
+-- null where it has none, also because somebody dropped it; is_filling: the values, or some, are in the live table already.
+create or replace function {{swap}}.merge_columns(p_live {{swap}}._tables, p_table jsonb) returns table (
+  name text, type regtype, was text, was_type oid, filling text, is_filling boolean
+) language sql as $merge_columns$
+  select n.name, n."columnType"::regtype, a.attname, a.atttypid, {{swap}}.filling_name(n."fieldId"), f.attname is not null
+  from jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text, name text, "columnType" text)
+    left join jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, name text) using ("fieldId")
+    left join pg_attribute as a on a.attrelid = to_regclass(format('{{schema}}.%I', p_live.name))
+      and a.attname = o.name and a.attnum > 0 and not a.attisdropped
+    left join pg_attribute as f on f.attrelid = to_regclass(format('{{schema}}.%I', p_live.name))
+      and f.attname = {{swap}}.filling_name(n."fieldId") and f.atttypid = n."columnType"::regtype
+$merge_columns$;
+
+-- can_merge(live, table): does the live table only lack columns? Not where it lost its key, or somebody changed a column's
+-- type, or has put one of theirs where a new one goes.
+create or replace function {{swap}}.can_merge(p_live {{swap}}._tables, p_table jsonb) returns boolean
+language sql as $can_merge$
+  with live as (
+    select a.attname as name, a.atttypid as type, a.attnum, a.attgenerated, a.attrelid
+    from pg_class as c join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+    where c.oid = to_regclass(format('{{schema}}.%I', p_live.name)) and c.relkind = 'r'
+  ), wanted as (
+    select * from {{swap}}.merge_columns(p_live, p_table)
+  )
+  select exists (
+      select from live as l join pg_constraint as k on k.conrelid = l.attrelid and k.contype = 'p' and k.conkey = array[l.attnum]
+      where l.name = 'id' and l.type = 'text'::regtype)
+    and exists (select from live as l where l.name = 'created_time' and l.type = 'timestamp'::regtype)
+    and not exists (
+      select from jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, "columnType" text)
+        left join jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text, "columnType" text)
+          using ("fieldId", "columnType")
+      where n."fieldId" is null)
+    and not exists (
+      select from wanted as w join live as l on l.name = w.was where l.type <> w.type or l.attgenerated <> '')
+    and not exists (
+      select from wanted as w join live as l on l.name = w.name
+      where w.was is null and l.name not in (select o.was from wanted as o where o.was is not null))
+$can_merge$;
+
+-- common_values(built, columns, published): what most rows of the built table have in each of the new columns, as text,
+-- by name; null where that is not to be a default: those who subscribe to a publication would not get it.
+create or replace function {{swap}}.common_values(p_built text, p_columns text[], p_published boolean) returns jsonb
+language plpgsql as $common_values$
+declare
+  one text;
+  v_value text;
+  v_values jsonb := '{}';
+begin
+  foreach one in array p_columns loop
+    v_value := null;
+    if not p_published then
+      execute format('select f.value from (select b.%I::text as value from {{swap}}.%I as b limit 1000) as f
+        group by f.value order by count(*) desc, f.value nulls first limit 1', one, p_built) into v_value;
+    end if;
+    -- The catalog has no room for long ones.
+    v_values := v_values || jsonb_build_object(one, case when octet_length(v_value) <= 500 then v_value end);
+  end loop;
+  return v_values;
+end $common_values$;
+
+-- is_published(name): do subscribers follow the table's rows?
+create or replace function {{swap}}.is_published(p_name text) returns boolean language sql as $is_published$
+  select exists (
+    select from pg_publication as p cross join lateral pg_get_publication_tables(p.pubname::text) as t
+    where t.relid = to_regclass(format('{{schema}}.%I', p_name)))
+$is_published$;
+
+-- merge_state(live, table, common): what rows are compared by. They are compared again where it has changed.
+create or replace function {{swap}}.merge_state(p_live {{swap}}._tables, p_table jsonb, p_common jsonb) returns jsonb
+language sql as $merge_state$
+  select jsonb_build_object('common', p_common,
+    'columns', (select jsonb_agg(jsonb_build_array(c.name, c.was, c.is_filling) order by c.name)
+      from {{swap}}.merge_columns(p_live, p_table) as c))
+$merge_state$;
+
+-- start_compare(epoch, shape, built, table): what the rows of both tables are to be compared by; null where they cannot be
+-- merged.
+create or replace function {{swap}}.start_compare(p_epoch bigint, p_shape integer, p_built text, p_table jsonb)
+returns jsonb language plpgsql as $start_compare$
+declare
+  v_live {{swap}}._tables;
+  v_new text[];
+begin
+  perform {{swap}}.fence(p_epoch);
+  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id' and t.shape = p_shape;
+  if v_live.name is null or not {{swap}}.can_merge(v_live, p_table) then
+    return null;
+  end if;
+  v_new := array(select c.name from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null);
+  return {{swap}}.merge_state(v_live, p_table,
+    {{swap}}.common_values(p_built, v_new, {{swap}}.is_published(v_live.name)));
+end $start_compare$;
+
+-- compare_some(…): ids of rows that differ, among the next p_most of the built table after the id p_after and what the live
+-- table has between them; and the last id, null when there are no more. Keeps nobody waiting: what is written from now on
+-- the journal tells.
+create or replace function {{swap}}.compare_some(
+  p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_state jsonb, p_after text, p_most integer,
+  out ids text[], out last text
+) language plpgsql as $compare_some$
+declare
+  v_live {{swap}}._tables;
+begin
+  perform {{swap}}.fence(p_epoch);
+  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
+  if v_live.shape is distinct from p_shape
+    or {{swap}}.merge_state(v_live, p_table, p_state -> 'common') <> p_state then
+    raise exception 'table % has another shape by now', v_live.name using errcode = 'BT002';
+  end if;
+  perform {{swap}}.own_table(v_live.name);
+  execute format('select max(n.id) from (select b.id from {{swap}}.%I as b where b.id > $1 order by b.id limit $2) as n', p_built)
+    into last using p_after, p_most;
+  execute (
+    select format(
+      'select coalesce(array_agg(coalesce(b.id, l.id)), ''{}'')
+       from (select * from {{swap}}.%I where id > $1 and ($2 is null or id <= $2)) as b
+         full join (select * from {{schema}}.%I where id > $1 and ($2 is null or id <= $2)) as l on l.id = b.id
+       where l.id is null or b.id is null or row(%s) is distinct from row(%s)', p_built, v_live.name,
+      string_agg(case when c.was is not null then format('l.%I', c.was) when c.is_filling then format('l.%I', c.filling)
+        else format('%L::%s', p_state -> 'common' ->> c.name, c.type) end, ', '),
+      string_agg(format('b.%I', c.name), ', '))
+    from (
+      select m.name, m.type, m.was, m.filling, m.is_filling from {{swap}}.merge_columns(v_live, p_table) as m
+      union all select 'created_time', 'timestamp', 'created_time', null, false
+    ) as c
+  ) into ids using p_after, last;
+end $compare_some$;
+
+-- merge_in(…): makes the live table equal to the one that was built, whose columns it gets, and drops that.
+--   behind   the journal has an image for this table that the caller has not seen (p_seen): read it and come again
+--   unlike   they cannot be merged; swap it in
+--   large    more rows than p_most would have to be written while readers wait: fill first (start_fill)
+--   merged
+-- Nothing is done but where it is merged. Readers are kept out only where the columns change. BT002: the live table has
+-- another shape than p_shape.
+--   p_timeout     what all locks together are waited for
+--   p_table       the new row of the catalog      p_renames  give columns of the live table their new names
+--   p_statements  run once the table has its new columns
+--   p_compared    what compare_some found: {state, ids, since}, where since is the last stamp of the journal before; null
+--                 where all rows are to be compared here, while nobody else can write the table
+create or replace function {{swap}}.merge_in(
+  p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
+  p_statements text[], p_issues json, p_most integer, p_compared jsonb
+) returns text language plpgsql as $merge_in$
+declare
+  v_name text := p_table ->> 'name';
+  v_live {{swap}}._tables;
+  v_state {{swap}}._state;
+  v_new text[];
+  v_common jsonb;
+  v_ids text[] := '{}';
+  v_among text[];
+  v_changed text[];
+  v_is_reshaped boolean;
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_table(p_table ->> 'table_id');
+  if exists (
+    select from {{swap}}._journal as j where j.table_id = p_table ->> 'table_id' and j.stamp > p_seen
+  ) then
+    return 'behind';
+  end if;
+  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
+  if v_live.shape is distinct from p_shape then
+    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
+  end if;
+  if not {{swap}}.can_merge(v_live, p_table) then
+    return 'unlike';
+  end if;
+  select * into v_state from {{swap}}._state;
+  v_new := array(select c.name from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null);
+  v_is_reshaped := cardinality(v_new) > 0 or cardinality(p_renames) > 0 or v_name <> v_live.name;
+  if v_is_reshaped then
+    perform {{swap}}.probe_table(v_live.name, p_timeout);
+  end if;
+  perform {{swap}}.own_table(v_live.name);
+
+  -- All that takes long comes before the locks that readers notice.
+  v_common := p_compared #> '{state,common}';
+  if v_state.journal_floor <= (p_compared ->> 'since')::bigint
+    and {{swap}}.merge_state(v_live, p_table, v_common) = p_compared -> 'state' then
+    v_among := array(
+      select jsonb_array_elements_text(p_compared -> 'ids')
+      union select j.record_id from {{swap}}._journal as j
+        where j.table_id = p_table ->> 'table_id' and j.stamp > (p_compared ->> 'since')::bigint);
+  else
+    v_common := {{swap}}.common_values(p_built, v_new, {{swap}}.is_published(v_live.name));
+  end if;
+  if cardinality(v_new) > 0 then
+    v_ids := {{swap}}.ids_to_fill(v_live, p_built, p_table, v_common, v_among, p_most + 1);
+    -- Subscribers would have to have the column that is filled first, under its name of ours.
+    if cardinality(v_ids) > p_most and not {{swap}}.is_published(v_live.name) then
+      return 'large';
+    end if;
+  end if;
+  -- What was lost here is no change of the source's.
+  if v_state.history and not v_live.spec ? 'isDamaged' then
+    perform {{swap}}.note_swap({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
+  end if;
+  v_changed := {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
+  delete from {{swap}}._sync_issues where table_name in (v_live.name, v_name) and record_id <> '';
+  update {{swap}}._sync_issues as i set table_name = v_name
+  where i.table_name = v_live.name and v_name <> v_live.name and not exists (
+    select from {{swap}}._sync_issues as o where (o.table_name, o.record_id, o.field) = (v_name, i.record_id, i.field));
+  insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
+  select v_name, i.record_id, i.field, i.value, i.reason
+  from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
+  -- Triggers of theirs that are deferred would be in the way of the change of columns.
+  set constraints all immediate;
+
+  perform {{swap}}.lock_for_links();
+  if v_is_reshaped then
+    perform {{swap}}.reshape(v_live, p_built, p_table, p_timeout, p_renames, p_statements, v_common, v_ids);
+  else
+    perform {{swap}}.set_catalog(jsonb_build_array(p_table));
+    perform {{swap}}.run_all(p_statements);
+  end if;
+  -- What was asked for before loses to this.
+  update {{swap}}._tables set columns_since = nextval('{{swap}}._tickets') where table_id = p_table ->> 'table_id';
+  execute format('drop table {{swap}}.%I', p_built);
+  if v_state.notify and v_is_reshaped then
+    perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
+  elsif v_state.notify then
+    perform {{swap}}.tell_changes(v_name, v_changed);
+  end if;
+  return 'merged';
+end $merge_in$;
+
+-- run_all(statements): one after the other.
+create or replace function {{swap}}.run_all(p_statements text[]) returns void language plpgsql as $run_all$
+declare
+  one text;
+begin
+  foreach one in array p_statements loop
+    execute one;
+  end loop;
+end $run_all$;
+
+-- as_it_is(live, table): the catalog's row without the columns that somebody has dropped.
+create or replace function {{swap}}.as_it_is(p_live {{swap}}._tables, p_table jsonb) returns {{swap}}._tables
+language plpgsql as $as_it_is$
+begin
+  p_live.spec := jsonb_set(p_live.spec, '{columns}', (
+    select coalesce(jsonb_agg(o.value), '[]') from jsonb_array_elements(p_live.spec -> 'columns') as o (value)
+    where o.value ->> 'name' in (select c.was from {{swap}}.merge_columns(p_live, p_table) as c)));
+  return p_live;
+end $as_it_is$;
+
+-- ids_to_fill(…): rows of the built table that have, in a new column, something else than the column will show when it is
+-- added, or has been filled with; so many at most, among p_among where that is not null.
+create or replace function {{swap}}.ids_to_fill(
+  p_live {{swap}}._tables, p_built text, p_table jsonb, p_common jsonb, p_among text[], p_most integer
+) returns text[] language plpgsql as $ids_to_fill$
+declare
+  found text[];
+begin
+  execute (
+    select format('select coalesce(array_agg(f.id), ''{}'') from (select b.id from {{swap}}.%I as b %s where %s (%s) limit $1) as f',
+      p_built,
+      case when bool_or(c.is_filling) then format('left join {{schema}}.%I as l on l.id = b.id', p_live.name) else '' end,
+      case when p_among is not null then 'b.id = any ($2) and' else '' end,
+      -- Rows that the live table lacks are added with what has been filled.
+      string_agg(case when c.is_filling then format('l.id is not null and b.%I is distinct from l.%I', c.name, c.filling)
+        else format('b.%I is distinct from %L::%s', c.name, p_common ->> c.name, c.type) end, ' or '))
+    from {{swap}}.merge_columns(p_live, p_table) as c where c.was is null
+  ) into found using p_most, p_among;
+  return found;
+end $ids_to_fill$;
+
+-- merge_rows(…): the live table's known columns get the built table's values, and its rows, among p_among where that is not
+-- null. Returns the ids of those that were other.
+create or replace function {{swap}}.merge_rows(
+  p_live {{swap}}._tables, p_built text, p_table jsonb, p_among text[]
+) returns text[] language plpgsql as $merge_rows$
+declare
+  v_among text := case when p_among is not null then ' and %s.id = any ($1)' else '' end;
+  v_was text[];
+  v_name text[];
+  v_filling text[];
+  v_filled text[];
+  updated_ids text[];
+  inserted_ids text[];
+  deleted_ids text[];
+begin
+  select array_agg(quote_ident(c.was)), array_agg(quote_ident(c.name)) into v_was, v_name
+  from {{swap}}.merge_columns(p_live, p_table) as c where c.was is not null;
+  v_was := '{created_time}'::text[] || v_was;
+  v_name := '{created_time}'::text[] || v_name;
+  select array_agg(quote_ident(c.filling)), array_agg(quote_ident(c.name)) into v_filling, v_filled
+  from {{swap}}.merge_columns(p_live, p_table) as c where c.was is null and c.is_filling;
+  execute format(
+    'with gone as (
+       delete from {{schema}}.%I as l where not exists (select from {{swap}}.%I as b where b.id = l.id) %s returning l.id
+     ) select coalesce(array_agg(id), ''{}'') from gone', p_live.name, p_built, format(v_among, 'l')
+  ) into deleted_ids using p_among;
+  execute (
+    select format(
+      'with updated as (
+         update {{schema}}.%I as l set %s from {{swap}}.%I as b
+         where b.id = l.id and row(%s) is distinct from row(%s) %s returning l.id
+       ) select coalesce(array_agg(id), ''{}'') from updated', p_live.name,
+      string_agg(format('%s = b.%s', u.was, u.name), ', '), p_built,
+      string_agg('l.' || u.was, ', '), string_agg('b.' || u.name, ', '), format(v_among, 'l'))
+    from unnest(v_was, v_name) as u (was, name)) into updated_ids using p_among;
+  execute format(
+    'with inserted as (
+       insert into {{schema}}.%1$I (id, %2$s) select b.id, %3$s from {{swap}}.%4$I as b
+       where not exists (select from {{schema}}.%1$I as l where l.id = b.id) %5$s returning id
+     ) select coalesce(array_agg(id), ''{}'') from inserted', p_live.name, array_to_string(v_was || v_filling, ', '),
+    (select string_agg('b.' || n, ', ') from unnest(v_name || v_filled) as n), p_built, format(v_among, 'b')
+  ) into inserted_ids using p_among;
+  return deleted_ids || updated_ids || inserted_ids;
+end $merge_rows$;
+
+-- reshape(…): the live table gets its new columns and names; readers wait from here to the end of the transaction.
+--   p_common  the values that most rows have in the new columns      p_ids  the rows that have others
+create or replace function {{swap}}.reshape(
+  p_live {{swap}}._tables, p_built text, p_table jsonb, p_timeout text, p_renames text[], p_statements text[],
+  p_common jsonb, p_ids text[]
+) returns void language plpgsql as $reshape$
+declare
+  v_table text := format('{{schema}}.%I', p_table ->> 'name');
+  v_columns jsonb := (select jsonb_agg(to_jsonb(c.*)) from {{swap}}.merge_columns(p_live, p_table) as c where c.was is null);
+  v_stale name[] := {{swap}}.stale_fillings(p_live, p_table);
+  v_going oid[];
+  v_changing oid[];
+  v_deadline timestamptz;
+  v_views jsonb[];
+  v_sets text;
+  one record;
+begin
+  perform {{swap}}.set_catalog(jsonb_build_array(p_table));
+  v_going := {{swap}}.going_link_views();
+  v_changing := {{swap}}.changing_link_views();
+  v_deadline := clock_timestamp() + {{swap}}.lock_patience(
+    array[format('{{schema}}.%I', p_live.name)::regclass::oid], p_timeout::interval);
+  v_views := {{swap}}.lock_views(v_going, v_deadline);
+  perform {{swap}}.lock_link_views(v_changing, v_deadline);
+  perform {{swap}}.lock_relations(array[p_live.name], v_deadline);
+  perform {{swap}}.run_all(p_renames);
+  perform {{swap}}.rename_link_views();
+  v_views := {{swap}}.drop_views(v_views);
+  perform {{swap}}.drop_link_views();
+  if p_live.name <> p_table ->> 'name' then
+    execute format('alter table {{schema}}.%I rename to %I', p_live.name, p_table ->> 'name');
+  end if;
+  for one in select * from jsonb_to_recordset(v_columns) as c (name text, type text, filling text, is_filling boolean) loop
+    if one.is_filling then
+      execute format('alter table %s rename column %I to %I', v_table, one.filling, one.name);
+    elsif p_common ->> one.name is null then
+      execute format('alter table %s add column %I %s', v_table, one.name, one.type);
+    else
+      execute format('alter table %s add column %I %s default %L', v_table, one.name, one.type, p_common ->> one.name);
+      execute format('alter table %s alter column %I drop default', v_table, one.name);
+    end if;
+  end loop;
+  perform {{swap}}.run_all(array(select format('alter table %s drop column %I', v_table, s) from unnest(v_stale) as s));
+  perform {{swap}}.run_all(p_statements);
+  if cardinality(p_ids) > 0 then
+    select string_agg(format('%1$I = b.%1$I', c.name), ', ') into v_sets from jsonb_to_recordset(v_columns) as c (name text);
+    execute format('update {{schema}}.%I as l set %s from {{swap}}.%I as b where b.id = l.id and l.id = any ($1)',
+      p_table ->> 'name', v_sets, p_built) using p_ids;
+  end if;
+  perform {{swap}}.make_link_views();
+  perform {{swap}}.make_views(v_views);
+  perform {{swap}}.adopt_orphans();
+end $reshape$;
+
+-- stale_fillings(live, table): columns that were being filled, for fields that the table does not get.
+create or replace function {{swap}}.stale_fillings(p_live {{swap}}._tables, p_table jsonb) returns name[]
+language sql as $stale_fillings$
+  select array(
+    select a.attname from pg_attribute as a
+    where a.attrelid = to_regclass(format('{{schema}}.%I', p_live.name)) and not a.attisdropped
+      and a.attname ~ '^_filling_[0-9a-f]{16}$'
+      and a.attname not in (select c.filling from {{swap}}.merge_columns(p_live, p_table) as c where c.is_filling and c.was is null))
+$stale_fillings$;
+
+-- start_fill(…): the live table gets the columns that the values of new ones are written to. Parameters as of merge_in.
+create or replace function {{swap}}.start_fill(p_epoch bigint, p_timeout text, p_shape integer, p_table jsonb) returns void
+language plpgsql as $start_fill$
+declare
+  v_live {{swap}}._tables;
+  one record;
+begin
+  perform {{swap}}.fence(p_epoch);
+  v_live := {{swap}}.live_to_fill(p_table, p_shape);
+  if not exists (select from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null and not c.is_filling) then
+    return;
+  end if;
+  perform {{swap}}.lock_relations(array[v_live.name], clock_timestamp() + {{swap}}.lock_patience(
+    array[format('{{schema}}.%I', v_live.name)::regclass::oid], p_timeout::interval));
+  for one in select * from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null and not c.is_filling loop
+    execute format('alter table {{schema}}.%I drop column if exists %I, add column %2$I %s', v_live.name, one.filling, one.type);
+    execute format('comment on column {{schema}}.%I.%I is %L', v_live.name, one.filling,
+      format('Basetide fills this column. It will be called %s once it is full.', one.name));
+  end loop;
+end $start_fill$;
+
+-- live_to_fill(table, shape): the catalog's row of the table, which nobody else writes until the transaction ends.
+create or replace function {{swap}}.live_to_fill(p_table jsonb, p_shape integer) returns {{swap}}._tables
+language plpgsql as $live_to_fill$
+declare
+  v_live {{swap}}._tables;
+begin
+  perform {{swap}}.lock_table(p_table ->> 'table_id');
+  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
+  if v_live.shape is distinct from p_shape or not {{swap}}.can_merge(v_live, p_table) then
+    raise exception 'table % has another shape by now', v_live.name using errcode = 'BT002';
+  end if;
+  perform {{swap}}.own_table(v_live.name);
+  return v_live;
+end $live_to_fill$;
+
+-- fill_some(…): writes the values of new columns for the next p_most rows after the id p_after, and returns the last id;
+-- null when there are no more.
+create or replace function {{swap}}.fill_some(
+  p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_after text, p_most integer
+) returns text language plpgsql as $fill_some$
+declare
+  v_live {{swap}}._tables;
+  v_last text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  v_live := {{swap}}.live_to_fill(p_table, p_shape);
+  if exists (select from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null and not c.is_filling) then
+    raise exception 'table % has no columns to fill any more', v_live.name using errcode = 'BT002';
+  end if;
+  execute format('select max(n.id) from (select b.id from {{swap}}.%I as b where b.id > $1 order by b.id limit $2) as n', p_built)
+    into v_last using p_after, p_most;
+  execute (
+    select format('update {{schema}}.%I as l set %s from {{swap}}.%I as b
+      where b.id = l.id and b.id > $1 and b.id <= $2 and (%s)', v_live.name,
+      string_agg(format('%I = b.%I', c.filling, c.name), ', '), p_built,
+      string_agg(format('l.%I is distinct from b.%I', c.filling, c.name), ' or '))
+    from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null
+  ) using p_after, v_last;
+  return v_last;
+end $fill_some$;
+
+-- forget_fillings(epoch): drops columns that a lease which has ended was filling. What queries hold is left for the next time.
+create or replace function {{swap}}.forget_fillings(p_epoch bigint) returns void language plpgsql as $forget_fillings$
+declare
+  v_timeout text := current_setting('lock_timeout');
+  one record;
+begin
+  perform {{swap}}.fence(p_epoch);
+  for one in
+    select t.name, a.attname as filling from {{swap}}._tables as t
+      join pg_attribute as a on a.attrelid = to_regclass(format('{{schema}}.%I', t.name)) and not a.attisdropped
+        and a.attname ~ '^_filling_[0-9a-f]{16}$'
+  loop
+    begin
+      perform {{swap}}.lock_relations(array[one.name], clock_timestamp() + interval '100 ms');
+      execute format('alter table {{schema}}.%I drop column if exists %I', one.name, one.filling);
+    exception when lock_not_available or deadlock_detected or dependent_objects_still_exist then null;
+    end;
+  end loop;
+  perform set_config('lock_timeout', v_timeout, true);
+end $forget_fillings$;
