@@ -54,12 +54,34 @@ const settings = {
   paused: t.Boolean({ description: "No syncing; the replica stays readable" }),
 };
 
+const indexKind = t.UnionEnum(["default", "trigram"], {
+  description:
+    "default: a B-tree, or GIN where the column is an array; trigram: for like '%…%', with pg_trgm",
+});
+
+const indexes = t.Array(
+  t.Object({ table: t.String(), column: t.String(), kind: indexKind }, { description: "By their SQL names" }),
+  { description: "Columns that have an index in the replica, through every change of their tables" },
+);
+
+const indexesChange = t.Array(
+  t.Object(
+    {
+      table: t.String({ maxLength: 63 }),
+      column: t.String({ maxLength: 63 }),
+      kind: t.Optional(indexKind),
+    },
+    strict,
+  ),
+  { maxItems: 100, description: "Columns to index, by their SQL names; those that are left out lose theirs" },
+);
+
 const workspaceId = nullable(
   t.String({ maxLength: 100, description: "Of the workspace whose cap its calls count against: wsp_…" }),
 );
 
 export const settingsChange = t.Partial(
-  t.Object({ ...settings, api_key: apiKey, workspace_id: workspaceId }),
+  t.Object({ ...settings, indexes: indexesChange, api_key: apiKey, workspace_id: workspaceId }),
   { ...strict, minProperties: 1 },
 );
 
@@ -169,7 +191,7 @@ export const base = t.Object({
     color: t.Union([t.Literal("green"), t.Literal("yellow"), t.Literal("red")]),
     reason: t.String(),
   }),
-  settings: t.Object(settings),
+  settings: t.Object({ ...settings, indexes }),
   database: t.Object({
     id: t.String(),
     name: t.String(),

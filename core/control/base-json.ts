@@ -45,6 +45,7 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
       notify: base.settings.notify,
       own_attachment_urls: base.settings.ownAttachmentUrls,
       replica_reads: base.settings.replicaReads,
+      indexes: base.settings.indexes.map(({ table, column, kind }) => ({ table, column, kind })),
       paused: base.settings.paused,
     },
     database: base.database,

@@ -4,6 +4,7 @@ import type { Db } from "../context";
 import type { ErrorCode } from "../errors";
 import type { CellIssue } from "../replica/spec";
 import { hasPings } from "./has-pings";
+import type { IndexSetting } from "./indexes";
 
 /** How many of the latest syncs say what is usual. */
 export const USUAL_SWEEPS = 20;
@@ -32,6 +33,8 @@ export interface BaseSettings {
   /** Attachments are stored as URLs of the console, which leads to fresh ones of the source. */
   ownAttachmentUrls: boolean;
   replicaReads: boolean;
+  /** Columns that have an index. */
+  indexes: IndexSetting[];
   paused: boolean;
 }
 
@@ -180,6 +183,7 @@ export function settingsOf(row: SettingsRow): BaseSettings {
     notify: row.notify,
     ownAttachmentUrls: row.own_attachment_urls,
     replicaReads: row.replica_reads,
+    indexes: row.indexes,
     paused: row.is_paused,
   };
 }
@@ -273,6 +277,7 @@ export interface SettingsRow {
   notify: boolean;
   own_attachment_urls: boolean;
   replica_reads: boolean;
+  indexes: IndexSetting[];
   is_paused: boolean;
 }
 

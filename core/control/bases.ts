@@ -186,6 +186,7 @@ export async function updateSettings(
         notify = coalesce(${changes.notify ?? null}, notify),
         own_attachment_urls = coalesce(${ownUrls}, own_attachment_urls),
         replica_reads = coalesce(${changes.replicaReads ?? null}, replica_reads),
+        indexes = coalesce(${changes.indexes ? JSON.stringify(changes.indexes) : null}::text::jsonb, indexes),
         sealed_attachment_key = coalesce(sealed_attachment_key, ${ownUrls ? newAttachmentKey(ctx, base.id) : null}),
         attachment_key_version = greatest(attachment_key_version, ${ownUrls ? 1 : 0}),
         -- A look is due at once, whatever the budget: until then rows may have URLs that nobody keeps alive.
@@ -210,8 +211,12 @@ export async function updateSettings(
       where id = ${base.id} and state <> 'deleting'
       returning state`;
     if (!row) throw new BasetideError("conflict", "The base is being deleted");
-    const { apiKey, ...settings } = changes;
-    const details = { ...inApiWords(settings), ...(apiKey === undefined ? {} : { api_key: "replaced" }) };
+    const { apiKey, indexes, ...settings } = changes;
+    const details = {
+      ...inApiWords(settings),
+      ...(apiKey === undefined ? {} : { api_key: "replaced" }),
+      ...(indexes && { indexes: indexes.map(({ table, column }) => `${table}.${column}`).join(", ") }),
+    };
     const change = { accountId: base.accountId, subject: base.id, details };
     await noteChange(tx, ctx.actor, { ...change, action: "base.changed" });
     // What the old plan slowed the new one may not.

@@ -98,6 +98,7 @@ export { startFinishing } from "./finish-loop";
 export { fleetMetrics } from "./fleet-metrics";
 export { type Ailment, ailmentsOf, orphansOn, replicaDatabases } from "./heal";
 export { isId, newId } from "./ids";
+export { type AskedIndex, type IndexSetting, MOST_INDEXES, renameIndexes, resolveIndexes } from "./indexes";
 export { type Indicator, indicatorOf, isLive, median } from "./indicator";
 export {
   addMissed,

@@ -21,7 +21,7 @@ export interface SyncFacts {
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
   const rows = await db<FactsRow[]>`
     select id, state, turbo, rapid, live, linked_records_as_text, lookups_as_text, link_views, history, history_days,
-      notify, own_attachment_urls, replica_reads, attachment_key_version, is_paused, resync_requested_at,
+      notify, own_attachment_urls, replica_reads, indexes, attachment_key_version, is_paused, resync_requested_at,
       schema_look_requested_at, catch_up_requested_at, database_id, md5(sealed_api_key) as key_version
     from bases where id = any (${baseIds})`;
   return rows.map((row) => ({

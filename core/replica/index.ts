@@ -39,6 +39,15 @@ export {
   trimJournal,
   writesSince,
 } from "./images";
+export {
+  dropFullIndexes,
+  followIndexes,
+  hasTrigrams,
+  type IndexedColumn,
+  type IndexKind,
+  indexedColumns,
+  type WantedIndex,
+} from "./indexes";
 export { ensureInstalled, installReplica } from "./install";
 export { issuesOf, type ReplicaIssue, readIssues } from "./issues";
 export { linkedIds, linkingIds } from "./links";

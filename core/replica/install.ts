@@ -23,6 +23,7 @@ const template = [
   "remake.sql",
   "views.sql",
   "changes.sql",
+  "indexes.sql",
   "pins.sql",
 ]
   .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))

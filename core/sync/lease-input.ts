@@ -37,6 +37,7 @@ export function inputOf(
     schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(budget, base, mode).schemaMs),
     onProgress,
     onShapeChange: (changes) => {
+      lease.indexes.changed();
       recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
         ctx.log.warn({ error, changes: changes.length }, "schema changes not noted");
       });

@@ -21,6 +21,7 @@ import {
   quotaKeyOf,
   type RunReport,
   recordRun,
+  renameIndexes,
   replicaTarget,
   syncFacts,
 } from "../control";
@@ -40,6 +41,7 @@ import { failSpan, span } from "../trace";
 import type { BudgetWatch, HeldBudget } from "./budget-watch";
 import { CatchUps } from "./catch-up";
 import { HeldBase } from "./held-base";
+import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
 import type { PingWatch } from "./live/pings";
 import { feedOf, goLive } from "./live-lease";
@@ -123,7 +125,10 @@ export async function holdLease(
     const syncedFrom =
       base.sync && base.sync.kind !== "live" ? new Date(Date.now() - agoMs(base, base.sync.startedAt)) : null;
     const what = { baseId, platform, replica, epoch, memory, held, budget };
-    const lease = { ctx: { ...ctx, log }, ...what, syncedFrom, isCrowded, hasFailed: false };
+    const indexes = new IndexKeeper(replica, epoch, log, (before, now) =>
+      renameIndexes(ctx.db, baseId, before, now),
+    );
+    const lease = { ctx: { ...ctx, log }, ...what, indexes, syncedFrom, isCrowded, hasFailed: false };
     await followExtras(lease, base);
     if (base.sourceUserId === null) void learnUser(lease);
     await using catchUps = new CatchUps(() => catchUpInput(lease), held.stop);
@@ -143,11 +148,13 @@ export async function holdLease(
 }
 
 /** From here on the replica has, besides its rows, what the base's settings say, also where they change meanwhile. */
-async function followExtras({ ctx, replica, epoch, held }: Lease, base: Base): Promise<void> {
+async function followExtras({ ctx, replica, epoch, held, indexes }: Lease, base: Base): Promise<void> {
   const extras = new ReplicaExtras(replica, epoch, ctx.log);
   await extras.follow(base.settings);
   await forgetFillings(replica, epoch);
+  indexes.follow(base.settings.indexes);
   held.onSettings = (settings) => {
+    indexes.follow(settings.indexes);
     extras.follow(settings).catch((error: unknown) => ctx.log.debug({ error }, "settings not followed yet"));
   };
 }
@@ -161,6 +168,7 @@ export interface Lease {
   memory: BaseMemory;
   held: HeldBase;
   budget: HeldBudget;
+  indexes: IndexKeeper;
   isCrowded: () => boolean;
   /** Has it failed, and not completed a sync since? */
   hasFailed: boolean;

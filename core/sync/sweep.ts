@@ -10,6 +10,7 @@ import {
   type Applied,
   applyImages,
   type CellIssue,
+  dropFullIndexes,
   type Images,
   type JournalEntry,
   journalSince,
@@ -214,6 +215,8 @@ async function onLiveTable(
       tellLost(writing, applied);
       return applied;
     } catch (error) {
+      // An index of the setting's must not keep a row from being written.
+      if (await dropFullIndexes(writing.replica, writing.epoch, table.live.spec.tableId, error)) continue;
       if (!isBasetideError(error, "shape_changed")) throw error;
       await writing.shapes.reload();
       if (liveTable(writing, known) === table) throw error;

@@ -81,6 +81,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
       history_days: 30,
       notify: false,
       own_attachment_urls: false,
+      indexes: [],
       paused: false,
     },
     database: {

@@ -5,6 +5,7 @@ import { Button, ButtonLink, Card, Toggle } from "../components";
 import { Field } from "../components/field";
 import { WorkspaceChoice } from "./budget";
 import { HistoryDays } from "./history-days";
+import { Indexes } from "./indexes";
 
 /** A setting as a form sends it, and as people read it. */
 export interface Setting {
@@ -20,7 +21,7 @@ export interface Setting {
     | "notify"
     | "own_attachment_urls"
     | "replica_reads";
-  key: Exclude<keyof BaseSettings, "paused" | "historyDays">;
+  key: Exclude<keyof BaseSettings, "paused" | "historyDays" | "indexes">;
   label: string;
   /** What stands between backticks is code. */
   hint: string;
@@ -104,8 +105,10 @@ export function SettingsPage(props: {
   keyError?: string | undefined;
   workspaceError?: string | undefined;
   historyError?: string | undefined;
+  /** As they were written, and what is wrong with them. */
+  indexes?: { written: string; error: string } | undefined;
 }) {
-  const { base, workspaces, keyError, workspaceError, historyError } = props;
+  const { base, workspaces, keyError, workspaceError, historyError, indexes } = props;
   const path = `/bases/${base.id}`;
   return (
     <>
@@ -125,6 +128,9 @@ export function SettingsPage(props: {
             {setting.key === "history" ? <HistoryDays base={base} error={historyError} /> : null}
           </Fragment>
         ))}
+      </Card>
+      <Card id="indexes" title="Indexes">
+        <Indexes base={base} written={indexes?.written} error={indexes?.error} />
       </Card>
       <Card id="attachments" title="Attachments">
         <SettingForm base={base} setting={attachments} />

@@ -10,6 +10,7 @@ import {
   listRuns,
   type ManagementContext,
   requestResync,
+  resolveIndexes,
   revokeAttachmentLinks,
   type SyncRun,
   updateSettings,
@@ -58,6 +59,7 @@ export function baseRoutes(ctx: ManagementContext) {
         const base = await getBase(db, params.id, account.id);
         const changed = await updateSettings({ ...ctx, actor }, base, {
           ...toSettings(body),
+          indexes: body.indexes && (await resolveIndexes(ctx, base, body.indexes)),
           apiKey: body.api_key,
           workspaceId: body.workspace_id,
         });
@@ -129,7 +131,9 @@ export function baseRoutes(ctx: ManagementContext) {
     );
 }
 
-function toSettings(body: Omit<typeof schemas.settingsChange.static, "api_key" | "workspace_id">) {
+function toSettings(
+  body: Omit<typeof schemas.settingsChange.static, "api_key" | "workspace_id" | "indexes">,
+) {
   return {
     turbo: body.turbo,
     rapid: body.rapid,

@@ -10,6 +10,7 @@ import {
   getWorkspace,
   listWorkspaces,
   requestResync,
+  resolveIndexes,
   revokeAttachmentLinks,
   rotateCredentials,
   showCredentials,
@@ -22,6 +23,7 @@ import { Connect } from "../../../../views/base/connect";
 import { DeletePage, nameToType } from "../../../../views/base/delete";
 import { BaseFrame, DialogContent } from "../../../../views/base/frame";
 import { MOST_DAYS } from "../../../../views/base/history-days";
+import { readIndexes } from "../../../../views/base/indexes";
 import { allSettings, ChangedSetting, SettingsPage } from "../../../../views/base/settings";
 import { Card } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
@@ -80,6 +82,26 @@ export function baseActions(ctx: ConsoleContext) {
             base={base}
             workspaces={await listWorkspaces(db, account.id)}
             historyError={`Give a whole number of days from 1 to ${MOST_DAYS}`}
+          />
+        </BaseFrame>,
+      );
+    })
+    .post("/bases/:id/indexes", async ({ request, viewer, account, params, body }) => {
+      const base = await find(params.id, account);
+      const written = formText(body, "indexes");
+      const trouble = await troubleOf(async () => {
+        const indexes = await resolveIndexes(ctx, base, readIndexes(written));
+        await updateSettings(by(viewer), base, { indexes });
+      });
+      if (!trouble) return goTo(request, `/bases/${base.id}/settings?done=saved`);
+      return answer(
+        request,
+        { title: `Settings · ${base.name}`, viewer, active: "bases", status: trouble.status },
+        <BaseFrame base={base} place="settings">
+          <SettingsPage
+            base={base}
+            workspaces={await listWorkspaces(db, account.id)}
+            indexes={{ written, error: trouble.message }}
           />
         </BaseFrame>,
       );
