@@ -1,0 +1,40 @@
+/** How a new connection is set up: in one query where the server is reached directly, and read once more behind a pooler. */
+import { expect, test } from "vitest";
+import { prepareSession } from "../../core/postgres/session";
+import { TransactionPooled } from "../../core/postgres/transaction-pooled";
+
+const SETTINGS = { lock_timeout: "30000", tcp_keepalives_idle: "5" };
+
+/** A server whose n-th query is answered by the n-th of `answers`. @returns what was sent to it */
+async function prepare(answers: { pid: number; v0: string; v1: string }[], loginPid: number) {
+  const sent: string[] = [];
+  const session = await prepareSession(async (text) => [answers[sent.push(text) - 1]!], loginPid, SETTINGS);
+  return { session, sent };
+}
+
+test("a direct connection is set up by one query", async () => {
+  const { session, sent } = await prepare([{ pid: 7, v0: "30s", v1: "5" }], 7);
+  expect(session).toEqual({ backendPid: 7, isPooled: false });
+  expect(sent).toHaveLength(1);
+});
+
+test("behind a pooler the first query sets nothing, and what the second has set is read by the third", async () => {
+  const kept = { pid: 7, v0: "30s", v1: "5" };
+  // Its own connection may be a Unix socket, of which such settings read as 0.
+  const { session, sent } = await prepare([kept, kept, { ...kept, v1: "0" }], 1);
+  expect(session).toEqual({ backendPid: 7, isPooled: true });
+  expect(sent).toHaveLength(3);
+  expect(sent[0]).toContain("case when pg_catalog.pg_backend_pid() = 1 then pg_catalog.set_config");
+  expect(sent[2]).not.toContain("set_config");
+});
+
+test("a connection whose process changes, or that forgets what it was given, is a transaction pooler's", async () => {
+  const kept = { pid: 7, v0: "30s", v1: "5" };
+  for (const answers of [
+    [kept, kept, { ...kept, pid: 8 }],
+    [kept, { ...kept, pid: 8 }, { ...kept, pid: 8 }],
+    [kept, kept, { ...kept, v0: "0" }],
+  ]) {
+    await expect(prepare(answers, 1)).rejects.toBeInstanceOf(TransactionPooled);
+  }
+});
