@@ -297,6 +297,6 @@ test("property: whatever the live table has, merged it is what was built", async
         expect(found.map((one) => one.row)).toEqual(wanted);
       },
     ),
-    { numRuns: 100 },
+    { numRuns: 40 },
   );
 });
