@@ -1,11 +1,14 @@
 /** Live mode beside clients who use up the quota, on a clock that jumps: the real rule, the real lanes and split. */
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { Ledger } from "../../core/quota";
 import { DEPENDANT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../core/sync/live/open-live";
 import { QuotaSplit } from "../../core/sync/quota-split";
 import { controlDatabase, type TestDatabase } from "../support/database";
 import { quantile } from "../support/quantile";
 import { mostWithin, simulate } from "../support/quota-simulation";
+
+// Minutes of a virtual clock, each call of which is a statement: a machine without free CPU takes its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 let database: TestDatabase;
 beforeAll(async () => {
