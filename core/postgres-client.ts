@@ -3,6 +3,7 @@ import postgres, { type Options, type PostgresType } from "postgres";
 import { BasetideError } from "./errors";
 import { gateway } from "./external/gateway";
 import type { ExternalServer, ServerUrl } from "./external/server";
+import { isNotWritable } from "./postgres/errors";
 import { prepareSession, type Run, type Session } from "./postgres/session";
 import { SESSION_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./postgres/session-settings";
 import { tlsOptions } from "./postgres/tls";
@@ -40,11 +41,21 @@ export function connectServer<T extends Record<string, PostgresType> = Record<ne
   const settings = Object.fromEntries(
     Object.entries(isUnset ? {} : { ...own, ...given }).map(([name, value]) => [name, String(value)]),
   );
-  // The types know one host only, the driver takes several; `onsession` is of our patch.
-  return postgres<T>({
+  /**
+   * The driver refuses a connection that a standby takes, which then says so at login and costs no round trip, and connects
+   * again, by another lookup of the host's name. Where a server stops taking writes while it is connected, all connections
+   * of the pool are closed, the one that listens, too: each ends after the statement or transaction that it is at.
+   */
+  const onservererror = (error: Error) => {
+    if (isNotWritable(error)) (pool as unknown as PatchedSql).reset();
+  };
+  // The types know one host only, the driver takes several; `onsession` and `onservererror` are of our patch.
+  const pool = postgres<T>({
     ...postgresLine(),
+    target_session_attrs: "primary",
     ...options,
     ...where,
+    onservererror,
     connection: { ...(application_name === undefined ? {} : { application_name }), ...startup },
     async onsession(run: Run, connection: NewConnection) {
       const session = await prepareSession(
@@ -56,7 +67,11 @@ export function connectServer<T extends Record<string, PostgresType> = Record<ne
       onSession?.(session, connection);
     },
   } as unknown as Options<T>);
+  return pool;
 }
+
+/** What `patches/` adds to a pool. */
+type PatchedSql = { reset(): void };
 
 /** @throws BasetideError `config_invalid` */
 export function ownServer(url: string): PostgresUrl {
@@ -76,7 +91,6 @@ function directly(url: string) {
     pass: password,
     ssl: sslMode === "disable" ? false : sslMode === "prefer" ? sslMode : tlsOptions(parsed),
     sslnegotiation: isDirectTls ? "direct" : null,
-    target_session_attrs: parsed.targetSessionAttrs ?? null,
     settings,
     startup: options === undefined ? {} : { options },
   };

@@ -1,7 +1,7 @@
 /** The console: its pages, the management API with its description at `/openapi`, and the health routes. */
 import openapi from "@elysiajs/openapi";
 import { Elysia } from "elysia";
-import type { ManagementContext } from "../../core/control";
+import { type ManagementContext, requireWritable } from "../../core/control";
 import { healthRoutes } from "../../core/http/health";
 import { answerError } from "../../core/http/on-error";
 import { version } from "../../package.json" with { type: "json" };
@@ -39,9 +39,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
       healthRoutes({
         config: ctx.config,
         metrics: ctx.metrics,
-        ready: async () => {
-          await ctx.db`select 1`;
-        },
+        ready: () => requireWritable(ctx.db),
       }),
     )
     .use(sourceRoutes(ctx))

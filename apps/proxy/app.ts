@@ -1,5 +1,6 @@
 /** The proxy as an app: `/{upstream_host}/v0/…` and `/v0/…` are forwarded, and the health routes stand beside it. */
 import { Elysia } from "elysia";
+import { requireWritable } from "../../core/control";
 import { healthRoutes } from "../../core/http/health";
 import { RateWindow } from "../../core/http/rate-window";
 import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
@@ -51,7 +52,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
       healthRoutes({
         config: ctx.config,
         metrics: ctx.metrics,
-        ready: async () => void (await ctx.db`select 1`),
+        ready: () => requireWritable(ctx.db),
       }),
     );
   return {

@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { startAlerts } from "../../core/alerts";
 import type { Context } from "../../core/context";
-import { startWatchdog } from "../../core/control";
+import { requireWritable, startWatchdog } from "../../core/control";
 import { healthRoutes } from "../../core/http/health";
 import { listen } from "../../core/http/listen";
 import { openQueue } from "../../core/queue";
@@ -30,7 +30,7 @@ export async function startWorker(
   const health = healthRoutes({
     config: ctx.config,
     metrics: ctx.metrics,
-    ready: async () => void (await ctx.db`select 1`),
+    ready: () => requireWritable(ctx.db),
   });
   const listener = listen(new Elysia().use(health), {
     port: options.port ?? ctx.config.workerPort,

@@ -1,6 +1,7 @@
 /** Can a server be a cluster, and how much of what limits customers lets its admin do? */
 import type postgres from "postgres";
 import type { ServerUrl } from "../external/server";
+import { CERTIFICATE_CODES, isConnectionError, isNotWritable } from "../postgres/errors";
 import { ipv6OnlyProblem } from "../postgres/ipv6-only";
 import { probe } from "../postgres/probe";
 import { connectServer, ownServer, type SessionOptions } from "../postgres-client";
@@ -16,7 +17,6 @@ import {
 import { kindOfHost } from "./address-guard";
 import { checkServer, type DatabaseCheck, describeServer, poolerProblem } from "./database-check";
 import { readOnlyProblem } from "./database-settings";
-import { CERTIFICATE_CODES, isConnectionError } from "./db";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
 /** The oldest on which what is installed into a replica has run. */
@@ -91,9 +91,11 @@ async function unusable(adminUrl: string, error: unknown): Promise<Trouble> {
   const noRoute = isConnectionError(error) ? await ipv6OnlyProblem(ownServer(adminUrl).host) : undefined;
   const remedy = isUntrusted
     ? "Correct the host, or name a file with the server's authority in NODE_EXTRA_CA_CERTS"
-    : isConnectionError(error)
-      ? "Start the server, or correct the host, port, user and password of its admin URL"
-      : "Look into the server's log";
+    : isNotWritable(error)
+      ? "Give the address of the primary, or make the server take writes again"
+      : isConnectionError(error)
+        ? "Start the server, or correct the host, port, user and password of its admin URL"
+        : "Look into the server's log";
   return { severity: "problem", message: `Not usable: ${noRoute ?? reason}`, remedy };
 }
 

@@ -1,8 +1,8 @@
 /** Why a database could not be connected to, in words that say what to look at. */
 import { asBasetideError, isBasetideError } from "../errors";
+import { CERTIFICATE_CODES } from "../postgres/errors";
 import { ipv6OnlyProblem } from "../postgres/ipv6-only";
 import { quoteIdent } from "../replica";
-import { CERTIFICATE_CODES } from "./db";
 import { parsePlace } from "./external-url";
 
 /** Errors of a way to the server that does not exist; Bun calls a missing route ECONNREFUSED, too. */
@@ -25,6 +25,7 @@ export async function connectionTrouble(error: unknown, url: string): Promise<st
     EHOSTUNREACH: `${unreachable} there is no route to it`,
     ENOTFOUND: `${unreachable} nobody knows that name`,
     ...Object.fromEntries(CERTIFICATE_CODES.map((known) => [known, untrusted(host, error)])),
+    "25006": `The server at ${host} is a standby, where nothing can be written: give the address of its primary`,
     "28P01": `The server refuses the password of ${user}`,
     "28000": `The server refuses ${user} from our address (pg_hba.conf), or wants ?sslmode=require`,
     "3D000": `There is no database ${database} on that server`,

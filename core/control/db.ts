@@ -2,6 +2,7 @@
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
+import { CERTIFICATE_CODES, isConnectionError, isNotWritable } from "../postgres/errors";
 import { CONTROL_SETTINGS } from "../postgres/session-settings";
 import { TransactionPooled } from "../postgres/transaction-pooled";
 import { connectServer, type SessionOptions } from "../postgres-client";
@@ -12,39 +13,8 @@ const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_SECONDS = 5;
 const IDLE_TIMEOUT_SECONDS = 60;
 
-/** What TLS calls a certificate that is not the server's, or not from whom we trust. */
-export const CERTIFICATE_CODES = [
-  "CERT_HAS_EXPIRED",
-  "CERT_NOT_YET_VALID",
-  "CERT_REVOKED",
-  "CERT_SIGNATURE_FAILURE",
-  "CERT_UNTRUSTED",
-  "DEPTH_ZERO_SELF_SIGNED_CERT",
-  "ERR_TLS_CERT_ALTNAME_INVALID",
-  "INVALID_CA",
-  "SELF_SIGNED_CERT_IN_CHAIN",
-  "UNABLE_TO_GET_ISSUER_CERT",
-  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
-  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
-];
-
-/** What postgres.js and the operating system call a connection that was not made, or broke. */
-const CONNECTION_CODES = new Set([
-  ...CERTIFICATE_CODES,
-  "CONNECTION_CLOSED",
-  "CONNECTION_DESTROYED",
-  "CONNECTION_ENDED",
-  "CONNECT_TIMEOUT",
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "EHOSTUNREACH",
-  "ENOENT",
-  "ENOTFOUND",
-  "EPIPE",
-  "ETIMEDOUT",
-]);
-/** SQLSTATEs of a server that takes no work: class 08, shutting down or starting, full, refusing the log-in. */
-const UNAVAILABLE_STATE = /^(08...|57P0[1-5]|53300|28...|3D000)$/;
+const READ_ONLY_MESSAGE =
+  "The control plane's server takes no writes: it is a standby, or read-only. It is tried again by itself, and its host's name looked up again.";
 
 /** A pool on the control plane; connections are made when the first query needs them. */
 export function connectControl(url: string, options: { max?: number } & SessionOptions = {}): Db {
@@ -57,13 +27,6 @@ export function connectControl(url: string, options: { max?: number } & SessionO
     connection: { application_name: "basetide", ...CONTROL_SETTINGS, ...WATCHED_BY_SERVER },
   };
   return connectServer(url, pool, session);
-}
-
-/** Did a Postgres driver throw this because there was no server to work with, rather than because of the work? */
-export function isConnectionError(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  const code = "code" in error ? String(error.code) : "";
-  return CONNECTION_CODES.has(code) || UNAVAILABLE_STATE.test(code);
 }
 
 /** SQLSTATE 23505, on that constraint or index if one is named. */
@@ -90,7 +53,19 @@ export function asControlError(error: unknown): BasetideError {
     return new BasetideError("config_invalid", `DATABASE_URL: ${error.message}`, { cause: error });
   }
   if (!isConnectionError(error)) return asBasetideError(error);
-  return new BasetideError("control_unavailable", untrusted(error), { cause: error });
+  const message = isNotWritable(error) ? READ_ONLY_MESSAGE : untrusted(error);
+  return new BasetideError("control_unavailable", message, { cause: error });
+}
+
+/**
+ * Checks that the control plane takes writes.
+ *
+ * @throws BasetideError `control_unavailable`
+ */
+export async function requireWritable(db: Db): Promise<void> {
+  const [row] = await db<{ is_read_only: boolean }[]>`
+    select current_setting('transaction_read_only')::boolean as is_read_only`;
+  if (row!.is_read_only) throw new BasetideError("control_unavailable", READ_ONLY_MESSAGE);
 }
 
 /** That a certificate is the reason, and the remedy; undefined for any other. */

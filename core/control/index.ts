@@ -75,7 +75,7 @@ export {
   setDatabaseWritable,
   showCredentials,
 } from "./databases";
-export { asControlError, cleanText, connectControl, isConnectionError, jsonText } from "./db";
+export { asControlError, cleanText, connectControl, jsonText, requireWritable } from "./db";
 export { type DeletionOptions, deleteBase, fence, finishDeletions } from "./delete-base";
 export { checkSchemaName, type Destination, inspectDestination } from "./destinations";
 export type { DraftBudget } from "./draft-workspace";

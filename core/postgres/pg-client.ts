@@ -1,9 +1,10 @@
 /** Connections of `pg`, for pg-boss and the migrations: made and set up as those of postgres.js are. */
-import pg from "pg";
+import type pg from "pg";
 import { liveSocket } from "../live-socket";
 import { ownServer } from "../postgres-client";
 import { WATCHED_BY_SERVER } from "../postgres-line";
 import { offersTls } from "./offers-tls";
+import { primaryClients } from "./pg-primary";
 import { prepareSession } from "./session";
 import { CONTROL_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./session-settings";
 import { tlsOptions } from "./tls";
@@ -24,14 +25,15 @@ export async function pgOptions(url: string) {
     ...(parsed.isDirectTls ? { sslnegotiation: "direct" as const } : {}),
     ...(options === undefined ? {} : { options }),
     stream: liveSocket,
+    Client: primaryClients(),
     onConnect: (client: pg.ClientBase) => prepare(client, settings),
   };
 }
 
 /** A connection that is ready. @throws what the server or the way to it does */
 export async function connectPg(url: string, applicationName: string): Promise<pg.Client> {
-  const { onConnect, ...options } = await pgOptions(url);
-  const client = new pg.Client({ ...options, application_name: applicationName });
+  const { onConnect, Client, ...options } = await pgOptions(url);
+  const client = new Client({ ...options, application_name: applicationName });
   // One that is lost while nothing is asked: the next query tells.
   client.on("error", () => {});
   await client.connect();

@@ -5,20 +5,24 @@
  */
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
-import { GATEWAY_SEVERITY } from "../external/messages";
 import type { ServerUrl } from "../external/server";
+import { isServerTrouble } from "../postgres/errors";
 import { TRANSACTION_POOLED } from "../postgres/transaction-pooled";
 import { connectServer, type SessionOptions } from "../postgres-client";
-import { WATCHED_BY_SERVER } from "../postgres-line";
+import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
+import { type BudgetedPool, ConnectionBudget } from "./connection-budget";
 import { quoteIdent } from "./naming";
 import { refusal } from "./refusal";
 
 export type ReplicaSql = Sql<{ bigint: number }>;
 
-/** Connections per base: the sync's one writer, a second for what runs beside it. */
-const MAX_CONNECTIONS = 3;
-/** Seconds: a base that sweeps keeps its connection, one that is paused lets go of it. */
-const IDLE_TIMEOUT = 90;
+/** Connections per base: one, and a second for a statement that has waited GROW_AFTER_MS for that one. */
+const MAX_CONNECTIONS = 2;
+const GROW_AFTER_MS = 250;
+/** Seconds: a base that sweeps takes a ticket a second, and keeps its connection; one at rest lets go of it. */
+const IDLE_TIMEOUT = 8;
+/** A write to a customer's server is waited for so shortly that a login would be most of it. */
+const EXTERNAL_WRITES_IDLE_TIMEOUT = 90;
 const CONNECT_TIMEOUT = 10;
 /**
  * Ours hold a lock for the time of one statement. Where the server's admin cannot keep customers from advisory locks
@@ -31,8 +35,49 @@ const LOCK_TIMEOUT_MS = 30_000;
  */
 export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
-/** A small pool on one replica database, as its owner. */
-export function connectReplica(url: ServerUrl, session?: SessionOptions): ReplicaSql {
+/** Parts of a server's max_connections that this process may use: to sync, and to show proxied writes. */
+const SHARES = { sync: 0.3, writes: 0.1 };
+export type ReplicaUse = keyof typeof SHARES;
+
+/** By use, host and port. */
+const budgets = new Map<string, ConnectionBudget>();
+
+/** A small pool on one replica database, as its owner. What it has open counts in the budget of its server. */
+export function connectReplica(
+  url: ServerUrl,
+  { use = "sync", ...session }: SessionOptions & { use?: ReplicaUse } = {},
+): ReplicaSql {
+  // A customer's server is reached through the gateway, and holds few bases.
+  if (typeof url !== "string")
+    return openPool(url, use === "writes" ? { idle_timeout: EXTERNAL_WRITES_IDLE_TIMEOUT } : {}, session);
+  const name = `${use} ${new URL(url).host}`;
+  const budget = budgets.get(name) ?? new ConnectionBudget(SHARES[use]);
+  budgets.set(name, budget);
+  const { socket } = postgresLine();
+  const own = {
+    async socket(target: Parameters<typeof socket>[0]) {
+      await budget.take();
+      return socket(target);
+    },
+    onclose() {
+      budget.forget(pool);
+      budget.give();
+    },
+    onidle: () => budget.rests(pool),
+  };
+  const sql = openPool(url, own, session);
+  const pool: BudgetedPool = {
+    closeIdle: () => (sql as unknown as { closeIdle(): number }).closeIdle(),
+    async serverMost() {
+      const [row] = await sql<{ most: number }[]>`select current_setting('max_connections')::int as most`;
+      return row!.most;
+    },
+  };
+  return sql;
+}
+
+/** @param own options of this pool, which go before those of all */
+function openPool(url: ServerUrl, own: object, session: SessionOptions): ReplicaSql {
   const options = {
     max: MAX_CONNECTIONS,
     idle_timeout: IDLE_TIMEOUT,
@@ -45,6 +90,8 @@ export function connectReplica(url: ServerUrl, session?: SessionOptions): Replic
       ...WATCHED_BY_SERVER,
     },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+    grow_after: GROW_AFTER_MS,
+    ...own,
   };
   return connectServer(url, options, session);
 }
@@ -60,35 +107,35 @@ export function schemasOf(schema: string): Schemas {
   return { schema: quoteIdent(schema), swap: quoteIdent(`${schema}_swap`) };
 }
 
+/** The server is another one than when the lease began, or was restored: raised by `fence`. */
+const OTHER_TIMELINE = "BT006";
+
 /** SQLSTATE → our code. The BT classes are raised by the functions of `sql/replica`. */
 const codeBySqlState: Record<string, ErrorCode> = {
   BT001: "lease_lost",
   BT002: "shape_changed",
   BT003: "destination_invalid",
+  [OTHER_TIMELINE]: "lease_lost",
   "55P03": "replica_busy",
   "40P01": "replica_busy",
+  "40001": "replica_busy",
   // Somebody is connected to a database that is to go.
   "55006": "replica_busy",
   // A name that was free when it was chosen: the customer of a writable database has taken it.
   "42P07": "shape_changed",
   "42710": "shape_changed",
   [TRANSACTION_POOLED]: "destination_invalid",
-  // The database was dropped.
-  "3D000": "replica_unavailable",
 };
 const NO_RIGHT = "42501";
-/** SQLSTATE classes of a server that cannot serve just now: connection, resources, operator intervention. */
-const UNAVAILABLE_CLASSES = ["08", "53", "57", "58"];
 
 /** An error from a replica's connection as one of ours; a fault in our own SQL stays `internal`. */
 export function replicaError(error: unknown): BasetideError {
   if (isBasetideError(error)) return error;
   const state = String((error as { code?: unknown } | null)?.code ?? "");
   const message = error instanceof Error ? error.message : String(error);
-  const isServerError = error instanceof postgres.PostgresError && error.severity !== GATEWAY_SEVERITY;
   const known = codeBySqlState[state];
-  const isAway = !isServerError || UNAVAILABLE_CLASSES.includes(state.slice(0, 2));
-  const refused = !known && !isAway ? refusal(error) : null;
+  const isAway = isServerTrouble(error);
+  const refused = !known && !isAway && error instanceof postgres.PostgresError ? refusal(error) : null;
   const details = { sqlState: state };
   if (refused) return new BasetideError("replica_refused", refused, { cause: error, details });
   if (state === NO_RIGHT)
@@ -102,6 +149,11 @@ export function replicaError(error: unknown): BasetideError {
 /** @param message the server's, which names what was denied */
 function denied(message: string): string {
   return `The server denies Basetide's role what it needs there: ${message}. Grant it to the role, or take a schema that the role owns`;
+}
+
+/** Was the lease lost to no other worker, but with the server that it began on? */
+export function isOtherTimeline(error: unknown): boolean {
+  return isBasetideError(error, "lease_lost") && error.details.sqlState === OTHER_TIMELINE;
 }
 
 /** Runs `work`, with its errors as ours. */

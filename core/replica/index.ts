@@ -1,7 +1,7 @@
 /** Replicas: naming, types, DDL, rows. The only code that writes to one. */
 export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
-export { connectReplica, SAFE_SEARCH_PATH } from "./connection";
+export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH } from "./connection";
 export { differingRows } from "./differing-rows";
 export { droppedRelations } from "./dropped";
 export {

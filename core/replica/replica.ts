@@ -1,7 +1,14 @@
 /** A handle on one replica, and what is true of it as a whole: epoch, tickets, catalog, `_sync_meta`. */
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external/server";
-import { connectReplica, onReplica, type ReplicaSql, type Schemas, schemasOf } from "./connection";
+import {
+  connectReplica,
+  onReplica,
+  type ReplicaSql,
+  type ReplicaUse,
+  type Schemas,
+  schemasOf,
+} from "./connection";
 import type { Catalog } from "./plan";
 import type { ReadAs, TableSpec } from "./spec";
 
@@ -17,8 +24,8 @@ export interface ReplicaTarget {
 }
 
 /** Opens a replica that `installReplica` has installed. Connects when first used. */
-export function openReplica(target: ReplicaTarget): Replica {
-  const sql = connectReplica(target.url);
+export function openReplica(target: ReplicaTarget, use: ReplicaUse = "sync"): Replica {
+  const sql = connectReplica(target.url, { use });
   return { ...schemasOf(target.schema), sql, close: () => sql.end({ timeout: 5 }) };
 }
 

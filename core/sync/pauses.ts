@@ -1,7 +1,7 @@
 /** How long to wait before what failed is tried again: never at the same moment as others, never hammering. */
 
-import { isConnectionError } from "../control";
 import { isBasetideError } from "../errors";
+import { isConnectionError } from "../postgres/errors";
 
 /** After a sync, a look or a lease that failed; it doubles with each further one in a row. */
 const FIRST_FAILURE_PAUSE_MS = 2000;

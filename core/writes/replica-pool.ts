@@ -13,7 +13,7 @@ import { type ConnectedBase, replicaKey } from "./connected-bases";
 import { ReplicaHandle } from "./replica-handle";
 import { within } from "./within";
 
-/** Replicas open at once; each has a few connections, which the driver closes when they idle. */
+/** Replicas open at once. Their connections share a small budget of each server, and are closed when they idle. */
 const MAX_OPEN = 300;
 const MAX_IDLE_MS = 10 * 60_000;
 /** Longest wait for the control plane to say where a replica is, ms. */
@@ -73,7 +73,7 @@ export class ReplicaPool {
     const where = async () => databaseAdminUrl(this.#ctx, await getDatabase(this.#ctx.db, databaseId));
     const url = await within(LOOKUP_MS, "control_unavailable", where());
     const signer = () => within(LOOKUP_MS, "control_unavailable", attachmentSigner(this.#ctx, id));
-    return new ReplicaHandle(openReplica({ url, schema }), signer);
+    return new ReplicaHandle(openReplica({ url, schema }, "writes"), signer);
   }
 
   #forget(key: string, entry: Entry): void {

@@ -1,0 +1,44 @@
+/** For `pg`, what `openPool` is for postgres.js: no connection stays with a server that takes no writes. */
+import { Client, type ClientConfig } from "pg";
+import { isNotWritable } from "./errors";
+
+/** What of a client's connection is not in the package's types. */
+interface Wire {
+  stream: { destroy(error: Error): void };
+  on(
+    event: "parameterStatus",
+    told: (status: { parameterName: string; parameterValue: string }) => void,
+  ): void;
+  on(event: "errorMessage", told: (error: Error) => void): void;
+  on(event: "end", told: () => void): void;
+}
+
+/**
+ * The class of one pool's clients. A client refuses a standby at login, and all are closed once one of them is told that the
+ * server takes no writes. The pool makes new ones, each of which looks the host's name up again.
+ */
+export function primaryClients(): typeof Client {
+  const wires = new Set<Wire>();
+  const closeAll = () => {
+    for (const wire of wires)
+      wire.stream.destroy(closed("CONNECTION_CLOSED", "The server takes no writes any more"));
+  };
+  return class PrimaryClient extends Client {
+    constructor(config?: string | ClientConfig) {
+      super(config);
+      const wire = (this as unknown as { connection: Wire }).connection;
+      wires.add(wire);
+      wire.on("end", () => wires.delete(wire));
+      wire.on("parameterStatus", ({ parameterName, parameterValue }) => {
+        if (parameterName !== "in_hot_standby" || parameterValue !== "on") return;
+        wire.stream.destroy(closed("25006", "The server is a standby"));
+      });
+      // The query that was told so hears of it first.
+      wire.on("errorMessage", (error) => void (isNotWritable(error) && setImmediate(closeAll)));
+    }
+  };
+}
+
+function closed(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
