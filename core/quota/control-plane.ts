@@ -81,10 +81,14 @@ export function controlPlane(
   let restUntil = -Infinity;
   const offset = clockOffset(clock);
 
-  async function call<T>(query: (db: Db) => PromiseLike<T> & { cancel?: () => void }): Promise<T> {
+  async function call<T>(
+    query: (db: Db) => PromiseLike<T> & { cancel?: () => void },
+    isServed: (result: T) => boolean = () => true,
+  ): Promise<T> {
     if (failedAt !== undefined && clock.now() - failedAt < RETRY_AFTER_MS) throw unavailable();
     try {
       const result = await within(callTimeoutMs, query(db));
+      if (!isServed(result)) throw new Error("the control plane's server takes no writes");
       if (failedAt !== undefined) onAway(false);
       failedAt = undefined;
       return result;
@@ -103,9 +107,12 @@ export function controlPlane(
     for (let sample = 1; ; sample++) {
       const sentAt = clock.now();
       const [row] = await call(
-        (to) => to<{ now: number; is_promoted: boolean }[]>`
+        (to) => to<{ now: number; is_promoted: boolean; is_read_only: boolean }[]>`
         select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
-          pg_last_xact_replay_timestamp() is not null as is_promoted`,
+          pg_last_xact_replay_timestamp() is not null as is_promoted,
+          current_setting('transaction_read_only')::boolean as is_read_only`,
+        // It answers, and no process can make a reservation there: as good as away.
+        ([row]) => !row!.is_read_only,
       );
       offset.learn(row!.now);
       quickestMs = Math.min(quickestMs, clock.now() - sentAt);
