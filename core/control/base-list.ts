@@ -30,6 +30,7 @@ export async function selectBaseSummaries(db: Db, where: ReturnType<Db>): Promis
   const [row] = await db<{ bases: SummaryRow[] }[]>`
     select coalesce(json_agg(s order by lower(s.name), s.id), '[]') as bases from (
       select b.id, b.account_id, b.platform, b.source_base_id, b.name, b.state, b.schema_name, d.name as database,
+        current_setting('transaction_read_only')::boolean as is_read_only,
         ${ms("b.created_at")} as created_ms,
         b.sync_kind, ${ms("b.sync_started_at")} as sync_started_ms, ${ms("b.sync_completed_at")} as sync_completed_ms,
         b.sync_duration_ms, b.error_code, b.error_message, ${ms("b.error_since")} as error_since_ms,
@@ -91,6 +92,7 @@ function toSummary(row: SummaryRow): BaseSummary {
     progress: row.progress,
     recentSweepMs: row.recent_sweep_ms,
     createdAt: new Date(row.created_ms),
+    isReadOnly: row.is_read_only,
   };
 }
 
@@ -145,6 +147,7 @@ interface SummaryRow {
   state: BaseState;
   schema_name: string;
   database: string;
+  is_read_only: boolean;
   created_ms: number;
   sync_kind: SyncKind | null;
   sync_started_ms: number | null;

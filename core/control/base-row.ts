@@ -146,6 +146,8 @@ export interface Base {
   createdAt: Date;
   /** All times are the server's; this process's clock is so far ahead of it, ms. See `serverNow`. */
   clockAheadMs: number;
+  /** The control plane took no writes when the base was read: what is known of it may be old. */
+  isReadOnly: boolean;
 }
 
 /** Bases with everything about them, for the rows that `where` keeps. */
@@ -159,7 +161,8 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,
       f.state as feed_state, f.reason as feed_reason, ${hasPings(db)} as has_pings, f.changed_at, f.read_at,
       f.due_at, f.waiting, f.waiting_since, f.missed, f.missed_at, f.compared_at, f.stale_since, f.gap_since,
-      f.expires_at, clock_timestamp() as read_now
+      f.expires_at, clock_timestamp() as read_now,
+      current_setting('transaction_read_only')::boolean as is_read_only
     from bases as b
       join databases as d on d.id = b.database_id
       left join clusters as c on c.id = d.cluster_id
@@ -241,6 +244,7 @@ function toBase(row: BaseRow): Base {
     repairs: row.repairs,
     createdAt: row.created_at,
     clockAheadMs: Date.now() - row.read_now.getTime(),
+    isReadOnly: row.is_read_only,
   };
 }
 
@@ -318,6 +322,7 @@ interface BaseRow extends FeedRow, SettingsRow {
   recent_sweep_ms: number[];
   repairs: number;
   read_now: Date;
+  is_read_only: boolean;
 }
 
 /** All null where there is no feed. */

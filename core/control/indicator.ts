@@ -27,12 +27,23 @@ const LATE_GRACE_MS = 60_000;
 
 type IndicatorFacts = Pick<
   Base,
-  "state" | "sync" | "sweep" | "error" | "progress" | "recentSweepMs" | "createdAt" | "live" | "restsUntil"
+  | "state"
+  | "sync"
+  | "sweep"
+  | "error"
+  | "progress"
+  | "recentSweepMs"
+  | "createdAt"
+  | "live"
+  | "restsUntil"
+  | "isReadOnly"
 > & { settings: Pick<Base["settings"], "live" | "rapid"> };
 
 export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
   if (base.state === "deleting") return { color: "yellow", reason: "Being deleted" };
   if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused" };
+  if (base.isReadOnly)
+    return { color: "red", reason: "The control plane takes no writes: nothing is synced" };
   if (base.error) return failing(base.error, base.state, now);
   if (!base.sync) return first(base, now);
   if (isLive(base)) return liveIndicator(base, now);

@@ -5,6 +5,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor, Db } from "../context";
 import { BasetideError } from "../errors";
+import { isNotWritable } from "../postgres/errors";
 import type { Account } from "./accounts";
 import { noteChange } from "./audit";
 import { isId, newId } from "./ids";
@@ -87,7 +88,7 @@ export async function authenticate(db: Db, authorization: string | null | undefi
     from api_tokens as t join accounts as a on a.id = t.account_id
     where t.token_hash = ${hashToken(token)}`;
   if (!found) throw new BasetideError("unauthorized");
-  if (found.is_stale) await db`update api_tokens set last_used_at = now() where id = ${found.token_id}`;
+  if (found.is_stale) await recordUse(db, found.token_id);
   const { id, email, isOperator } = found;
   return {
     id,
@@ -95,6 +96,15 @@ export async function authenticate(db: Db, authorization: string | null | undefi
     isOperator,
     token: { id: found.token_id, name: found.token_name, isOwners: found.is_owners },
   };
+}
+
+/** A control plane that takes no writes can still be read with a token. */
+async function recordUse(db: Db, tokenId: string): Promise<void> {
+  try {
+    await db`update api_tokens set last_used_at = now() where id = ${tokenId}`;
+  } catch (error) {
+    if (!isNotWritable(error)) throw error;
+  }
 }
 
 interface TokenRow {

@@ -70,6 +70,7 @@ export async function testEngine(
       base: {
         sync: null,
         clockAheadMs: 0,
+        isReadOnly: false,
         tables: [],
         settings: {
           turbo: false,

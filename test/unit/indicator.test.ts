@@ -20,6 +20,7 @@ function base(changes: Partial<Facts> = {}): Facts {
     settings: { live: true, rapid: false },
     live: null,
     restsUntil: null,
+    isReadOnly: false,
     ...changes,
   };
 }
@@ -32,6 +33,11 @@ const color = (changes: Partial<Facts>) => indicatorOf(base(changes), now).color
 
 test("a base that syncs as usual is green, and says how long a sync takes", () => {
   expect(indicatorOf(base(), now)).toEqual({ color: "green", reason: "In sync; the last sync took 10 s" });
+});
+
+test("a base of a control plane that takes no writes is red, however well it was", () => {
+  expect(color({ isReadOnly: true })).toBe("red");
+  expect(color({ isReadOnly: true, state: "paused" })).toBe("yellow");
 });
 
 describe("a slow sync", () => {
