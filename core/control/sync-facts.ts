@@ -11,6 +11,8 @@ export interface SyncFacts {
   catchUpRequestedAt: Date | null;
   /** Where the replica lives: a move changes it. */
   databaseId: string;
+  /** Of the replica's server; null where it is not known. */
+  timeline: string | null;
   /** Another one for another API key. */
   keyVersion: string;
   /** Another one for another key of the attachment URLs. */
@@ -22,7 +24,8 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
   const rows = await db<FactsRow[]>`
     select id, state, turbo, rapid, live, linked_records_as_text, lookups_as_text, link_views, history, history_days,
       notify, own_attachment_urls, replica_reads, indexes, attachment_key_version, is_paused, resync_requested_at,
-      schema_look_requested_at, catch_up_requested_at, database_id, md5(sealed_api_key) as key_version
+      schema_look_requested_at, catch_up_requested_at, database_id, md5(sealed_api_key) as key_version,
+      (select c.timeline from databases as d join clusters as c on c.id = d.cluster_id where d.id = database_id) as timeline
     from bases where id = any (${baseIds})`;
   return rows.map((row) => ({
     id: row.id,
@@ -32,6 +35,7 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
     schemaLookRequestedAt: row.schema_look_requested_at,
     catchUpRequestedAt: row.catch_up_requested_at,
     databaseId: row.database_id,
+    timeline: row.timeline,
     keyVersion: row.key_version,
     attachmentKeyVersion: row.attachment_key_version,
   }));
@@ -39,6 +43,7 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
 
 interface FactsRow extends SettingsRow {
   id: string;
+  timeline: string | null;
   state: BaseState;
   attachment_key_version: number;
   resync_requested_at: Date | null;

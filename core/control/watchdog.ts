@@ -16,6 +16,7 @@ import {
   SAFE_SEARCH_PATH,
   watchIds,
 } from "../replica";
+import { recordTimeline } from "./cluster-timeline";
 import { clusterAdminUrl, listClusters } from "./clusters";
 
 /** How often all clusters are looked at, whatever the number of workers. */
@@ -74,7 +75,7 @@ export function startWatchdog(ctx: WatchContext): Watchdog {
       (await listClusters(ctx.db)).map(async ({ id, name }) => {
         try {
           const own = customers.filter(({ clusterId }) => clusterId === id);
-          if (own.length > 0) await within(lookAt(name, await clusterAdminUrl(ctx, id), own));
+          if (own.length > 0) await within(lookAt({ id, name }, await clusterAdminUrl(ctx, id), own));
         } catch (error) {
           ctx.log.warn({ cluster: name, error }, "watchdog: cluster not looked at");
         }
@@ -82,8 +83,13 @@ export function startWatchdog(ctx: WatchContext): Watchdog {
     );
   }
 
-  async function lookAt(cluster: string, adminUrl: string, customers: Customer[]): Promise<void> {
+  async function lookAt(
+    { id, name: cluster }: { id: string; name: string },
+    adminUrl: string,
+    customers: Customer[],
+  ): Promise<void> {
     const admin = poolOf(adminUrl);
+    await recordTimeline(ctx.db, id, admin);
     const limits = new Map(customers.map(({ role, connections }) => [role, connections]));
     for (const role of await endPauses(admin, limits))
       ctx.log.info({ cluster, role }, "customer's pause is over");

@@ -58,6 +58,8 @@ export class HeldBase implements Disposable {
   #sync: { abort: LinkedAbort; handle: HeldSync; isForced: boolean } | undefined;
   #changed = Promise.withResolvers<void>();
   #watching: Disposable;
+  /** Of the replica's server, when it was first told. */
+  #timeline: string | null = null;
 
   private constructor(held: Held, apiKey: string) {
     this.#held = held;
@@ -141,6 +143,12 @@ export class HeldBase implements Disposable {
       return;
     }
     if (facts.databaseId !== this.#held.base.database.id) {
+      this.#stop.abort();
+      return;
+    }
+    this.#timeline ??= facts.timeline;
+    if (this.#timeline !== facts.timeline) {
+      this.#held.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server has failed over");
       this.#stop.abort();
       return;
     }

@@ -31,6 +31,7 @@ import {
   claimEpoch,
   ensureInstalled,
   forgetFillings,
+  isOtherTimeline,
   noteDamage,
   openReplica,
   type Replica,
@@ -140,8 +141,9 @@ export async function holdLease(
     if (!isOutage(error)) memories.delete(baseId);
     if (await hasLeft(ctx, base)) return null;
     if (!isBasetideError(error, "lease_lost")) throw error;
-    log.warn("lease lost to another worker");
-    return null;
+    log.warn({ error }, "lease lost");
+    // No other worker has it: the next lease compares everything.
+    return isOtherTimeline(error) ? 0 : null;
   } finally {
     await replica.close();
   }

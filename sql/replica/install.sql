@@ -60,6 +60,8 @@ create table if not exists {{swap}}._state (
   history boolean not null default false,
   notify boolean not null default false
 );
+-- The server's timeline when the current lease began.
+alter table {{swap}}._state add column if not exists timeline text;
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
@@ -143,25 +145,27 @@ begin
   end if;
 end $prepare$;
 
--- identity(): names the server, the timeline that it is on, and the database. Another timeline is that of a standby which
--- was promoted, or of a backup which was put back: commits may be missing from it. What a server does not tell is left out.
+-- timeline(): the timeline that the server writes. Another one is that of a standby that was promoted, or of a backup that
+-- was put back: commits may be missing from it. Null where the server does not tell.
+create or replace function {{swap}}.timeline() returns text language plpgsql as $timeline$
+begin
+  -- That of the last checkpoint lags behind a promotion.
+  return left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+exception when others then
+  return null;
+end $timeline$;
+
+-- identity(): names the server, its timeline, and the database. What a server does not tell is left out.
 create or replace function {{swap}}.identity() returns text language plpgsql as $identity$
 declare
   v_server text;
-  v_timeline text;
 begin
   begin
     select c.system_identifier into v_server from pg_control_system() as c;
   exception when others then
     null;
   end;
-  begin
-    -- That of the last checkpoint lags behind a promotion.
-    v_timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
-  exception when others then
-    null;
-  end;
-  return format('%s/%s/%s', v_server, v_timeline,
+  return format('%s/%s/%s', v_server, {{swap}}.timeline(),
     (select d.oid from pg_database as d where d.datname = current_database()));
 end $identity$;
 
@@ -175,7 +179,7 @@ declare
 begin
   perform {{swap}}.prepare_session();
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' epoch', 0));
-  update {{swap}}._state set epoch = epoch + 1 returning epoch into raised;
+  update {{swap}}._state set epoch = epoch + 1, timeline = {{swap}}.timeline() returning epoch into raised;
   for built in select c.relname from pg_class as c
     where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
   loop
@@ -193,20 +197,26 @@ create or replace function {{swap}}.forget_started() returns void language sql a
   where started_at > completed_at or completed_at is null and started_at is not null;
 $forget$;
 
--- fence(epoch): errs with BT001 unless epoch is the current one; holds it until the transaction ends.
--- null passes: a proxied write belongs to no lease.
+-- fence(epoch): errs with BT001 unless epoch is the current one; holds it until the transaction ends. Errs with BT006 where
+-- the server has another timeline than when that lease began: what the lease knows of the rows may have been lost with
+-- the old one, so another lease has to compare them. null passes: a proxied write belongs to no lease.
 create or replace function {{swap}}.fence(p_epoch bigint) returns void language plpgsql as $fence$
 declare
   current_epoch bigint;
+  begun_on text;
 begin
   perform {{swap}}.prepare_session();
   if p_epoch is null then
     return;
   end if;
   perform pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0));
-  select s.epoch into current_epoch from {{swap}}._state as s;
+  select s.epoch, s.timeline into current_epoch, begun_on from {{swap}}._state as s;
   if current_epoch <> p_epoch then
     raise exception 'epoch % was overtaken by %', p_epoch, current_epoch using errcode = 'BT001';
+  end if;
+  if begun_on <> {{swap}}.timeline() then
+    raise exception 'the server was on timeline % when epoch % began, and is on % now: commits may be lost',
+      begun_on, p_epoch, {{swap}}.timeline() using errcode = 'BT006';
   end if;
 end $fence$;
 

@@ -9,7 +9,7 @@
  *     While changes are missing from the feed it stands still.
  */
 import type { RunReport } from "../../control";
-import type { BasetideError } from "../../errors";
+import { type BasetideError, isBasetideError } from "../../errors";
 import {
   markSyncCompleted,
   markSyncEnded,
@@ -61,6 +61,8 @@ export class Rounds {
   #isFailing: boolean;
   /** When `_sync_meta` last said that a sync has completed (performance.now()). */
   #completedAt = Number.NEGATIVE_INFINITY;
+  /** Why the lease is over, where only `_sync_meta` was written to. */
+  #lost: BasetideError | undefined;
   /** What is on its way to `_sync_meta`: one after the other, or an earlier word would be the last. */
   #marks: Promise<unknown> = Promise.resolve();
 
@@ -99,9 +101,14 @@ export class Rounds {
     const { replica, epoch, pending, hasGap } = this.#setting;
     if (this.#round || hasGap() || pending.roundCursor < pending.readCursor) return;
     this.#completedAt = performance.now();
-    this.#inTurn(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt)).catch(() => {
-      this.#completedAt = Number.NEGATIVE_INFINITY;
-    });
+    this.#inTurn(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt)).catch(
+      (error: unknown) => {
+        this.#completedAt = Number.NEGATIVE_INFINITY;
+        if (!isBasetideError(error, "lease_lost")) return;
+        this.#lost = error;
+        this.#bell.ring();
+      },
+    );
   }
 
   /** The round that is under way will not be completed here. Never fails. */
@@ -138,9 +145,14 @@ export class Rounds {
     if (this.#round?.isMarked) await this.#mark(this.#round);
   }
 
-  /** Completes rounds as they are over, for ever. */
+  /**
+   * Completes rounds as they are over, for ever.
+   *
+   * @throws BasetideError `lease_lost`, also where nothing but the time was to be written
+   */
   async keepCompleting(stop: AbortSignal, onCompleted: () => Promise<void>): Promise<void> {
     for (;;) {
+      if (this.#lost) throw this.#lost;
       while (this.#isOver()) {
         await this.#complete();
         await onCompleted();
