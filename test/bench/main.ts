@@ -5,7 +5,9 @@
 const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   additive: () => import("./additive"),
+  connections: () => import("./connections"),
   console: () => import("./console"),
+  failover: () => import("./failover"),
   fleet: () => import("./fleet"),
   live: () => import("./live"),
   load: () => import("./load"),
