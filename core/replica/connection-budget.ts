@@ -15,11 +15,14 @@ export interface BudgetedPool {
 
 /** Until the server has said how many it allows. */
 const FIRST_MOST = 10;
+/** It is asked so long after the first connection, which has something else to do, ms. */
+const ASKED_AFTER_MS = 1000;
 /** How long the server's answer counts, ms. */
 const KNOWN_MS = 10 * 60_000;
 
 export class ConnectionBudget {
   readonly #share: number;
+  readonly #askedAfterMs: number;
   #most = FIRST_MOST;
   #open = 0;
   #askedAt = Number.NEGATIVE_INFINITY;
@@ -28,8 +31,9 @@ export class ConnectionBudget {
   readonly #resting = new Set<BudgetedPool>();
 
   /** @param share of the server's max_connections */
-  constructor(share: number) {
+  constructor(share: number, askedAfterMs = ASKED_AFTER_MS) {
     this.#share = share;
+    this.#askedAfterMs = askedAfterMs;
   }
 
   /** Resolves when one more connection may be made. */
@@ -79,6 +83,11 @@ export class ConnectionBudget {
   #learn(pool: BudgetedPool): void {
     if (performance.now() - this.#askedAt < KNOWN_MS) return;
     this.#askedAt = performance.now();
+    if (this.#askedAfterMs === 0) this.#ask(pool);
+    else setTimeout(() => this.#ask(pool), this.#askedAfterMs).unref();
+  }
+
+  #ask(pool: BudgetedPool): void {
     pool.serverMost().then(
       (most) => {
         this.#most = Math.max(1, Math.floor(most * this.#share));

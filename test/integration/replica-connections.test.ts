@@ -79,7 +79,7 @@ function pool(budget: ConnectionBudget, most = 10) {
 }
 
 test("a budget lets the longest at rest go first, and then whatever comes to rest", async () => {
-  const budget = new ConnectionBudget(0.2);
+  const budget = new ConnectionBudget(0.2, 0);
   const [first, second, third, fourth] = [pool(budget), pool(budget), pool(budget), pool(budget)];
   await budget.take();
   await budget.take();
