@@ -84,6 +84,9 @@ async function letIn(client: Client): Promise<void> {
     LET_IN,
     parameter("server_version", "18.4"),
     parameter("client_encoding", "UTF8"),
+    // A primary that takes writes, as servers since version 14 say without being asked.
+    parameter("in_hot_standby", "off"),
+    parameter("default_transaction_read_only", "off"),
     message("K", int32(PID), int32(2)),
     READY,
   );
