@@ -48,6 +48,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   const table = `${swap}.${quoteIdent(name)}`;
   const remove = `delete from ${table} where $1 is not null and id = any ($2)`;
   let spec = wanted;
+  let isAnalyzed = false;
   let append = applyStatement(table, spec);
   const change = async (statements: string[]) => {
     await onReplica(() => sql`select ${sql.unsafe(swap)}.shape_build(${epoch}, ${statements}::text[])`);
@@ -81,6 +82,9 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     },
     swapIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
+        // Before the table's lock, which writes wait for.
+        if (!isAnalyzed) await change([`analyze ${table}`]);
+        isAnalyzed = true;
         const row = { ...catalogRow(schema, spec), read_as: readAs };
         const [answer] = await sql<{ swapped: boolean }[]>`
           select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},

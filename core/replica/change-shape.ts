@@ -90,11 +90,12 @@ function entangled(catalog: Catalog, { inPlace, drop }: Group): Group[] {
 }
 
 async function changeGroup(
-  { schema, sql, swap }: Replica,
+  replica: Replica,
   epoch: number,
   catalog: Catalog,
   { inPlace, drop }: Group,
 ): Promise<void> {
+  const { schema, sql, swap } = replica;
   const changes = inPlace.map((spec) => {
     const live = catalog.get(spec.tableId)!;
     return { spec, live, columns: columnRenames(live.spec, spec) };

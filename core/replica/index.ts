@@ -127,5 +127,5 @@ export type {
   TypeSettings,
 } from "./spec";
 export { typeMapMarkdown } from "./type-map";
-export { foreignNames, refreshViews } from "./views";
+export { foreignNames, refreshViews, settleDependents } from "./views";
 export { type EndedSession, type EndReason, endExcess } from "./watchdog";

@@ -1,5 +1,6 @@
 /** Views of the customer over our tables; `sql/replica/views.sql` keeps them through every change of shape. */
 import { onReplica } from "./connection";
+import { checkReferences } from "./references";
 import type { Replica } from "./replica";
 
 /** Longest time for filling views at once: a sync may wait for it. */
@@ -10,6 +11,12 @@ const REFRESH_LOCK_MS = 1000;
 interface ViewName {
   schema: string;
   name: string;
+}
+
+/** What follows a change of shape and is not done in its transaction, which readers wait for. */
+export async function settleDependents(replica: Replica): Promise<void> {
+  await refreshViews(replica);
+  await checkReferences(replica);
 }
 
 /**

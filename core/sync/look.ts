@@ -13,9 +13,9 @@ import {
   loadCatalog,
   planSchema,
   type Replica,
-  refreshViews,
   type SchemaPlan,
   type ShapeChange,
+  settleDependents,
   type TableSpec,
   type TypeSettings,
 } from "../replica";
@@ -188,7 +188,7 @@ export class Shapes {
       try {
         await changeShape(replica, epoch, this.#catalog, this.#plan, (changes) => onShapeChange?.(changes));
         for (const { tableId } of this.#plan.drop) memory.tables.delete(tableId);
-        await refreshViews(replica);
+        await settleDependents(replica);
       } catch (error) {
         // A table was swapped in since the catalog was read, or a name was taken: planned anew, it may well go.
         const isStale = isBasetideError(error, "shape_changed");

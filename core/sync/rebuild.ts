@@ -23,9 +23,9 @@ import {
   journalSince,
   mapRecords,
   type ReadAs,
-  refreshViews,
   rowIds,
   type ShapeChange,
+  settleDependents,
   shapeChanges,
   startBuild,
   type TableSpec,
@@ -102,7 +102,7 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   const { before, put } = done;
   const isNewTable = before !== undefined && put === "swapped";
   onShapeChange?.([...shapeChanges(before, build.spec), ...(isNewTable ? [rebuilt(build.spec)] : [])]);
-  await refreshViews(replica);
+  await settleDependents(replica);
   await shapes.reload();
   const live = shapes.catalog.get(tableId);
   // The names may have changed in place since the swap: records are mapped as the catalog has them now.

@@ -5,7 +5,7 @@
 import type { BaseSettings } from "../control";
 import { isBasetideError } from "../errors";
 import type { Logger } from "../log";
-import { followLinkViews, followSettings, type Replica, refreshViews, trimHistory } from "../replica";
+import { followLinkViews, followSettings, type Replica, settleDependents, trimHistory } from "../replica";
 
 export type Extras = Pick<BaseSettings, "linkViews" | "history" | "historyDays" | "notify">;
 
@@ -41,7 +41,7 @@ export class ReplicaExtras {
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
       // Nothing waits for them. Those that could not be filled before are tried with every lease.
-      refreshViews(replica).catch((error: unknown) => log.debug({ error }, "views not filled yet"));
+      settleDependents(replica).catch((error: unknown) => log.debug({ error }, "views not filled yet"));
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;
       log.debug({ error }, "views over links not changed yet");

@@ -39,6 +39,8 @@ begin
   loop
     execute format('revoke all on schema {{swap}} from %s', v_other);
   end loop;
+  -- Earlier versions took it from themselves.
+  execute format('grant all on schema {{swap}} to %I', current_user);
 end $schemas$;
 
 -- our_role(): the role that owns everything of ours.

@@ -52,6 +52,8 @@ create or replace function {{swap}}.change_shape(
 ) returns void language plpgsql as $change$
 declare
   v_dropped text[];
+  v_orphans jsonb;
+  v_comments text[];
   v_going oid[];
   v_changing oid[];
   v_deadline timestamptz;
@@ -80,6 +82,8 @@ begin
   -- Those among them that are locked below, too: comments need no lock of ours.
   perform {{swap}}.own_table(t.name)
   from {{swap}}._tables as t join jsonb_to_recordset(p_tables) as p (table_id text) using (table_id);
+  v_orphans := {{swap}}.orphans_of(p_dropped);
+  v_comments := {{swap}}.others_comments(array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
   perform {{swap}}.lock_for_links();
   delete from {{swap}}._journal where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
@@ -99,10 +103,8 @@ begin
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
-  foreach one in array v_dropped loop
-    perform {{swap}}.drop_own(format('{{schema}}.%I', one)::regclass);
-  end loop;
-  foreach one in array p_statements loop
+  perform {{swap}}.drop_tables(v_orphans);
+  foreach one in array p_statements || v_comments loop
     execute one;
   end loop;
   perform {{swap}}.make_link_views();
@@ -142,10 +144,13 @@ create or replace function {{swap}}.swap_in(
 declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
+  -- The name of what is in the place, the catalog's table or a leftover; and its id.
   v_old text;
+  v_relation oid;
   is_whole boolean;
   v_additions jsonb := '[]';
-  v_references jsonb := '[]';
+  v_changes jsonb;
+  v_sequences jsonb := '[]';
   v_going oid[];
   v_changing oid[];
   v_deadline timestamptz;
@@ -182,13 +187,19 @@ begin
   select v_name, i.record_id, i.field, i.value, i.reason
   from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
   perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass, v_old);
-  if v_old is not null then
+  if v_old is null then
+    v_additions := {{swap}}.adopt_additions(p_table, p_built);
+  else
+    v_relation := {{swap}}.live_table(v_old);
     v_additions := {{swap}}.additions_for(v_live, p_table);
-    perform {{swap}}.carry_over(v_additions, '{build,lost}', format('{{swap}}.%I', p_built), v_name);
+    perform {{swap}}.prepare_build(v_additions, v_relation, v_live.spec, format('{{swap}}.%I', p_built), v_name);
   end if;
   -- What was lost here is no change of the source's.
   if (is_whole or v_old is null and v_live.name is null) and (select s.history from {{swap}}._state as s) then
     perform {{swap}}.note_swap(v_live, p_built, p_table);
+  end if;
+  if is_whole then
+    v_changes := {{swap}}.publication_changes(v_live, p_built, p_table);
   end if;
   perform {{swap}}.lock_for_links();
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
@@ -206,7 +217,7 @@ begin
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   if v_old is not null then
     perform {{swap}}.lock_relations(array[v_old], v_deadline);
-    v_references := {{swap}}.take_references(format('{{schema}}.%I', v_old)::regclass, v_deadline);
+    perform {{swap}}.publish_deletes(v_changes, v_old);
     foreach one in array p_renames loop
       execute one;
     end loop;
@@ -215,7 +226,12 @@ begin
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
   if v_old is not null then
-    perform {{swap}}.drop_own(format('{{schema}}.%I', v_old)::regclass);
+    v_sequences := {{swap}}.free_sequences(v_relation);
+    if {{swap}}.keep_values(v_relation, v_live, v_additions, v_name) then
+      perform {{swap}}.put_aside(v_relation, p_table ->> 'table_id');
+    else
+      perform {{swap}}.drop_own(v_relation, p_table ->> 'table_id');
+    end if;
   end if;
   perform {{swap}}.free_index_names(format('{{swap}}.%I', p_built)::regclass);
   -- Under the last name at once: others may have taken any other one there.
@@ -223,8 +239,14 @@ begin
     execute format('alter table {{swap}}.%I rename to %I', p_built, v_name);
   end if;
   execute format('alter table {{swap}}.%I set schema {{schema}}', v_name);
-  perform {{swap}}.carry_over(v_additions, '{live}', format('{{schema}}.%I', v_name), v_name);
-  perform {{swap}}.give_references(v_references, v_name);
+  perform {{swap}}.carry_over(v_additions, 'live', '[0,30)', format('{{schema}}.%I', v_name), v_name);
+  perform {{swap}}.publish_rows(v_changes, v_name);
+  perform {{swap}}.own_sequences(v_sequences, v_name);
+  perform {{swap}}.move_dependents(p_table ->> 'table_id', v_name, v_deadline);
+  perform {{swap}}.drop_kept();
+  perform {{swap}}.strip_kept(v_relation) where v_relation = any ({{swap}}.kept_relations());
+  perform {{swap}}.settle_statistics(v_additions, format('{{schema}}.%I', v_name), v_name);
+  perform {{swap}}.carry_over(v_additions, 'live', '[30,)', format('{{schema}}.%I', v_name), v_name);
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._tickets'), file = pg_relation_filenode({{swap}}.live_table(v_name))
   where table_id = p_table ->> 'table_id';

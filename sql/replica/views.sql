@@ -145,16 +145,19 @@ begin
   insert into {{swap}}._kept_views values ((p_saved ->> 'oid')::oid, p_saved ->> 'schema', p_saved ->> 'name')
   on conflict do nothing;
   perform {{swap}}.report_view(p_saved,
-    'view shows its table as it was before the last change, until it is made again: ' || p_reason);
+    'view shows its table as it was before the last change, until it is made again: ' || p_reason,
+    format(e'drop %s %I.%I;\n', case p_saved ->> 'kind' when 'm' then 'materialized view' else 'view' end,
+      p_saved ->> 'schema', p_saved ->> 'name'));
 end $keep$;
 
--- report_view(saved, reason): in _sync_issues, with the statements that make the view.
-create or replace function {{swap}}.report_view(p_saved jsonb, p_reason text) returns void
+-- report_view(saved, reason, before): in _sync_issues, with the statements that make the view, and what comes before them.
+drop function if exists {{swap}}.report_view(jsonb, text);
+create or replace function {{swap}}.report_view(p_saved jsonb, p_reason text, p_before text default '') returns void
 language plpgsql as $report_view$
 begin
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   values (format('%I.%I', p_saved ->> 'schema', p_saved ->> 'name'), '', '',
-    array_to_string({{swap}}.view_statements(p_saved, p_saved ->> 'definition'), e';\n') || ';', p_reason)
+    p_before || array_to_string({{swap}}.view_statements(p_saved, p_saved ->> 'definition'), e';\n') || ';', p_reason)
   on conflict (table_name, record_id, field) do update
     set value = excluded.value, reason = excluded.reason, seen_at = excluded.seen_at;
 end $report_view$;
@@ -288,16 +291,15 @@ begin
     and starts_with(i.value, 'refresh ');
 end $view_refreshed$;
 
--- drop_own(relation): drops a table or a view of ours that is locked. Where something of the customer's needs it (a
--- function, a foreign key, a view that we may not touch), it is put aside instead, as it is.
-create or replace function {{swap}}.drop_own(p_relation oid) returns void language plpgsql as $drop_own$
-declare
-  v_kind text := (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c where c.oid = p_relation);
-  v_name text := (select c.relname from pg_class as c where c.oid = p_relation);
-  v_kept text := '_kept_' || p_relation;
-  one record;
+-- drop_own(relation, table): drops a table or a view of ours that is locked. Where something of the customer's needs it (a
+-- function, a foreign key, a view that we may not touch), it is put aside instead, as it is. table: whose the catalog says
+-- that it is.
+drop function if exists {{swap}}.drop_own(oid);
+create or replace function {{swap}}.drop_own(p_relation oid, p_table_id text default null) returns void
+language plpgsql as $drop_own$
 begin
-  execute format('drop %s %s', v_kind, p_relation::regclass);
+  execute format('drop %s %s', (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c
+    where c.oid = p_relation), p_relation::regclass);
 exception when dependent_objects_still_exist then
   -- A view that was made a moment ago: its like are seen to when we come again.
   if exists (
@@ -305,18 +307,9 @@ exception when dependent_objects_still_exist then
       select k.view from {{swap}}._kept_views as k union all select c.oid from pg_class as c
       where c.relnamespace = '{{swap}}'::regnamespace)
   ) then
-    raise exception 'a view was made over %', v_name using errcode = 'lock_not_available';
+    raise exception 'a view was made over %', p_relation::regclass using errcode = 'lock_not_available';
   end if;
-  -- They go along, and their names may be taken there.
-  for one in
-    select c.relname as name, row_number() over (order by c.oid) as nth
-    from pg_index as i join pg_class as c on c.oid = i.indexrelid where i.indrelid = p_relation
-  loop
-    execute format('alter index {{schema}}.%I rename to %I', one.name, v_kept || '_' || one.nth);
-  end loop;
-  execute format('alter %s {{schema}}.%I rename to %I', v_kind, v_name, v_kept);
-  execute format('alter %s {{schema}}.%I set schema {{swap}}', v_kind, v_kept);
-  perform {{swap}}.report_kept(p_relation, v_name);
+  perform {{swap}}.put_aside(p_relation, p_table_id);
 end $drop_own$;
 
 -- Of older versions.

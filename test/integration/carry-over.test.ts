@@ -58,111 +58,67 @@ test("a new table may be read by whom the default privileges of the schema name"
   ]);
 });
 
-test("a right to write is not carried over, and told", async () => {
-  const { customer, otherRole, become, sql } = await ownDatabase({ Price: "number" });
-  await customer.unsafe(`grant select, insert on orders to ${otherRole}`);
-  await become({ Price: "number", New: "text" });
-  expect(await issues(sql)).toEqual([
-    {
-      what: "orders",
-      field: `grant insert to ${otherRole}`,
-      value: `grant INSERT on airtable.orders to ${otherRole}`,
-      reason: expect.stringContaining("others may only read"),
-    },
-  ]);
-});
-
-test("indexes are made again under their names, and those that do not fit are told of with their statements", async () => {
-  const {
-    test: made,
-    customer,
-    become,
-    sql,
-    other,
-    admin,
-  } = await ownDatabase({
-    Price: "number",
-    Note: "text",
-  });
-  await admin.unsafe(`grant create on schema public to public`);
-  await other`create function public.theirs(v text) returns text language sql immutable as 'select v'`;
+test("an index that does not fit any more is reported until it is there again", async () => {
+  const { test: made, customer, become, sql } = await ownDatabase({ Price: "number", Note: "text" });
   await customer.unsafe(`
-    create index orders_by_price on orders (price desc nulls last) include (note);
     create index orders_lower on orders (lower(note)) where price > 0;
-    create unique index "Orders by ""id"" USING" on orders using btree (id text_pattern_ops);
-    create index orders_by_note on orders (note);
-    create index orders_theirs on orders (public.theirs(id))`);
+    create unique index "Orders by ""id"" USING" on orders using btree (id text_pattern_ops)`);
   const indexes = () =>
     sql`select indexname, indexdef from pg_indexes where schemaname = 'airtable' and tablename = 'orders'
       and indexname !~ '^_' order by 1`.then((rows) => [...rows]);
   const before = await indexes();
   await become({ Price: "number", Note: "text", New: "text" });
-  expect(await indexes()).toEqual(before.filter(({ indexname }) => indexname !== "orders_theirs"));
-  expect(await issues(sql)).toEqual([
+  expect(await indexes()).toEqual(before);
+  expect(await issues(sql)).toEqual([]);
+  await become({ Price: "number" });
+  expect(await issues(sql)).toMatchObject([
     {
       what: "orders",
-      field: "index orders_theirs",
-      value: expect.stringMatching(/^create index orders_theirs on airtable.orders using btree/),
-      reason: expect.stringContaining("public.theirs(text)"),
+      field: "index orders_lower",
+      reason: expect.stringContaining("its column note is gone"),
     },
   ]);
-  // Its column goes: the index with it. The issue of the other stays until it is there again.
-  await become({ Price: "number" });
-  expect((await issues(sql)).map(({ field }) => field)).toEqual([
-    "index orders_by_note",
-    "index orders_by_price",
-    "index orders_lower",
-    "index orders_theirs",
-  ]);
-  const [theirs] = (await issues(sql)).filter(({ field }) => field === "index orders_theirs");
-  await customer.unsafe(theirs!.value);
-  await become({ Amount: "number" });
+  const [lost] = await issues(sql);
+  await become({ Price: "number", Note: "text" });
+  await customer.unsafe(lost!.value);
   await nextLease(made);
-  expect((await issues(sql)).map(({ field }) => field)).not.toContain("index orders_theirs");
+  expect(await issues(sql)).toEqual([]);
+  expect(await indexes()).toEqual(before);
 });
 
-test("nobody else's code runs with our rights when an index or a trigger is made again", async () => {
-  const { customer, become, sql, other, admin, ownerRole } = await ownDatabase({ Note: "text" });
+test("no function that others put in the place of one runs with our rights, and what used it is reported", async () => {
+  const { customer, become, sql, other, admin, ownerRole } = await ownDatabase({
+    Note: "text",
+    Price: "number",
+  });
   await admin.unsafe(`grant create on schema public to public`);
   await other.unsafe(`
     create table public.ran (who text default current_user);
     grant all on public.ran to public;
-    create function public.run() returns boolean language sql as
-      $$ insert into public.ran default values; select true $$;
-    create function public.evil() returns trigger language plpgsql as
-      $$ begin perform public.run(); return new; end $$;
-    create function public.evil_text(v text) returns text language plpgsql immutable as
-      $$ begin perform public.run(); return v; end $$`);
+    create function public.any_text(v anyelement) returns text language sql immutable as 'select $1::text'`);
   await customer.unsafe(`
-    create trigger evil before insert on orders for each row execute function public.evil();
-    create index evil_index on orders (note) where public.evil_text('a') = note`);
-  await customer`delete from public.ran`;
-  await become({ Note: "text", New: "text" });
-  await become({ Note: "text" });
+    create index by_any on orders (public.any_text(note));
+    create index by_some on orders (id) where public.any_text('a'::text) <> note;
+    alter table orders add constraint fits check (public.any_text(note) <> '');
+    alter table orders add column copied text generated always as (public.any_text(note)) stored;
+    create policy all_of_them on orders using (public.any_text(note) <> '');
+    create trigger noted after insert on orders for each row when (public.any_text(new.note) <> '')
+      execute function suppress_redundant_updates_trigger()`);
+  await become({ Note: "text", Price: "number", New: "text" });
+  expect(await issues(sql)).toEqual([]);
+  // It fits better.
+  await other.unsafe(`
+    create function public.any_text(v text) returns text language plpgsql immutable as
+      $$ begin insert into public.ran default values; return v; end $$`);
+  await become({ Note: "text", Price: "number" });
   expect(await sql`select * from public.ran where who = ${ownerRole}`).toEqual([]);
-  expect((await issues(sql)).map(({ field }) => field)).toEqual(["index evil_index", "trigger evil"]);
-});
-
-test("triggers of the owner and storage parameters are carried over, constraints and other tables' rules told of", async () => {
-  const { customer, become, sql } = await ownDatabase({ Price: "number" });
-  await customer.unsafe(`
-    create table airtable.noted (id text);
-    create function airtable.note() returns trigger language plpgsql as
-      $$ begin insert into airtable.noted values (new.id); return new; end $$;
-    create trigger note after insert or update of price on orders for each row when (new.price > 0)
-      execute function airtable.note();
-    alter table orders set (autovacuum_vacuum_scale_factor = 0.01);
-    alter table orders add constraint dear check (price < 1000);
-    alter table orders add column mine int`);
-  await become({ Price: "number", New: "text" });
-  await sql`insert into airtable.orders (id, created_time, price) values ('rec2', now(), 5)`;
-  expect(await customer`select id from noted`).toEqual([{ id: "rec2" }]);
-  expect(await sql`select reloptions from pg_class where oid = 'airtable.orders'::regclass`).toEqual([
-    { reloptions: ["autovacuum_vacuum_scale_factor=0.01"] },
-  ]);
-  expect((await issues(sql)).map(({ what, field }) => [what, field])).toEqual([
-    ["orders", "column mine"],
-    ["orders", "constraint dear"],
+  expect((await issues(sql)).map(({ field }) => field)).toEqual([
+    "column copied",
+    "constraint fits",
+    "index by_any",
+    "index by_some",
+    "policy all_of_them",
+    "trigger noted",
   ]);
 });
 
@@ -218,7 +174,7 @@ test("foreign keys of the owner follow the table, and those of others keep the o
     {
       what: "constraint lines_id_fkey on table theirs.lines",
       field: "",
-      value: "",
+      value: expect.stringMatching(/^alter table theirs.lines drop constraint lines_id_fkey;/),
       reason: "it still uses airtable.orders as it was before the last change: drop it and make it again",
     },
   ]);

@@ -7,7 +7,7 @@ import {
   foreignNames,
   loadCatalog,
   planSchema,
-  refreshViews,
+  settleDependents,
   setWritable,
   startBuild,
 } from "../../core/replica";
@@ -84,7 +84,7 @@ export async function shopIn(
         ]);
         expect(await build.swapIn(await live(), Number.MAX_SAFE_INTEGER, [])).toBe(true);
       }
-      await refreshViews(replica);
+      await settleDependents(replica);
     },
     async drop() {
       const catalog = await loadCatalog(replica);

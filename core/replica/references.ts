@@ -1,0 +1,52 @@
+/** Foreign keys of customers that point at our tables; `sql/replica/dependents.sql` moves them through every swap. */
+import { onReplica } from "./connection";
+import type { Replica } from "./replica";
+
+/** Longest time for checking one foreign key: a sync may wait for it. */
+const CHECK_MS = 30_000;
+/** While we wait for a lock on a table, its readers wait behind us. */
+const CHECK_LOCK_MS = 1000;
+/** Rows that point at no record: they stay, and are reported. */
+const FOREIGN_KEY_VIOLATION = "23503";
+
+interface Reference {
+  relation: number;
+  /** The table, qualified and quoted; null where it is gone. */
+  table: string | null;
+  name: string;
+}
+
+/**
+ * Validates the foreign keys that were moved without a check of their rows. One whose rows do not fit is reported in
+ * `_sync_issues`; one that cannot be checked now is tried again at the next call.
+ */
+export async function checkReferences(replica: Replica): Promise<void> {
+  const { sql, swap } = replica;
+  const references = await onReplica(
+    () => sql<Reference[]>`
+      select r.relation::int8 as relation, r.name, k.conrelid::regclass::text as table
+      from ${sql.unsafe(swap)}._references_to_check as r
+        left join pg_constraint as k on k.conrelid = r.relation and k.conname = r.name
+      order by r.relation, r.name`,
+  );
+  for (const reference of references) await checkReference(replica, reference);
+}
+
+async function checkReference({ sql, swap }: Replica, { relation, table, name }: Reference): Promise<void> {
+  const checked = (error: string | null) =>
+    onReplica(() => sql`select ${sql.unsafe(swap)}.reference_checked(${relation}, ${name}, ${error})`);
+  try {
+    if (table !== null) {
+      await sql.begin(async (tx) => {
+        await tx.unsafe(
+          `set local statement_timeout = ${CHECK_MS}; set local lock_timeout = ${CHECK_LOCK_MS}`,
+        );
+        await tx`alter table ${tx.unsafe(table)} validate constraint ${tx(name)}`;
+      });
+    }
+    await checked(null);
+  } catch (error) {
+    if ((error as { code?: unknown }).code === FOREIGN_KEY_VIOLATION)
+      await checked(String((error as Error).message));
+  }
+}
