@@ -2,6 +2,7 @@
  * Builds a table aside, in `<schema>_swap`, and puts it in the place of the live one when it is complete (I6).
  */
 
+import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
 import { applyStatement, columnStorage, comments, createTable, renameColumns } from "./ddl";
@@ -47,6 +48,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   const name = wanted.tableId;
   const table = `${swap}.${quoteIdent(name)}`;
   const remove = `delete from ${table} where $1 is not null and id = any ($2)`;
+  const readers = new CatalogReaders(replica);
   let spec = wanted;
   let isAnalyzed = false;
   let append = applyStatement(table, spec);
@@ -59,6 +61,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         sql`select ${sql.unsafe(swap)}.append_rows(${epoch}, ${statement}, ${JSON.stringify(rows)}::text::json, ${gone}::text[])`,
     );
   };
+  await readers.settle([table]);
   await change([
     `drop table if exists ${table}`,
     createTable(swap, name, spec),
@@ -71,7 +74,10 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     },
     append: (rows) => run(append, rows, []),
     remove: (ids) => run(remove, [], ids),
-    discard: () => change([`drop table if exists ${table}`]),
+    async discard() {
+      await readers.settle([table]);
+      await change([`drop table if exists ${table}`]);
+    },
     async rename(renamed) {
       await change([
         ...renameColumns(swap, name, columnRenames(spec, renamed)),
@@ -85,11 +91,12 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         // Before the table's lock, which writes wait for.
         if (!isAnalyzed) await change([`analyze ${table}`]);
         isAnalyzed = true;
+        await readers.settle([table, ...(live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [])]);
         const row = { ...catalogRow(schema, spec), read_as: readAs };
         const [answer] = await sql<{ swapped: boolean }[]>`
           select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
             ${JSON.stringify(row)}::text::jsonb, ${live && !live.spec.isDamaged ? alignColumns(schema, live.spec, spec) : []}::text[],
-            ${JSON.stringify(issueRows(issues))}::text::json) as swapped`;
+            ${JSON.stringify(issueRows(issues))}::text::json, ${readers.settled()}::text[]) as swapped`;
         return answer!.swapped;
       }),
   };

@@ -19,6 +19,7 @@ const template = [
   "merge.sql",
   "link-views.sql",
   "foreign-code.sql",
+  "catalog-readers.sql",
   "needs.sql",
   "additions.sql",
   "dependents.sql",

@@ -349,6 +349,8 @@ end $comment_on$;
 -- forget_carried(): issues whose cause is gone: what was lost is on the table again, or what was kept needs no old table
 -- any more. Old tables that nothing needs go. Once for each lease: a change of shape has readers waiting.
 create or replace function {{swap}}.forget_carried() returns void language plpgsql as $forget_carried$
+declare
+  v_timeout text := current_setting('lock_timeout');
 begin
   delete from {{swap}}._sync_issues as i using {{swap}}._tables as t
   where i.record_id = '' and i.field <> '' and i.table_name = t.name and i.field in (
@@ -360,4 +362,5 @@ begin
   perform {{swap}}.move_dependents(t.table_id, t.name, null)
   from {{swap}}._tables as t where t.table_id in (select k.table_id from {{swap}}._kept_dependents as k);
   perform {{swap}}.drop_kept();
+  perform set_config('lock_timeout', v_timeout, true);
 end $forget_carried$;

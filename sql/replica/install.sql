@@ -174,6 +174,7 @@ end $identity$;
 -- were being built are of no use to anybody any more.
 create or replace function {{swap}}.claim() returns bigint language plpgsql as $claim$
 declare
+  v_timeout text := current_setting('lock_timeout');
   raised bigint;
   built text;
 begin
@@ -183,8 +184,14 @@ begin
   for built in select c.relname from pg_class as c
     where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
   loop
-    execute format('drop table {{swap}}.%I', built);
+    -- One that a dump holds is left for the next build of its table.
+    begin
+      perform set_config('lock_timeout', '1s', true);
+      execute format('drop table {{swap}}.%I', built);
+    exception when lock_not_available then null;
+    end;
   end loop;
+  perform set_config('lock_timeout', v_timeout, true);
   perform {{swap}}.forget_started();
   return raised;
 end $claim$;

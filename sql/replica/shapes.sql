@@ -46,9 +46,11 @@ end $probe_table$;
 --   p_notes       statements that touch none of the locked tables: run before anybody waits for us
 --   p_locked      tables that p_statements lock, by name
 --   p_tables      [{table_id, name, shape (until now), spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
+--   p_settled     sessions that read the catalog and had time to lock what they found there; null: all of them
+drop function if exists {{swap}}.change_shape(bigint, text, text[], text[], text[], jsonb, text[]);
 create or replace function {{swap}}.change_shape(
   p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
-  p_dropped text[]
+  p_dropped text[], p_settled text[] default null
 ) returns void language plpgsql as $change$
 declare
   v_dropped text[];
@@ -110,6 +112,7 @@ begin
   perform {{swap}}.make_link_views();
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
+  perform {{swap}}.may_change(p_settled) where cardinality(p_locked || v_dropped) > 0;
 end $change$;
 
 -- set_catalog(tables): these rows of the catalog become these, with a new shape each.
@@ -137,9 +140,11 @@ end $mark_read$;
 --   p_timeout   what all locks together are waited for
 --   p_built     the new table's name in {{swap}}      p_table  its row of the catalog
 --   p_renames   statements that give columns of the live table the names that they have in the new one: views follow
+--   p_settled   sessions that read the catalog and had time to lock what they found there; null: all of them
+drop function if exists {{swap}}.swap_in(bigint, text, bigint, integer, text, jsonb, text[], json);
 create or replace function {{swap}}.swap_in(
   p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
-  p_issues json
+  p_issues json, p_settled text[] default null
 ) returns boolean language plpgsql as $swap$
 declare
   v_name text := p_table ->> 'name';
@@ -256,6 +261,7 @@ begin
   if (select s.notify from {{swap}}._state as s) then
     perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
   end if;
+  perform {{swap}}.may_change(p_settled);
   return true;
 end $swap$;
 
@@ -266,6 +272,8 @@ declare
   one text;
 begin
   perform {{swap}}.fence(p_epoch);
+  -- One that is there may be held by a dump, for as long as that takes.
+  perform set_config('lock_timeout', '1s', true);
   foreach one in array p_statements loop
     execute one;
   end loop;
