@@ -284,10 +284,11 @@ begin
   for one in select o.value from jsonb_array_elements(p_orphans) as o loop
     v_live := jsonb_populate_record(null::{{swap}}._tables, one -> 'live');
     v_old := format('{{schema}}.%I', v_live.name)::regclass;
-    -- The reader's right to read is ours to give.
+    -- The reader's right to read is ours to give, and so are the indexes of the base's setting.
     v_additions := (
       select jsonb_agg(a.value) from jsonb_array_elements(one -> 'additions') as a
-      where a.value ->> 'label' <> 'grant select to ' || (select quote_ident(s.reader) from {{swap}}._state as s));
+      where a.value ->> 'label' <> 'grant select to ' || (select quote_ident(s.reader) from {{swap}}._state as s)
+        and not (a.value ->> 'kind' = 'index' and a.value ->> 'name' in (select i.name from {{swap}}._indexes as i)));
     perform {{swap}}.report_lost(v_live.name, a.value ->> 'label', {{swap}}.shown_addition(a.value, v_live.name),
       'the source has no table of it any more: it comes back with the table')
     from jsonb_array_elements(v_additions) as a;
