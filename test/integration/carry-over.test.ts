@@ -1,7 +1,7 @@
 /** What a customer has put on our tables in their own database, through rebuilds. */
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
-import { followSettings, foreignNames, planSchema, startBuild } from "../../core/replica";
+import { followSettings, foreignNames, installReplica, planSchema, startBuild } from "../../core/replica";
 import { ownDatabase } from "../support/own-database";
 import type { TestReplica } from "../support/replica";
 import { sourceTable } from "../support/source-records";
@@ -56,6 +56,21 @@ test("a new table may be read by whom the default privileges of the schema name"
   expect(await sql`select has_table_privilege(${otherRole}, 'airtable.orders', 'insert') as may`).toEqual([
     { may: false },
   ]);
+});
+
+test("a view of our own role follows one rebuild after the other", async () => {
+  const { customer, become, sql, test: made } = await ownDatabase({ Price: "number" });
+  await customer.unsafe(`create view airtable.prices as select id, price from orders;
+    create materialized view airtable.total as select sum(price) as total from orders`);
+  await become({ Price: "number", New: "text" });
+  await become({ Price: "number", New: "number" });
+  await become({ Price: "number" });
+  expect(await customer`select price::int from airtable.prices`).toEqual([{ price: 5 }]);
+  // As an earlier version left it.
+  await customer.unsafe(`revoke create on schema airtable_swap from current_user`);
+  await installReplica(made.ownerUrl, { schema: "airtable", role: made.role });
+  await become({ Price: "number", Newer: "text" });
+  expect(await issues(sql)).toEqual([]);
 });
 
 test("an index that does not fit any more is reported until it is there again", async () => {
