@@ -4,7 +4,7 @@
  */
 import type { Context } from "../context";
 import { BasetideError } from "../errors";
-import { installReplica } from "../replica";
+import { installReplica, setWritable } from "../replica";
 import { type DatabaseCheck, requireUsable } from "./database-check";
 import {
   createHostedDatabase,
@@ -48,7 +48,10 @@ export async function prepareDestination(
   if (destination.kind === "existing") {
     const database = await ownDatabase(ctx, accountId, destination.database_id);
     await refuseTakenSchema(ctx, database.id, schema);
-    await installReplica(await databaseAdminUrl(ctx, database), { schema, role: readerOf(database) });
+    const url = await databaseAdminUrl(ctx, database);
+    await installReplica(url, { schema, role: readerOf(database) });
+    // A writable database is writable in every schema that has a base.
+    if (database.isWritable && typeof url === "string") await setWritable(url, database.role, schema, true);
     return { databaseId: database.id, schema };
   }
   return { databaseId: await useExternal(ctx, accountId, destination.url, schema), schema };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   ailmentsOf,
+  createBase,
   databaseCredentials,
   getDatabase,
   isControlServer,
@@ -113,6 +114,30 @@ test("a swap keeps working beside what the customer made, and runs none of their
   expect(await names()).toEqual(["bolt", "nut", "washer"]);
   expect(await customer`select item from notes`).toEqual([{ item: "bolt" }]);
   expect(await customer`select * from ran`).toEqual([]);
+});
+
+test("a base that is added to a writable database has a writable schema", async () => {
+  const { base, url } = await writableBase();
+  const { ctx, sandbox } = fleet;
+  const sourceBaseId = sandbox.control.createBase({
+    tables: [{ name: "Things", fields: [{ name: "Name", type: "singleLineText" }] }],
+  });
+  await createBase(ctx, base.accountId, {
+    platform: "airtable",
+    apiKey: sandbox.key,
+    sourceBaseId,
+    destination: { kind: "existing", database_id: base.database.id, schema: "added" },
+    settings: { live: false },
+  });
+  await using customer = readerOf(url);
+  await customer`create table added.mine (id int)`;
+  const database = await getDatabase(ctx.db, base.database.id);
+  expect(
+    await ailmentsOf(ctx, {
+      ...database,
+      ...(await replicaDatabases(ctx)).find(({ id }) => id === database.id)!,
+    }),
+  ).toEqual([]);
 });
 
 test("taking the right back leaves what is there, and lets nothing more be made", async () => {
