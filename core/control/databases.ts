@@ -3,7 +3,7 @@
  */
 import type postgres from "postgres";
 import type { Actor, Context, Db } from "../context";
-import { BasetideError } from "../errors";
+import { BasetideError, isBasetideError } from "../errors";
 import type { ServerUrl } from "../external/server";
 import {
   databaseUrl,
@@ -56,6 +56,8 @@ export interface Credentials {
   user: string;
   password: string;
 }
+
+const INSUFFICIENT_PRIVILEGE = "42501";
 
 type DatabaseContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
 /** `config`: which networks a customer's server may be in. */
@@ -110,7 +112,13 @@ export async function createHostedDatabase(
     await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>
       ctx.log.error({ error: dropError, databaseId: id }, "database left behind"),
     );
-    throw error;
+    if (!isBasetideError(error) || error.details?.sqlState !== INSUFFICIENT_PRIVILEGE) throw error;
+    ctx.log.error({ error, cluster: cluster.name }, "cluster refuses a new database");
+    throw new BasetideError(
+      "conflict",
+      `The cluster ${cluster.name} takes no new databases: its role lacks a right there. The operator's \`doctor\` says which`,
+      { cause: error },
+    );
   }
 }
 
