@@ -107,6 +107,8 @@ interface Facts {
   is_admin: boolean;
   may_create: boolean;
   has_schema: boolean;
+  /** The schema, and the one in which tables are built, which is the role's own. */
+  has_both_schemas: boolean;
   may_use_schema: boolean;
   has_tables: boolean;
   /** Roles of theirs that default privileges let read what we make in the schema. */
@@ -120,6 +122,8 @@ async function readFacts(sql: postgres.Sql, schema: string): Promise<Facts> {
       rolsuper as is_super, rolsuper or rolcreaterole as is_admin,
       has_database_privilege(current_database(), 'CREATE') as may_create,
       n.oid is not null as has_schema,
+      n.oid is not null and exists(select from pg_namespace as s where s.nspname = ${schema}::text || '_swap'
+        and s.nspowner = pg_roles.oid) as has_both_schemas,
       coalesce(has_schema_privilege(n.oid, 'CREATE') and has_schema_privilege(n.oid, 'USAGE'), true)
         as may_use_schema,
       to_regnamespace(quote_ident(${schema}::text || '_swap')) is null
@@ -150,16 +154,20 @@ async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void>
 
 /** Both are said at once: whoever may grant the one may grant the other. */
 function judgeRights(schema: string, facts: Facts): DatabaseCheck[] {
-  return [judgeRole(facts), judgeSchema(schema, facts)];
+  return [judgeRole(schema, facts), judgeSchema(schema, facts)];
 }
 
-function judgeRole(facts: Facts): DatabaseCheck {
+function judgeRole(schema: string, facts: Facts): DatabaseCheck {
+  if (!facts.may_create && facts.has_both_schemas) {
+    const message = `${facts.role} owns ${schema}_swap, and needs no right to create schemas`;
+    return { check: "rights", status: "ok", message };
+  }
   if (!facts.may_create) {
     return {
       check: "rights",
       status: "problem",
       message: `The role ${facts.role} may not create schemas`,
-      remedy: `grant create on database ${quoteIdent(facts.database)} to ${quoteIdent(facts.role)};`,
+      remedy: grantSchemas(schema, facts),
     };
   }
   if (facts.is_super) {
@@ -167,6 +175,13 @@ function judgeRole(facts: Facts): DatabaseCheck {
     return { check: "rights", status: "warning", message };
   }
   return { check: "rights", status: "ok", message: `${facts.role} may create schemas` };
+}
+
+/** Two ways: to let the role make schemas, or to make for it those that it needs. */
+function grantSchemas(schema: string, facts: Facts): string {
+  const role = quoteIdent(facts.role);
+  const [shown, swap] = [schema, `${schema}_swap`].map(quoteIdent);
+  return `grant create on database ${quoteIdent(facts.database)} to ${role}; -- or: create schema if not exists ${shown} authorization ${role}; create schema ${swap} authorization ${role};`;
 }
 
 function judgeSchema(schema: string, facts: Facts): DatabaseCheck {

@@ -77,3 +77,17 @@ test("a customer's own database is used when its role may, and told what is miss
   const kept = await own.admin`select from pg_database where datname = ${own.name}`;
   expect(kept).toHaveLength(1);
 });
+
+test("a role that owns both schemas of a replica needs no right to make others", async () => {
+  const { token } = await newAccount();
+  await using own = await ownDatabase(api.control.serverUrl);
+  const external = () => connect(token, { destination: { kind: "external", url: own.url, schema: "copy" } });
+  await own.inside.unsafe(`create schema copy authorization ${own.name}`);
+  const refused = await external();
+  const statement = `create schema "copy_swap" authorization "${own.name}"`;
+  expect([refused.status, refused.body.error.message]).toEqual([422, expect.stringContaining(statement)]);
+  await own.inside.unsafe(statement);
+  const made = await external();
+  expect(made.status).toBe(201);
+  expect((await call("DELETE", `/api/v1/bases/${made.body.id}`, { token })).status).toBe(204);
+});
