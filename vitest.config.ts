@@ -3,7 +3,7 @@ import LongestFirst from "./test/support/sequencer.ts";
 
 export default defineConfig({
   test: {
-    include: ["test/{unit,integration,browser,chaos,security}/**/*.test.ts"],
+    include: ["test/{unit,integration,browser,chaos,security,matrix}/**/*.test.ts"],
     globalSetup: ["test/support/global-setup.ts"],
     // The default pool talks to its children in a way that Bun has not.
     pool: "threads",

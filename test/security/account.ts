@@ -4,7 +4,10 @@ export interface NewBase {
   platform: string;
   api_key: string;
   base_id: string;
-  destination?: { kind: "new" } | { kind: "external"; url: string; schema?: string };
+  destination?:
+    | { kind: "new" }
+    | { kind: "existing"; database_id: string; schema: string }
+    | { kind: "external"; url: string; schema?: string };
   settings?: Record<string, unknown>;
   workspace_id?: string;
 }

@@ -20,6 +20,7 @@ const MAX_DIFFERENCES = 10;
 export async function compareToSource(
   sql: postgres.Sql,
   dump: SourceDump,
+  schema = "public",
 ): Promise<{ cells: number; differences: string[] }> {
   const differences: string[] = [];
   let cells = 0;
@@ -29,19 +30,19 @@ export async function compareToSource(
       differences.push(`${where}: ${JSON.stringify(shown)}, not ${JSON.stringify(wanted)}`);
     return false;
   };
-  const tables = await tablesByComment(sql);
+  const tables = await tablesByComment(sql, schema);
   same("tables", [...tables.keys()].sort(), dump.tables.map((table) => table.name).sort());
   for (const table of dump.tables) {
     const name = tables.get(table.name);
     if (name === undefined) continue;
-    const columns = await columnsByComment(sql, name);
+    const columns = await columnsByComment(sql, name, schema);
     const fieldNames = table.fields.map((field) => field.name).sort();
     if (!same(`columns of ${table.name}`, [...columns.keys()].sort(), fieldNames)) continue;
     for (const field of table.fields) {
       same(`${table.name}.${field.name}`, columns.get(field.name)!.type, expectedColumnType(field));
     }
     const rows = await sql<{ row: Record<string, unknown> }[]>`
-      select to_json(t) as row from ${sql(name)} as t order by id collate "C"`;
+      select to_json(t) as row from ${sql(schema)}.${sql(name)} as t order by id collate "C"`;
     const byId = new Map(rows.map(({ row }) => [row.id, row]));
     same(`ids of ${table.name}`, [...byId.keys()], table.records.map((record) => record.id).sort());
     for (const record of table.records) {
@@ -67,22 +68,26 @@ function count(cell: unknown): number {
 }
 
 /** SQL names of the replicated tables, by the source's name as the comment tells it. */
-export async function tablesByComment(sql: postgres.Sql): Promise<Map<string, string>> {
+export async function tablesByComment(sql: postgres.Sql, schema = "public"): Promise<Map<string, string>> {
   const rows = await sql<{ name: string; comment: string }[]>`
     select table_name as name,
-      split_part(obj_description(format('public.%I', table_name)::regclass), e'\n\n', 1) as comment
+      split_part(obj_description(format('%I.%I', table_schema, table_name)::regclass), e'\n\n', 1) as comment
     from information_schema.tables
-    where table_schema = 'public' and table_type = 'BASE TABLE' and table_name !~ '^_'`;
+    where table_schema = ${schema} and table_type = 'BASE TABLE' and table_name !~ '^_'`;
   return new Map(rows.map((row) => [row.comment, row.name]));
 }
 
 /** Columns of a table but for `id` and `created_time`, by the source's name of the field. */
-export async function columnsByComment(sql: postgres.Sql, table: string): Promise<Map<string, Column>> {
+export async function columnsByComment(
+  sql: postgres.Sql,
+  table: string,
+  schema = "public",
+): Promise<Map<string, Column>> {
   const rows = await sql<(Column & { comment: string })[]>`
     select column_name as name, data_type as type,
-      split_part(col_description(format('public.%I', table_name)::regclass, ordinal_position), e'\n\n', 1) as comment
+      split_part(col_description(format('%I.%I', table_schema, table_name)::regclass, ordinal_position), e'\n\n', 1) as comment
     from information_schema.columns
-    where table_schema = 'public' and table_name = ${table} and column_name not in ('id', 'created_time')
+    where table_schema = ${schema} and table_name = ${table} and column_name not in ('id', 'created_time')
     order by ordinal_position`;
   return new Map(rows.map(({ comment, ...column }) => [comment, column]));
 }

@@ -16,6 +16,13 @@ export const HAS_PGBOUNCER = PROGRAM !== null;
 
 const START_MS = 30_000;
 
+/** Such as `1.18.0`; "none" where it is not installed. */
+export function pgbouncerVersion(): string {
+  if (!PROGRAM) return "none";
+  const said = Bun.spawnSync([PROGRAM, "--version"]).stdout.toString();
+  return /PgBouncer (\S+)/.exec(said)?.[1] ?? "unknown";
+}
+
 export interface PgBouncer extends AsyncDisposable {
   port: number;
   /** `url` of the server, through the pooler. */
@@ -66,6 +73,7 @@ export async function pgBouncer(server: PostgresServer, options: PgBouncerOption
     auth_query: "select usename, passwd from pg_catalog.pg_shadow where usename = $1",
     admin_users: "postgres",
     max_client_conn: "1000",
+    ...loginDatabase(server),
     ...(options.tls && {
       client_tls_sslmode: "allow",
       client_tls_cert_file: put("server.crt", options.tls.certificate),
@@ -120,6 +128,16 @@ export async function pgBouncer(server: PostgresServer, options: PgBouncerOption
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+/**
+ * Passwords are looked up over a connection of a superuser's, in the very database that a client wants, which then cannot be
+ * dropped: in another one where PgBouncer can do that, and not for long where it cannot.
+ */
+function loginDatabase(server: PostgresServer): Record<string, string> {
+  const [major = 0, minor = 0] = pgbouncerVersion().split(".").map(Number);
+  const database = new URL(server.url).pathname.slice(1);
+  return major > 1 || minor >= 19 ? { auth_dbname: database } : { server_idle_timeout: "1" };
 }
 
 function accepts(port: number): Promise<boolean> {

@@ -1,0 +1,49 @@
+/** The axes of the compatibility matrix, and what each combination has to come to. */
+import { POSTGRES_VERSIONS, type PostgresVersion } from "../support/servers/postgres-versions";
+
+export const RIGHTS = ["owner", "createdb createrole", "superuser"] as const;
+/** `owner`: of the control plane's database; of one schema in a customer's own database. */
+export type Rights = (typeof RIGHTS)[number];
+
+export const WAYS = ["direct", "pgbouncer session", "pgbouncer transaction", "tls alias"] as const;
+/** How the service reaches the server. */
+export type Way = (typeof WAYS)[number];
+
+export const PURPOSES = ["control plane", "hosted cluster", "own database"] as const;
+/** What the server is for. */
+export type Purpose = (typeof PURPOSES)[number];
+
+export interface Cell {
+  version: PostgresVersion;
+  rights: Rights;
+  way: Way;
+}
+
+/** What must come of a purpose: it works, or it is refused with a message that says all of `saying`. */
+export type Expected = { works: true } | { works: false; saying: RegExp[] };
+
+/** Everything, in the order of the table. */
+export const ALL_CELLS: Cell[] = POSTGRES_VERSIONS.flatMap((version) =>
+  RIGHTS.flatMap((rights) => WAYS.map((way) => ({ version, rights, way }))),
+);
+
+/** Each version, each kind of rights and each way at least once. */
+export const SHORT_CELLS: Cell[] = [
+  { version: "15", rights: "owner", way: "direct" },
+  { version: "16", rights: "createdb createrole", way: "tls alias" },
+  { version: "17", rights: "createdb createrole", way: "pgbouncer session" },
+  { version: "18", rights: "superuser", way: "pgbouncer transaction" },
+];
+
+export function expectedOf(purpose: Purpose, { rights, way }: Cell): Expected {
+  // Session state (locks, listeners, settings) is lost between two transactions there.
+  if (way === "pgbouncer transaction") return { works: false, saying: [/transaction/i, /session|direct/i] };
+  if (purpose === "hosted cluster" && rights === "owner") {
+    return { works: false, saying: [/conflict/, /may not create databases/, /createdb/i] };
+  }
+  return { works: true };
+}
+
+export function nameOf({ version, rights, way }: Cell): string {
+  return `Postgres ${version}, ${rights}, ${way}`;
+}

@@ -1,0 +1,141 @@
+/** Runs one cell of the matrix: the service on a control plane, and a life in a hosted and in a customer's own database. */
+import { randomBytes } from "node:crypto";
+import type { SandboxHandle } from "../../apps/sandbox/server";
+import { type Cell, expectedOf, PURPOSES, type Purpose } from "./cells";
+import { Life } from "./life";
+import { openPlaces, type Places, SCHEMA, type Servers } from "./servers";
+import { Service } from "./service";
+import { check, type Step, Steps } from "./steps";
+
+export interface Outcome {
+  purpose: Purpose;
+  /** `refused`: with the words that the cell expects. */
+  verdict: "works" | "refused" | "failed";
+  /** What was said of a refusal, or went wrong. */
+  detail: string;
+  steps: Step[];
+}
+
+export async function runCell(servers: Servers, sandbox: SandboxHandle, cell: Cell): Promise<Outcome[]> {
+  await using places = await openPlaces(servers, cell);
+  const steps: Record<Purpose, Steps> = {
+    "control plane": new Steps(),
+    "hosted cluster": new Steps(),
+    "own database": new Steps(),
+  };
+  const { service, isOnCell } = await startService(servers, sandbox, places, steps);
+  await using running = service;
+  await live(running, sandbox, cell, places, servers, steps, isOnCell);
+  return PURPOSES.map((purpose) => outcomeOf(purpose, cell, steps[purpose]));
+}
+
+/** Starts the service on the cell's control plane and cluster; where it refuses one of them, on a plain one in its place. */
+async function startService(
+  { authorityFile }: Servers,
+  sandbox: SandboxHandle,
+  { controlUrl, clusterUrl, plainControlUrl, plainClusterUrl }: Places,
+  { "control plane": control, "hosted cluster": hosted }: Record<Purpose, Steps>,
+): Promise<{ service: Service; isOnCell: boolean }> {
+  const secretKey = randomBytes(32).toString("base64");
+  const start = (control: string, cluster: string) =>
+    Service.start({ controlUrl: control, clusterUrl: cluster, sandbox, secretKey, authorityFile });
+  const begun = performance.now();
+  try {
+    const both = await start(controlUrl, clusterUrl);
+    control.add("starts", performance.now() - begun);
+    return { service: both, isOnCell: true };
+  } catch {
+    // Which of the two it is shows below.
+  }
+  const startAndStop = async (control: string, cluster: string) => {
+    await using _service = await start(control, cluster);
+  };
+  await control.run("starts", () => startAndStop(controlUrl, plainClusterUrl));
+  await hosted.run("starts", () => startAndStop(plainControlUrl, clusterUrl));
+  const isOnCell = !control.failed;
+  const service = await start(
+    isOnCell ? controlUrl : plainControlUrl,
+    hosted.failed ? plainClusterUrl : clusterUrl,
+  );
+  return { service, isOnCell };
+}
+
+async function live(
+  service: Service,
+  sandbox: SandboxHandle,
+  cell: Cell,
+  places: Places,
+  servers: Servers,
+  steps: Record<Purpose, Steps>,
+  isOnCell: boolean,
+): Promise<void> {
+  const control = steps["control plane"];
+  const account = await service.account("matrix");
+  const given = {
+    service,
+    account,
+    sandbox,
+    sslmode: cell.way === "tls alias" ? ("require" as const) : undefined,
+    superuserUrl: (database: string) => servers.replicas.as("postgres", database),
+  };
+  const own = { kind: "external" as const, url: places.ownUrl, schema: SCHEMA };
+  const lives = [
+    new Life({ ...given, steps: steps["hosted cluster"], destination: { kind: "new" } }),
+    new Life({ ...given, steps: steps["own database"], destination: own }),
+  ];
+  await Promise.all(lives.map((life) => life.live()));
+  const found = await doctor(service);
+  await control.run("doctor", async () => check(found.control === "", found.control));
+  const hosted = steps["hosted cluster"];
+  await hosted.run("doctor", async () => check(found.cluster === "", found.cluster));
+  // A customer is not told what is wrong with the operator's server.
+  hosted.explain(found.cluster);
+  await control.run("other applications", async () => {
+    const lost = await servers.canary();
+    check(lost.length === 0, lost.join("; "));
+  });
+  if (isOnCell) {
+    await control.run("restarts", () => service.restart());
+    await Promise.all(
+      lives.map((life) => life.given.steps.run("live edit after a restart", () => life.edit())),
+    );
+  }
+  await Promise.all(lives.map((life) => life.end()));
+  // What is refused is complained of.
+  if (Object.values(steps).every(({ failed }) => failed === undefined)) {
+    await control.run("clean log", async () => {
+      const complaints = service.complaints();
+      check(complaints.length === 0, complaints.slice(0, 3).join("\n"));
+    });
+  }
+}
+
+/** Checks of `doctor` that are about the control plane; the others are about clusters and what is on them. */
+const CONTROL_CHECKS = ["control_plane", "migrations", "secrets"];
+
+/** What doctor says is a problem, with its remedy. */
+async function doctor(service: Service): Promise<{ control: string; cluster: string }> {
+  const said = await service.operator(["doctor", "--json"], { mayFail: true });
+  const findings = JSON.parse(said) as { check: string; status: string; message: string; remedy: string }[];
+  const problems = findings.filter(({ status }) => status === "problem");
+  const words = (some: typeof problems) =>
+    some.map(({ message, remedy }) => `${message}: ${remedy}`).join("; ");
+  return {
+    control: words(problems.filter(({ check }) => CONTROL_CHECKS.includes(check))),
+    cluster: words(problems.filter(({ check }) => !CONTROL_CHECKS.includes(check))),
+  };
+}
+
+function outcomeOf(purpose: Purpose, cell: Cell, steps: Steps): Outcome {
+  const { failed, done } = steps;
+  const expected = expectedOf(purpose, cell);
+  if (!failed) return { purpose, verdict: "works", detail: "", steps: done };
+  const detail = `${failed.name}: ${failed.error}`;
+  const isWellRefused = !expected.works && expected.saying.every((words) => words.test(detail));
+  return { purpose, verdict: isWellRefused ? "refused" : "failed", detail, steps: done };
+}
+
+/** Is the outcome the one that the cell has to have? */
+export function isExpected(cell: Cell, { purpose, verdict }: Outcome): boolean {
+  return verdict === (expectedOf(purpose, cell).works ? "works" : "refused");
+}
