@@ -59,8 +59,9 @@ export class Shapes {
   readonly #confirmedDrops = new Set<string>();
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
-  /** When the catalog was read (performance.now()). */
-  #catalogReadAt = Number.NEGATIVE_INFINITY;
+  /** Reads of the catalog that have begun, and the number of the one that is at hand. */
+  #readsBegun = 0;
+  #catalogRead = 0;
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
   readonly #doubted = new Set<string>();
   #moved: MovedNames = new Map();
@@ -131,9 +132,10 @@ export class Shapes {
     return isFirst;
   }
 
-  /** Reads the replica's catalog again: makes sure that the one at hand was read after `since` (performance.now()). */
-  async reload(since = performance.now()): Promise<void> {
-    while (this.#catalogReadAt < since) await this.#inTurn(() => this.#follow(1));
+  /** Reads the replica's catalog again: one that is being read just now may be older. */
+  async reload(): Promise<void> {
+    const before = this.#readsBegun;
+    while (this.#catalogRead <= before) await this.#inTurn(() => this.#follow(1));
   }
 
   #isDue(): boolean {
@@ -204,9 +206,9 @@ export class Shapes {
   }
 
   async #readCatalog(): Promise<void> {
-    const readAt = performance.now();
+    const read = ++this.#readsBegun;
     this.#catalog = await loadCatalog(this.#look.replica);
-    this.#catalogReadAt = readAt;
+    this.#catalogRead = read;
   }
 
   /**
