@@ -80,8 +80,7 @@ export function foreignNames({ sql, schema, swap }: Replica, tableIds: readonly 
         and not exists (select from ${sql.unsafe(swap)}._tables as t where t.name = c.relname)
         and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)
         and c.relname not in (
-          select l.name from unnest(${tableIds}::text[]) as t (id) cross join ${sql.unsafe(swap)}.leftover(t.id) as l (name)
-          where l.name is not null)
+          select l.name from ${sql.unsafe(swap)}.leftovers() as l where l.table_id = any (${tableIds}::text[]))
       union
       select y.typname from pg_type as y
       where y.typnamespace = ${schema}::regnamespace and y.typname !~ '^_' and y.typrelid = 0`;

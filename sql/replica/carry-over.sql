@@ -357,7 +357,7 @@ begin
   where i.record_id = '' and i.field <> '' and i.table_name = t.name and i.field in (
     select a.label from {{swap}}.additions(to_regclass(format('{{schema}}.%I', t.name))) as a);
   delete from {{swap}}._sync_issues as i
-  where i.record_id = '' and i.field = '' and i.value like 'alter table % validate constraint %' and not exists (
+  where i.record_id = '' and i.field = '' and starts_with(i.value, 'alter table') and strpos(i.value, ' validate constraint ') > 0 and not exists (
     select from pg_constraint as k
     where not k.convalidated and i.table_name = pg_describe_object('pg_constraint'::regclass, k.oid, 0));
   perform {{swap}}.move_dependents(t.table_id, t.name, null)

@@ -23,42 +23,52 @@ begin
 end $note_damage$;
 
 -- live_table(name): the table of that name in {{schema}}; null where there is none.
-create or replace function {{swap}}.live_table(p_name text) returns oid language sql as $live_table$
+create or replace function {{swap}}.live_table(p_name text) returns oid language sql stable as $live_table$
   select c.oid from pg_class as c
   where c.relnamespace = to_regnamespace('{{schema}}') and c.relname = p_name and c.relkind = 'r'
 $live_table$;
 
 -- is_whole(name, spec): are the table and all columns of its spec there?
-create or replace function {{swap}}.is_whole(p_name text, p_spec jsonb) returns boolean language sql as $is_whole$
-  select {{swap}}.live_table(p_name) is not null and not exists (
+create or replace function {{swap}}.is_whole(p_name text, p_spec jsonb) returns boolean language plpgsql stable as $is_whole$
+declare
+  v_table oid := {{swap}}.live_table(p_name);
+begin
+  return v_table is not null and not exists (
     select w.name from jsonb_to_recordset(p_spec -> 'columns') as w (name text)
     union all select unnest(array['id', 'created_time'])
     except
-    select a.attname from pg_attribute as a
-    where a.attrelid = {{swap}}.live_table(p_name) and a.attnum > 0 and not a.attisdropped)
-$is_whole$;
+    select a.attname from pg_attribute as a where a.attrelid = v_table and a.attnum > 0 and not a.attisdropped);
+end $is_whole$;
 
--- leftover(table_id): a copy of this table of the source which the catalog does not know: of a replica that was restored,
--- or removed, in part. Its comment says what it is a copy of. Null where there is none.
-create or replace function {{swap}}.leftover(p_table text) returns name language sql as $leftover$
-  select c.relname from pg_class as c
-  where c.relnamespace = '{{schema}}'::regnamespace and c.relkind = 'r' and c.relowner = {{swap}}.our_role()
-    and split_part(obj_description(c.oid, 'pg_class'), e'\n\n', 2) = p_table
-    and not exists (select from {{swap}}._tables as t where t.name = c.relname)
-  order by c.relname limit 1
-$leftover$;
+-- leftovers(): tables of ours that the catalog does not know: of a replica that was restored, or removed, in part. Their
+-- comments say which of the source's tables they are copies of.
+create or replace function {{swap}}.leftovers() returns table (name name, table_id text)
+language sql stable as $leftovers$
+  -- There are few, and comments are looked up for none but them.
+  with unknown as materialized (
+    select c.oid, c.relname from pg_class as c
+    where c.relnamespace = '{{schema}}'::regnamespace and c.relkind = 'r' and c.relowner = (select {{swap}}.our_role())
+      and c.relname !~ '^_' and not exists (select from {{swap}}._tables as t where t.name = c.relname)
+  )
+  select u.relname, split_part(obj_description(u.oid, 'pg_class'), e'\n\n', 2) from unknown as u
+$leftovers$;
 
 -- leftover_row(table_id): what the catalog would say of it, as far as comments tell.
 create or replace function {{swap}}.leftover_row(p_table text) returns {{swap}}._tables language plpgsql as $leftover_row$
 declare
   v_row {{swap}}._tables;
+  v_table oid;
 begin
-  v_row.name := {{swap}}.leftover(p_table);
+  select min(l.name::text) into v_row.name from {{swap}}.leftovers() as l where l.table_id = p_table;
+  if v_row.name is null then
+    return v_row;
+  end if;
+  v_table := {{swap}}.live_table(v_row.name);
   select jsonb_build_object('columns', coalesce(jsonb_agg(jsonb_build_object(
       'name', a.attname, 'fieldId', split_part(split_part(d.text, e'\n\n', 2), ', ', 1))), '[]'))
   into v_row.spec
   from pg_attribute as a cross join col_description(a.attrelid, a.attnum) as d (text)
-  where a.attrelid = {{swap}}.live_table(v_row.name) and a.attnum > 0 and not a.attisdropped and d.text is not null;
+  where a.attrelid = v_table and a.attnum > 0 and not a.attisdropped and d.text is not null;
   return v_row;
 end $leftover_row$;
 
