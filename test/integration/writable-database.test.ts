@@ -6,7 +6,6 @@ import {
   getDatabase,
   isControlServer,
   replicaDatabases,
-  requestResync,
   setDatabaseWritable,
 } from "../../core/control";
 import { cuttableLine } from "../support/cuttable-line";
@@ -19,7 +18,7 @@ let replicas: ReplicaServer;
 let fleet: Fleet;
 beforeAll(async () => {
   replicas = await replicaServer();
-  fleet = await startFleet({ env: { REPLICA_URL: replicas.clusterUrl } });
+  fleet = await startFleet({ env: { REPLICA_URL: replicas.clusterUrl, SCHEMA_POLL_SECONDS: "1" } });
 });
 afterAll(async () => {
   await fleet?.[Symbol.asyncDispose]();
@@ -31,7 +30,10 @@ async function writableBase() {
     tables: [
       {
         name: "Items",
-        fields: [{ name: "Name", type: "singleLineText" }],
+        fields: [
+          { name: "Name", type: "singleLineText" },
+          { name: "Spare", type: "singleLineText" },
+        ],
         records: [{ fields: { Name: "bolt" } }, { fields: { Name: "nut" } }],
       },
     ],
@@ -104,8 +106,11 @@ test("a swap keeps working beside what the customer made, and runs none of their
   const fileOf = async () => (await sql`select 'public.items'::regclass::oid as oid`)[0]!.oid;
   const before = await fileOf();
   fleet.sandbox.control.createRecords(base.sourceBaseId, "Items", [{ fields: { Name: "washer" } }]);
-  await requestResync(fleet.ctx, base);
-  await until(async () => (await fileOf()) !== before, { what: "the table to be swapped" });
+  fleet.sandbox.control.deleteField(base.sourceBaseId, "Items", "Spare");
+  await until(async () => (await fileOf()) !== before, {
+    what: "the table to be swapped",
+    timeoutMs: 60_000,
+  });
   const names = () =>
     customer`select name from names order by name`.then((rows) => rows.map(({ name }) => name));
   await until(async () => (await names()).includes("washer"), {

@@ -101,8 +101,13 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     workers.push(worker);
     return worker;
   };
+  const pools = new Map<string, postgres.Sql>();
+  // One for each URL: a customer's role has few connections, and who waits for something asks for its pool each time.
   const pool = (url: string) => {
+    const known = pools.get(url);
+    if (known) return known;
     const sql = postgres(url, { max: 4, onnotice: () => {} });
+    pools.set(url, sql);
     releases.defer(() => sql.end({ timeout: 1 }));
     return sql;
   };
