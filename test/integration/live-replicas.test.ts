@@ -12,7 +12,7 @@ import { Random } from "../../apps/sandbox/random";
 import { type Base, getBase } from "../../core/control";
 import { liftLedger } from "../support/consistency";
 import { dataFolder, noDataReason } from "../support/data";
-import { expectEqualToSource } from "../support/equal-to-source";
+import { expectEqualToSource, untilSameShape } from "../support/equal-to-source";
 import type { Fleet } from "../support/fleet";
 import { connectLive, readOut, startLiveFleet } from "../support/live-fleet";
 import { RandomEdits } from "../support/random-edits";
@@ -98,6 +98,7 @@ test.for(sources)(
         await Bun.sleep(random.int(0, 40));
       }
       await readOut(fleet, base, ROUND_MS);
+      await untilSameShape(fleet, base, ROUND_MS);
       const compared = await expectEqualToSource(fleet, base);
       expect(compared, `SEED=${SEED}`).toBeGreaterThan(5000);
     }

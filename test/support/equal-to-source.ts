@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import type { Base } from "../../core/control";
 import { compareToSource, type SourceDump } from "./compare-to-source";
 import type { Fleet } from "./fleet";
+import { until } from "./poll";
 
 export { columnsByComment, tablesByComment } from "./compare-to-source";
 
@@ -13,4 +14,18 @@ export async function expectEqualToSource(fleet: Fleet, base: Base): Promise<num
   const { cells, differences } = await compareToSource(sql, dump);
   expect(differences).toEqual([]);
   return cells;
+}
+
+/**
+ * Waits until the replica has the source's tables and columns. A new field's column comes when its table has been read for
+ * it; the feed is read meanwhile, for the columns that are there.
+ */
+export async function untilSameShape(fleet: Fleet, base: Base, timeoutMs: number): Promise<void> {
+  const sql = await fleet.reader(base);
+  const dump = fleet.sandbox.control.dump(base.sourceBaseId) as unknown as SourceDump;
+  const isSame = async () => {
+    const { differences } = await compareToSource(sql, dump);
+    return !differences.some((difference) => /^(?:tables:|columns of )/.test(difference));
+  };
+  await until(isSame, { what: "tables and columns are the source's", timeoutMs });
 }
