@@ -1,10 +1,12 @@
 /** A replica's server that has lost commits: a standby that lagged behind was promoted. */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type postgres from "postgres";
 import { expect, test } from "vitest";
 import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
 import { createLogger } from "../../core/log";
 import { freePort } from "../support/free-port";
+import { until } from "../support/poll";
 import { proxyStack } from "../support/proxy-stack";
 import { scratchFolder } from "../support/scratch";
 
@@ -51,6 +53,16 @@ test("rows that a worker knows to be in SQL are written again when the server ha
   copy(standby, dataDir);
   writeFileSync(join(dataDir, "recovery.signal"), "");
   server = await start();
+  let isRecovering = true;
+  const look = async (sql: postgres.Sql) => {
+    const [row] = await sql`select pg_is_in_recovery() as is`;
+    isRecovering = row!.is;
+  };
+  // It answers queries before it takes writes.
+  await until(async () => stack.withOwner(tasks, look).then(() => !isRecovering), {
+    what: "the server has recovered",
+    timeoutMs: 60_000,
+  });
   expect(await names()).toEqual(["Task 0", "Task 1", "Task 2"]);
   // As if the last lease's claim were the last commit that was not lost: the epochs follow each other.
   await stack.withOwner(tasks, (sql) => sql`select public_swap.claim()`);
