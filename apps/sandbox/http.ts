@@ -77,7 +77,7 @@ async function respond(
 ): Promise<Response> {
   if (target.method === "OPTIONS") return send(request, { status: 200, text: "" });
   try {
-    // The throttle comes first: an answer that goes wrong has cost its place in the window as any other.
+    // The throttle comes first: an answer that goes wrong has cost its place in the window like any other.
     const key = admit(sandbox, request, target, entry);
     const body = await readBody(request, target.method);
     if (isListCall(target.method, target.segments)) entry.path = withBody(target.path, body);

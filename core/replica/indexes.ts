@@ -87,7 +87,7 @@ export async function hasTrigrams({ sql }: Replica): Promise<boolean> {
 }
 
 /**
- * Drops the index of the setting that could not hold a value, if `error` is about one. It is made again as any that is
+ * Drops the index of the setting that could not hold a value, if `error` is about one. It is made again like any that is
  * missing, and its failure is then an issue.
  *
  * @returns whether what failed is to be tried again

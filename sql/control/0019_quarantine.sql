@@ -7,7 +7,7 @@ create table base_crashes (
   crashes integer not null default 0,
   -- Jobs that failed before then are counted already.
   counted_until timestamptz not null default '-infinity',
-  -- Since when it is a suspect, or since the last process of its own that died; null: it is synced as any other base.
+  -- Since when it is a suspect, or since the last process of its own that died; null: it is synced like any other base.
   suspected_at timestamptz,
   -- How many bases were in that process: when it was this one alone, the blame is exact.
   company integer,

@@ -1,5 +1,5 @@
--- What happened to our tables behind our back: who owns the database may drop, truncate or alter them. Installed with
--- install.sql.
+-- Detects tables of ours that somebody else has dropped, truncated or altered: the owner of a database can. Installed
+-- with install.sql.
 
 -- note_damage(epoch): marks the tables that are to be built anew, as they, or columns of theirs, are gone. Returns the ids
 -- of those whose rows may have gone: another file holds them (truncate, vacuum full, a restore).

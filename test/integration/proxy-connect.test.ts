@@ -135,7 +135,7 @@ test("a client that does not trust the authority sends nothing", async () => {
   expect(stack.sandbox.control.log(baseId)).toHaveLength(before);
 });
 
-test("within a tunnel a request is decided on as any other", async () => {
+test("within a tunnel a request is decided on like any other", async () => {
   const ask = (...more: string[]) => run(["curl", "-s", ...more, "-H", "Authorization: Bearer x"]);
   const elsewhere = await ask("-H", "Host: elsewhere.example", "https://api.airtable.com/v0/appX/T");
   expect(JSON.parse(elsewhere.output)).toMatchObject({ error: { type: "PROXY_HOST_NOT_ALLOWED" } });

@@ -134,7 +134,7 @@ test("what ends a child is found out, and quarantined, without a worker's death;
   expect(job!.rest_s).toBeLessThanOrEqual(60);
   expect(worker.busy).toBe(3);
 
-  // Once it behaves it is as any other base again.
+  // Once it behaves it is like any other base again.
   await fleet.ctx.db`update base_crashes set suspected_at = now() - interval '1 hour'`;
   await fleet.ctx.queue.requestSync(killer.id);
   await fleet.synced(killer.id, 30_000);

@@ -190,7 +190,7 @@ describe("a base in live mode", () => {
     );
   });
 
-  test("is judged as any other by sweeps when the key may not, when it is switched off, and in rapid mode", () => {
+  test("is judged like any other by sweeps when the key may not, when it is switched off, and in rapid mode", () => {
     const swept = { ...live(), sync: synced(10_000, 80_001), recentSweepMs: Array(20).fill(10_000) };
     expect(color(swept)).toBe("green");
     expect(color({ ...swept, live: { ...live().live!, state: "refused" } })).toBe("yellow");

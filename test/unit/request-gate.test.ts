@@ -99,7 +99,7 @@ test.for(["localhost", "LOCALHOST:3000", "127.0.0.1:24000", "[::1]:80", "my_serv
   },
 );
 
-test("an error of a request whose URL is none is told as any other", () => {
+test("an error of a request with an invalid URL is reported like any other", () => {
   const request = { url: "/a/../b", method: "GET", headers: new Headers() } as Request;
   const log = createLogger("silent", "test");
   expect(answerError(log, request, new BasetideError("not_found"), "UNKNOWN").status).toBe(404);
