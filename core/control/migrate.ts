@@ -1,7 +1,8 @@
 /**
- * Brings the control plane's tables up to date: the files of `sql/control`, in order, each in one transaction.
+ * Brings the control plane's database up to date: runs the migrations of `sql/control/migrations`, in order, each in one
+ * transaction, then installs `sql/control/functions` where their text has changed.
  *
- * Safe when many processes start at once: the runner holds an advisory lock, the others wait and find nothing to do.
+ * Safe when many processes start at once: the runner holds an advisory lock; the others wait and find nothing to do.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,9 +11,10 @@ import type { Db } from "../context";
 import type { Logger } from "../log";
 import { connectPg } from "../postgres/pg-client";
 import { asControlError } from "./db";
+import { areFunctionsCurrent, installFunctions } from "./functions";
 import { requireKeptSessions } from "./kept-sessions";
 
-const MIGRATIONS_DIR = join(import.meta.dirname, "../../sql/control");
+const MIGRATIONS_DIR = join(import.meta.dirname, "../../sql/control/migrations");
 const MIGRATIONS_TABLE = "schema_migrations";
 
 /**
@@ -42,6 +44,7 @@ export async function migrateControl(databaseUrl: string, log: Logger): Promise<
         error: (message) => log.error({ detail: message }, "migration failed"),
       },
     });
+    await installFunctions(client, log);
     const names = done.map((migration) => migration.name);
     if (names.length > 0) log.info({ migrations: names }, "control plane migrated");
     return names;
@@ -52,13 +55,17 @@ export async function migrateControl(databaseUrl: string, log: Logger): Promise<
   }
 }
 
-/** Migrations of this version that the control plane has not run; all of them when it is empty. */
+/**
+ * What the control plane's database lacks: names of migrations of this version that have not run, all of them when it is
+ * empty, and `functions` where those are not this version's or a later one's.
+ */
 export async function pendingMigrations(db: Db): Promise<string[]> {
   const files = (await readdir(MIGRATIONS_DIR)).filter((file) => file.endsWith(".sql")).sort();
   const names = files.map((file) => file.slice(0, -".sql".length));
   const [table] = await db`select to_regclass(${MIGRATIONS_TABLE}) as oid`;
-  if (table?.oid === null) return names;
+  if (table?.oid === null) return [...names, "functions"];
   const rows = await db<{ name: string }[]>`select name from ${db(MIGRATIONS_TABLE)}`;
   const done = new Set(rows.map((row) => row.name));
-  return names.filter((name) => !done.has(name));
+  const pending = names.filter((name) => !done.has(name));
+  return (await areFunctionsCurrent(db)) ? pending : [...pending, "functions"];
 }

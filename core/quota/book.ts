@@ -54,7 +54,7 @@ export interface Book {
 
 /**
  * From the moment that a call has surely reached the source to the sixth call's beginning, ms: what the source counts.
- * `quota_take` in sql/control has the same.
+ * `quota_take` in sql/control/functions has the same.
  */
 export const WINDOW_MS = 1000;
 /** What every call has for being late and on its way, ms; `quota_take` has the same. */

@@ -2,7 +2,7 @@
  * The quota ledger of a process: books every request to a source before it is sent.
  *
  * I4. Never more than 5 requests in any one-second window for one base, over all processes together; clients go
- * first. The rule itself is `quota_take` in sql/control; here is who waits how.
+ * first. The rule itself is `quota_take` in sql/control/functions; here is who waits how.
  */
 import type { Registry } from "prom-client";
 import type { Db } from "../context";

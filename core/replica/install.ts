@@ -1,9 +1,9 @@
 /** Installs what a replica needs besides its tables: schemas, state, functions, and the customer's rights. */
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type postgres from "postgres";
 import { isBasetideError } from "../errors";
 import type { ServerUrl } from "../external/server";
+import { isNewer, isOutdated, templateVersion } from "../postgres/template-version";
 import { connectServer } from "../postgres-client";
 import { WATCHED_BY_SERVER } from "../postgres-line";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
@@ -34,14 +34,9 @@ const template = [
   .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))
   .join("\n");
 
-/**
- * Raised with every change of the template that is released. Of two versions of Basetide that run side by side, the older
- * one works with the functions of the newer: a template serves the calls of the version before it, too.
- */
+/** Raised with every released change of the template. */
 const REVISION = 3;
-
-/** Tells one version of the template from another: its revision, and a hash for those of one revision. */
-const VERSION = `${REVISION} ${createHash("sha256").update(template).digest("hex").slice(0, 16)}`;
+const VERSION = templateVersion(REVISION, template);
 
 /** Locks are waited for no longer: readers that come after us wait behind us. */
 const LOCK_TIMEOUT_MS = 500;
@@ -68,17 +63,7 @@ export async function ensureInstalled(
       select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version,
         exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null) as missing`,
   );
-  if (isOutdated(state?.version) || state?.missing) await installReplica(target.url, target);
-}
-
-function isOutdated(installed: string | null | undefined): boolean {
-  return installed !== VERSION && !isNewer(installed);
-}
-
-/** @param installed what the schema's comment says; before revision 2 that was a hash alone */
-function isNewer(installed: string | null | undefined): boolean {
-  const [, revision = "1"] = installed?.match(/^(\d+) /) ?? [];
-  return Number(revision) > REVISION;
+  if (isOutdated(state?.version, VERSION) || state?.missing) await installReplica(target.url, target);
 }
 
 /**
@@ -129,7 +114,7 @@ async function installIn(
   await tx`select pg_advisory_xact_lock(hashtextextended('basetide install', 0))`;
   const [installed] = await tx<{ version: string | null }[]>`
     select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version`;
-  if (!isNewer(installed?.version)) {
+  if (!isNewer(installed?.version, VERSION)) {
     await tx.unsafe(text);
     await tx.unsafe(`comment on schema ${swap} is '${VERSION}'`);
   }

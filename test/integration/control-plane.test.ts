@@ -53,12 +53,9 @@ const failure = (code: "source_forbidden" | "source_unavailable") =>
 
 test("processes that start at once migrate once, and a later start finds nothing to do", async () => {
   await using database = await freshDatabase();
-  expect((await pendingMigrations(database.sql))[0]).toBe("0001_accounts");
+  expect(await pendingMigrations(database.sql)).toEqual(["0001_start", "functions"]);
   const ran = await Promise.all(Array.from({ length: 5 }, () => migrateControl(database.url, silent)));
-  const names = ran.flat();
-  expect(names).toEqual([...new Set(names)].sort());
-  expect(names).toContain("0002_bases");
-  expect(ran.filter((part) => part.length > 0)).toHaveLength(1);
+  expect(ran.flat()).toEqual(["0001_start"]);
   expect(await migrateControl(database.url, silent)).toEqual([]);
   expect(await pendingMigrations(database.sql)).toEqual([]);
 });

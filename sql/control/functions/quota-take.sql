@@ -1,84 +1,28 @@
--- Up Migration
-
--- The ledger on a network: each reservation says for how long its request may be on its way, and the second that the
--- source counts begins when that is over. What is refused widens the key's reservations, or pauses all keys of a user.
-
-alter table quota_windows
-  -- by how much reservations are longer since the source refused what should have been within its limit, and since when
-  add column widened_ms float8 not null default 0,
-  add column widened_at float8 not null default 0,
-  -- whose limit over all keys the calls count in: of the key that syncs; null where it does not matter
-  add column user_id text;
-
-alter table quota_users add column blocked_until float8 not null default 0;
-
--- They come back by the Down Migration.
-alter function quota_take rename to quota_take_0020;
-alter function quota_block rename to quota_block_0020;
-alter function quota_late rename to quota_late_0020;
-
--- quota_widened(ms, at, now): what is left of a widening; half of it after an hour.
-create function quota_widened(p_ms float8, p_at float8, p_now float8) returns float8
-language sql immutable as $$
-  select case when p_ms <= 0 or p_now - p_at > 36000000 then 0
-    else p_ms * power(2, -greatest(0, p_now - p_at) / 3600000) end;
-$$;
-
--- quota_user(user): the user's row, locked until the transaction ends.
-create function quota_user(p_user text) returns quota_users
-language plpgsql as $$
-declare
-  u quota_users;
-begin
-  select * into u from quota_users q where q.id = p_user for update;
-  if not found then
-    insert into quota_users (id) values (p_user) on conflict do nothing;
-    select * into u from quota_users q where q.id = p_user for update;
-  end if;
-  return u;
-end $$;
-
--- quota_user_slot(slots, from, margin, most): the earliest time from `from` on at which one more call leaves no more than
--- `most` in any second. Reservations of other keys may lie ahead, so it looks both ways, and there as far as both may be
--- on their way.
-create function quota_user_slot(p_slots float8[], p_from float8, p_margin float8, p_most integer) returns float8
-language plpgsql immutable as $$
-declare
-  window_ms constant float8 := 1000;
-  most_margin_ms constant float8 := 400;
-  slot float8 := p_from;
-  near float8[];
-begin
-  loop
-    exit when cardinality(p_slots) < p_most;
-    near := array(
-      select s from unnest(p_slots) s
-      where s > slot - window_ms and s < slot + window_ms + p_margin + most_margin_ms
-      order by s);
-    exit when cardinality(near) < p_most;
-    slot := near[cardinality(near) - p_most + 1] + window_ms;
-  end loop;
-  return slot;
-end $$;
+-- Reservations.
 
 -- quota_take(key, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
---   kind, share  'client'; 'sync' with its share of requests a second (3 or 5); or 'unproven', a client whose key the
---                source has not accepted for the base
+--   kind, share  'client'; 'sync', 'live' or 'named' with sync's share of requests a second (3 or 5); or 'unproven', a
+--                client whose key the source has not accepted for the base
 --   within       one element per call wanted: how many ms ahead its reservation may begin
 --   back         reservations made earlier that were not used: they are free again
 --   now          a clock of the tests; else the server's, read after the locks, so that reservations are in order
---   user         sync: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
+--   user         sync, live, named: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
 --   margin       by how much later than others the calls may reach the source: the process's delay and the network's, ms
 --   own          client: with a key of that very user, as far as is known
 -- Returns asked_at (now); slots (one per call wanted: by when it has reached the source, and its name; null when there is
 -- nothing within reach); margin: it may go out from so long before that; and next_at: the earliest time that a further
--- call of this kind could get as things stand.
+-- call of this kind could get as things stand; of a 'live' or 'named' call, when to ask again.
 --
 -- I4. From the end of the first reservation of five to the beginning of the sixth lies a second. A reservation never ends
 -- before one made already, so clients keep their order, and sync, which asks for now and not for later, gets only what no
 -- client has asked for.
 -- Sync's reservations are spaced evenly over its share, or a client would find five of them gone at once and wait a
 -- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
+-- Live calls are sync's, for a change that someone made and waits to see. They get what any call of sync gets; where
+-- clients leave nothing, one reservation in five is theirs, at the end of the clients' queue. Named calls are those live
+-- ones that bring what a read of the feed has just named: one need not wait for its second after that read, and the next
+-- read waits for two. So there are never more than two live calls beyond one a second.
+-- Clients who have to wait beside a sync are spaced evenly, too: five at once leave a live call nothing for a second.
 -- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s too, but only while the window is half
 -- empty. One that had none for 10 s gets in line with the clients, so that a new client of a busy base is not shut out.
 -- They are not counted here: see quota_served.
@@ -88,7 +32,7 @@ end $$;
 -- Of a user's fifty calls a second sync leaves ten to clients. Clients with other keys than the user's own count, since
 -- they may be the user's, and are not held back, since they may not.
 -- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
-create function quota_take(
+create or replace function quota_take(
   p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
   p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
   out asked_at float8, out slots float8[], out next_at float8, out margin float8)
@@ -125,7 +69,13 @@ declare
   is_limited_by_user boolean;
   credit_ms float8;
   is_busy boolean;
-  is_sync boolean := p_kind = 'sync';
+  is_sync boolean := p_kind in ('sync', 'live', 'named');
+  is_live boolean := p_kind in ('live', 'named');
+  is_named boolean := p_kind = 'named';
+  -- the end of the clients' queue, and when one reservation in five is a live call's again
+  queue_end float8;
+  turn_at float8;
+  turn_ms float8;
   is_unproven boolean := p_kind = 'unproven';
   is_changed boolean := false;
   slot float8;
@@ -233,12 +183,33 @@ begin
     slot := greatest(
       asked_at, q.blocked_until, q.slots[n] - margin, q.slots[n - per_window + 1] + window_ms);
     reach := p_within[i];
+    if p_kind = 'client' and slot > asked_at and q.sync_slots[cardinality(q.sync_slots)] > asked_at - busy_ms then
+      slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+    end if;
     if is_sync then
+      queue_end := slot;
       m := cardinality(q.sync_slots);
       if q.sync_slots[m] > asked_at - overdue_ms then
         slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] - margin + share * spacing_ms);
         if is_busy then
           slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+        end if;
+        if is_live and slot - asked_at > coalesce(reach, 0) then
+          turn_ms := 5 * pace_ms / per_window;
+          turn_at := case when is_named
+            then greatest(q.sync_slots[m - 1] + turn_ms, q.sync_slots[m - 2] + 2 * turn_ms)
+            else greatest(q.sync_slots[m] + turn_ms, q.sync_slots[m - 1] + 2 * turn_ms)
+          end - margin;
+          if turn_at > queue_end + busy_credit_ms then
+            -- A reservation ahead of the queue's end would hold up clients who are not in it yet: asked again when that
+            -- end is likely to be where the turn is.
+            slot := least(slot, asked_at + turn_at - queue_end);
+          elsif reach is null then
+            slot := asked_at;
+          else
+            slot := greatest(queue_end, turn_at);
+            reach := reach + 2 * window_ms;
+          end if;
         end if;
       else
         -- Sync must not stand still: for once it gets in line with the clients.
@@ -292,110 +263,9 @@ begin
   end if;
 end $$;
 
--- quota_block(key, ms, reason, now, own): no call of the key for `ms`, for anyone. Reservations ahead are void: their
--- holders look at blocked_until before they go, and those calls are not counted.
--- What the source refuses though no more went out than it allows was refused
--- - because calls were longer on their way than their margins: those of the key are widened, for hours;
--- - because it has slowed the key, or somebody else asks for the same base: after the third time within ten minutes the
---   key keeps to two calls a second, for an hour, and for another where the first refusal after it comes at once;
--- - or by the user's limit over all keys, if the key had less than its five, or the user was near fifty: then all keys of
---   the user pause, and none of the above is concluded.
--- `own` is false for what a client's key was told, which may have been that client's own limit: then there is a pause only
--- where the base was asked at least three times in the last while, and no more comes of it. Returns whether there is a
--- pause.
--- What every account that has the base connected says has no cap is not slowed for what the source refuses.
-create function quota_block(
-  p_key text, p_ms float8, p_reason text, p_now float8 default null, p_own boolean default true) returns boolean
-language plpgsql as $$
-declare
-  now_ms float8;
-  until_ms float8;
-  begun_ms float8;
-  lately integer;
-  -- More than so many calls within the last while: a slowed key allows two in a second.
-  slowed_per_window constant integer := 2;
-  per_window constant integer := 5;
-  per_user constant integer := 50;
-  -- Until then reservations end that may have been used: they have begun.
-  most_margin_ms constant float8 := 400;
-  usual_margin_ms constant float8 := 100;
-  lately_ms constant float8 := 1500;
-  remembered_ms constant float8 := 600000;
-  suspected_ms constant float8 := 3600000;
-  -- Twice as much as before, and this.
-  widen_ms constant float8 := 30;
-  most_widened_ms constant float8 := 200;
-  q quota_windows;
-  u quota_users;
-  is_users boolean := false;
-begin
-  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
-  now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
-  until_ms := now_ms + p_ms;
-  begun_ms := now_ms + most_margin_ms;
-  if not exists (select from quota_windows w where w.key = p_key) then
-    perform quota_open(p_key, now_ms);
-  end if;
-  select * into q from quota_windows w where w.key = p_key;
-  lately := (select count(*) from unnest(q.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms);
-  if not p_own and lately <= slowed_per_window then
-    return false;
-  end if;
-  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
-    and q.user_id is not null
-  then
-    u := quota_user(q.user_id);
-    is_users := lately < per_window
-      or (select count(*) from unnest(u.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms) >= per_user;
-    if is_users then
-      update quota_users o set blocked_until = greatest(o.blocked_until, until_ms) where o.id = u.id;
-    end if;
-  end if;
-  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
-    and not is_users and lately > slowed_per_window
-  then
-    if lately >= per_window then
-      update quota_windows w
-      set widened_ms = least(most_widened_ms, widen_ms + 2 * quota_widened(w.widened_ms, w.widened_at, now_ms)),
-          widened_at = now_ms
-      where w.key = p_key;
-    end if;
-    if not coalesce((
-      select bool_and(coalesce(w.plan = 'business', false))
-      from bases b left join workspaces w on w.id = b.workspace_id
-      where b.platform = split_part(p_key, ':', 1) and b.source_base_id = split_part(p_key, ':', 2)
-        and b.state <> 'deleting'), false)
-    then
-      q.refused_at := array(select r from unnest(q.refused_at) r where r > now_ms - remembered_ms order by r) || now_ms;
-      if cardinality(q.refused_at) >= 3 or q.slow_until > now_ms - remembered_ms then
-        perform quota_slow(p_key, now_ms + suspected_ms, false, now_ms);
-        q.refused_at := '{}';
-      end if;
-      update quota_windows w set refused_at = q.refused_at where w.key = p_key;
-    end if;
-  end if;
-  update quota_windows w
-  set blocked_until = greatest(w.blocked_until, until_ms),
-      slots = array(select s from unnest(w.slots) s where s <= begun_ms order by s),
-      sync_slots = array(select s from unnest(w.sync_slots) s where s <= begun_ms order by s),
-      unproven_slots = array(select s from unnest(w.unproven_slots) s where s <= begun_ms order by s),
-      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_slots) s where s > begun_ms),
-      client_calls = w.client_calls - (
-        (select count(*) from unnest(w.slots) s where s > begun_ms)
-        - (select count(*) from unnest(w.sync_slots) s where s > begun_ms)
-        - (select count(*) from unnest(w.unproven_slots) s where s > begun_ms))
-  where w.key = p_key;
-  insert into quota_blocks as b (key, reason, blocked_at, blocked_until)
-  values (p_key, p_reason, to_timestamp(now_ms / 1000), to_timestamp(until_ms / 1000))
-  on conflict (key) do update
-    set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
-    where b.blocked_until < excluded.blocked_until;
-  return true;
-end $$;
-
 -- quota_late(key, slot, now, margin): a process stood still between its last look at the clock and the request: the call
 -- of that reservation went out only now.
-create function quota_late(p_key text, p_slot float8, p_now float8 default null, p_margin float8 default 20) returns void
+create or replace function quota_late(p_key text, p_slot float8, p_now float8 default null, p_margin float8 default 20) returns void
 language plpgsql as $$
 declare
   taken float8[];
@@ -411,11 +281,10 @@ begin
   update quota_windows w set slots = array(select s from unnest(taken) s order by s) where w.key = p_key;
 end $$;
 
--- Down Migration
-
-drop function quota_late, quota_block, quota_take, quota_user_slot, quota_user, quota_widened;
-alter function quota_take_0020 rename to quota_take;
-alter function quota_block_0020 rename to quota_block;
-alter function quota_late_0020 rename to quota_late;
-alter table quota_users drop column blocked_until;
-alter table quota_windows drop column widened_ms, drop column widened_at, drop column user_id;
+-- quota_served(key, now): the source has served a call that was not counted when it was granted.
+create or replace function quota_served(p_key text) returns void
+language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  update quota_windows w set client_calls = w.client_calls + 1 where w.key = p_key;
+end $$;

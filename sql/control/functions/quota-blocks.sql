@@ -1,0 +1,164 @@
+-- Refusals of the source, and keys that it slows.
+
+-- quota_block(key, ms, reason, now, own): no call of the key for `ms`, for anyone. Reservations ahead are void: their
+-- holders look at blocked_until before they go, and those calls are not counted.
+-- What the source refuses though no more went out than it allows was refused
+-- - because calls were longer on their way than their margins: those of the key are widened, for hours;
+-- - because it has slowed the key, or somebody else asks for the same base: after the third refusal within ten minutes the
+--   key keeps to two calls a second, for an hour, and for another where the first refusal after it comes at once. Only
+--   refusals count before which the source had not served more than a slowed key may send: what it has served
+--   faster, since the last pause, shows that the key is not slowed, and the count begins again;
+-- - or by the user's limit over all keys, if the key had less than its five, or the user was near fifty: then all keys of
+--   the user pause, and none of the above is concluded.
+-- `own` is false for what a client's key was told, which may have been that client's own limit: then there is a pause only
+-- where the base was asked at least three times in the last while, and no more comes of it. Returns whether there is a
+-- pause.
+-- What every account that has the base connected says has no cap is not slowed for what the source refuses.
+create or replace function quota_block(
+  p_key text, p_ms float8, p_reason text, p_now float8 default null, p_own boolean default true) returns boolean
+language plpgsql as $$
+declare
+  now_ms float8;
+  until_ms float8;
+  begun_ms float8;
+  lately integer;
+  -- More than so many calls within the last while: a slowed key allows two in a second.
+  slowed_per_window constant integer := 2;
+  per_window constant integer := 5;
+  per_user constant integer := 50;
+  -- Until then reservations end that may have been used: they have begun.
+  most_margin_ms constant float8 := 400;
+  usual_margin_ms constant float8 := 100;
+  lately_ms constant float8 := 1500;
+  remembered_ms constant float8 := 600000;
+  suspected_ms constant float8 := 3600000;
+  -- What may go out beyond two a second before a refusal is known: four seconds at full rate.
+  unanswered_calls constant integer := 20;
+  -- Twice as much as before, and this.
+  widen_ms constant float8 := 30;
+  most_widened_ms constant float8 := 200;
+  q quota_windows;
+  u quota_users;
+  is_users boolean := false;
+  calls bigint;
+  is_served_faster boolean;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  until_ms := now_ms + p_ms;
+  begun_ms := now_ms + most_margin_ms;
+  if not exists (select from quota_windows w where w.key = p_key) then
+    perform quota_open(p_key, now_ms);
+  end if;
+  select * into q from quota_windows w where w.key = p_key;
+  lately := (select count(*) from unnest(q.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms);
+  if not p_own and lately <= slowed_per_window then
+    return false;
+  end if;
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+    and q.user_id is not null
+  then
+    u := quota_user(q.user_id);
+    is_users := lately < per_window
+      or (select count(*) from unnest(u.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms) >= per_user;
+    if is_users then
+      update quota_users o set blocked_until = greatest(o.blocked_until, until_ms) where o.id = u.id;
+    end if;
+  end if;
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+    and not is_users and lately > slowed_per_window
+  then
+    if lately >= per_window then
+      update quota_windows w
+      set widened_ms = least(most_widened_ms, widen_ms + 2 * quota_widened(w.widened_ms, w.widened_at, now_ms)),
+          widened_at = now_ms
+      where w.key = p_key;
+    end if;
+    if not coalesce((
+      select bool_and(coalesce(w.plan = 'business', false))
+      from bases b left join workspaces w on w.id = b.workspace_id
+      where b.platform = split_part(p_key, ':', 1) and b.source_base_id = split_part(p_key, ':', 2)
+        and b.state <> 'deleting'), false)
+    then
+      calls := q.sync_calls + q.client_calls
+        + (select coalesce(sum(c.sync + c.client), 0) from quota_calls c where c.key = p_key);
+      is_served_faster := calls - q.calls_at_refusal
+        > unanswered_calls + slowed_per_window * (now_ms - q.blocked_until) / 1000;
+      if is_served_faster then
+        q.refused_at := '{}';
+      end if;
+      q.refused_at := array(select r from unnest(q.refused_at) r where r > now_ms - remembered_ms order by r) || now_ms;
+      if cardinality(q.refused_at) >= 3 or (q.slow_until > now_ms - remembered_ms and not is_served_faster) then
+        perform quota_slow(p_key, now_ms + suspected_ms, false, now_ms);
+        q.refused_at := '{}';
+      end if;
+      update quota_windows w set refused_at = q.refused_at, calls_at_refusal = calls where w.key = p_key;
+    end if;
+  end if;
+  update quota_windows w
+  set blocked_until = greatest(w.blocked_until, until_ms),
+      slots = array(select s from unnest(w.slots) s where s <= begun_ms order by s),
+      sync_slots = array(select s from unnest(w.sync_slots) s where s <= begun_ms order by s),
+      unproven_slots = array(select s from unnest(w.unproven_slots) s where s <= begun_ms order by s),
+      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_slots) s where s > begun_ms),
+      client_calls = w.client_calls - (
+        (select count(*) from unnest(w.slots) s where s > begun_ms)
+        - (select count(*) from unnest(w.sync_slots) s where s > begun_ms)
+        - (select count(*) from unnest(w.unproven_slots) s where s > begun_ms))
+  where w.key = p_key;
+  insert into quota_blocks as b (key, reason, blocked_at, blocked_until)
+  values (p_key, p_reason, to_timestamp(now_ms / 1000), to_timestamp(until_ms / 1000))
+  on conflict (key) do update
+    set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until
+    where b.blocked_until < excluded.blocked_until;
+  return true;
+end $$;
+
+-- quota_slow(key, until, is_certain, now, account): two calls a second for the key until then (ms since 1970). Judging by
+-- what the source refused (account ''): for everyone. By what an account says of its plan: only while no other account has
+-- the base connected, as the claim of one must not slow another.
+create or replace function quota_slow(
+  p_key text, p_until float8, p_is_certain boolean, p_now float8 default null, p_account text default '') returns void
+language plpgsql as $$
+declare
+  now_ms float8;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  insert into quota_slowed as s (key, account_id, since, until, is_certain)
+  values (p_key, p_account, to_timestamp(now_ms / 1000), to_timestamp(p_until / 1000), p_is_certain)
+  on conflict (key, account_id) do update
+    set since = case when s.until < excluded.since then excluded.since else s.since end,
+        until = excluded.until, is_certain = excluded.is_certain;
+  if p_account = '' then
+    update quota_windows w set slow_until = p_until where w.key = p_key;
+  else
+    update quota_windows w set claimed_until = p_until, claimed_by = p_account where w.key = p_key;
+  end if;
+end $$;
+
+-- quota_hasten(key, account): ends what the account's plan slowed, and what the source's refusals did where no other
+-- account has the base connected. Without an account: all of it.
+create or replace function quota_hasten(p_key text, p_account text default null) returns void
+language plpgsql as $$
+declare
+  is_sole boolean := p_account is null or quota_is_sole(p_key, p_account);
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  delete from quota_slowed s
+  where s.key = p_key and (p_account is null or s.account_id = p_account or (s.account_id = '' and is_sole));
+  update quota_windows w set
+    slow_until = case when is_sole then 0 else w.slow_until end,
+    refused_at = case when is_sole then '{}' else w.refused_at end,
+    claimed_until = case when p_account is null or w.claimed_by = p_account then 0 else w.claimed_until end
+  where w.key = p_key;
+end $$;
+
+-- quota_is_sole(key, account): has no other account the base connected?
+create or replace function quota_is_sole(p_key text, p_account text) returns boolean
+language sql stable as $$
+  select not exists (
+    select from bases b
+    where b.platform = split_part(p_key, ':', 1) and b.source_base_id = split_part(p_key, ':', 2)
+      and b.account_id <> p_account and b.state <> 'deleting');
+$$;

@@ -1,0 +1,69 @@
+-- The row of a key: its creation, its counters, its widening.
+
+-- quota_open(key, now): makes the key's row and returns it. A key that was counted before and has no row
+-- lived through a crash: other processes may have gone on by themselves until they see the server again
+-- (within a second), so it stays shut for that second and a window after it.
+create or replace function quota_open(p_key text, p_now float8) returns quota_windows
+language plpgsql as $$
+declare
+  q quota_windows;
+  shut_until float8 := 0;
+begin
+  if exists (select from quota_calls c where c.key = p_key) then
+    shut_until := greatest(
+      p_now + 2100,
+      (select extract(epoch from b.blocked_until) * 1000 from quota_blocks b
+       where b.key = p_key and b.reason = 'rate_limited'));
+  end if;
+  perform quota_count(p_key, p_now, 0, 0);
+  with claim as (
+    select s.until, s.account_id from quota_slowed s where s.key = p_key and s.account_id <> ''
+    order by s.until desc limit 1)
+  insert into quota_windows (key, blocked_until, counted_from, slow_until, claimed_until, claimed_by)
+  values (p_key, shut_until, p_now, coalesce(
+    (select extract(epoch from s.until) * 1000 from quota_slowed s where s.key = p_key and s.account_id = ''), 0),
+    coalesce((select extract(epoch from c.until) * 1000 from claim c), 0), (select c.account_id from claim c))
+  returning * into q;
+  return q;
+end $$;
+
+-- quota_count(key, since, sync, client): adds calls to the month and to the minute that `since` lies in. It comes
+-- once in 10 s of a key that is used, with what was counted since: what is older than an hour goes at the same time.
+create or replace function quota_count(p_key text, p_since float8, p_sync integer, p_client integer) returns void
+language sql as $$
+  insert into quota_calls as c (key, month, sync, client)
+  values (p_key, date_trunc('month', to_timestamp(p_since / 1000) at time zone 'UTC'), p_sync, p_client)
+  on conflict (key, month) do update set sync = c.sync + excluded.sync, client = c.client + excluded.client;
+  insert into quota_minutes as m (key, minute, sync, client)
+  select p_key, date_trunc('minute', to_timestamp(p_since / 1000)), p_sync, p_client
+  where p_sync <> 0 or p_client <> 0
+  on conflict (key, minute) do update set sync = m.sync + excluded.sync, client = m.client + excluded.client;
+  delete from quota_minutes m
+  where m.key = p_key and m.minute < to_timestamp(p_since / 1000) - interval '1 hour';
+$$;
+
+-- quota_widened(ms, at, now): what is left of a widening; half of it after an hour.
+create or replace function quota_widened(p_ms float8, p_at float8, p_now float8) returns float8
+language sql immutable as $$
+  select case when p_ms <= 0 or p_now - p_at > 36000000 then 0
+    else p_ms * power(2, -greatest(0, p_now - p_at) / 3600000) end;
+$$;
+
+-- quota_forget(key, now): drops what is kept of a key. Its window stays while calls of the last second
+-- or a block still count: clients may go on asking for the base through the proxy.
+create or replace function quota_forget(p_key text, p_now float8 default null) returns void
+language plpgsql as $$
+declare
+  now_ms float8;
+begin
+  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  delete from quota_windows w
+  where w.key = p_key and w.blocked_until <= now_ms
+    and coalesce(w.slots[cardinality(w.slots)], 0) <= now_ms - 1025;
+  update quota_windows w set sync_calls = 0, client_calls = 0, counted_from = now_ms where w.key = p_key;
+  delete from quota_blocks b where b.key = p_key;
+  delete from quota_calls c where c.key = p_key;
+  delete from quota_kinds k where k.key = p_key;
+  delete from quota_slowed s where s.key = p_key;
+end $$;

@@ -1,0 +1,884 @@
+-- The control plane's tables. Functions are in functions/, and schema.sql shows the whole as a server reports it.
+-- Every `sealed_…` column is encrypted by core/secrets, with `<table>.<what>:<id>` as its context.
+
+-- ---------------------------------------------------------------------------------------------- accounts and users
+
+create table accounts (
+  id text not null,
+  email text not null,
+  is_operator boolean not null default false,
+  created_at timestamptz not null default now(),
+  -- Where the account's new databases are created, once the operator has agreed; null: on any cluster with room.
+  region text,
+  constraint accounts_pkey primary key (id)
+);
+
+-- One account per address, ignoring case.
+create unique index accounts_email_key on accounts (lower(email));
+
+-- users, user_logins, sessions, verifications and rate_limits are better-auth's tables, under our names.
+
+create table users (
+  id text not null,
+  name text not null,
+  email text not null,
+  email_verified boolean not null default false,
+  image text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint users_pkey primary key (id),
+  constraint users_email_key unique (email),
+  constraint users_email_check check (email = lower(email))
+);
+
+create table user_logins (
+  id text not null,
+  user_id text not null,
+  provider_id text not null,
+  account_id text not null,
+  password text,
+  access_token text,
+  refresh_token text,
+  id_token text,
+  access_token_expires_at timestamptz,
+  refresh_token_expires_at timestamptz,
+  scope text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint user_logins_pkey primary key (id),
+  constraint user_logins_user_fkey foreign key (user_id) references users (id) on delete cascade,
+  constraint user_logins_provider_key unique (provider_id, account_id)
+);
+
+comment on column user_logins.account_id is 'the user''s id at the provider; our own user id where provider_id is credential';
+comment on column user_logins.password is 'argon2id, in the PHC string format';
+
+create index user_logins_user_idx on user_logins (user_id);
+
+create table sessions (
+  id text not null,
+  user_id text not null,
+  token text not null,
+  expires_at timestamptz not null,
+  ip_address text,
+  user_agent text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  account_id text,
+  constraint sessions_pkey primary key (id),
+  constraint sessions_user_fkey foreign key (user_id) references users (id) on delete cascade,
+  constraint sessions_account_fkey foreign key (account_id) references accounts (id) on delete set null,
+  constraint sessions_token_key unique (token)
+);
+
+comment on column sessions.token is 'useless alone: the cookie carries it signed with a key derived from SECRET_KEY';
+comment on column sessions.account_id is 'the account that the session shows; null: the user''s own';
+
+create index sessions_user_idx on sessions (user_id);
+
+create table verifications (
+  id text not null,
+  identifier text not null,
+  value text not null,
+  expires_at timestamptz not null,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint verifications_pkey primary key (id)
+);
+
+create index verifications_identifier_idx on verifications (identifier);
+
+create table rate_limits (
+  id text not null,
+  key text not null,
+  count integer not null,
+  last_request double precision not null,
+  constraint rate_limits_pkey primary key (id),
+  constraint rate_limits_key_key unique (key)
+);
+
+comment on column rate_limits.last_request is 'ms since 1970';
+
+create table account_members (
+  account_id text not null,
+  user_id text not null,
+  role text not null,
+  created_at timestamptz not null default now(),
+  constraint account_members_pkey primary key (account_id, user_id),
+  constraint account_members_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint account_members_user_fkey foreign key (user_id) references users (id) on delete cascade,
+  constraint account_members_role_check check (role in ('owner', 'member'))
+);
+
+create index account_members_user_idx on account_members (user_id);
+-- An account has one owner; a user owns one account.
+create unique index account_members_owner_key on account_members (account_id) where role = 'owner';
+create unique index account_members_own_key on account_members (user_id) where role = 'owner';
+
+create table invitations (
+  id text not null,
+  account_id text not null,
+  email text not null,
+  token_hash text not null,
+  invited_by text,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz not null,
+  constraint invitations_pkey primary key (id),
+  constraint invitations_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint invitations_inviter_fkey foreign key (invited_by) references users (id) on delete set null,
+  constraint invitations_email_key unique (account_id, email),
+  constraint invitations_hash_key unique (token_hash)
+);
+
+comment on column invitations.token_hash is 'SHA-256 of the link''s token, in hex';
+
+create table api_tokens (
+  id text not null,
+  account_id text not null,
+  name text not null,
+  token_hash text not null,
+  created_at timestamptz not null default now(),
+  last_used_at timestamptz,
+  -- The user who created it: a member's tokens are deleted with the member. Null: the operator, or a deleted user.
+  created_by text,
+  constraint api_tokens_pkey primary key (id),
+  constraint api_tokens_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint api_tokens_user_fkey foreign key (created_by) references users (id) on delete set null,
+  constraint api_tokens_hash_key unique (token_hash)
+);
+
+comment on column api_tokens.token_hash is 'SHA-256 of the token, in hex; a token is 32 random bytes, so no salt is needed';
+comment on column api_tokens.last_used_at is 'to the hour, so that not every use of a token is a write';
+
+create index api_tokens_account_idx on api_tokens (account_id);
+
+-- Rate limits of the console (sign-ins, mails ...), shared by all processes; see functions/attempts.sql.
+create unlogged table attempts (
+  key text not null,
+  count integer not null,
+  ends_at timestamptz not null,
+  constraint attempts_pkey primary key (key)
+) with (fillfactor = 50);
+
+-- Expired counters are deleted every hour.
+create index attempts_ends_idx on attempts (ends_at);
+
+-- Who changed what. Without foreign keys: an entry outlives what it names.
+create table audit_log (
+  id bigint generated always as identity,
+  at timestamptz not null default clock_timestamp(),
+  -- Null: the service as a whole.
+  account_id text,
+  actor_kind text not null,
+  -- E-mail address of a user or operator, name of a token, or user name on the command line.
+  actor text not null,
+  action text not null,
+  -- Id of what was changed; its prefix says of which kind.
+  subject text,
+  -- Facts for people, never a secret.
+  details jsonb not null default '{}',
+  -- Entries that count frequent events (failed sign-ins, credentials read by a program): one per hour, so that nobody can
+  -- fill the log. Null: one event.
+  period timestamptz,
+  constraint audit_log_pkey primary key (id),
+  constraint audit_log_actor_check check (actor_kind in ('user', 'token', 'operator', 'cli', 'system')),
+  constraint audit_log_details_check check (jsonb_typeof(details) = 'object')
+);
+
+create index audit_log_account_idx on audit_log (account_id, id desc);
+create index audit_log_at_idx on audit_log (at);
+create unique index audit_log_period_key on audit_log (account_id, action, subject, actor, period) where period is not null;
+
+-- --------------------------------------------------------------------------------------------- clusters and databases
+
+create table clusters (
+  id text not null,
+  name text not null,
+  region text not null,
+  sealed_admin_url text not null,
+  public_host text not null,
+  public_port integer not null,
+  state text not null default 'active',
+  created_at timestamptz not null default now(),
+  -- The timeline on which the server was last seen to write. Another one means that a standby was promoted or a backup
+  -- restored, and that the leases of its bases must start again. Null: never seen, or the server does not report it.
+  timeline text,
+  constraint clusters_pkey primary key (id),
+  constraint clusters_name_key unique (name),
+  constraint clusters_state_check check (state in ('active', 'draining')),
+  constraint clusters_port_check check (public_port between 1 and 65535)
+);
+
+comment on column clusters.state is 'draining: keeps its databases, gets no new ones';
+
+create table databases (
+  id text not null,
+  account_id text not null,
+  cluster_id text,
+  name text not null,
+  role_name text not null,
+  sealed_password text,
+  sealed_url text,
+  external_host text,
+  external_port integer,
+  is_writable boolean not null default false,
+  created_at timestamptz not null default now(),
+  connection_limit integer not null default 10,
+  constraint databases_pkey primary key (id),
+  constraint databases_account_fkey foreign key (account_id) references accounts (id),
+  constraint databases_cluster_fkey foreign key (cluster_id) references clusters (id),
+  constraint databases_connection_limit_check check (connection_limit between 1 and 10000),
+  -- Either hosted, with a role of ours, or the customer's own, reached with the URL that they gave.
+  constraint databases_place_check check (
+    case when cluster_id is null
+      then num_nonnulls(sealed_url, external_host, external_port) = 3 and sealed_password is null
+      else num_nonnulls(sealed_url, external_host, external_port) = 0 and sealed_password is not null
+    end)
+);
+
+comment on column databases.connection_limit is 'connections that the role of a hosted database may open';
+
+create index databases_account_idx on databases (account_id);
+create unique index databases_hosted_key on databases (cluster_id, name) where cluster_id is not null;
+-- Two syncs into one schema would conflict: a customer's database is registered once, for all accounts.
+create unique index databases_external_key on databases (external_host, external_port, name) where cluster_id is null;
+
+-- The id of this installation: what it creates on a cluster that others use too bears it.
+create table installation (
+  id text not null,
+  made_at timestamptz not null default now(),
+  constraint installation_pkey primary key (id)
+);
+create unique index installation_one_row on installation ((true));
+
+-- When the watchdog last examined all clusters; one worker at a time does.
+create table watchdog_clock (
+  looked_at timestamptz not null
+);
+create unique index watchdog_clock_one_row on watchdog_clock ((true));
+insert into watchdog_clock (looked_at) values ('-infinity');
+
+-- ------------------------------------------------------------------------------------------------- workspaces and bases
+
+-- A workspace at the source: its plan caps the calls of a month over all its bases.
+create table workspaces (
+  id text not null,
+  account_id text not null,
+  name text not null,
+  plan text not null,
+  -- null: no cap
+  calls_per_month integer,
+  -- Calls of the month that sync leaves to clients.
+  reserve integer not null,
+  created_at timestamptz not null default now(),
+  constraint workspaces_pkey primary key (id),
+  constraint workspaces_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint workspaces_name_key unique (account_id, name),
+  constraint workspaces_plan_check check (plan in ('free', 'team', 'business', 'custom')),
+  constraint workspaces_calls_check check (calls_per_month > 0),
+  constraint workspaces_reserve_check check (reserve between 0 and coalesce(calls_per_month, 0))
+);
+
+create table bases (
+  id text not null,
+  account_id text not null,
+  platform text not null,
+  source_base_id text not null,
+  name text not null,
+  sealed_api_key text not null,
+  -- When the source last accepted the base's own key other than in a sync: at a change of the key, or when the key read
+  -- back a record that a client had written.
+  key_accepted_at timestamptz,
+  -- Whose the API key is at the source; null until asked.
+  source_user_id text,
+  -- null: its calls are not capped
+  workspace_id text,
+  database_id text not null,
+  schema_name text not null,
+  -- The other database of a move: the new one until the base has moved, then the old one. Either way it is the one to
+  -- drop.
+  move_database_id text,
+  created_at timestamptz not null default now(),
+
+  -- Settings
+  turbo boolean not null default false,
+  rapid boolean not null default false,
+  live boolean not null default true,
+  linked_records_as_text boolean not null default false,
+  lookups_as_text boolean not null default false,
+  link_views boolean not null default false,
+  history boolean not null default false,
+  history_days integer not null default 30,
+  notify boolean not null default false,
+  own_attachment_urls boolean not null default false,
+  sealed_attachment_key text,
+  attachment_key_version integer not null default 0,
+  replica_reads boolean not null default false,
+  indexes jsonb not null default '[]',
+  is_paused boolean not null default false,
+
+  -- State
+  state text not null default 'starting',
+  resync_requested_at timestamptz,
+  -- The source's schema was found to differ from the replica's: the next sync reads it, however recently it was read.
+  schema_look_requested_at timestamptz,
+  -- When a client last wrote what only a sync can find; null: it has been found.
+  catch_up_requested_at timestamptz,
+  -- When the budget allows the next sync, where it delays it.
+  rests_until timestamptz,
+  progress jsonb,
+  tables jsonb not null default '[]',
+  issue_count integer not null default 0,
+  issues jsonb not null default '[]',
+
+  -- The last sync
+  sync_kind text,
+  sync_started_at timestamptz,
+  sync_completed_at timestamptz,
+  sync_duration_ms double precision,
+  attempted_at timestamptz,
+  error_code text,
+  error_message text,
+  error_since timestamptz,
+  recent_sweep_ms double precision[] not null default '{}',
+  recent_rapid_ms double precision[] not null default '{}',
+  recent_live_ms double precision[] not null default '{}',
+  sweep_started_at timestamptz,
+  sweep_completed_at timestamptz,
+  sweep_beside_ms double precision,
+  -- What the replica was when its last lease began. Another server, another timeline or an epoch that was seen before
+  -- means that the replica may have lost commits.
+  replica_identity text,
+  replica_epoch bigint,
+
+  constraint bases_pkey primary key (id),
+  constraint bases_account_fkey foreign key (account_id) references accounts (id),
+  constraint bases_database_fkey foreign key (database_id) references databases (id),
+  constraint bases_move_database_id_fkey foreign key (move_database_id) references databases (id),
+  constraint bases_workspace_fkey foreign key (workspace_id) references workspaces (id) on delete set null,
+  constraint bases_source_key unique (account_id, platform, source_base_id),
+  constraint bases_schema_key unique (database_id, schema_name),
+  constraint bases_state_check check (state in ('starting', 'active', 'paused', 'needs_attention', 'deleting')),
+  constraint bases_paused_check check (state = 'deleting' or is_paused = (state = 'paused')),
+  constraint bases_history_days_check check (history_days between 1 and 3650),
+  constraint bases_sync_kind_check check (sync_kind in ('first', 'rebuild', 'sweep', 'rapid', 'live')),
+  constraint bases_error_check check (num_nulls(error_code, error_message, error_since) in (0, 3))
+)
+-- Updated after every sync: free space in the page keeps those updates HOT.
+with (fillfactor = 50);
+
+comment on column bases.live is 'read changes from the source''s feed, where the key allows it';
+comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
+comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
+comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
+comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
+comment on column bases.sealed_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
+comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
+comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica without the header that asks for it';
+comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
+comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
+comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
+comment on column bases.sync_started_at is 'with kind, completed_at and duration_ms: the last sync that completed';
+comment on column bases.attempted_at is 'when the last sync ended, completed or not';
+comment on column bases.error_since is 'when the first of the unbroken run of failed syncs ended; null when the last one completed';
+comment on column bases.recent_sweep_ms is 'durations of the last 20 completed sweeps, latest first';
+comment on column bases.recent_rapid_ms is 'the same of cycles in rapid mode';
+comment on column bases.recent_live_ms is 'the same of batches in live mode that changed something';
+comment on column bases.sweep_started_at is 'with completed_at: the last time that every record was read, in the background too';
+comment on column bases.sweep_beside_ms is 'how long a background sweep is expected to take';
+
+create index bases_source_idx on bases (platform, source_base_id);
+create index bases_workspace_idx on bases (workspace_id) where workspace_id is not null;
+create index bases_source_user_idx on bases (platform, source_user_id) where source_user_id is not null;
+
+-- A base that is being connected: the choices made so far, so that each step is a page of its own.
+create table base_drafts (
+  id text not null,
+  account_id text not null,
+  platform text not null,
+  sealed_api_key text,
+  choices jsonb,
+  choices_at timestamptz,
+  source_base_id text,
+  source_base_name text,
+  destination jsonb,
+  sealed_url text,
+  base_id text,
+  created_at timestamptz not null default now(),
+  updated_at timestamptz not null default now(),
+  constraint base_drafts_pkey primary key (id),
+  constraint base_drafts_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint base_drafts_base_fkey foreign key (base_id) references bases (id) on delete set null
+);
+
+comment on column base_drafts.choices is 'bases that the key can read, as the source listed them at choices_at';
+comment on column base_drafts.destination is 'the destination, an external one without its URL';
+comment on column base_drafts.sealed_url is 'URL of an external destination';
+comment on column base_drafts.base_id is 'the base that was created; from then on the draft holds no secret';
+
+create index base_drafts_account_idx on base_drafts (account_id, updated_at);
+
+-- Requests of customers to the operator, and their outcome.
+create table requests (
+  id text not null,
+  account_id text not null,
+  kind text not null,
+  -- writable: the database that is to become writable
+  database_id text,
+  -- region: where the account's new databases are to be created
+  region text,
+  message text not null default '',
+  state text not null default 'open',
+  answer text not null default '',
+  created_at timestamptz not null default now(),
+  decided_at timestamptz,
+  -- The operator's e-mail address, or 'cli'.
+  decided_by text,
+  constraint requests_pkey primary key (id),
+  constraint requests_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint requests_database_fkey foreign key (database_id) references databases (id) on delete cascade,
+  constraint requests_kind_check check (kind in ('region', 'writable', 'shared_database', 'other')),
+  constraint requests_state_check check (state in ('open', 'approved', 'denied')),
+  constraint requests_decided_check check ((state = 'open') = (decided_at is null)),
+  constraint requests_subject_check check (
+    (kind = 'writable') = (database_id is not null) and (kind = 'region') = (region is not null))
+);
+
+create index requests_account_idx on requests (account_id, created_at);
+-- A repeated request changes nothing.
+create unique index requests_open_key on requests (account_id, kind, coalesce(database_id, '')) where state = 'open';
+
+-- ---------------------------------------------------------------------------------------------------------------- syncing
+
+-- Sync runs of the last 30 days. Consecutive runs that are alike are one row; core/control/runs.ts says which are.
+create table sync_runs (
+  id bigint generated always as identity,
+  base_id text not null,
+  kind text not null,
+  started_at timestamptz not null,
+  completed_at timestamptz,
+  syncs integer not null default 1,
+  total_ms double precision,
+  longest_ms double precision,
+  seen integer not null,
+  inserted integer not null,
+  updated integer not null,
+  deleted integer not null,
+  requests integer not null,
+  wait_ms double precision not null,
+  error_code text,
+  error_message text,
+  constraint sync_runs_pkey primary key (id),
+  constraint sync_runs_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint sync_runs_kind_check check (kind in ('first', 'rebuild', 'sweep', 'rapid', 'live'))
+);
+
+comment on column sync_runs.kind is 'rapid: a cycle over all tables, asking for modified records; live: a batch of changes from the feed';
+comment on column sync_runs.completed_at is 'null when the run failed';
+comment on column sync_runs.syncs is
+  'how many; started_at is of the first, completed_at and seen of the last, the other counts are sums';
+
+create index sync_runs_base_idx on sync_runs (base_id, id desc);
+create index sync_runs_started_idx on sync_runs (started_at);
+
+-- Changes in the schema of a base's replica, recorded when they were applied; kept for a year.
+create table schema_changes (
+  id bigint generated always as identity,
+  base_id text not null,
+  seen_at timestamptz not null default now(),
+  kind text not null,
+  -- SQL names after the change; for drops, before it. field_name is null where the change is the table's.
+  table_name text not null,
+  field_name text,
+  -- {source_name, name}, and for a field {source_type, type}
+  before jsonb,
+  after jsonb,
+  constraint schema_changes_pkey primary key (id),
+  constraint schema_changes_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint schema_changes_kind_check check (kind in ('table_added', 'table_dropped', 'table_renamed',
+    'table_rebuilt', 'field_added', 'field_dropped', 'field_renamed', 'field_retyped'))
+);
+
+create index schema_changes_base_idx on schema_changes (base_id, id desc);
+
+-- The change feed of a base, and how far it has been read. One row from the first attempt on.
+create table live_feeds (
+  base_id text not null,
+  state text not null default 'making',
+  -- refused: why, as text for people, and since when
+  reason text not null default '',
+  refused_at timestamptz,
+  -- The source's id of the webhook; null while there is none.
+  hook_id text,
+  -- The key that signs its notifications, encrypted.
+  sealed_secret text,
+  -- Everything before it is durable in the replica.
+  cursor bigint not null default 1,
+  -- Where notifications go; null: the feed is polled.
+  notification_url text,
+  expires_at timestamptz,
+  -- The feed does not have changes from before then: a sweep that starts later must complete.
+  gap_since timestamptz,
+  pinged_at timestamptz,
+  -- When a change was found that no notification had announced: until a later one arrives, the feed is polled.
+  unpinged_at timestamptz,
+  -- When the source was last asked for the webhook's state.
+  checked_at timestamptz,
+  read_at timestamptz,
+  -- By when it must be read again.
+  due_at timestamptz,
+  -- When it last had a change.
+  changed_at timestamptz,
+  -- Records known to have changed and not read again yet.
+  waiting integer not null default 0,
+  waiting_since timestamptz,
+  -- Records that a sweep found changed and the feed never reported.
+  missed bigint not null default 0,
+  missed_at timestamptz,
+  -- When the replica was last compared with the source, and since when it was found to lag.
+  compared_at timestamptz,
+  stale_since timestamptz,
+  constraint live_feeds_pkey primary key (base_id),
+  constraint live_feeds_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint live_feeds_state_check check (state in ('making', 'on', 'refused')),
+  constraint live_feeds_hook_check check ((hook_id is null) = (sealed_secret is null))
+);
+
+-- Records that the source has written and a replica may not show yet: they are read again and applied.
+create table repairs (
+  base_id text not null,
+  -- What names the table: its id, its name as in the request's path, or the id of one of its fields.
+  table_ref text not null,
+  record_id text not null,
+  noted_at timestamptz not null default clock_timestamp(),
+  attempts integer not null default 0,
+  -- A claim moves it ahead, so that what a crashed process had claimed becomes due again.
+  due_at timestamptz not null default now(),
+  -- Claims in a row that were neither settled nor rescheduled: their processes crashed.
+  unsettled integer not null default 0,
+  constraint repairs_pkey primary key (base_id, table_ref, record_id),
+  constraint repairs_base_fkey foreign key (base_id) references bases (id) on delete cascade
+);
+
+create index repairs_due_idx on repairs (due_at);
+create index repairs_unsettled_idx on repairs (base_id) where unsettled > 0;
+
+-- Running workers: each updates its own row every few seconds, and deletes it when it stops.
+create unlogged table workers (
+  id text not null,
+  host text not null,
+  pid integer not null,
+  started_at timestamptz not null,
+  seen_at timestamptz not null,
+  -- bases leased now, and at most
+  bases integer not null,
+  capacity integer not null,
+  -- When the worker first appeared, by this server's clock: a new worker is not given bases that others hold.
+  joined_at timestamptz not null default now(),
+  constraint workers_pkey primary key (id)
+) with (fillfactor = 50);
+
+-- Bases whose workers crashed while they held them: a suspect is synced in a process of its own.
+create table base_crashes (
+  base_id text not null,
+  -- Workers in a row that ended without releasing the base, except those that ran it in a process of its own.
+  crashes integer not null default 0,
+  -- Jobs that failed before then are already counted.
+  counted_until timestamptz not null default '-infinity',
+  -- Since when it is a suspect, or when the last process of its own crashed; null: not a suspect.
+  suspected_at timestamptz,
+  -- How many bases were in that process: when it was this one alone, the blame is exact.
+  company integer,
+  -- Processes in a row that crashed with this base alone; the base is paused until then.
+  quarantines integer not null default 0,
+  quarantined_until timestamptz,
+  constraint base_crashes_pkey primary key (base_id),
+  constraint base_crashes_base_fkey foreign key (base_id) references bases (id) on delete cascade
+);
+
+-- Tasks that run once (a deletion, the end of a move), counted before they start: a row that is left belongs to a process
+-- that crashed, or to a failure that is rescheduled.
+create table task_attempts (
+  task text not null,
+  subject text not null,
+  -- In a row, none of which ended.
+  unended integer not null default 0,
+  failures integer not null default 0,
+  due_at timestamptz not null default now(),
+  tried_at timestamptz not null default now(),
+  constraint task_attempts_pkey primary key (task, subject)
+);
+
+-- ------------------------------------------------------------------------------------------------------------------ quota
+
+-- The quota ledger: when each base of a source may be asked. A key is a source base, independent of the API key
+-- ("airtable:appXXXX"). All times are milliseconds since 1970 by this server's clock, as float8.
+
+-- One row per key, changed only by the functions of functions/quota.sql, under the key's advisory lock.
+-- Unlogged, since its content is worthless after a few seconds: no WAL, no wait for a disk. A crash empties it; quota_open
+-- then keeps the key closed until every reservation from before the crash has expired.
+create unlogged table quota_windows (
+  key text constraint quota_windows_pkey primary key,
+  -- until when each reservation may be used, oldest first: those of the last window, then those ahead
+  slots float8[] not null default '{}',
+  -- the last five reservations of sync
+  sync_slots float8[] not null default '{}',
+  -- the last five reservations of calls whose key the source has not accepted
+  unproven_slots float8[] not null default '{}',
+  -- earliest next reservation of sync by its even spacing
+  sync_from float8 not null default 0,
+  -- when a client last asked
+  client_at float8 not null default 0,
+  blocked_until float8 not null default 0,
+  -- two calls a second until then
+  slow_until float8 not null default 0,
+  -- the same, because this account says so of its plan
+  claimed_until float8 not null default 0,
+  claimed_by text,
+  -- recent times at which the source refused what should have been within its limit
+  refused_at float8[] not null default '{}',
+  -- calls of the key in all at the last of them
+  calls_at_refusal bigint not null default 0,
+  -- by how much reservations are longer since then, and since when
+  widened_ms float8 not null default 0,
+  widened_at float8 not null default 0,
+  -- the user whose limit over all keys the calls count toward: that of the key that syncs; null where it does not matter
+  user_id text,
+  -- calls since counted_from that are not in quota_calls yet
+  sync_calls integer not null default 0,
+  client_calls integer not null default 0,
+  counted_from float8 not null
+) with (fillfactor = 50);
+
+-- Pauses that the source asked for; survives a crash, and is shown to people.
+create table quota_blocks (
+  key text constraint quota_blocks_pkey primary key,
+  reason text not null constraint quota_blocks_reason_known check (reason in ('rate_limited', 'billing_limit')),
+  blocked_at timestamptz not null,
+  blocked_until timestamptz not null
+);
+
+-- Calls per key and month (its first day, UTC); up to 10 s behind, and a crash loses those 10 s.
+create table quota_calls (
+  key text not null,
+  month date not null,
+  sync bigint not null default 0,
+  client bigint not null default 0,
+  constraint quota_calls_pkey primary key (key, month)
+);
+
+-- What the calls of sync were for, per key and month; up to 10 s behind. Keys `left:<workspace>` hold, here and in
+-- quota_calls, the calls of deleted bases, which the source goes on counting.
+create table quota_kinds (
+  key text not null,
+  month date not null,
+  kind text not null,
+  calls bigint not null,
+  constraint quota_kinds_pkey primary key (key, month, kind)
+);
+
+-- Calls of the last hour per key and minute, for display; up to 10 s behind.
+create unlogged table quota_minutes (
+  key text not null,
+  minute timestamptz not null,
+  sync integer not null default 0,
+  client integer not null default 0,
+  constraint quota_minutes_pkey primary key (key, minute)
+);
+
+-- Proxies: each sends a heartbeat twice a second. One that this server no longer hears may be serving clients from its
+-- fallback limiter, with up to `share` reservations per window of every key.
+create table quota_proxies (
+  -- host and port: a restarted proxy takes its own row over
+  id text not null,
+  share integer not null,
+  seen_at float8 not null,
+  constraint quota_proxies_pkey primary key (id)
+) with (fillfactor = 50);
+
+-- Keys that the source answers only twice a second, as it does beyond a Team plan's cap; survives a crash.
+create table quota_slowed (
+  key text not null,
+  -- '': known from the source's refusals; else the account that says so of its plan
+  account_id text not null default '',
+  since timestamptz not null,
+  until timestamptz not null,
+  -- Known from the workspace's calls, and not only concluded from refusals.
+  is_certain boolean not null,
+  constraint quota_slowed_pkey primary key (key, account_id)
+);
+
+-- Reservations of a user of the source over all keys, for the limit per user. Only of users with so many bases that it may
+-- matter; worthless after a few seconds.
+create unlogged table quota_users (
+  id text not null,
+  slots float8[] not null default '{}',
+  blocked_until float8 not null default 0,
+  constraint quota_users_pkey primary key (id)
+) with (fillfactor = 50);
+
+-- Hashes of the keys that the source has accepted for a base (core/keys/key-hash.ts); proxies share them.
+create table accepted_keys (
+  source_base_id text not null,
+  key_hash text not null,
+  accepted_at timestamptz not null default now(),
+  constraint accepted_keys_pkey primary key (source_base_id, key_hash)
+) with (fillfactor = 50);
+
+create index accepted_keys_accepted_idx on accepted_keys (accepted_at);
+
+-- ----------------------------------------------------------------------------------------------------------------- alerts
+
+-- What customers are told of bases and call budgets, and where each account wants it to go.
+-- Tables without a primary key have a replica identity: a publication of all tables makes Postgres refuse updates and
+-- deletes in tables that have neither.
+
+-- When states were last evaluated; the evaluating process holds the row.
+create table alert_clock (
+  looked_at timestamptz not null
+);
+create unique index alert_clock_one_row on alert_clock ((true));
+insert into alert_clock (looked_at) values ('-infinity');
+
+-- The state, and what was last told of it, per base or workspace and kind of alert.
+create table alert_states (
+  base_id text,
+  workspace_id text,
+  kind text not null,
+  state text not null default 'off',
+  since timestamptz not null,
+  -- The state that was told last and still holds as far as people know; null: there is nothing to take back.
+  told text,
+  told_at timestamptz,
+  -- How often it came back within an hour.
+  times integer not null default 0,
+  -- schema_changed: the last change that was told or is exempt.
+  cursor bigint,
+  constraint alert_states_key unique nulls not distinct (base_id, workspace_id, kind),
+  constraint alert_states_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint alert_states_workspace_fkey foreign key (workspace_id) references workspaces (id) on delete cascade,
+  constraint alert_states_subject_check check (num_nonnulls(base_id, workspace_id) = 1)
+);
+create index alert_states_workspace_idx on alert_states (workspace_id) where workspace_id is not null;
+
+-- Kinds of alerts that a member wants by e-mail; without a row, the default ones.
+create table alert_preferences (
+  account_id text not null,
+  user_id text not null,
+  kinds text[] not null,
+  constraint alert_preferences_pkey primary key (account_id, user_id),
+  constraint alert_preferences_member_fkey foreign key (account_id, user_id)
+    references account_members (account_id, user_id) on delete cascade
+);
+
+create table alert_webhooks (
+  id text not null,
+  account_id text not null,
+  name text not null,
+  form text not null,
+  -- Encrypted below: the address may be a credential, as Slack's is.
+  host text not null,
+  sealed_url text not null,
+  sealed_secret text not null,
+  kinds text[] not null,
+  is_on boolean not null default true,
+  created_at timestamptz not null default now(),
+  delivered_at timestamptz,
+  -- Since when deliveries fail, and why; null: the last one succeeded.
+  failing_since timestamptz,
+  error text,
+  constraint alert_webhooks_pkey primary key (id),
+  constraint alert_webhooks_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint alert_webhooks_form_check check (form in ('json', 'slack'))
+);
+comment on column alert_webhooks.sealed_secret is 'signs its messages';
+create index alert_webhooks_account_idx on alert_webhooks (account_id, created_at);
+
+create table alerts (
+  id bigint generated always as identity,
+  account_id text not null,
+  base_id text,
+  workspace_id text,
+  kind text not null,
+  at timestamptz not null,
+  -- What the text is made of: name, reason, since when, how often.
+  facts jsonb not null,
+  constraint alerts_pkey primary key (id),
+  constraint alerts_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint alerts_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint alerts_workspace_fkey foreign key (workspace_id) references workspaces (id) on delete cascade,
+  constraint alerts_kind_check check (
+    kind in ('red', 'recovered', 'needs_attention', 'call_budget', 'schema_changed'))
+);
+create index alerts_at_idx on alerts (at);
+create index alerts_account_idx on alerts (account_id);
+create index alerts_base_idx on alerts (base_id);
+create index alerts_workspace_idx on alerts (workspace_id) where workspace_id is not null;
+
+-- Messages to one target each: one alert, or several that came together.
+create table alert_messages (
+  id text not null,
+  -- The queue's job: a message is queued under one id, however often that is tried.
+  job_id uuid not null default gen_random_uuid(),
+  account_id text not null,
+  user_id text,
+  webhook_id text,
+  at timestamptz not null,
+  subject text not null,
+  state text not null default 'waiting',
+  attempts integer not null default 0,
+  -- Why the last attempt failed, as text for people.
+  error text,
+  queued_at timestamptz,
+  ended_at timestamptz,
+  constraint alert_messages_pkey primary key (id),
+  constraint alert_messages_member_fkey foreign key (account_id, user_id)
+    references account_members (account_id, user_id) on delete cascade,
+  constraint alert_messages_webhook_fkey foreign key (webhook_id) references alert_webhooks (id) on delete cascade,
+  constraint alert_messages_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint alert_messages_target_check check (num_nonnulls(user_id, webhook_id) = 1),
+  constraint alert_messages_state_check check (state in ('waiting', 'sent', 'given_up', 'dropped'))
+);
+comment on column alert_messages.state is
+  'given_up: all attempts failed; dropped: its target or its subject was deleted';
+create index alert_messages_account_idx on alert_messages (account_id, at desc);
+create index alert_messages_user_idx on alert_messages (user_id, at);
+create index alert_messages_webhook_idx on alert_messages (webhook_id, at);
+create index alert_messages_unqueued_idx on alert_messages (at) where queued_at is null;
+create index alert_messages_at_idx on alert_messages (at);
+
+-- Each alert goes to each target once: in one message, or in none yet.
+create table alert_notices (
+  alert_id bigint not null,
+  account_id text not null,
+  user_id text,
+  webhook_id text,
+  message_id text,
+  constraint alert_notices_key unique nulls not distinct (alert_id, user_id, webhook_id),
+  constraint alert_notices_alert_fkey foreign key (alert_id) references alerts (id) on delete cascade,
+  constraint alert_notices_member_fkey foreign key (account_id, user_id)
+    references account_members (account_id, user_id) on delete cascade,
+  constraint alert_notices_webhook_fkey foreign key (webhook_id) references alert_webhooks (id) on delete cascade,
+  constraint alert_notices_message_fkey foreign key (message_id) references alert_messages (id) on delete cascade,
+  constraint alert_notices_target_check check (num_nonnulls(user_id, webhook_id) = 1)
+);
+create index alert_notices_message_idx on alert_notices (message_id);
+create index alert_notices_user_idx on alert_notices (user_id);
+create index alert_notices_webhook_idx on alert_notices (webhook_id);
+create index alert_notices_pending_idx on alert_notices (alert_id) where message_id is null;
+
+alter table alert_clock replica identity full;
+alter table alert_states replica identity full;
+alter table alert_notices replica identity full;
+alter table watchdog_clock replica identity full;
+
+-- ------------------------------------------------------------------------------------------------------------ functions
+
+-- The version of functions/*.sql that is installed, and the functions it consists of; one row.
+create table installed_functions (
+  version text not null,
+  signatures text[] not null,
+  installed_at timestamptz not null default now()
+);
+create unique index installed_functions_one_row on installed_functions ((true));
+alter table installed_functions replica identity full;

@@ -1,0 +1,717 @@
+create table accepted_keys (
+  source_base_id text not null,
+  key_hash text not null,
+  accepted_at timestamp with time zone not null default now(),
+  constraint accepted_keys_pkey PRIMARY KEY (source_base_id, key_hash)
+) with (fillfactor=50);
+CREATE INDEX accepted_keys_accepted_idx ON accepted_keys (accepted_at);
+
+create table account_members (
+  account_id text not null,
+  user_id text not null,
+  role text not null,
+  created_at timestamp with time zone not null default now(),
+  constraint account_members_pkey PRIMARY KEY (account_id, user_id),
+  constraint account_members_role_check CHECK (role = ANY (ARRAY['owner'::text, 'member'::text])),
+  constraint account_members_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint account_members_user_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX account_members_own_key ON account_members (user_id) WHERE (role = 'owner'::text);
+CREATE UNIQUE INDEX account_members_owner_key ON account_members (account_id) WHERE (role = 'owner'::text);
+CREATE INDEX account_members_user_idx ON account_members (user_id);
+
+create table accounts (
+  id text not null,
+  email text not null,
+  is_operator boolean not null default false,
+  created_at timestamp with time zone not null default now(),
+  region text,
+  constraint accounts_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX accounts_email_key ON accounts (lower(email));
+
+create table alert_clock (
+  looked_at timestamp with time zone not null
+);
+CREATE UNIQUE INDEX alert_clock_one_row ON alert_clock ((true));
+alter table alert_clock replica identity full;
+
+create table alert_messages (
+  id text not null,
+  job_id uuid not null default gen_random_uuid(),
+  account_id text not null,
+  user_id text,
+  webhook_id text,
+  at timestamp with time zone not null,
+  subject text not null,
+  state text not null default 'waiting'::text,
+  attempts integer not null default 0,
+  error text,
+  queued_at timestamp with time zone,
+  ended_at timestamp with time zone,
+  constraint alert_messages_pkey PRIMARY KEY (id),
+  constraint alert_messages_state_check CHECK (state = ANY (ARRAY['waiting'::text, 'sent'::text, 'given_up'::text, 'dropped'::text])),
+  constraint alert_messages_target_check CHECK (num_nonnulls(user_id, webhook_id) = 1),
+  constraint alert_messages_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint alert_messages_member_fkey FOREIGN KEY (account_id, user_id) REFERENCES account_members(account_id, user_id) ON DELETE CASCADE,
+  constraint alert_messages_webhook_fkey FOREIGN KEY (webhook_id) REFERENCES alert_webhooks(id) ON DELETE CASCADE
+);
+CREATE INDEX alert_messages_account_idx ON alert_messages (account_id, at DESC);
+CREATE INDEX alert_messages_at_idx ON alert_messages (at);
+CREATE INDEX alert_messages_unqueued_idx ON alert_messages (at) WHERE (queued_at IS NULL);
+CREATE INDEX alert_messages_user_idx ON alert_messages (user_id, at);
+CREATE INDEX alert_messages_webhook_idx ON alert_messages (webhook_id, at);
+comment on column alert_messages.state is 'given_up: all attempts failed; dropped: its target or its subject was deleted';
+
+create table alert_notices (
+  alert_id bigint not null,
+  account_id text not null,
+  user_id text,
+  webhook_id text,
+  message_id text,
+  constraint alert_notices_key UNIQUE NULLS NOT DISTINCT (alert_id, user_id, webhook_id),
+  constraint alert_notices_target_check CHECK (num_nonnulls(user_id, webhook_id) = 1),
+  constraint alert_notices_alert_fkey FOREIGN KEY (alert_id) REFERENCES alerts(id) ON DELETE CASCADE,
+  constraint alert_notices_member_fkey FOREIGN KEY (account_id, user_id) REFERENCES account_members(account_id, user_id) ON DELETE CASCADE,
+  constraint alert_notices_message_fkey FOREIGN KEY (message_id) REFERENCES alert_messages(id) ON DELETE CASCADE,
+  constraint alert_notices_webhook_fkey FOREIGN KEY (webhook_id) REFERENCES alert_webhooks(id) ON DELETE CASCADE
+);
+CREATE INDEX alert_notices_message_idx ON alert_notices (message_id);
+CREATE INDEX alert_notices_pending_idx ON alert_notices (alert_id) WHERE (message_id IS NULL);
+CREATE INDEX alert_notices_user_idx ON alert_notices (user_id);
+CREATE INDEX alert_notices_webhook_idx ON alert_notices (webhook_id);
+alter table alert_notices replica identity full;
+
+create table alert_preferences (
+  account_id text not null,
+  user_id text not null,
+  kinds text[] not null,
+  constraint alert_preferences_pkey PRIMARY KEY (account_id, user_id),
+  constraint alert_preferences_member_fkey FOREIGN KEY (account_id, user_id) REFERENCES account_members(account_id, user_id) ON DELETE CASCADE
+);
+
+create table alert_states (
+  base_id text,
+  workspace_id text,
+  kind text not null,
+  state text not null default 'off'::text,
+  since timestamp with time zone not null,
+  told text,
+  told_at timestamp with time zone,
+  times integer not null default 0,
+  cursor bigint,
+  constraint alert_states_key UNIQUE NULLS NOT DISTINCT (base_id, workspace_id, kind),
+  constraint alert_states_subject_check CHECK (num_nonnulls(base_id, workspace_id) = 1),
+  constraint alert_states_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE,
+  constraint alert_states_workspace_fkey FOREIGN KEY (workspace_id) REFERENCES workspaces(id) ON DELETE CASCADE
+);
+CREATE INDEX alert_states_workspace_idx ON alert_states (workspace_id) WHERE (workspace_id IS NOT NULL);
+alter table alert_states replica identity full;
+
+create table alert_webhooks (
+  id text not null,
+  account_id text not null,
+  name text not null,
+  form text not null,
+  host text not null,
+  sealed_url text not null,
+  sealed_secret text not null,
+  kinds text[] not null,
+  is_on boolean not null default true,
+  created_at timestamp with time zone not null default now(),
+  delivered_at timestamp with time zone,
+  failing_since timestamp with time zone,
+  error text,
+  constraint alert_webhooks_form_check CHECK (form = ANY (ARRAY['json'::text, 'slack'::text])),
+  constraint alert_webhooks_pkey PRIMARY KEY (id),
+  constraint alert_webhooks_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+CREATE INDEX alert_webhooks_account_idx ON alert_webhooks (account_id, created_at);
+comment on column alert_webhooks.sealed_secret is 'signs its messages';
+
+create table alerts (
+  id bigint generated always as identity,
+  account_id text not null,
+  base_id text,
+  workspace_id text,
+  kind text not null,
+  at timestamp with time zone not null,
+  facts jsonb not null,
+  constraint alerts_kind_check CHECK (kind = ANY (ARRAY['red'::text, 'recovered'::text, 'needs_attention'::text, 'call_budget'::text, 'schema_changed'::text])),
+  constraint alerts_pkey PRIMARY KEY (id),
+  constraint alerts_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint alerts_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE,
+  constraint alerts_workspace_fkey FOREIGN KEY (workspace_id) REFERENCES workspaces(id) ON DELETE CASCADE
+);
+CREATE INDEX alerts_account_idx ON alerts (account_id);
+CREATE INDEX alerts_at_idx ON alerts (at);
+CREATE INDEX alerts_base_idx ON alerts (base_id);
+CREATE INDEX alerts_workspace_idx ON alerts (workspace_id) WHERE (workspace_id IS NOT NULL);
+
+create table api_tokens (
+  id text not null,
+  account_id text not null,
+  name text not null,
+  token_hash text not null,
+  created_at timestamp with time zone not null default now(),
+  last_used_at timestamp with time zone,
+  created_by text,
+  constraint api_tokens_hash_key UNIQUE (token_hash),
+  constraint api_tokens_pkey PRIMARY KEY (id),
+  constraint api_tokens_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint api_tokens_user_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE SET NULL
+);
+CREATE INDEX api_tokens_account_idx ON api_tokens (account_id);
+comment on column api_tokens.token_hash is 'SHA-256 of the token, in hex; a token is 32 random bytes, so no salt is needed';
+comment on column api_tokens.last_used_at is 'to the hour, so that not every use of a token is a write';
+
+create unlogged table attempts (
+  key text not null,
+  count integer not null,
+  ends_at timestamp with time zone not null,
+  constraint attempts_pkey PRIMARY KEY (key)
+) with (fillfactor=50);
+CREATE INDEX attempts_ends_idx ON attempts (ends_at);
+
+create table audit_log (
+  id bigint generated always as identity,
+  at timestamp with time zone not null default clock_timestamp(),
+  account_id text,
+  actor_kind text not null,
+  actor text not null,
+  action text not null,
+  subject text,
+  details jsonb not null default '{}'::jsonb,
+  period timestamp with time zone,
+  constraint audit_log_actor_check CHECK (actor_kind = ANY (ARRAY['user'::text, 'token'::text, 'operator'::text, 'cli'::text, 'system'::text])),
+  constraint audit_log_details_check CHECK (jsonb_typeof(details) = 'object'::text),
+  constraint audit_log_pkey PRIMARY KEY (id)
+);
+CREATE INDEX audit_log_account_idx ON audit_log (account_id, id DESC);
+CREATE INDEX audit_log_at_idx ON audit_log (at);
+CREATE UNIQUE INDEX audit_log_period_key ON audit_log (account_id, action, subject, actor, period) WHERE (period IS NOT NULL);
+
+create table base_crashes (
+  base_id text not null,
+  crashes integer not null default 0,
+  counted_until timestamp with time zone not null default '-infinity'::timestamp with time zone,
+  suspected_at timestamp with time zone,
+  company integer,
+  quarantines integer not null default 0,
+  quarantined_until timestamp with time zone,
+  constraint base_crashes_pkey PRIMARY KEY (base_id),
+  constraint base_crashes_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+
+create table base_drafts (
+  id text not null,
+  account_id text not null,
+  platform text not null,
+  sealed_api_key text,
+  choices jsonb,
+  choices_at timestamp with time zone,
+  source_base_id text,
+  source_base_name text,
+  destination jsonb,
+  sealed_url text,
+  base_id text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint base_drafts_pkey PRIMARY KEY (id),
+  constraint base_drafts_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint base_drafts_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE SET NULL
+);
+CREATE INDEX base_drafts_account_idx ON base_drafts (account_id, updated_at);
+comment on column base_drafts.choices is 'bases that the key can read, as the source listed them at choices_at';
+comment on column base_drafts.destination is 'the destination, an external one without its URL';
+comment on column base_drafts.sealed_url is 'URL of an external destination';
+comment on column base_drafts.base_id is 'the base that was created; from then on the draft holds no secret';
+
+create table bases (
+  id text not null,
+  account_id text not null,
+  platform text not null,
+  source_base_id text not null,
+  name text not null,
+  sealed_api_key text not null,
+  key_accepted_at timestamp with time zone,
+  source_user_id text,
+  workspace_id text,
+  database_id text not null,
+  schema_name text not null,
+  move_database_id text,
+  created_at timestamp with time zone not null default now(),
+  turbo boolean not null default false,
+  rapid boolean not null default false,
+  live boolean not null default true,
+  linked_records_as_text boolean not null default false,
+  lookups_as_text boolean not null default false,
+  link_views boolean not null default false,
+  history boolean not null default false,
+  history_days integer not null default 30,
+  notify boolean not null default false,
+  own_attachment_urls boolean not null default false,
+  sealed_attachment_key text,
+  attachment_key_version integer not null default 0,
+  replica_reads boolean not null default false,
+  indexes jsonb not null default '[]'::jsonb,
+  is_paused boolean not null default false,
+  state text not null default 'starting'::text,
+  resync_requested_at timestamp with time zone,
+  schema_look_requested_at timestamp with time zone,
+  catch_up_requested_at timestamp with time zone,
+  rests_until timestamp with time zone,
+  progress jsonb,
+  tables jsonb not null default '[]'::jsonb,
+  issue_count integer not null default 0,
+  issues jsonb not null default '[]'::jsonb,
+  sync_kind text,
+  sync_started_at timestamp with time zone,
+  sync_completed_at timestamp with time zone,
+  sync_duration_ms double precision,
+  attempted_at timestamp with time zone,
+  error_code text,
+  error_message text,
+  error_since timestamp with time zone,
+  recent_sweep_ms double precision[] not null default '{}'::double precision[],
+  recent_rapid_ms double precision[] not null default '{}'::double precision[],
+  recent_live_ms double precision[] not null default '{}'::double precision[],
+  sweep_started_at timestamp with time zone,
+  sweep_completed_at timestamp with time zone,
+  sweep_beside_ms double precision,
+  replica_identity text,
+  replica_epoch bigint,
+  constraint bases_error_check CHECK (num_nulls(error_code, error_message, error_since) = ANY (ARRAY[0, 3])),
+  constraint bases_history_days_check CHECK (history_days >= 1 AND history_days <= 3650),
+  constraint bases_paused_check CHECK (state = 'deleting'::text OR is_paused = (state = 'paused'::text)),
+  constraint bases_pkey PRIMARY KEY (id),
+  constraint bases_schema_key UNIQUE (database_id, schema_name),
+  constraint bases_source_key UNIQUE (account_id, platform, source_base_id),
+  constraint bases_state_check CHECK (state = ANY (ARRAY['starting'::text, 'active'::text, 'paused'::text, 'needs_attention'::text, 'deleting'::text])),
+  constraint bases_sync_kind_check CHECK (sync_kind = ANY (ARRAY['first'::text, 'rebuild'::text, 'sweep'::text, 'rapid'::text, 'live'::text])),
+  constraint bases_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint bases_database_fkey FOREIGN KEY (database_id) REFERENCES databases(id),
+  constraint bases_move_database_id_fkey FOREIGN KEY (move_database_id) REFERENCES databases(id),
+  constraint bases_workspace_fkey FOREIGN KEY (workspace_id) REFERENCES workspaces(id) ON DELETE SET NULL
+) with (fillfactor=50);
+CREATE INDEX bases_source_idx ON bases (platform, source_base_id);
+CREATE INDEX bases_source_user_idx ON bases (platform, source_user_id) WHERE (source_user_id IS NOT NULL);
+CREATE INDEX bases_workspace_idx ON bases (workspace_id) WHERE (workspace_id IS NOT NULL);
+comment on column bases.live is 'read changes from the source''s feed, where the key allows it';
+comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
+comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
+comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
+comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
+comment on column bases.sealed_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
+comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
+comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica without the header that asks for it';
+comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
+comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
+comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
+comment on column bases.sync_started_at is 'with kind, completed_at and duration_ms: the last sync that completed';
+comment on column bases.attempted_at is 'when the last sync ended, completed or not';
+comment on column bases.error_since is 'when the first of the unbroken run of failed syncs ended; null when the last one completed';
+comment on column bases.recent_sweep_ms is 'durations of the last 20 completed sweeps, latest first';
+comment on column bases.recent_rapid_ms is 'the same of cycles in rapid mode';
+comment on column bases.recent_live_ms is 'the same of batches in live mode that changed something';
+comment on column bases.sweep_started_at is 'with completed_at: the last time that every record was read, in the background too';
+comment on column bases.sweep_beside_ms is 'how long a background sweep is expected to take';
+
+create table clusters (
+  id text not null,
+  name text not null,
+  region text not null,
+  sealed_admin_url text not null,
+  public_host text not null,
+  public_port integer not null,
+  state text not null default 'active'::text,
+  created_at timestamp with time zone not null default now(),
+  timeline text,
+  constraint clusters_name_key UNIQUE (name),
+  constraint clusters_pkey PRIMARY KEY (id),
+  constraint clusters_port_check CHECK (public_port >= 1 AND public_port <= 65535),
+  constraint clusters_state_check CHECK (state = ANY (ARRAY['active'::text, 'draining'::text]))
+);
+comment on column clusters.state is 'draining: keeps its databases, gets no new ones';
+
+create table databases (
+  id text not null,
+  account_id text not null,
+  cluster_id text,
+  name text not null,
+  role_name text not null,
+  sealed_password text,
+  sealed_url text,
+  external_host text,
+  external_port integer,
+  is_writable boolean not null default false,
+  created_at timestamp with time zone not null default now(),
+  connection_limit integer not null default 10,
+  constraint databases_connection_limit_check CHECK (connection_limit >= 1 AND connection_limit <= 10000),
+  constraint databases_pkey PRIMARY KEY (id),
+  constraint databases_place_check CHECK (
+CASE
+    WHEN cluster_id IS NULL THEN num_nonnulls(sealed_url, external_host, external_port) = 3 AND sealed_password IS NULL
+    ELSE num_nonnulls(sealed_url, external_host, external_port) = 0 AND sealed_password IS NOT NULL
+END),
+  constraint databases_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint databases_cluster_fkey FOREIGN KEY (cluster_id) REFERENCES clusters(id)
+);
+CREATE INDEX databases_account_idx ON databases (account_id);
+CREATE UNIQUE INDEX databases_external_key ON databases (external_host, external_port, name) WHERE (cluster_id IS NULL);
+CREATE UNIQUE INDEX databases_hosted_key ON databases (cluster_id, name) WHERE (cluster_id IS NOT NULL);
+comment on column databases.connection_limit is 'connections that the role of a hosted database may open';
+
+create table installation (
+  id text not null,
+  made_at timestamp with time zone not null default now(),
+  constraint installation_pkey PRIMARY KEY (id)
+);
+CREATE UNIQUE INDEX installation_one_row ON installation ((true));
+
+create table installed_functions (
+  version text not null,
+  signatures text[] not null,
+  installed_at timestamp with time zone not null default now()
+);
+CREATE UNIQUE INDEX installed_functions_one_row ON installed_functions ((true));
+alter table installed_functions replica identity full;
+
+create table invitations (
+  id text not null,
+  account_id text not null,
+  email text not null,
+  token_hash text not null,
+  invited_by text,
+  created_at timestamp with time zone not null default now(),
+  expires_at timestamp with time zone not null,
+  constraint invitations_email_key UNIQUE (account_id, email),
+  constraint invitations_hash_key UNIQUE (token_hash),
+  constraint invitations_pkey PRIMARY KEY (id),
+  constraint invitations_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint invitations_inviter_fkey FOREIGN KEY (invited_by) REFERENCES users(id) ON DELETE SET NULL
+);
+comment on column invitations.token_hash is 'SHA-256 of the link''s token, in hex';
+
+create table live_feeds (
+  base_id text not null,
+  state text not null default 'making'::text,
+  reason text not null default ''::text,
+  refused_at timestamp with time zone,
+  hook_id text,
+  sealed_secret text,
+  cursor bigint not null default 1,
+  notification_url text,
+  expires_at timestamp with time zone,
+  gap_since timestamp with time zone,
+  pinged_at timestamp with time zone,
+  unpinged_at timestamp with time zone,
+  checked_at timestamp with time zone,
+  read_at timestamp with time zone,
+  due_at timestamp with time zone,
+  changed_at timestamp with time zone,
+  waiting integer not null default 0,
+  waiting_since timestamp with time zone,
+  missed bigint not null default 0,
+  missed_at timestamp with time zone,
+  compared_at timestamp with time zone,
+  stale_since timestamp with time zone,
+  constraint live_feeds_hook_check CHECK ((hook_id IS NULL) = (sealed_secret IS NULL)),
+  constraint live_feeds_pkey PRIMARY KEY (base_id),
+  constraint live_feeds_state_check CHECK (state = ANY (ARRAY['making'::text, 'on'::text, 'refused'::text])),
+  constraint live_feeds_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+
+create table quota_blocks (
+  key text not null,
+  reason text not null,
+  blocked_at timestamp with time zone not null,
+  blocked_until timestamp with time zone not null,
+  constraint quota_blocks_pkey PRIMARY KEY (key),
+  constraint quota_blocks_reason_known CHECK (reason = ANY (ARRAY['rate_limited'::text, 'billing_limit'::text]))
+);
+
+create table quota_calls (
+  key text not null,
+  month date not null,
+  sync bigint not null default 0,
+  client bigint not null default 0,
+  constraint quota_calls_pkey PRIMARY KEY (key, month)
+);
+
+create table quota_kinds (
+  key text not null,
+  month date not null,
+  kind text not null,
+  calls bigint not null,
+  constraint quota_kinds_pkey PRIMARY KEY (key, month, kind)
+);
+
+create unlogged table quota_minutes (
+  key text not null,
+  minute timestamp with time zone not null,
+  sync integer not null default 0,
+  client integer not null default 0,
+  constraint quota_minutes_pkey PRIMARY KEY (key, minute)
+);
+
+create table quota_proxies (
+  id text not null,
+  share integer not null,
+  seen_at double precision not null,
+  constraint quota_proxies_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
+
+create table quota_slowed (
+  key text not null,
+  account_id text not null default ''::text,
+  since timestamp with time zone not null,
+  until timestamp with time zone not null,
+  is_certain boolean not null,
+  constraint quota_slowed_pkey PRIMARY KEY (key, account_id)
+);
+
+create unlogged table quota_users (
+  id text not null,
+  slots double precision[] not null default '{}'::double precision[],
+  blocked_until double precision not null default 0,
+  constraint quota_users_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
+
+create unlogged table quota_windows (
+  key text not null,
+  slots double precision[] not null default '{}'::double precision[],
+  sync_slots double precision[] not null default '{}'::double precision[],
+  unproven_slots double precision[] not null default '{}'::double precision[],
+  sync_from double precision not null default 0,
+  client_at double precision not null default 0,
+  blocked_until double precision not null default 0,
+  slow_until double precision not null default 0,
+  claimed_until double precision not null default 0,
+  claimed_by text,
+  refused_at double precision[] not null default '{}'::double precision[],
+  calls_at_refusal bigint not null default 0,
+  widened_ms double precision not null default 0,
+  widened_at double precision not null default 0,
+  user_id text,
+  sync_calls integer not null default 0,
+  client_calls integer not null default 0,
+  counted_from double precision not null,
+  constraint quota_windows_pkey PRIMARY KEY (key)
+) with (fillfactor=50);
+
+create table rate_limits (
+  id text not null,
+  key text not null,
+  count integer not null,
+  last_request double precision not null,
+  constraint rate_limits_key_key UNIQUE (key),
+  constraint rate_limits_pkey PRIMARY KEY (id)
+);
+comment on column rate_limits.last_request is 'ms since 1970';
+
+create table repairs (
+  base_id text not null,
+  table_ref text not null,
+  record_id text not null,
+  noted_at timestamp with time zone not null default clock_timestamp(),
+  attempts integer not null default 0,
+  due_at timestamp with time zone not null default now(),
+  unsettled integer not null default 0,
+  constraint repairs_pkey PRIMARY KEY (base_id, table_ref, record_id),
+  constraint repairs_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+CREATE INDEX repairs_due_idx ON repairs (due_at);
+CREATE INDEX repairs_unsettled_idx ON repairs (base_id) WHERE (unsettled > 0);
+
+create table requests (
+  id text not null,
+  account_id text not null,
+  kind text not null,
+  database_id text,
+  region text,
+  message text not null default ''::text,
+  state text not null default 'open'::text,
+  answer text not null default ''::text,
+  created_at timestamp with time zone not null default now(),
+  decided_at timestamp with time zone,
+  decided_by text,
+  constraint requests_decided_check CHECK ((state = 'open'::text) = (decided_at IS NULL)),
+  constraint requests_kind_check CHECK (kind = ANY (ARRAY['region'::text, 'writable'::text, 'shared_database'::text, 'other'::text])),
+  constraint requests_pkey PRIMARY KEY (id),
+  constraint requests_state_check CHECK (state = ANY (ARRAY['open'::text, 'approved'::text, 'denied'::text])),
+  constraint requests_subject_check CHECK ((kind = 'writable'::text) = (database_id IS NOT NULL) AND (kind = 'region'::text) = (region IS NOT NULL)),
+  constraint requests_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint requests_database_fkey FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE
+);
+CREATE INDEX requests_account_idx ON requests (account_id, created_at);
+CREATE UNIQUE INDEX requests_open_key ON requests (account_id, kind, COALESCE(database_id, ''::text)) WHERE (state = 'open'::text);
+
+create table schema_changes (
+  id bigint generated always as identity,
+  base_id text not null,
+  seen_at timestamp with time zone not null default now(),
+  kind text not null,
+  table_name text not null,
+  field_name text,
+  before jsonb,
+  after jsonb,
+  constraint schema_changes_kind_check CHECK (kind = ANY (ARRAY['table_added'::text, 'table_dropped'::text, 'table_renamed'::text, 'table_rebuilt'::text, 'field_added'::text, 'field_dropped'::text, 'field_renamed'::text, 'field_retyped'::text])),
+  constraint schema_changes_pkey PRIMARY KEY (id),
+  constraint schema_changes_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+CREATE INDEX schema_changes_base_idx ON schema_changes (base_id, id DESC);
+
+create table sessions (
+  id text not null,
+  user_id text not null,
+  token text not null,
+  expires_at timestamp with time zone not null,
+  ip_address text,
+  user_agent text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  account_id text,
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_token_key UNIQUE (token),
+  constraint sessions_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE SET NULL,
+  constraint sessions_user_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX sessions_user_idx ON sessions (user_id);
+comment on column sessions.token is 'useless alone: the cookie carries it signed with a key derived from SECRET_KEY';
+comment on column sessions.account_id is 'the account that the session shows; null: the user''s own';
+
+create table sync_runs (
+  id bigint generated always as identity,
+  base_id text not null,
+  kind text not null,
+  started_at timestamp with time zone not null,
+  completed_at timestamp with time zone,
+  syncs integer not null default 1,
+  total_ms double precision,
+  longest_ms double precision,
+  seen integer not null,
+  inserted integer not null,
+  updated integer not null,
+  deleted integer not null,
+  requests integer not null,
+  wait_ms double precision not null,
+  error_code text,
+  error_message text,
+  constraint sync_runs_kind_check CHECK (kind = ANY (ARRAY['first'::text, 'rebuild'::text, 'sweep'::text, 'rapid'::text, 'live'::text])),
+  constraint sync_runs_pkey PRIMARY KEY (id),
+  constraint sync_runs_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+CREATE INDEX sync_runs_base_idx ON sync_runs (base_id, id DESC);
+CREATE INDEX sync_runs_started_idx ON sync_runs (started_at);
+comment on column sync_runs.kind is 'rapid: a cycle over all tables, asking for modified records; live: a batch of changes from the feed';
+comment on column sync_runs.completed_at is 'null when the run failed';
+comment on column sync_runs.syncs is 'how many; started_at is of the first, completed_at and seen of the last, the other counts are sums';
+
+create table task_attempts (
+  task text not null,
+  subject text not null,
+  unended integer not null default 0,
+  failures integer not null default 0,
+  due_at timestamp with time zone not null default now(),
+  tried_at timestamp with time zone not null default now(),
+  constraint task_attempts_pkey PRIMARY KEY (task, subject)
+);
+
+create table user_logins (
+  id text not null,
+  user_id text not null,
+  provider_id text not null,
+  account_id text not null,
+  password text,
+  access_token text,
+  refresh_token text,
+  id_token text,
+  access_token_expires_at timestamp with time zone,
+  refresh_token_expires_at timestamp with time zone,
+  scope text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint user_logins_pkey PRIMARY KEY (id),
+  constraint user_logins_provider_key UNIQUE (provider_id, account_id),
+  constraint user_logins_user_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+CREATE INDEX user_logins_user_idx ON user_logins (user_id);
+comment on column user_logins.account_id is 'the user''s id at the provider; our own user id where provider_id is credential';
+comment on column user_logins.password is 'argon2id, in the PHC string format';
+
+create table users (
+  id text not null,
+  name text not null,
+  email text not null,
+  email_verified boolean not null default false,
+  image text,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint users_email_check CHECK (email = lower(email)),
+  constraint users_email_key UNIQUE (email),
+  constraint users_pkey PRIMARY KEY (id)
+);
+
+create table verifications (
+  id text not null,
+  identifier text not null,
+  value text not null,
+  expires_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  updated_at timestamp with time zone not null default now(),
+  constraint verifications_pkey PRIMARY KEY (id)
+);
+CREATE INDEX verifications_identifier_idx ON verifications (identifier);
+
+create table watchdog_clock (
+  looked_at timestamp with time zone not null
+);
+CREATE UNIQUE INDEX watchdog_clock_one_row ON watchdog_clock ((true));
+alter table watchdog_clock replica identity full;
+
+create unlogged table workers (
+  id text not null,
+  host text not null,
+  pid integer not null,
+  started_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  bases integer not null,
+  capacity integer not null,
+  joined_at timestamp with time zone not null default now(),
+  constraint workers_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
+
+create table workspaces (
+  id text not null,
+  account_id text not null,
+  name text not null,
+  plan text not null,
+  calls_per_month integer,
+  reserve integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint workspaces_calls_check CHECK (calls_per_month > 0),
+  constraint workspaces_name_key UNIQUE (account_id, name),
+  constraint workspaces_pkey PRIMARY KEY (id),
+  constraint workspaces_plan_check CHECK (plan = ANY (ARRAY['free'::text, 'team'::text, 'business'::text, 'custom'::text])),
+  constraint workspaces_reserve_check CHECK (reserve >= 0 AND reserve <= COALESCE(calls_per_month, 0)),
+  constraint workspaces_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
+);
+
+-- accept_key(text,text) returns void
+-- attempt(text,integer,interval) returns integer
+-- quota_attend(text,double precision,double precision) returns integer
+-- quota_block(text,double precision,text,double precision,boolean) returns boolean
+-- quota_count(text,double precision,integer,integer) returns void
+-- quota_forget(text,double precision) returns void
+-- quota_hasten(text,text) returns void
+-- quota_is_sole(text,text) returns boolean
+-- quota_late(text,double precision,double precision,double precision) returns void
+-- quota_leave(text,text,text) returns void
+-- quota_open(text,double precision) returns quota_windows
+-- quota_served(text) returns void
+-- quota_slow(text,double precision,boolean,double precision,text) returns void
+-- quota_take(text,text,integer,double precision[],double precision[],double precision,text,double precision,boolean) returns record
+-- quota_user(text) returns quota_users
+-- quota_user_slot(double precision[],double precision,double precision,integer) returns double precision
+-- quota_widened(double precision,double precision,double precision) returns double precision
