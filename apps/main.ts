@@ -3,7 +3,7 @@
  * ends with 0 if whichever of them runs here is in good health.
  */
 import { readConfig } from "../core/config";
-import { reachedAt } from "../core/http/reached-at";
+import { reachedAt } from "../core/http";
 import { printable } from "../core/terminal";
 
 const roles: Record<string, () => Promise<unknown>> = {

@@ -7,7 +7,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { BasetideError } from "./errors";
-import { parsePostgresUrl } from "./postgres/url";
+import { parsePostgresUrl } from "./postgres-url";
 
 const port = z.coerce.number().int().min(0).max(65535);
 // A name would be looked up, and tcsh sets HOST to the machine's, which is the address to keep to oneself.

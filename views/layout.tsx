@@ -1,6 +1,6 @@
 /** The frame of every page: head, bar with navigation and account, main. */
 import type { ComponentChildren } from "preact";
-import type { Viewer } from "../core/control";
+import type { Viewer } from "../core/control/accounts";
 import { Brand } from "./components/brand";
 
 /** The places that the bar leads to. */

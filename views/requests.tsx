@@ -1,5 +1,5 @@
 /** What the account asks of the operator: a form, and what became of what was asked before. */
-import type { OperatorRequest, RequestKind } from "../core/control";
+import type { OperatorRequest, RequestKind } from "../core/control/placement";
 import {
   Badge,
   Button,

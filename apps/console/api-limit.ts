@@ -5,10 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Config } from "../../core/config";
 import { BasetideError } from "../../core/errors";
-import { clientAddress } from "../../core/http/client-address";
-import { networkOf } from "../../core/http/client-network";
-import { RateWindow } from "../../core/http/rate-window";
-import { pathOf } from "../../core/http/request-path";
+import { clientAddress, networkOf, pathOf, RateWindow } from "../../core/http";
 
 const WINDOW_MS = 60_000;
 /** A network can be an office or a build farm, so its limit is that of several tokens. */

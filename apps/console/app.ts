@@ -1,9 +1,9 @@
 /** The console: its pages, the management API with its description at `/openapi`, and the health routes. */
 import openapi from "@elysiajs/openapi";
 import { Elysia } from "elysia";
-import { type ManagementContext, requireWritable } from "../../core/control";
-import { healthRoutes } from "../../core/http/health";
-import { answerError } from "../../core/http/on-error";
+import type { ManagementContext } from "../../core/control/bases";
+import { answerError, healthRoutes } from "../../core/http/service";
+import { requireWritable } from "../../core/postgres";
 import { version } from "../../package.json" with { type: "json" };
 import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
@@ -11,12 +11,12 @@ import { type Auth, createAuth } from "./auth/auth";
 import { downloadRoutes } from "./downloads";
 import { answerPageError, isForPerson } from "./page-error";
 import { alertRoutes } from "./routes/alerts";
-import { analystRoutes } from "./routes/analysts";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
 import { credentialRoutes } from "./routes/credentials";
 import { destinationRoutes } from "./routes/destinations";
+import { analystRoutes } from "./routes/exports";
 import { hookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
 import { pageRoutes } from "./routes/pages";

@@ -2,7 +2,7 @@
 
 import { Elysia } from "elysia";
 import type { Actor, Db } from "../../core/context";
-import { authenticate } from "../../core/control";
+import { authenticate } from "../../core/control/accounts";
 import { parseJsonBody } from "./json-body";
 
 /** Before the validation of the request: who has no token learns nothing about the form of a call. */

@@ -1,7 +1,7 @@
 /** Files for programs of customers, which hold nothing of any account. */
 import { readFileSync } from "node:fs";
 import { Elysia } from "elysia";
-import { REDIRECT_PATH } from "../../core/snippets";
+import { REDIRECT_PATH } from "../../views/base/snippets";
 import { securityHeaders } from "../../views/render";
 
 const redirect = readFileSync(new URL("../proxy/redirect.mjs", import.meta.url), "utf8");

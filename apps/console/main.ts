@@ -1,9 +1,10 @@
 /** A console as a process of its own. */
 import { startAlerts } from "../../core/alerts";
-import { ensureDefaultCluster, migrateControl } from "../../core/control";
+import { ensureDefaultCluster } from "../../core/control/placement";
+import { migrateControl } from "../../core/control/setup";
+import { runProcess } from "../../core/process";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
-import { runProcess } from "../../core/start";
 import { startConsole } from "./start";
 
 await runProcess("console", async (ctx, releases) => {

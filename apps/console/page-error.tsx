@@ -2,16 +2,16 @@
  * An error as a page: what happened, what to do, and an id for the log. Who is not signed in is sent to do that, and
  * comes back to where they were.
  */
-import type { Viewer } from "../../core/control";
+import type { Viewer } from "../../core/control/accounts";
 import type { BasetideError } from "../../core/errors";
-import { type ErrorForCaller, explainError } from "../../core/http/on-error";
-import { pathOf } from "../../core/http/request-path";
+import { pathOf } from "../../core/http";
+import { type ErrorForCaller, explainError } from "../../core/http/service";
 import type { Logger } from "../../core/log";
 import { ErrorNote } from "../../views/components";
 import { ErrorView } from "../../views/error";
 import { isHtmx, renderFragment } from "../../views/render";
 import type { Auth } from "./auth/auth";
-import { answer, goTo } from "./pages";
+import { answer, goTo } from "./page-kit";
 
 /** Does a person look at the answer? Programs ask for JSON, or say nothing. */
 export function isForPerson(request: Request): boolean {

@@ -1,5 +1,5 @@
 /** Reading the question for a plan, which is asked when a base is connected and when a workspace is changed. */
-import { type Plan, planCalls, plans } from "../../core/control";
+import { type Plan, planCalls, plans } from "../../core/control/budgets";
 import type { PlanForm } from "../../views/budget/plans";
 
 export interface ReadPlan {

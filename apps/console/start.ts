@@ -2,9 +2,11 @@
  * Starts the console's listener; in the background, ends the deletions that earlier processes began and clears away what
  * has expired.
  */
-import { fleetMetrics, forgetExpired, type ManagementContext, startFinishing } from "../../core/control";
-import { compressed } from "../../core/http/compress";
-import { listen } from "../../core/http/listen";
+
+import { forgetExpired } from "../../core/control/accounts";
+import { type ManagementContext, startFinishing } from "../../core/control/bases";
+import { fleetMetrics } from "../../core/control/fleet";
+import { compressed, listen } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { securityHeaders } from "../../views/render";
 import { consoleApp } from "./app";

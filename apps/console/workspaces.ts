@@ -1,5 +1,5 @@
 import type { Db } from "../../core/context";
-import { type Budget, budgetsOf, listWorkspaces, type Workspace } from "../../core/control";
+import { type Budget, budgetsOf, listWorkspaces, type Workspace } from "../../core/control/budgets";
 
 /** The account's workspaces with their budgets as they stand. */
 export async function workspacesWithBudgets(

@@ -1,6 +1,6 @@
 /** `account create`, `account reset-link`, `token create`: who may use the console and the management API. */
 import type { Command } from "commander";
-import { accountByEmail, createAccount, createToken, makeResetLink } from "../../core/control";
+import { accountByEmail, createAccount, createToken, makeResetLink } from "../../core/control/accounts";
 import { withContext } from "./context";
 import { facts, print } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";

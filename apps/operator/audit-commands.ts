@@ -1,6 +1,7 @@
 /** `audit list`: who changed what, in all accounts. */
 import { type Command, InvalidArgumentError } from "commander";
-import { accountByEmail, listChanges } from "../../core/control";
+import { accountByEmail } from "../../core/control/accounts";
+import { listChanges } from "../../core/control/audit";
 import { withContext } from "./context";
 import { print, table } from "./output";
 

@@ -2,7 +2,6 @@
 import type { Command } from "commander";
 import {
   type Base,
-  baseJsons,
   deleteBase,
   getBase,
   listBases,
@@ -10,11 +9,12 @@ import {
   pause,
   requestResync,
   resume,
-  retryQuarantined,
-} from "../../core/control";
+} from "../../core/control/bases";
+import { retryQuarantined } from "../../core/control/jobs";
+import { baseJsons } from "../../core/control/status";
 import { BasetideError } from "../../core/errors";
-import { createLedger } from "../../core/quota";
-import { moveBase } from "../../core/sync";
+import { createLedger } from "../../core/limiter";
+import { moveBase } from "../../core/sync/lease";
 import { withContext, withManagement } from "./context";
 import { facts, print, table } from "./output";
 

@@ -1,6 +1,12 @@
 /** `cluster add|list|drain`: the Postgres servers that hold replicas. */
 import { type Command, InvalidArgumentError } from "commander";
-import { addCluster, type Cluster, clusterTroubles, drainCluster, listClusters } from "../../core/control";
+import {
+  addCluster,
+  type Cluster,
+  clusterTroubles,
+  drainCluster,
+  listClusters,
+} from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
 import { withContext } from "./context";
 import { facts, print, table } from "./output";

@@ -9,10 +9,10 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { type Config, readConfig } from "../../core/config";
 import type { Context } from "../../core/context";
-import type { ManagementContext } from "../../core/control";
+import type { ManagementContext } from "../../core/control/bases";
+import { closeContext, createContext } from "../../core/process";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
-import { closeContext, createContext } from "../../core/start";
 
 /** Runs `work` with a context that logs nothing: standard output belongs to the answer. */
 export async function withContext<T>(work: (ctx: Context) => Promise<T>): Promise<T> {

@@ -4,30 +4,25 @@
  * A problem is the operator's to mend, and makes the exit code 1; a warning is somebody else's, or not urgent.
  */
 import type { Context } from "../../core/context";
+import { type Base, finishDeletions, listBases } from "../../core/control/bases";
+import { type QuarantinedTask, quarantine } from "../../core/control/jobs";
 import {
   type Ailment,
   ailmentsOf,
-  asControlError,
-  type Base,
   type Cluster,
   clusterAdminUrl,
   type Database,
   type DatabaseCheck,
   describeServer,
-  examineSeals,
-  finishDeletions,
   inspectCluster,
-  inspectControl,
   inspectKnown,
-  listBases,
   listClusters,
   orphansOn,
-  pendingMigrations,
-  type QuarantinedTask,
-  quarantine,
   replicaDatabases,
-} from "../../core/control";
+} from "../../core/control/placement";
+import { examineSeals, inspectControl, pendingMigrations } from "../../core/control/setup";
 import { asBasetideError, isBasetideError } from "../../core/errors";
+import { asControlError } from "../../core/postgres";
 import { type Finding, inBatches, type Mendable, ok, problem, readable, warning } from "./findings";
 
 export async function examine(ctx: Context): Promise<Mendable[]> {

@@ -1,6 +1,6 @@
 /** The operator's command line: `bun run operator <noun> <verb> --json`. */
 import { Command } from "commander";
-import { asControlError } from "../../core/control";
+import { asControlError } from "../../core/postgres";
 import { scrub } from "../../core/scrub";
 import { printable, printableJson } from "../../core/terminal";
 import { addAccountCommands } from "./account-commands";

@@ -8,7 +8,7 @@ import {
   type OperatorRequest,
   setConnectionLimit,
   setDatabaseWritable,
-} from "../../core/control";
+} from "../../core/control/placement";
 import { withContext } from "./context";
 import { facts, print, table } from "./output";
 

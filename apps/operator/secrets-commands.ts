@@ -1,6 +1,6 @@
 /** `secrets rotate`: seals everything with SECRET_KEY that a key of SECRET_KEY_PREVIOUS has sealed. */
 import type { Command } from "commander";
-import { rotateSeals } from "../../core/control";
+import { rotateSeals } from "../../core/control/setup";
 import { withContext } from "./context";
 import { facts, print } from "./output";
 

@@ -1,7 +1,7 @@
 /** `server prepare`: run once per Postgres server, so that the service runs there without a superuser's rights. */
 import { type Command, InvalidArgumentError } from "commander";
 import { type Config, readConfig } from "../../core/config";
-import { prepareControl } from "../../core/control";
+import { prepareControl } from "../../core/control/setup";
 import { BasetideError } from "../../core/errors";
 import { loginOf, prepareCluster } from "../../core/replica";
 import { print } from "./output";

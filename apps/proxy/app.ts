@@ -1,10 +1,10 @@
 /** The proxy as an app: `/{upstream_host}/v0/…` and `/v0/…` are forwarded, and the health routes stand beside it. */
 import { Elysia } from "elysia";
-import { requireWritable } from "../../core/control";
-import { healthRoutes } from "../../core/http/health";
-import { RateWindow } from "../../core/http/rate-window";
+import { RateWindow } from "../../core/http";
+import { healthRoutes } from "../../core/http/service";
 import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
-import { type WritesContext, WriteThrough } from "../../core/writes";
+import { requireWritable } from "../../core/postgres";
+import { type WritesContext, WriteThrough } from "../../core/proxy";
 import { BodyBudget } from "./body";
 import type { ProxyContext } from "./context";
 import { forward } from "./forward";

@@ -4,8 +4,8 @@
  * P5. A request of a key that is not accepted waits in a queue of its own, takes nothing from the owner's clients that
  *     they need, is counted only where the source has served it, and is believed no 429.
  */
-import { clientNetwork } from "../../core/http/client-network";
-import { type ConnectedBase, type Found, isKeyFresh, isSyncing } from "../../core/writes";
+import { clientNetwork } from "../../core/http";
+import { type ConnectedBase, type Found, isKeyFresh, isSyncing } from "../../core/proxy";
 import type { ProxyContext } from "./context";
 import { type OwnAnswer, ownAnswer } from "./own-answers";
 

@@ -1,9 +1,9 @@
 /** What every step of forwarding a request needs. */
 import type { Context } from "../../core/context";
-import type { RateWindow } from "../../core/http/rate-window";
+import type { RateWindow } from "../../core/http";
 import type { AcceptedKeys, IsOwnKey, UnprovenQueue } from "../../core/keys";
-import type { Ledger } from "../../core/quota";
-import type { WriteThrough } from "../../core/writes";
+import type { Ledger } from "../../core/limiter";
+import type { WriteThrough } from "../../core/proxy";
 import type { BodyBudget } from "./body";
 import type { ProxyMetrics } from "./metrics";
 import type { ClientQueue } from "./quota";

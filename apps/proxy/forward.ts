@@ -4,9 +4,7 @@
  * P2. Whatever the upstream answers comes back unchanged, bytes and all; an answer of our own says `sender: "proxy"`.
  * P3. A client that goes away ends its read, and never a write that may be on its way.
  */
-import { allowLongAnswer } from "../../core/http/answer-time";
-import { clientNetwork } from "../../core/http/client-network";
-import { forwarded } from "../../core/http/own-headers";
+import { allowLongAnswer, clientNetwork, forwarded } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { span, withRemoteParent } from "../../core/trace";
 import { hasBody, hasLostBody, readBody } from "./body";

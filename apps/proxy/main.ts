@@ -1,6 +1,7 @@
 /** The proxy as a process of its own. */
-import { ensureDefaultCluster, migrateControl } from "../../core/control";
-import { runProcess } from "../../core/start";
+import { ensureDefaultCluster } from "../../core/control/placement";
+import { migrateControl } from "../../core/control/setup";
+import { runProcess } from "../../core/process";
 import { startProxy } from "./start";
 
 await runProcess("proxy", async (ctx, releases) => {

@@ -1,7 +1,7 @@
 /** A connected base's requests wait for their place in its quota, and its 429s make everybody rest. */
 import { isBasetideError } from "../../core/errors";
 import { ConnectFailure, type HeldConnection, poolOf } from "../../core/http/connections";
-import { bodyText } from "../../core/writes";
+import { bodyText } from "../../core/proxy";
 import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { failed, ownAnswer } from "./own-answers";

@@ -5,8 +5,9 @@
  * P4. A replica answers only keys that the source itself has lately let read this base. A replica whose rows its customer
  * may change, or whose base does not sync, answers nobody; one of another account only those who ask by the header.
  */
-import { isOurOffset, parseRead, type ReadAnswer, type ReadRequest } from "../../core/reads";
-import { type ConnectedBase, isKeyFresh } from "../../core/writes";
+
+import { type ConnectedBase, isKeyFresh } from "../../core/proxy";
+import { isOurOffset, parseRead, type ReadAnswer, type ReadRequest } from "../../core/proxy/reads";
 import type { Caller } from "./caller";
 import type { ProxyContext } from "./context";
 import { READ_HEADER, setExposed } from "./cors";

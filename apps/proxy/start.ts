@@ -2,9 +2,9 @@
 import http from "node:http";
 import { hostname } from "node:os";
 import type { Context } from "../../core/context";
-import { type ListenOptions, listen } from "../../core/http/listen";
+import { type ListenOptions, listen } from "../../core/http";
+import { createLedger } from "../../core/limiter";
 import { openQueue } from "../../core/queue";
-import { createLedger } from "../../core/quota";
 import { platforms } from "../../core/source";
 import { type ProxyApp, proxyApp } from "./app";
 import { startConnect } from "./connect";

@@ -1,8 +1,7 @@
 /** Forwards what may change something: the answer is held until every replica shows it, or says that one does not. */
 
+import { forwarded } from "../../core/http";
 import type { HeldConnection } from "../../core/http/connections";
-import { forwarded } from "../../core/http/own-headers";
-import { span } from "../../core/trace";
 import {
   bodyText,
   idsInRequest,
@@ -10,7 +9,8 @@ import {
   type PreparedWrite,
   readWriteAnswer,
   type Write,
-} from "../../core/writes";
+} from "../../core/proxy";
+import { span } from "../../core/trace";
 import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { setExposed } from "./cors";

@@ -9,8 +9,7 @@
  * With a network, clients reach it over TLS through a relay (`network/`), and whoever controls it past that.
  */
 import http from "node:http";
-import { createAuthority } from "../../core/http/authority";
-import { type Listener, listen, portError } from "../../core/http/listen";
+import { createAuthority, type Listener, listen, portError } from "../../core/http";
 import { DEFAULT_KEY } from "./auth";
 import { Control } from "./control";
 import { handleControl } from "./control-routes";

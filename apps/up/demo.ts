@@ -11,14 +11,10 @@ import {
   accountByEmail,
   authenticate,
   createAccount,
-  createBase,
   createToken,
-  databaseCredentials,
-  getDatabase,
-  listBases,
-  listSourceBases,
-  type ManagementContext,
-} from "../../core/control";
+} from "../../core/control/accounts";
+import { createBase, listBases, listSourceBases, type ManagementContext } from "../../core/control/bases";
+import { databaseCredentials, getDatabase } from "../../core/control/placement";
 import { isBasetideError } from "../../core/errors";
 
 const EMAIL = "demo@example.org";

@@ -1,5 +1,5 @@
 /** What `bun run up` says when everything runs: addresses, and what to do next. */
-import { reachedAt } from "../../core/http/reached-at";
+import { reachedAt } from "../../core/http";
 import { printableValue } from "../../core/terminal";
 import type { Demo } from "./demo";
 import type { SandboxAddress } from "./sample-sandbox";

@@ -2,10 +2,10 @@
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { readConfig } from "../../core/config";
-import { asControlError } from "../../core/control";
 import { BasetideError } from "../../core/errors";
 import { createLogger } from "../../core/log";
-import { endAtFaults } from "../../core/start";
+import { asControlError } from "../../core/postgres";
+import { endAtFaults } from "../../core/process";
 import { printable } from "../../core/terminal";
 import { findDataFolder } from "./data-folder";
 import { describeUp } from "./describe";

@@ -2,7 +2,7 @@
 import { totalmem } from "node:os";
 import type { Context } from "../../core/context";
 import { BasetideError, type ErrorCode } from "../../core/errors";
-import type { LeaseSignals } from "../../core/sync";
+import type { LeaseSignals } from "../../core/sync/lease";
 import type { FromChild, ToChild } from "./isolated-messages";
 
 const PING_MS = 2000;

@@ -2,12 +2,12 @@
  * A child process of a worker: holds leases of the bases that the worker suspects of ending processes, as it is told.
  * It ends with its worker, whatever ends that.
  */
-import { asControlError } from "../../core/control";
+
 import { dieWithParent } from "../../core/die-with-parent";
 import { asBasetideError, BasetideError } from "../../core/errors";
-import { isConnectionError } from "../../core/postgres/errors";
-import { createContext, endAtFaults } from "../../core/start";
-import { holdLease, type Memories, type SyncContext } from "../../core/sync";
+import { asControlError, isConnectionError } from "../../core/postgres";
+import { createContext, endAtFaults } from "../../core/process";
+import { holdLease, type Memories, type SyncContext } from "../../core/sync/lease";
 import type { FromChild, ToChild } from "./isolated-messages";
 import { createSyncContext } from "./sync-context";
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import type { Context } from "../../core/context";
 import { BasetideError } from "../../core/errors";
 import type { Queue, Suspect } from "../../core/queue";
-import type { LeaseSignals } from "../../core/sync";
+import type { LeaseSignals } from "../../core/sync/lease";
 import { type Child, startChild } from "./isolated-child";
 import { companyLimit, type Group, groupFor } from "./suspect-groups";
 

@@ -1,6 +1,7 @@
 /** A worker as a process of its own. */
-import { ensureDefaultCluster, migrateControl } from "../../core/control";
-import { runProcess } from "../../core/start";
+import { ensureDefaultCluster } from "../../core/control/placement";
+import { migrateControl } from "../../core/control/setup";
+import { runProcess } from "../../core/process";
 import { startWorker } from "./start";
 
 await runProcess("worker", async (ctx, releases) => {

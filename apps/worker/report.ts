@@ -2,7 +2,7 @@
 import { hostname } from "node:os";
 import type { Config } from "../../core/config";
 import type { Db } from "../../core/context";
-import { removeWorker, reportWorker } from "../../core/control";
+import { removeWorker, reportWorker } from "../../core/control/fleet";
 
 export function workerReport({ db, config }: { db: Db; config: Config }) {
   const id = crypto.randomUUID();

@@ -2,12 +2,13 @@
 import { Elysia } from "elysia";
 import { startAlerts } from "../../core/alerts";
 import type { Context } from "../../core/context";
-import { requireWritable, startWatchdog } from "../../core/control";
-import { healthRoutes } from "../../core/http/health";
-import { listen } from "../../core/http/listen";
+import { startWatchdog } from "../../core/control/placement";
+import { listen } from "../../core/http";
+import { healthRoutes } from "../../core/http/service";
+import type { Ledger } from "../../core/limiter";
+import { requireWritable } from "../../core/postgres";
 import { openQueue } from "../../core/queue";
-import type { Ledger } from "../../core/quota";
-import type { holdLease } from "../../core/sync";
+import type { holdLease } from "../../core/sync/lease";
 import { createSyncContext } from "./sync-context";
 import { runWorker, type Worker } from "./worker";
 

@@ -1,8 +1,10 @@
 /** What leases are held with, in a worker and in its child processes. */
 import type { Context } from "../../core/context";
-import { CallCounter, createLedger, type Ledger } from "../../core/quota";
+import { CallCounter, createLedger, type Ledger } from "../../core/limiter";
 import { platforms } from "../../core/source";
-import { BudgetWatch, PingWatch, SettingsWatch, type SyncContext, syncMetrics } from "../../core/sync";
+import { SettingsWatch, type SyncContext, syncMetrics } from "../../core/sync/lease";
+import { PingWatch } from "../../core/sync/modes/live";
+import { BudgetWatch } from "../../core/sync/pacing";
 
 /** @param ledger the control plane's unless given */
 export function createSyncContext(ctx: Context, ledger: Ledger = createLedger(ctx)): SyncContext {

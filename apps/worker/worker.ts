@@ -9,18 +9,19 @@
  * A base whose workers died again and again is held in a child process (`Isolation`): it ends no further worker.
  */
 import { Counter, Gauge } from "prom-client";
-import { basesBuilding, livingWorkers, recordRun } from "../../core/control";
+import { wait } from "../../core/async";
+import { recordRun } from "../../core/control/bases";
+import { basesBuilding, livingWorkers } from "../../core/control/fleet";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
 import {
   failedRun,
-  failurePauseMs,
   holdLease,
   type LeaseSignals,
   type Memories,
   type SyncContext,
-} from "../../core/sync";
-import { wait } from "../../core/wait";
+} from "../../core/sync/lease";
+import { failurePauseMs } from "../../core/sync/pacing";
 import { type Balance, balance } from "./balance";
 import { watchFreezes } from "./freeze-watch";
 import { Isolation } from "./isolation";

@@ -6,10 +6,10 @@
  *     one message says so.
  */
 import type { TransactionSql } from "postgres";
-import { newId } from "../control";
+import { newId } from "../ids";
+import { subjectOf } from "./format";
 import type { Alert } from "./kinds";
 import { GATHER_MS } from "./rules";
-import { subjectOf } from "./words";
 
 /** Messages that a target gets in an hour at most: a person's patience, and a program's. */
 export const MOST_PER_HOUR = { user: 6, webhook: 30 };

@@ -7,16 +7,16 @@
 import type { Counter } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
 import type { Context } from "../context";
-import { newId } from "../control";
 import { isBasetideError } from "../errors";
+import { newId } from "../ids";
 import type { Mail, SendMail } from "../mail";
 import type { MailPermits } from "../mail-permits";
+import { lateWords, subjectOf, textOf } from "./format";
 import type { Alert } from "./kinds";
 import { alertsOf, endMessage, noteFailure, type TakenMessage, takeMessage } from "./messages";
 import { bodyOf, DELIVERY_HEADER, SIGNATURE_HEADER, signatureOf, trialBody } from "./payload";
 import { NotDelivered, post } from "./post";
 import { getWebhook, noteOutcome, openWebhook, type Webhook } from "./webhooks";
-import { lateWords, subjectOf, textOf } from "./words";
 
 export interface DeliveryContext extends Pick<Context, "db" | "config" | "secrets" | "log"> {
   /** Null where there is no mail server. */

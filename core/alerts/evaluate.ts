@@ -7,7 +7,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context } from "../context";
-import { jsonText } from "../control";
+import { jsonText } from "../postgres";
 import { composeMessages } from "./compose";
 import type { AlertFacts, AlertKind } from "./kinds";
 import { addNotices } from "./notices";

@@ -1,10 +1,11 @@
 /** What is: the same indicator that the console shows, budgets as they stand, and what changed in schemas. */
 import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
-import { type BaseSummary, type Budget, budgetsOf, indicatorOf, selectBaseSummaries } from "../control";
+import { type Budget, budgetsOf } from "../control/budgets";
+import { type BaseSummary, indicatorOf, selectBaseSummaries } from "../control/status";
 import type { AlertFacts, BudgetLevel } from "./kinds";
 import type { Condition } from "./rules";
-import { changeWords, type SchemaChangeRow } from "./schema-words";
+import { changeWords, type SchemaChangeRow } from "./schema-format";
 
 /** Bases looked at in one go, so that the process does other things in between. */
 const BATCH = 500;

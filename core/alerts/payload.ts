@@ -1,7 +1,7 @@
 /** What webhooks are sent: JSON of ours, or text as Slack and its likes take it; and the signature over it. */
 import { createHmac } from "node:crypto";
+import { lateWords, textOf, wordsOf } from "./format";
 import type { Alert } from "./kinds";
-import { lateWords, textOf, wordsOf } from "./words";
 
 export const webhookForms = ["json", "slack"] as const;
 export type WebhookForm = (typeof webhookForms)[number];

@@ -10,7 +10,7 @@ import { type RequestOptions, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import type { Config } from "../config";
-import { kindOfAddress } from "../control";
+import { kindOfAddress } from "../net";
 
 /** Longest that a receiver may take, ms. */
 export const POST_TIMEOUT_MS = 10_000;

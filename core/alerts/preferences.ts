@@ -1,6 +1,6 @@
 /** What each member of an account wants to be told of by e-mail. */
 import type { Context, Db } from "../context";
-import { noteChange } from "../control";
+import { noteChange } from "../control/audit";
 import { BasetideError } from "../errors";
 import { type AlertKind, inOrder, usualKinds } from "./kinds";
 

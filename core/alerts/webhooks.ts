@@ -6,8 +6,10 @@
 import { randomBytes } from "node:crypto";
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
-import { cleanText, isId, newId, noteChange } from "../control";
+import { noteChange } from "../control/audit";
 import { BasetideError } from "../errors";
+import { isId, newId } from "../ids";
+import { cleanText } from "../postgres";
 import { type AlertKind, inOrder, usualKinds } from "./kinds";
 import type { WebhookForm } from "./payload";
 import { checkReceiver, NotDelivered } from "./post";

@@ -4,17 +4,17 @@
  *
  * I4. Every request to the source is booked as a client's, and counts in the base's budget.
  */
+
+import { within } from "../async";
 import type { Context } from "../context";
-import { type LinkedBase, openApiKey, quotaKeyOf } from "../control";
+import { type LinkedBase, openApiKey } from "../control/bases";
+import { quotaKeyOf } from "../control/budgets";
 import { BasetideError, isBasetideError } from "../errors";
-import type { Ledger } from "../quota";
-import { platformById } from "../source";
-import { attachmentsIn } from "../source/attachments";
-import { againIfStale } from "../source/stale";
-import type { Platform, SourceConnection, SourceRecord } from "../source/types";
-import { within } from "../writes/within";
-import type { AttachmentPlace } from "./link";
-import { RecordLine, type RecordSource } from "./record-line";
+import type { Ledger } from "../limiter";
+import type { AttachmentPlace } from "../replica";
+import type { Platform, SourceConnection, SourceRecord } from "../source";
+import { againIfStale, attachmentsIn, platformById } from "../source";
+import { RecordLine, type RecordSource } from "./record-queue";
 
 /** How long a URL surely lives, ms: "about two hours" after it was given, says the source. */
 const URL_LIFE_MS = 100 * 60_000;

@@ -1,3 +1,2 @@
 /** Attachments by URLs of ours: how those are signed, and where the source has what they stand for. */
 export { FreshUrls } from "./fresh-urls";
-export { ATTACHMENTS_PATH, type AttachmentPlace, isSignedBy } from "./link";

@@ -4,7 +4,7 @@
  * It is an object where a server of ours is a URL's text, so that no driver takes it by mistake.
  */
 import type { Config } from "../config";
-import type { PostgresUrl } from "../postgres/url";
+import type { PostgresUrl } from "../postgres-url";
 
 export interface ServerAddress extends PostgresUrl {
   /** Which networks the address may be in. */

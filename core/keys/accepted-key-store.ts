@@ -1,8 +1,9 @@
 /** Accepted keys in the control plane, by which the proxies know each other's: hashes, bounded per base, for a day. */
+
+import { within } from "../async";
 import type { Db } from "../context";
 import type { Logger } from "../log";
-import { within } from "../writes/within";
-import { LruMap } from "./lru-map";
+import { LruMap } from "../lru-map";
 
 /** What the control plane said of a base is used for so long, ms. */
 const LOOKUP_AGE_MS = 3000;

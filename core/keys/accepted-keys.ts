@@ -10,9 +10,9 @@
 import type { Config } from "../config";
 import type { Db } from "../context";
 import type { Logger } from "../log";
+import { LruMap } from "../lru-map";
 import { acceptedKeyStore } from "./accepted-key-store";
 import { type KeyHasher, keyHasher } from "./key-hash";
-import { LruMap } from "./lru-map";
 
 /** How long an accepted key may use the base's queue without being accepted again, ms. */
 const ACCEPTED_MS = 24 * 3600_000;

@@ -2,8 +2,8 @@
  * Identifies an API key without storing it: an HMAC of the `Authorization` header, one per base, keyed with SECRET_KEY.
  */
 import { createHmac } from "node:crypto";
+import { LruMap } from "../lru-map";
 import { loadSecretKeys } from "../secrets";
-import { LruMap } from "./lru-map";
 
 /** Hashes that are remembered, so that a client's next request does not pay for its own again. */
 const MAX_REMEMBERED = 5000;

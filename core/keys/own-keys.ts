@@ -1,8 +1,8 @@
 /** Tells whether a client's key is the one that a connected base is synced with. */
 import type { Context } from "../context";
 import { unsealApiKey } from "../control/bases";
+import { LruMap } from "../lru-map";
 import { authorizationOf, type KeyHasher } from "./key-hash";
-import { LruMap } from "./lru-map";
 
 const MAX_REMEMBERED = 5000;
 

@@ -7,8 +7,8 @@
  * U3. Bases and networks are served in the order of who was served least recently, so that neither can keep another
  *     waiting by sending more.
  */
-import { RateWindow } from "../http/rate-window";
-import { LruMap } from "./lru-map";
+import { RateWindow } from "../http";
+import { LruMap } from "../lru-map";
 
 export interface UnprovenLimits {
   /** Requests that wait or are served, over all bases and networks. */

@@ -2,7 +2,7 @@
  * What an error of a Postgres driver says about its server: the one place that classifies SQLSTATEs and the codes of broken
  * connections. What a statement's own SQLSTATE means is for the code that runs the statement.
  */
-import { GATEWAY_SEVERITY } from "../external/messages";
+import { GATEWAY_SEVERITY } from "../external";
 
 /** TLS error codes: the certificate is not the server's, or not from an authority that we trust. */
 export const CERTIFICATE_CODES = [

@@ -1,8 +1,8 @@
 /** How a connection reaches its server, as our own end of it says: what the server sees may be a proxy's connection. */
 import { isIPv6 } from "node:net";
 import type { TLSSocket } from "node:tls";
-import { LINK_ADDRESS, LINK_TLS } from "../external/messages";
-import type { NewConnection } from "../postgres-client";
+import { LINK_ADDRESS, LINK_TLS } from "../external";
+import type { NewConnection } from "./client";
 
 export interface Link {
   /** Its version, such as `TLSv1.3`; undefined where the connection is not encrypted. */

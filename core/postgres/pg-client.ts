@@ -1,14 +1,12 @@
 /** Connections of `pg`, for pg-boss and the migrations: made and set up as those of postgres.js are. */
 import type pg from "pg";
-import { liveSocket } from "../live-socket";
-import { ownServer } from "../postgres-client";
-import { WATCHED_BY_SERVER } from "../postgres-line";
-import { offersTls } from "./offers-tls";
+import { liveSocket, offersTls, tlsOptions } from "../net";
+import type { PostgresUrl } from "../postgres-url";
+import { ownServer } from "./client";
+import { WATCHED_BY_SERVER } from "./options";
 import { primaryClients } from "./pg-primary";
 import { prepareSession } from "./session";
 import { CONTROL_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./session-settings";
-import { tlsOptions } from "./tls";
-import type { PostgresUrl } from "./url";
 
 /** Options of a pool or a client. `onConnect` is the pool's: a client of its own is made by `connectPg`. */
 export async function pgOptions(url: string) {

@@ -3,8 +3,8 @@
  * transaction only. Advisory locks, prepared statements, settings and LISTEN need the former.
  */
 import type { Sql } from "postgres";
-import type { ServerUrl } from "../external/server";
-import { connectServer } from "../postgres-client";
+import type { ServerUrl } from "../external";
+import { connectServer } from "./client";
 import type { Session } from "./session";
 import { TRANSACTION_POOLED } from "./transaction-pooled";
 

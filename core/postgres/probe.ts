@@ -1,7 +1,7 @@
 /** Connects to a server as the service will, and says what is there: whose it is, how it is reached, and how fast. */
 import type { Sql } from "postgres";
-import type { ServerUrl } from "../external/server";
-import { ownServer, type SessionOptions } from "../postgres-client";
+import type { ServerUrl } from "../external";
+import { ownServer, type SessionOptions } from "./client";
 import { type Link, linkOf } from "./link";
 import { platformOf, TRACES, type Traces } from "./platform";
 import { cutAt, findPooling, type Pooling } from "./pooling";

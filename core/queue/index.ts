@@ -9,12 +9,14 @@
  * per lease. One that is to go elsewhere is put back, the same row, in one statement.
  */
 import { PgBoss } from "pg-boss";
-import { trimAlerts } from "../alerts/messages";
+import { trimAlerts } from "../alerts";
 import type { Db } from "../context";
-import { activeBaseIds, forgetExpired, trimAudit, trimRuns } from "../control";
+import { forgetExpired } from "../control/accounts";
+import { trimAudit } from "../control/audit";
+import { activeBaseIds, trimRuns } from "../control/bases";
+import { trimWindows } from "../limiter";
 import type { Logger } from "../log";
-import { pgOptions } from "../postgres/pg-client";
-import { trimWindows } from "../quota";
+import { pgOptions } from "../postgres";
 import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } from "./crashes";
 import {
   bringForward,
@@ -28,6 +30,7 @@ import {
 } from "./jobs";
 
 export type { Suspect } from "./crashes";
+export { queueDepth } from "./depth";
 export { fairShares, type Holder } from "./fair-share";
 export type { QueueLoad, SyncJob } from "./jobs";
 

@@ -5,11 +5,15 @@
  */
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
-import type { ServerUrl } from "../external/server";
-import { isServerTrouble } from "../postgres/errors";
-import { TRANSACTION_POOLED } from "../postgres/transaction-pooled";
-import { connectServer, type SessionOptions } from "../postgres-client";
-import { postgresLine, WATCHED_BY_SERVER } from "../postgres-line";
+import type { ServerUrl } from "../external";
+import {
+  connectServer,
+  isServerTrouble,
+  postgresLine,
+  type SessionOptions,
+  TRANSACTION_POOLED,
+  WATCHED_BY_SERVER,
+} from "../postgres";
 import { type BudgetedPool, ConnectionBudget } from "./connection-budget";
 import { quoteIdent } from "./naming";
 import { refusal } from "./refusal";

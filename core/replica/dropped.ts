@@ -1,5 +1,5 @@
 /** What of a replica its database's owner has dropped. */
-import type { ServerUrl } from "../external/server";
+import type { ServerUrl } from "../external";
 import { schemasOf } from "./connection";
 import { OWN_RELATIONS } from "./install";
 import { withAdmin } from "./provision";

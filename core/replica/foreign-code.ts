@@ -1,5 +1,5 @@
 /** Finds customers' views that a rebuild of their table will not bring back, as they use code of the customer's own. */
-import type { ServerUrl } from "../external/server";
+import type { ServerUrl } from "../external";
 import { schemasOf } from "./connection";
 import { withAdmin } from "./provision";
 

@@ -4,7 +4,7 @@
  * I1, I2. An image is what the source said of a record to somebody who held a ticket. It is applied only if no
  * image of that record was applied after the ticket was taken; see `apply_images` in `sql/replica`.
  */
-import type { SourceRecord } from "../source/types";
+import type { SourceRecord } from "../source";
 import { onReplica } from "./connection";
 import { storable } from "./map-record-text";
 import type { CatalogTable } from "./plan";

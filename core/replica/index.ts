@@ -1,28 +1,19 @@
 /** Replicas: naming, types, DDL, rows. The only code that writes to one. */
+export {
+  ATTACHMENTS_PATH,
+  type AttachmentPlace,
+  type AttachmentSigner,
+  attachmentPrefix,
+  createSigner,
+  isSignedBy,
+} from "./attachment-link";
 export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
 export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH } from "./connection";
 export { differingRows } from "./differing-rows";
 export { droppedRelations } from "./dropped";
-export {
-  followLinkViews,
-  followSettings,
-  type LinkView,
-  loadLinkViews,
-  type ReplicaExtras,
-  trimHistory,
-} from "./extras";
-export { type ForeignView, viewsWithForeignCode } from "./foreign-code";
-export {
-  countForeign,
-  dropLeftovers,
-  examineHosted,
-  type HostedState,
-  hasReplica,
-  type Labelled,
-  labelledDatabases,
-  restoreHosted,
-} from "./heal";
+export { followLinkViews, followSettings, type LinkView, loadLinkViews, trimHistory } from "./extras";
+export { viewsWithForeignCode } from "./foreign-code";
 export { withHolders } from "./holders";
 export { type IdWatch, watchIds } from "./id-burners";
 export {
@@ -43,29 +34,19 @@ export {
   dropFullIndexes,
   followIndexes,
   hasTrigrams,
-  type IndexedColumn,
   type IndexKind,
   indexedColumns,
   type WantedIndex,
 } from "./indexes";
 export { ensureInstalled, installReplica } from "./install";
-export { issuesOf, type ReplicaIssue, readIssues } from "./issues";
+export { issuesOf, readIssues } from "./issues";
 export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
 export { UNSTORABLE_TEXT } from "./map-record-text";
-export {
-  type Compared,
-  compareBuild,
-  fillColumns,
-  forgetFillings,
-  MERGED_ROWS,
-  type MergeOptions,
-  type Merging,
-  mergeBuild,
-} from "./merge";
+export { type Compared, compareBuild, fillColumns, forgetFillings, MERGED_ROWS, mergeBuild } from "./merge";
 export { quoteIdent, snakeCase } from "./naming";
-export { endPauses, type Pause, pauseRole } from "./paused-roles";
+export { endPauses, pauseRole } from "./paused-roles";
 export {
   type Catalog,
   type CatalogTable,
@@ -75,7 +56,7 @@ export {
   planSchema,
   type SchemaPlan,
 } from "./plan";
-export { type ClusterOptions, prepareCluster } from "./prepare-cluster";
+export { prepareCluster } from "./prepare-cluster";
 export {
   databaseUrl,
   dropDatabase,
@@ -94,7 +75,17 @@ export {
   TEMPLATE_DATABASE,
   withAdmin,
 } from "./provision";
-export { type Condition, type ReadRows, type RowQuery, readRows } from "./read-rows";
+export { type Condition, type ReadRows, readRows } from "./read-rows";
+export {
+  countForeign,
+  dropLeftovers,
+  examineHosted,
+  type HostedState,
+  hasReplica,
+  type Labelled,
+  labelledDatabases,
+  restoreHosted,
+} from "./reconcile";
 export {
   claimEpoch,
   confirmEpoch,
@@ -107,25 +98,14 @@ export {
   noteDamage,
   openReplica,
   type Replica,
-  type ReplicaTarget,
   replicaIdentity,
   takeTicket,
 } from "./replica";
-export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, SESSION_LIMITS } from "./role-limits";
+export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 export { type PasswordHandling, passwordHandling } from "./role-password";
 export { ROW_TOO_WIDE } from "./row-width";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
-export type {
-  AttachmentUrls,
-  CellIssue,
-  ColumnSpec,
-  ColumnType,
-  ReadAs,
-  Row,
-  TableSpec,
-  TypeSettings,
-} from "./spec";
-export { typeMapMarkdown } from "./type-map";
-export { foreignNames, refreshViews, settleDependents } from "./views";
-export { type EndedSession, type EndReason, endExcess } from "./watchdog";
+export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
+export { foreignNames, settleDependents } from "./views";
+export { type EndReason, endExcess } from "./watchdog";

@@ -2,10 +2,8 @@
 import { readFileSync } from "node:fs";
 import type postgres from "postgres";
 import { isBasetideError } from "../errors";
-import type { ServerUrl } from "../external/server";
-import { isNewer, isOutdated, templateVersion } from "../postgres/template-version";
-import { connectServer } from "../postgres-client";
-import { WATCHED_BY_SERVER } from "../postgres-line";
+import type { ServerUrl } from "../external";
+import { connectServer, isNewer, isOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import type { Replica } from "./replica";

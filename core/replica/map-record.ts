@@ -6,8 +6,9 @@
  *     null and an issue, and never stops a sync.
  * I2. Every row has every column. (Not in an order to rely on: JavaScript puts a column called `2024` first.)
  */
-import type { AttachmentSigner } from "../attachments/link";
-import type { SourceRecord } from "../source/types";
+
+import type { SourceRecord } from "../source";
+import type { AttachmentSigner } from "./attachment-link";
 import { type CellReporter, cutText, jsonText, storable } from "./map-record-text";
 import { timestampText } from "./map-record-time";
 import { ownUrlsOf } from "./own-urls";

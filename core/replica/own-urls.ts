@@ -1,6 +1,7 @@
 /** Cells whose attachments are reached by URLs of ours, in place of the source's, which end. */
-import { type AttachmentSigner, attachmentUrl } from "../attachments/link";
-import { isAttachment } from "../source/attachments";
+
+import { isAttachment } from "../source";
+import { type AttachmentSigner, attachmentUrl } from "./attachment-link";
 import type { ColumnSpec } from "./spec";
 
 /** `cell` of the record, with our URL in each of its attachments. Takes any JSON value and never throws. */

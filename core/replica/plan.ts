@@ -4,8 +4,9 @@
  * Pure: names, types and the order of steps are decided here, and only carried out elsewhere. A table whose
  * columns keep their types is changed in place (renames, comments); any other difference rebuilds that table.
  */
-import { mayHoldAttachments } from "../source/attachments";
-import type { SourceField, SourceSchema, SourceTable } from "../source/types";
+
+import type { SourceField, SourceSchema, SourceTable } from "../source";
+import { mayHoldAttachments } from "../source";
 import { COMMENT_FORM } from "./ddl";
 import { storable } from "./map-record-text";
 import { assignNames } from "./naming";

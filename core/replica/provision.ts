@@ -5,9 +5,8 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Sql } from "postgres";
-import type { ServerUrl } from "../external/server";
-import { connectServer } from "../postgres-client";
-import { WATCHED_BY_SERVER } from "../postgres-line";
+import type { ServerUrl } from "../external";
+import { connectServer, WATCHED_BY_SERVER } from "../postgres";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, ROLE_DEFAULTS } from "./role-limits";

@@ -1,6 +1,6 @@
 /** A handle on one replica, and what is true of it as a whole: epoch, tickets, catalog, `_sync_meta`. */
 import { BasetideError } from "../errors";
-import type { ServerUrl } from "../external/server";
+import type { ServerUrl } from "../external";
 import {
   connectReplica,
   onReplica,

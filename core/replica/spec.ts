@@ -2,7 +2,7 @@
  * The shape of a replicated table: what the planner makes from the source's schema, what the catalog in
  * `<schema>_swap` remembers, and what the mapper and the writer work from.
  */
-import type { FieldType } from "../source/types";
+import type { FieldType } from "../source";
 
 export type ColumnType = "text" | "text[]" | "numeric" | "bool" | "date" | "timestamp";
 

@@ -3,7 +3,7 @@
  *
  * This is the only place that decides it; the README's table is rendered from here.
  */
-import type { FieldType, SourceField } from "../source/types";
+import type { FieldType, SourceField } from "../source";
 import {
   type CellReader,
   readAiText,

@@ -4,7 +4,9 @@ import { BasetideError } from "../errors";
 import { createAirtable } from "./airtable";
 import type { Platform } from "./types";
 
-export { isSigned, PING_MAC_HEADER } from "./airtable/ping-signature";
+export { isAirtableId } from "./airtable/ids";
+export { isSigned, PING_MAC_HEADER } from "./airtable/notification-signature";
+export { attachmentsIn, isAttachment, mayHoldAttachments } from "./attachments";
 export type {
   ChangeBatch,
   ChangedCells,
@@ -15,6 +17,9 @@ export type {
   SourceChanges,
   SourceHook,
 } from "./change-feed";
+export { SourceClock } from "./clock";
+export { following } from "./following";
+export { againIfStale, isStale } from "./stale";
 export type {
   FieldType,
   Platform,
@@ -22,7 +27,6 @@ export type {
   SourceBase,
   SourceConnection,
   SourceField,
-  SourceIdentity,
   SourceRecord,
   SourceSchema,
   SourceTable,

@@ -75,7 +75,7 @@ create table if not exists {{swap}}._tables (
   spec jsonb not null,
   apply_sql text not null,
   columns_since bigint not null default 0,
-  -- what the source's fields were when all cells were last read: core/sync/read-as.ts
+  -- what the source's fields were when all cells were last read: core/sync/engine/read-as.ts
   read_as jsonb,
   -- pg_relation_filenode() of the live table, as last seen: damage.sql
   file oid,

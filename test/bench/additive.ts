@@ -22,7 +22,7 @@ import {
   type Replica,
   startBuild,
 } from "../../core/replica";
-import type { SourceTable } from "../../core/source/types";
+import type { SourceTable } from "../../core/source";
 import { startTestServer } from "../support/server";
 import { sourceTable } from "../support/source-records";
 import { table } from "./print";

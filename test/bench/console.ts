@@ -11,16 +11,13 @@ import { join } from "node:path";
 import postgres from "postgres";
 import { startConsole } from "../../apps/console/start";
 import { readConfig } from "../../core/config";
-import {
-  createAccount,
-  ensureDefaultCluster,
-  type ManagementContext,
-  migrateControl,
-  recordRun,
-} from "../../core/control";
+import { createAccount } from "../../core/control/accounts";
+import { type ManagementContext, recordRun } from "../../core/control/bases";
+import { ensureDefaultCluster } from "../../core/control/placement";
+import { migrateControl } from "../../core/control/setup";
+import { closeContext, createContext } from "../../core/process";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
-import { closeContext, createContext } from "../../core/start";
 import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";
 

@@ -8,8 +8,8 @@
  */
 import type postgres from "postgres";
 import { startWorker } from "../../apps/worker/start";
-import { type Base, getBase, updateSettings } from "../../core/control";
-import { cadenceOf } from "../../core/sync/cadence";
+import { type Base, getBase, updateSettings } from "../../core/control/bases";
+import { cadenceOf } from "../../core/sync/pacing";
 import { boundlessLedger } from "../support/boundless-ledger";
 import { simulateDay, simulateMonth } from "../support/budget-simulation";
 import { type Fleet, startFleet } from "../support/fleet";

@@ -7,7 +7,7 @@
  * where times do not. Run: `bun run bench load`, with LOAD_SECONDS (600) and LOAD_BASES (300).
  */
 import postgres from "postgres";
-import { type Base, createBase, listBases } from "../../core/control";
+import { type Base, createBase, listBases } from "../../core/control/bases";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { childrenPrivateBytes, cpuSeconds, parentOf, residentBytes } from "../support/process-usage";

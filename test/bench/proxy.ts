@@ -6,7 +6,7 @@
  * so that none of them waits for its quota. Run: `bun run bench proxy`
  */
 import { readFileSync, writeFileSync } from "node:fs";
-import { pause } from "../../core/control";
+import { pause } from "../../core/control/bases";
 import { type Fleet, startFleet } from "../support/fleet";
 import { quantile } from "../support/quantile";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";

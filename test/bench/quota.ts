@@ -8,7 +8,7 @@
  * Run: `bun run bench quota` (DATABASE_URL, or an embedded server).
  */
 import postgres from "postgres";
-import { migrateControl } from "../../core/control/migrate";
+import { migrateControl } from "../../core/control/setup";
 import { createLogger } from "../../core/log";
 import { quantile } from "../support/quantile";
 import type { QuotaGrant, QuotaJob } from "../support/quota-process";

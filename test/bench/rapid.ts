@@ -6,7 +6,7 @@
  * `bun run bench rapid`, about three minutes.
  */
 import type postgres from "postgres";
-import { type Base, getBase, listRuns, updateSettings } from "../../core/control";
+import { type Base, getBase, listRuns, updateSettings } from "../../core/control/bases";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { startProgram } from "../support/program";

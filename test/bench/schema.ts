@@ -21,7 +21,7 @@ import {
   type Replica,
   startBuild,
 } from "../../core/replica";
-import type { SourceTable } from "../../core/source/types";
+import type { SourceTable } from "../../core/source";
 import { startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { startSandboxProcess } from "../support/sandbox-process";

@@ -5,7 +5,7 @@
  * All bases are synced at the same time by one worker process, over a network (`network.ts`). Run: `bun run bench sync-time`
  */
 import postgres from "postgres";
-import { listRuns, updateSettings } from "../../core/control";
+import { listRuns, updateSettings } from "../../core/control/bases";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";

@@ -2,7 +2,7 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
-import { createAccount } from "../../core/control";
+import { createAccount } from "../../core/control/accounts";
 import { asAdmin } from "../support/admin";
 import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";

@@ -2,14 +2,9 @@
 import type { Browser, Cookie, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
-import {
-  type Base,
-  createAccount,
-  createWorkspace,
-  getBase,
-  recordRun,
-  updateSettings,
-} from "../../core/control";
+import { createAccount } from "../../core/control/accounts";
+import { type Base, getBase, recordRun, updateSettings } from "../../core/control/bases";
+import { createWorkspace } from "../../core/control/budgets";
 import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { noteCalls, noteFeed } from "../support/live-rows";

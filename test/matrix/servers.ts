@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import { createAuthority } from "../../core/http/authority";
+import { createAuthority } from "../../core/http";
 import { scratchFolder } from "../support/scratch";
 import { pgBouncer } from "../support/servers/pgbouncer";
 import { PASSWORD, type PostgresServer, postgresServer } from "../support/servers/postgres-server";

@@ -11,7 +11,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import postgres from "postgres";
-import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
 import { freePort } from "../support/free-port";
 import type { Freezes } from "../support/health-watch";

@@ -1,11 +1,13 @@
 /** A control plane whose bases turn red and well at a word, at times of the test's own, and whose alerts one can read. */
 import pino from "pino";
 import { Registry } from "prom-client";
-import { evaluate, type RunningAlerts, startAlerts } from "../../core/alerts";
-import { createBase, type ManagementContext } from "../../core/control";
+import { startAlerts } from "../../core/alerts";
+import { evaluate } from "../../core/alerts/evaluate";
+import type { RunningAlerts } from "../../core/alerts/start";
+import { createBase, type ManagementContext } from "../../core/control/bases";
 import type { ErrorCode } from "../../core/errors";
 import { openQueue } from "../../core/queue";
-import { GOOD_KEY, testControl } from "../integration/control-support";
+import { GOOD_KEY, testControl } from "./control-support";
 import { startMailbox } from "./mailbox";
 import { until } from "./poll";
 

@@ -7,7 +7,7 @@ import {
   type Replica,
   takeTicket,
 } from "../../core/replica";
-import type { SourceRecord } from "../../core/source/types";
+import type { SourceRecord } from "../../core/source";
 import type { FakeTable } from "./fake-source";
 
 /**

@@ -1,6 +1,7 @@
 /** Waiting for what a base's owner sees: a failed run, a base that needs attention, one that is well again. */
 import { expect } from "vitest";
-import { type Base, getBase, indicatorOf, listRuns, type SyncRun } from "../../core/control";
+import { type Base, getBase, listRuns, type SyncRun } from "../../core/control/bases";
+import { indicatorOf } from "../../core/control/status";
 import type { ErrorCode } from "../../core/errors";
 import type { Fleet } from "./fleet";
 import { until } from "./poll";

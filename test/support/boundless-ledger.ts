@@ -1,5 +1,5 @@
 /** A quota ledger that lets everything pass at once. */
-import type { Ledger } from "../../core/quota";
+import type { Ledger } from "../../core/limiter";
 
 export function boundlessLedger(over: Partial<Ledger> = {}): Ledger {
   return {

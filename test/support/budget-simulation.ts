@@ -2,8 +2,10 @@
  * A month of calls on a simulated clock: bases that keep to their cadence, bursts that wait for nothing but the budget,
  * and clients that wait for nothing at all.
  */
-import { leftForSync, nextMonth, rateOf } from "../../core/control";
-import { type Cadence, type CadenceFacts, cadenceOf } from "../../core/sync/cadence";
+
+import { nextMonth } from "../../core/control/budgets";
+import { leftForSync, rateOf } from "../../core/control/budgets/budget-rule";
+import { type Cadence, type CadenceFacts, cadenceOf } from "../../core/sync/pacing";
 
 export interface MonthPlan {
   /** `2026-11` */

@@ -1,2 +1,2 @@
 /** Certificates for tests of TLS: an authority of one's own, and servers that it vouches for. */
-export { type Authority, createAuthority } from "../../core/http/authority";
+export { type Authority, createAuthority } from "../../core/http";

@@ -6,7 +6,7 @@
 import { inject } from "vitest";
 import type { Control } from "../../apps/sandbox/control";
 import type { Change } from "../../apps/sandbox/store";
-import type { Base } from "../../core/control";
+import type { Base } from "../../core/control/bases";
 import type { WireRecord, WireTable } from "./expected-cells";
 import type { Fleet } from "./fleet";
 import { freePort } from "./free-port";

@@ -1,7 +1,7 @@
 /** The console's pages as a browser asks for them, without signing in: that has tests of its own. */
 import type { Elysia } from "elysia";
 import type { Auth } from "../../apps/console/auth/auth";
-import type { Account, Viewer } from "../../core/control";
+import type { Account, Viewer } from "../../core/control/accounts";
 
 const ACCOUNT_HEADER = "x-test-account";
 

@@ -1,5 +1,5 @@
 /** A process of ours that ends by an error which nobody catches, and which is full of secrets: those of its arguments. */
-import { runProcess } from "../../core/start";
+import { runProcess } from "../../core/process";
 
 const [, , way = "", ...secrets] = process.argv;
 

@@ -1,5 +1,5 @@
 /** A line to a Postgres server that a test can cut: who holds it then is cut off, and nobody new gets through. */
-import { faultLine } from "./fault-line";
+import { faultLine } from "./fault-proxy";
 
 export interface CuttableLine extends AsyncDisposable {
   /** The same database, over this line. */

@@ -4,7 +4,7 @@
  */
 import postgres from "postgres";
 import { inject } from "vitest";
-import { migrateControl } from "../../core/control/migrate";
+import { migrateControl } from "../../core/control/setup";
 import { createLogger } from "../../core/log";
 
 export interface TestDatabase {

@@ -3,12 +3,11 @@
  * disposed of.
  */
 import { onTestFinished } from "vitest";
-import type { Base, Progress, RunReport } from "../../core/control";
+import type { Base, Progress, RunReport } from "../../core/control/bases";
 import { createLogger } from "../../core/log";
 import { claimEpoch, type ShapeChange, takeTicket } from "../../core/replica";
-import { type BaseMemory, emptyMemory } from "../../core/sync/memory";
-import { type SyncInput, syncBase } from "../../core/sync/sync-base";
-import { TicketSource } from "../../core/sync/tickets";
+import { type SyncInput, syncBase } from "../../core/sync/engine";
+import { type BaseMemory, emptyMemory, TicketSource } from "../../core/sync/state";
 import { FakeSource } from "./fake-source";
 import { dumpTable, type TestReplica, testReplica } from "./replica";
 

@@ -1,6 +1,6 @@
 /** Expects a replica to be equal to the sandbox that it is a copy of. */
 import { expect } from "vitest";
-import type { Base } from "../../core/control";
+import type { Base } from "../../core/control/bases";
 import { compareToSource, type SourceDump } from "./compare-to-source";
 import type { Fleet } from "./fleet";
 import { until } from "./poll";

@@ -1,8 +1,9 @@
 /** A whole service whose control plane, or whose replicas, are on a primary with a standby behind a moving endpoint. */
 import postgres from "postgres";
 import { startProxy } from "../../apps/proxy/start";
-import { type Base, createToken } from "../../core/control";
-import { closeContext, createContext } from "../../core/start";
+import { createToken } from "../../core/control/accounts";
+import type { Base } from "../../core/control/bases";
+import { closeContext, createContext } from "../../core/process";
 import { compareToSource, type SourceDump } from "./compare-to-source";
 import type { Fleet } from "./fleet";
 import { connectLive, startLiveFleet } from "./live-fleet";

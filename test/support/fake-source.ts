@@ -3,15 +3,15 @@
  * puts in front of a call.
  */
 import { BasetideError } from "../../core/errors";
-import { dependentsOf } from "../../core/source/airtable/dependents";
-import type { ChangeFeed } from "../../core/source/change-feed";
 import type {
+  ChangeFeed,
   Platform,
   RecordPage,
   SourceConnection,
   SourceRecord,
   SourceTable,
-} from "../../core/source/types";
+} from "../../core/source";
+import { dependentsOf } from "../../core/source/airtable/dependents";
 
 export interface FakeTable {
   table: SourceTable;

@@ -1,6 +1,6 @@
 /** What tests of a base's feed share: a base whose feed is open, and what a batch and a new hook are looked at for. */
 import { afterAll, beforeAll, expect, vi } from "vitest";
-import type { FeedBatch } from "../../core/sync/live/feed-types";
+import type { FeedBatch } from "../../core/sync/modes/live/feed-types";
 import { type FeedStack, type LiveBase, startFeedStack } from "./feed-stack";
 
 /** One stack for a test file. To be called once, before its tests. */

@@ -1,16 +1,13 @@
 /** Feeds of changes for tests: a sandbox, the console that takes its pings, and leases that a test holds itself. */
 import { startConsole } from "../../apps/console/start";
-import { type Base, getBase, loadFeed, openApiKey, replicaTarget } from "../../core/control";
+import { type Base, getBase, openApiKey, replicaTarget } from "../../core/control/bases";
+import { loadFeed } from "../../core/control/feeds";
 import { claimEpoch, ensureInstalled, openReplica, takeTicket } from "../../core/replica";
 import { platformById } from "../../core/source";
-import { type LiveFeed, openFeed } from "../../core/sync/live/feed";
-import { compareFreshness } from "../../core/sync/live/freshness";
-import { PingWatch } from "../../core/sync/live/pings";
-import { Shapes } from "../../core/sync/look";
-import { type BaseMemory, emptyMemory } from "../../core/sync/memory";
-import type { AskKind, Reader } from "../../core/sync/reader";
-import { syncBase } from "../../core/sync/sync-base";
-import { TicketSource } from "../../core/sync/tickets";
+import type { AskKind, Reader } from "../../core/sync/engine";
+import { Shapes, syncBase } from "../../core/sync/engine";
+import { compareFreshness, type LiveFeed, openFeed, PingWatch } from "../../core/sync/modes/live";
+import { type BaseMemory, emptyMemory, TicketSource } from "../../core/sync/state";
 import { boundlessLedger } from "./boundless-ledger";
 import { type Fleet, startFleet } from "./fleet";
 import { freePort } from "./free-port";

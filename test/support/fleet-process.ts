@@ -7,13 +7,14 @@
  */
 
 import { startWorker } from "../../apps/worker/start";
+import { wait } from "../../core/async";
 import { readConfig } from "../../core/config";
-import { getBase, openApiKey, recordRun, replicaTarget } from "../../core/control";
-import { createContext } from "../../core/start";
-import { type holdLease, quotaKeyOf } from "../../core/sync";
-import { emptyMemory } from "../../core/sync/memory";
-import { newReport } from "../../core/sync/sync-base";
-import { wait } from "../../core/wait";
+import { getBase, openApiKey, recordRun, replicaTarget } from "../../core/control/bases";
+import { quotaKeyOf } from "../../core/control/budgets";
+import { createContext } from "../../core/process";
+import { newReport } from "../../core/sync/engine";
+import type { holdLease } from "../../core/sync/lease";
+import { emptyMemory } from "../../core/sync/state";
 
 const LEASE_MS = 60_000;
 const SHARE = 3;

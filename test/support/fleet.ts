@@ -7,24 +7,22 @@ import postgres from "postgres";
 import { type SandboxHandle, type SandboxOptions, startSandbox } from "../../apps/sandbox/server";
 import { type RunningWorker, startWorker } from "../../apps/worker/start";
 import { readConfig } from "../../core/config";
+import { createAccount } from "../../core/control/accounts";
 import {
   type Base,
   type BaseSettings,
-  createAccount,
   createBase,
-  databaseCredentials,
   deleteBase,
-  ensureDefaultCluster,
   getBase,
-  getDatabase,
   listBases,
   type ManagementContext,
-  migrateControl,
   replicaTarget,
-} from "../../core/control";
+} from "../../core/control/bases";
+import { databaseCredentials, ensureDefaultCluster, getDatabase } from "../../core/control/placement";
+import { migrateControl } from "../../core/control/setup";
+import { closeContext, createContext } from "../../core/process";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
-import { closeContext, createContext } from "../../core/start";
 import { clusterUrl } from "./cluster-url";
 import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";

@@ -1,11 +1,11 @@
 /** Live mode for tests: a sync engine over a fake source, with a feed in memory. */
 import { onTestFinished } from "vitest";
-import type { RunReport } from "../../core/control";
+import type { RunReport } from "../../core/control/bases";
 import { isBasetideError } from "../../core/errors";
-import type { Cadence } from "../../core/sync/cadence";
-import { liveBase } from "../../core/sync/live/live";
-import type { BaseMemory } from "../../core/sync/memory";
-import { trimOldJournal } from "../../core/sync/trim-journal";
+import { trimOldJournal } from "../../core/sync/lease/trim-recent-writes";
+import { liveBase } from "../../core/sync/modes/live";
+import type { Cadence } from "../../core/sync/pacing";
+import type { BaseMemory } from "../../core/sync/state";
 import { type Engine, type SyncOptions, testEngine } from "./engine";
 import { FakeHook } from "./fake-feed";
 import type { FakeSource } from "./fake-source";

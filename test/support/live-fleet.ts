@@ -1,6 +1,7 @@
 /** A fleet whose bases are in live mode: a console that takes pings, and what says that a base's feed is read out. */
 import { startConsole } from "../../apps/console/start";
-import { type Base, getBase, loadFeed } from "../../core/control";
+import { type Base, getBase } from "../../core/control/bases";
+import { loadFeed } from "../../core/control/feeds";
 import { type Fleet, type FleetOptions, startFleet } from "./fleet";
 import { freePort } from "./free-port";
 import { until } from "./poll";

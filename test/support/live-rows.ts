@@ -1,6 +1,7 @@
 /** Live mode and calls as workers would have noted them, for tests of what people see of them. */
 import type { Db } from "../../core/context";
-import { type Base, quotaKeyOf } from "../../core/control";
+import type { Base } from "../../core/control/bases";
+import { quotaKeyOf } from "../../core/control/budgets";
 
 /** Seconds ago, or null. */
 type SecondsAgo = number | null;

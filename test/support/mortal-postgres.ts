@@ -1,10 +1,10 @@
 /** A Postgres server of one test's own, over data that outlives it: it can be killed, and started again. */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
-import { readPidFile } from "../../apps/up/postmaster";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
+import { readPidFile } from "../../apps/up/postgres/postmaster";
 import { createLogger } from "../../core/log";
-import { type FaultLine, faultLine } from "./fault-line";
+import { type FaultLine, faultLine } from "./fault-proxy";
 import { scratchFolder } from "./scratch";
 import { primarySettings, type Standby, startStandby } from "./standby";
 

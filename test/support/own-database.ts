@@ -2,7 +2,7 @@
 import type postgres from "postgres";
 import { inject, onTestFinished } from "vitest";
 import { claimEpoch, databaseUrl, installReplica, openReplica } from "../../core/replica";
-import type { FieldType } from "../../core/source/types";
+import type { FieldType } from "../../core/source";
 import { asAdmin } from "./admin";
 import { readerOf } from "./replica";
 import { type Shop, shopIn } from "./shop";

@@ -1,6 +1,6 @@
 /** Bases that lead nowhere, for tests of what the control plane does with them. */
-import { newId } from "../../core/control/ids";
-import type { TestControl } from "../integration/control-support";
+import { newId } from "../../core/ids";
+import type { TestControl } from "./control-support";
 
 /** @returns their ids */
 export async function addPlainBases(control: TestControl, count: number): Promise<string[]> {

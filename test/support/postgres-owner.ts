@@ -4,7 +4,7 @@
  *
  * Usage: bun postgres-owner.ts <data folder> <port> [setpriv|shell]
  */
-import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { asBasetideError } from "../../core/errors";
 import { createLogger } from "../../core/log";
 

@@ -4,9 +4,9 @@
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
-import { type FaultLine, faultLine } from "./fault-line";
+import { type FaultLine, faultLine } from "./fault-proxy";
 import { killServer } from "./mortal-postgres";
 import { scratchFolder } from "./scratch";
 import { followSettings, primarySettings, type Standby, startStandby } from "./standby";

@@ -12,30 +12,23 @@ import { type RunningProxy, startProxy } from "../../apps/proxy/start";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import { readConfig } from "../../core/config";
 import type { Context } from "../../core/context";
+import { createAccount } from "../../core/control/accounts";
 import {
   type Base,
-  createAccount,
   createBase,
-  databaseCredentials,
   deleteBase,
-  ensureDefaultCluster,
   getBase,
-  getDatabase,
   listBases,
   type ManagementContext,
   replicaTarget,
-} from "../../core/control";
-import { CallCounter, createLedger } from "../../core/quota";
+} from "../../core/control/bases";
+import { databaseCredentials, ensureDefaultCluster, getDatabase } from "../../core/control/placement";
+import { CallCounter, createLedger } from "../../core/limiter";
+import { closeContext, createContext } from "../../core/process";
 import { platforms } from "../../core/source";
-import { closeContext, createContext } from "../../core/start";
-import {
-  BudgetWatch,
-  holdLease,
-  type Memories,
-  PingWatch,
-  SettingsWatch,
-  syncMetrics,
-} from "../../core/sync";
+import { holdLease, type Memories, SettingsWatch, syncMetrics } from "../../core/sync/lease";
+import { PingWatch } from "../../core/sync/modes/live";
+import { BudgetWatch } from "../../core/sync/pacing";
 import { type CuttableLine, cuttableLine } from "./cuttable-line";
 import { controlDatabase } from "./database";
 import { hostedUrl } from "./hosted-url";

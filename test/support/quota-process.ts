@@ -5,8 +5,8 @@
  */
 import postgres from "postgres";
 import { Registry } from "prom-client";
+import { createLedger } from "../../core/limiter";
 import { createLogger } from "../../core/log";
-import { createLedger } from "../../core/quota";
 
 export interface QuotaJob {
   url: string;

@@ -6,12 +6,19 @@
 import fc from "fast-check";
 import type postgres from "postgres";
 import { BasetideError } from "../../core/errors";
-import { type Book, type CallKind, type Margin, type Place, placeOf, wholeMs } from "../../core/quota/book";
-import type { QuotaClock } from "../../core/quota/clock";
-import { localWindow, withFallback } from "../../core/quota/fallback";
-import { startHeartbeat } from "../../core/quota/heartbeat";
-import { createLane, type Lane } from "../../core/quota/lane";
-import { createDelay } from "../../core/quota/margin";
+import type { QuotaClock } from "../../core/limiter";
+import {
+  type Book,
+  type CallKind,
+  type Margin,
+  type Place,
+  placeOf,
+  wholeMs,
+} from "../../core/limiter/backend";
+import { localWindow, withFallback } from "../../core/limiter/fallback-limiter";
+import { startHeartbeat } from "../../core/limiter/heartbeat";
+import { createDelay } from "../../core/limiter/margin";
+import { createLane, type Lane } from "../../core/limiter/wait-queue";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
 export const EPOCH_MS = 1_780_000_000_000;

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
-import { typeMapMarkdown } from "../../core/replica";
+import { typeMapMarkdown } from "../../core/replica/type-map";
 
 const README = new URL("../../README.md", import.meta.url);
 

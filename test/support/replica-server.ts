@@ -4,7 +4,7 @@
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
 import { loginOf, prepareCluster } from "../../core/replica";
 import { scratchFolder } from "./scratch";

@@ -6,7 +6,7 @@
  * sees half filled. Fields called "Odd …" hold what fits no column.
  */
 import fc from "fast-check";
-import type { FieldType, SourceField, SourceRecord } from "../../core/source/types";
+import type { FieldType, SourceField, SourceRecord } from "../../core/source";
 import type { FakeSource, FakeTable } from "./fake-source";
 
 const KINDS = [

@@ -5,7 +5,7 @@
 import { createHmac } from "node:crypto";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
 import { scratchFolder } from "./scratch";
 

@@ -11,7 +11,7 @@ import {
   setWritable,
   startBuild,
 } from "../../core/replica";
-import type { FieldType } from "../../core/source/types";
+import type { FieldType } from "../../core/source";
 import { plainAdmin } from "./plain-admin";
 import { readerOf, type TestReplica, testReplica } from "./replica";
 import { sourceTable } from "./source-records";

@@ -1,5 +1,5 @@
 /** Tables and records of a source, made by hand. */
-import type { FieldType, SourceField, SourceRecord, SourceTable } from "../../core/source/types";
+import type { FieldType, SourceField, SourceRecord, SourceTable } from "../../core/source";
 
 /** A source table whose fields are given as `name: type`; field ids are `fld` and the place. */
 export function sourceTable(id: string, name: string, fields: Record<string, FieldType>): SourceTable {

@@ -6,10 +6,10 @@
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import postgres from "postgres";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/embedded-postgres";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
 import { baseBackup } from "./base-backup";
-import { type FaultLine, faultLine } from "./fault-line";
+import { type FaultLine, faultLine } from "./fault-proxy";
 import { until } from "./poll";
 
 /** Longest that a standby takes to stream what is there, on a busy machine, ms. */

@@ -1,5 +1,5 @@
 /** Two tables that hang on each other: teams, and people who are in some and show the names of those. */
-import type { SourceField, SourceRecord, SourceTable } from "../../core/source/types";
+import type { SourceField, SourceRecord, SourceTable } from "../../core/source";
 
 type Row = Record<string, unknown> & { id: string };
 

@@ -4,7 +4,7 @@
  * It tells as little as a source may: nothing of the cells of fields that were made or have another type now, and
  * nothing of the order of fields.
  */
-import type { SourceField, SourceRecord } from "../../core/source/types";
+import type { SourceField, SourceRecord } from "../../core/source";
 import type { Payload, TablePayload } from "./fake-feed";
 import type { FakeSource, FakeTable } from "./fake-source";
 

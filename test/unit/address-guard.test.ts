@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type AddressKind, checkHost, kindOfAddress } from "../../core/control/address-guard";
+import { type AddressKind, checkHost, kindOfAddress } from "../../core/net";
 
 test.for([
   ["8.8.8.8", "public"],

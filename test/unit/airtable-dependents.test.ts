@@ -1,9 +1,8 @@
 /** Which records hang on a changed cell: examples, and any small base against the definition of its fields. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { FieldType, Hop, SourceField, SourceSchema } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
-import type { Hop } from "../../core/source/change-feed";
-import type { FieldType, SourceField, SourceSchema } from "../../core/source/types";
 
 const field = (id: string, type: FieldType, options: Record<string, unknown> = {}): SourceField => ({
   id,

@@ -1,8 +1,8 @@
 /** Pages of records: parsed on demand, and fingerprints that change with the record but not with signed URLs. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import type { FieldType, SourceTable } from "../../core/source";
 import { readPage } from "../../core/source/airtable/page";
-import type { FieldType, SourceTable } from "../../core/source/types";
 
 const CREATED = "2024-01-02T03:04:05.000Z";
 

@@ -1,8 +1,7 @@
 /** How long a silent connection is kept: until its request is complete not long, and then for as long as the answer takes. */
 import net from "node:net";
 import { describe, expect, test } from "vitest";
-import { allowLongAnswer } from "../../core/http/answer-time";
-import { listen } from "../../core/http/listen";
+import { allowLongAnswer, listen } from "../../core/http";
 
 describe("a connection that is silent", () => {
   /** The shortest that Bun keeps to: it looks every four seconds. */

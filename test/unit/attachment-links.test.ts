@@ -1,16 +1,19 @@
 /** Attachment URLs of ours: their signature, what records are mapped to, and what makes a table be written anew. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { CellIssue, TableSpec } from "../../core/replica";
 import {
   type AttachmentPlace,
   attachmentPrefix,
-  attachmentUrl,
+  type Catalog,
+  compileMapper,
   createSigner,
   isSignedBy,
-} from "../../core/attachments/link";
-import { type Catalog, compileMapper, planSchema, type TypeSettings } from "../../core/replica";
-import type { CellIssue, TableSpec } from "../../core/replica/spec";
-import type { FieldType, SourceField } from "../../core/source/types";
+  planSchema,
+  type TypeSettings,
+} from "../../core/replica";
+import { attachmentUrl } from "../../core/replica/attachment-link";
+import type { FieldType, SourceField } from "../../core/source";
 
 const signer = createSigner("a key", 1);
 const PREFIX = attachmentPrefix("https://console.example/", "bas_1");

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test as plain } from "vitest";
-import { createAuthority, openAuthority } from "../../core/http/authority";
+import { createAuthority, openAuthority } from "../../core/http";
 
 const test = plain.skipIf(!Bun.which("openssl"));
 const HOSTS = ["api.airtable.com", "content.airtable.com"];

@@ -1,15 +1,10 @@
 /** Call budgets on a simulated clock: any load through any month, and the pace of an idle base. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { forecastOf, leftForSync, nextMonth, rateOf } from "../../core/control";
-import {
-  type Cadence,
-  type CadenceFacts,
-  CallBucket,
-  cadenceOf,
-  PING_BURST,
-  sweepCallsOf,
-} from "../../core/sync/cadence";
+import { nextMonth } from "../../core/control/budgets";
+import { forecastOf, leftForSync, rateOf } from "../../core/control/budgets/budget-rule";
+import { type Cadence, type CadenceFacts, CallBucket, cadenceOf, sweepCallsOf } from "../../core/sync/pacing";
+import { PING_BURST } from "../../core/sync/pacing/cadence";
 import { type MonthPlan, simulateDay, simulateMonth } from "../support/budget-simulation";
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { clientAddress, noteAddress } from "../../core/http/client-address";
+import { clientAddress } from "../../core/http";
+import { noteAddress } from "../../core/http/client-address";
 
 function request(connection: string, forwarded?: string): Request {
   const made = new Request("http://console/", forwarded ? { headers: { "x-forwarded-for": forwarded } } : {});

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { clientNetwork, networkOf } from "../../core/http";
 import { noteAddress } from "../../core/http/client-address";
-import { clientNetwork, networkOf } from "../../core/http/client-network";
 
 test.for([
   ["192.0.2.1", "192.0.2.1"],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compressed } from "../../core/http/compress";
+import { compressed } from "../../core/http";
 
 const LONG = "<p>a base, a table, a record</p>".repeat(200);
 

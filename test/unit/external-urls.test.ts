@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { externalServer, parsePlace } from "../../core/control/external-url";
-import { connectServer } from "../../core/postgres-client";
+import { externalServer, parsePlace } from "../../core/control/placement/external-url";
+import { connectServer } from "../../core/postgres";
 import { anyText, codeOr, fuzz } from "../support/fuzz";
 import { repoFiles, repoRoot } from "../support/source-files";
 
@@ -74,7 +74,7 @@ test.for([
 
 /** Who makes a pool, and on whose servers. */
 const MAKERS = {
-  "core/postgres-client.ts": "ours directly, customers' through the gateway",
+  "core/postgres/client.ts": "ours directly, customers' through the gateway",
 };
 
 /** A call, not a part of a pattern for URLs. */

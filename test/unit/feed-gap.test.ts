@@ -1,6 +1,6 @@
 /** Which sweep closes a feed's gap, and what of it the server is told. */
 import { expect, test } from "vitest";
-import { FeedGap } from "../../core/sync/live/feed-gap";
+import { FeedGap } from "../../core/sync/modes/live/feed-gap";
 
 const MINUTE_AGO = new Date(Date.now() - 60_000);
 const NOW = new Date();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Fingerprints } from "../../core/sync/fingerprints";
+import { Fingerprints } from "../../core/sync/state";
 
 const ids = fc.constantFrom(...Array.from({ length: 40 }, (_, index) => `rec${index}`));
 const hashes = fc.bigInt({ min: 1n, max: 2n ** 64n - 1n });

@@ -1,9 +1,9 @@
 /** A connection that follows another hides nothing of it: a sync asks the source through one. */
 import { expect, test } from "vitest";
+import type { SourceConnection } from "../../core/source";
+import { following } from "../../core/source";
 import { createClient } from "../../core/source/airtable/client";
 import { createConnection } from "../../core/source/airtable/connection";
-import { following } from "../../core/source/following";
-import type { SourceConnection } from "../../core/source/types";
 
 const connected = (apiKey: string) =>
   createConnection(createClient({ address: "http://127.0.0.1:9", apiKey, timeoutMs: 1000 }));

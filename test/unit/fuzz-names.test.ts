@@ -1,7 +1,8 @@
 /** Names of tables and fields, whatever people call them: any text, any length, any number of them. */
 import fc from "fast-check";
 import { expect } from "vitest";
-import { assignNames, snakeCase } from "../../core/replica/naming";
+import { snakeCase } from "../../core/replica";
+import { assignNames } from "../../core/replica/naming";
 import { anyText, fuzz } from "../support/fuzz";
 
 /** Longest name tried, in UTF-16 units. */

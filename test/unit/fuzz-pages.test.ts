@@ -2,8 +2,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ErrorCode, isBasetideError } from "../../core/errors";
+import type { RecordPage, SourceRecord, SourceTable } from "../../core/source";
 import { asRecord, readPage } from "../../core/source/airtable/page";
-import type { RecordPage, SourceRecord, SourceTable } from "../../core/source/types";
 import { anyJson, anyText, codeOr, damaged, fuzz, nested } from "../support/fuzz";
 
 const table: SourceTable = {

@@ -1,8 +1,8 @@
 /** Answers of the change feed: any JSON gives a batch, a batch that says what it misses, or a coded error. */
 import fc from "fast-check";
 import { expect } from "vitest";
+import type { ChangeBatch } from "../../core/source";
 import { readBatch, UNREADABLE } from "../../core/source/airtable/payloads";
-import type { ChangeBatch } from "../../core/source/change-feed";
 import { anyJson, anyText, codeOr, damaged, fuzz } from "../support/fuzz";
 
 const id = (prefix: string) => fc.integer({ min: 0, max: 5 }).map((number) => `${prefix}${number}`);

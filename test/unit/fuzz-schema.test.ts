@@ -1,11 +1,11 @@
 /** Answers to "which tables?", "which bases?" and "who am I?": any JSON gives what was asked for, or a coded error. */
 import fc from "fast-check";
 import { expect } from "vitest";
+import type { SourceSchema } from "../../core/source";
 import { parseAnswer, refusal } from "../../core/source/airtable/answers";
 import { dependentsOf } from "../../core/source/airtable/dependents";
 import { FIELD_TYPES, readBases, readIdentity, readSchema } from "../../core/source/airtable/schema";
 import { readHooks } from "../../core/source/airtable/webhooks";
-import type { SourceSchema } from "../../core/source/types";
 import { anyJson, anyText, codeOr, damaged, fuzz } from "../support/fuzz";
 import { wireSchema } from "../support/wire-schema";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type IdKind, idPrefixes, isId, newId } from "../../core/control/ids";
+import { type IdKind, idPrefixes, isId, newId } from "../../core/ids";
 
 const kinds = Object.keys(idPrefixes) as IdKind[];
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Base, LiveState } from "../../core/control";
-import { indicatorOf, median } from "../../core/control/indicator";
+import type { Base, LiveState } from "../../core/control/bases";
+import { indicatorOf, median } from "../../core/control/status";
 
 const now = new Date("2026-11-20T12:00:00Z");
 const ago = (ms: number) => new Date(now.getTime() - ms);

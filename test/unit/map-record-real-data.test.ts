@@ -2,11 +2,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { compileMapper, mapRecords } from "../../core/replica/map-record";
+import type { CellIssue, TableSpec } from "../../core/replica";
+import { compileMapper, mapRecords } from "../../core/replica";
 import { assignNames } from "../../core/replica/naming";
-import type { CellIssue, Row, TableSpec } from "../../core/replica/spec";
+import type { Row } from "../../core/replica/spec";
 import { columnTypeOf } from "../../core/replica/type-map";
-import type { FieldType, SourceRecord } from "../../core/source/types";
+import type { FieldType, SourceRecord } from "../../core/source";
 import { dataFolder, noDataReason } from "../support/data";
 
 interface WireField {

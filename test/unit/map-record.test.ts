@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { compileMapper, mapRecords } from "../../core/replica/map-record";
-import type { CellIssue, Row } from "../../core/replica/spec";
+import type { CellIssue } from "../../core/replica";
+import { compileMapper, mapRecords } from "../../core/replica";
+import type { Row } from "../../core/replica/spec";
 import { columnTypeOf } from "../../core/replica/type-map";
-import type { FieldType, SourceRecord } from "../../core/source/types";
+import type { FieldType, SourceRecord } from "../../core/source";
 
 interface Options {
   result?: FieldType;

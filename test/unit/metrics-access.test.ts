@@ -3,10 +3,9 @@ import { networkInterfaces } from "node:os";
 import { Elysia } from "elysia";
 import { Counter, Registry } from "prom-client";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { listen } from "../../core/http";
 import { noteAddress } from "../../core/http/client-address";
-import { healthRoutes } from "../../core/http/health";
-import { listen } from "../../core/http/listen";
-import { listenForMetrics } from "../../core/http/metrics";
+import { healthRoutes, listenForMetrics } from "../../core/http/service";
 import { createLogger } from "../../core/log";
 
 const log = createLogger("silent", "test");

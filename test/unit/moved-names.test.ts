@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Catalog, ColumnSpec } from "../../core/replica";
-import type { SourceSchema } from "../../core/source/types";
-import { isSameMove, movedNames } from "../../core/sync/moved-names";
+import type { SourceSchema } from "../../core/source";
+import { isSameMove, movedNames } from "../../core/sync/engine/moved-names";
 
 type Names = Record<string, { name: string; fields: Record<string, string> }>;
 

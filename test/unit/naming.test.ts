@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { assignNames, quoteIdent, snakeCase } from "../../core/replica/naming";
+import { quoteIdent, snakeCase } from "../../core/replica";
+import { assignNames } from "../../core/replica/naming";
 
 const tables = (...names: string[]) => names.map((name, index) => ({ id: `tbl${index}`, name }));
 

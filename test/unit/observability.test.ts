@@ -12,7 +12,7 @@ const sources = ["apps", "core"].flatMap((folder) =>
     .filter((path) => path.endsWith(".ts"))
     .map((path) => read(join(folder, path))),
 );
-/** What there is; that the processes serve these and no others, `test/integration/metrics.test.ts` sees to. */
+/** What there is; that the processes serve these and no others, `test/integration/fleet/metrics.test.ts` sees to. */
 const metrics = new Map(documentedMetrics().map((metric) => [metric.name, metric]));
 
 interface Panel {

@@ -1,7 +1,7 @@
 /** Checking a password costs a core: many wait for each other, and nothing else waits for them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { hashPassword, isPasswordQueueFull, verifyPassword } from "../../core/control";
+import { hashPassword, isPasswordQueueFull, verifyPassword } from "../../core/control/accounts";
 
 const MANY = 20;
 const LONGEST_MS = 20_000;

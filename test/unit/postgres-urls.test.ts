@@ -1,10 +1,9 @@
 /** Postgres URLs as providers and other tools write them: one parser, one meaning. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ipv6OnlyProblem } from "../../core/postgres/ipv6-only";
+import { ipv6OnlyProblem, knownTransactionPooler, sessionRemedy } from "../../core/postgres";
 import { platformOf } from "../../core/postgres/platform";
-import { knownTransactionPooler, sessionRemedy } from "../../core/postgres/session-urls";
-import { cleanPostgresUrl, type PostgresUrl, parsePostgresUrl } from "../../core/postgres/url";
+import { cleanPostgresUrl, type PostgresUrl, parsePostgresUrl } from "../../core/postgres-url";
 import { anyText, fuzz } from "../support/fuzz";
 
 function parsed(text: string): PostgresUrl {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { QuotaSplit } from "../../core/sync/quota-split";
+import { QuotaSplit } from "../../core/sync/pacing";
 import { until } from "../support/poll";
 
 /** A ledger that gives a place whenever the test says so. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { RateWindow } from "../../core/http/rate-window";
+import { RateWindow } from "../../core/http";
 
 test("within a window each key has so many and no more, whatever the others do", () => {
   const calls = fc.array(fc.record({ key: fc.constantFrom("a", "b", "c"), afterMs: fc.nat(400) }), {

@@ -1,9 +1,8 @@
 /** When cells may be other than they were read, though no record was changed. */
 import { expect, test } from "vitest";
+import type { ChangeFeed, SourceField, SourceSchema } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
-import type { ChangeFeed } from "../../core/source/change-feed";
-import type { SourceField, SourceSchema } from "../../core/source/types";
-import { isOutdated, readAsNow } from "../../core/sync/read-as";
+import { isOutdated, readAsNow } from "../../core/sync/engine";
 import { sourceField, teamsAndPeople } from "../support/teams";
 
 const changeFeed = { dependents: dependentsOf } as ChangeFeed;

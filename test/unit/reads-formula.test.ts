@@ -1,7 +1,7 @@
 /** Formulas as conditions on rows: what is translated judges as the source's formula engine does. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { translateFormula } from "../../core/reads/formula";
+import { translateFormula } from "../../core/proxy/reads/formula";
 import type { ColumnSpec } from "../../core/replica";
 
 const columns = [

@@ -1,11 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import {
-  fingerprintIn,
-  isUrlRefresh,
-  recordFingerprint,
-  URL_REFRESH_MS,
-} from "../../core/sync/record-fingerprint";
+import { fingerprintIn, isUrlRefresh } from "../../core/sync/state";
+import { recordFingerprint, URL_REFRESH_MS } from "../../core/sync/state/record-fingerprint";
 import { pageOf } from "../support/fake-source";
 import { sourceRecord } from "../support/source-records";
 

@@ -1,7 +1,7 @@
 /** Re-reads that writes share, against a model of the replica's rule: whatever overlaps, a wait ends no sooner than it may. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Reading, Rereads } from "../../core/writes/rereads";
+import { type Reading, Rereads } from "../../core/proxy/rereads";
 
 const IDS = ["rec1", "rec2"];
 

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RoundTrips } from "../../core/http/connections/round-trips";
-import { LEAST_MARGIN_MS, SPARE_MS } from "../../core/quota/book";
+import { LEAST_MARGIN_MS, SPARE_MS } from "../../core/limiter/backend";
 
 /** What a reservation has for the network beyond the spread, ms. */
 const REST_MS = LEAST_MARGIN_MS - SPARE_MS;

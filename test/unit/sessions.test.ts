@@ -1,7 +1,7 @@
 /** How a new connection is set up: in one query where the server is reached directly, and read once more behind a pooler. */
 import { expect, test } from "vitest";
+import { TransactionPooled } from "../../core/postgres";
 import { prepareSession } from "../../core/postgres/session";
-import { TransactionPooled } from "../../core/postgres/transaction-pooled";
 
 const SETTINGS = { lock_timeout: "30000", tcp_keepalives_idle: "5" };
 

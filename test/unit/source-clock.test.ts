@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { SourceClock } from "../../core/source";
 import { modifiedSince } from "../../core/source/airtable/modified-since";
-import { SourceClock } from "../../core/source/clock";
 
 test("nobody knows the source's time before its first answer, or from one without a date", () => {
   const clock = new SourceClock();

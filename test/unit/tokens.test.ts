@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Db } from "../../core/context";
-import { authenticate, hashToken, newToken } from "../../core/control/tokens";
+import { authenticate } from "../../core/control/accounts";
+import { hashToken, newToken } from "../../core/control/accounts/tokens";
 
 test("a token is bt_ and 32 random bytes, and its hash is not it", () => {
   const [one, two] = [newToken(), newToken()];

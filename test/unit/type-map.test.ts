@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ColumnType } from "../../core/replica/spec";
 import { columnTypeOf, typeMap, typeMapMarkdown } from "../../core/replica/type-map";
-import type { FieldType } from "../../core/source/types";
+import type { FieldType } from "../../core/source";
 
 const arrays = { linkedRecordsAsText: false, lookupsAsText: false };
 

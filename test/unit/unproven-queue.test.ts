@@ -1,7 +1,8 @@
 /** Who of those without a proven key is served, and who may wait. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Entrance, UnprovenQueue } from "../../core/keys/unproven-queue";
+import { UnprovenQueue } from "../../core/keys";
+import type { Entrance } from "../../core/keys/unproven-queue";
 
 const never = new AbortController().signal;
 const runs = { numRuns: Number(process.env.FUZZ_RUNS ?? 1) * 100 };

@@ -1,7 +1,7 @@
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { bodyText, idsInRequest, readWriteAnswer } from "../../core/writes";
+import { bodyText, idsInRequest, readWriteAnswer } from "../../core/proxy";
 
 const record = { id: "rec1", createdTime: "2024-01-01T00:00:00.000Z", fields: { Name: "x" } };
 

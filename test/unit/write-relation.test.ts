@@ -1,8 +1,8 @@
 /** Whom a write waits for, and who decides what its client is told (S13, I1), as a property of random accounts and keys. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ConnectedBase } from "../../core/writes";
-import { relationOf } from "../../core/writes/relation";
+import type { ConnectedBase } from "../../core/proxy";
+import { relationOf } from "../../core/proxy/relation";
 import { fuzzRuns } from "../support/fuzz";
 
 interface Drawn {

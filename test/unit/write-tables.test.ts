@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findTable } from "../../core/writes/table-view";
+import { findTable } from "../../core/proxy/table-view";
 
 const TASKS = {
   tableId: "tblAAAAAAAAAAAAAA",

@@ -1,5 +1,7 @@
 /** Who changed what in the account: the audit log, the newest first. */
-import { type AuditEntry, auditActions, type Viewer } from "../../core/control";
+
+import type { Viewer } from "../../core/control/accounts";
+import { type AuditEntry, auditActions } from "../../core/control/audit";
 import { ButtonLink, Card, Empty, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";

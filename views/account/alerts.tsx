@@ -6,7 +6,7 @@ import {
   type SentMessage,
   type Webhook,
 } from "../../core/alerts";
-import type { Viewer } from "../../core/control";
+import type { Viewer } from "../../core/control/accounts";
 import { Badge, Button, ButtonLink, Card, Note, Table } from "../components";
 import { Ago } from "../components/ago";
 import { KindToggles, Messages, type WebhookErrors, type WebhookForm, WebhookFormView } from "./alert-parts";

@@ -1,6 +1,6 @@
 /** The pages about oneself and one's account: the same head and tabs on all of them. */
 import type { ComponentChildren } from "preact";
-import type { Viewer } from "../../core/control";
+import type { Viewer } from "../../core/control/accounts";
 import { Note, PageHead } from "../components";
 
 const TABS = [

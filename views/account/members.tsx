@@ -1,5 +1,7 @@
 /** Who belongs to the account, who is invited. */
-import type { Invitation, Member, Removal, Viewer } from "../../core/control";
+
+import type { Viewer } from "../../core/control/accounts";
+import type { Invitation, Member, Removal } from "../../core/control/members";
 import type { Errors } from "../auth/sign-up";
 import { Badge, Button, ButtonLink, Card, CopyField, ErrorNote, Field, Note, Table } from "../components";
 import { inUtc } from "../format";

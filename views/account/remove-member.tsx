@@ -1,5 +1,7 @@
 /** Removing a member: what ends with it, what the member may have seen, and what can be revoked in the same step. */
-import type { Member, Removal, Viewer } from "../../core/control";
+
+import type { Viewer } from "../../core/control/accounts";
+import type { Member, Removal } from "../../core/control/members";
 import { Button, ButtonLink, Card, Note, Toggle } from "../components";
 import { AccountFrame } from "./frame";
 

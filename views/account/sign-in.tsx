@@ -1,5 +1,5 @@
 /** One's password, and where one is signed in. */
-import type { Session, Viewer } from "../../core/control";
+import type { Session, Viewer } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
 import { Badge, Button, Card, ErrorNote, Field, Table } from "../components";
 import { Ago } from "../components/ago";

@@ -1,5 +1,5 @@
 /** The account's API tokens: a new one is shown this once. */
-import type { ApiToken, Viewer } from "../../core/control";
+import type { ApiToken, Viewer } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
 import { Button, Card, CopyField, Empty, Field, Note, Table } from "../components";
 import { Ago } from "../components/ago";

@@ -1,6 +1,6 @@
 /** One webhook: its secret this once, whether it works, what can be changed, what was sent. */
 import type { SentMessage, Webhook } from "../../core/alerts";
-import type { Viewer } from "../../core/control";
+import type { Viewer } from "../../core/control/accounts";
 import { Button, Card, CopyField, ErrorNote, Note } from "../components";
 import { Messages, type WebhookErrors, type WebhookForm, WebhookFormView } from "./alert-parts";
 import { WebhookState } from "./alerts";

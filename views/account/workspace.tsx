@@ -1,5 +1,8 @@
 /** One workspace: how its calls go, what they were for, its bases, and what can be changed. */
-import type { Base, Budget, Viewer, Workspace } from "../../core/control";
+
+import type { Viewer } from "../../core/control/accounts";
+import type { Base } from "../../core/control/bases";
+import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, CallsByKind, Slowed } from "../budget/budget";
 import { Button, Card, ErrorNote } from "../components";
 import { AccountFrame } from "./frame";

@@ -1,5 +1,7 @@
 /** The account's workspaces: what the source counts calls by, and whether each one's calls will last. */
-import type { Budget, Viewer, Workspace } from "../../core/control";
+
+import type { Viewer } from "../../core/control/accounts";
+import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, Slowed } from "../budget/budget";
 import { capOf, PlanChoices, type PlanForm } from "../budget/plans";
 import { Badge, Button, ButtonLink, Card, ErrorNote, Field } from "../components";

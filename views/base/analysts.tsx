@@ -1,5 +1,5 @@
 /** What a base offers to analysts: descriptions of its tables for their programs, and what else can be switched on. */
-import type { Base } from "../../core/control";
+import type { Base } from "../../core/control/bases";
 import { ButtonLink, Card } from "../components";
 import { Program } from "../components/program";
 

@@ -1,5 +1,6 @@
 /** The call budget of a base, which is its workspace's: on the overview, and where it is chosen. */
-import type { Base, Budget, Workspace } from "../../core/control";
+import type { Base } from "../../core/control/bases";
+import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture } from "../budget/budget";
 import { capOf } from "../budget/plans";
 import { Button, ButtonLink, Card } from "../components";

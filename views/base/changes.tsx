@@ -1,5 +1,5 @@
 /** What changed in the shape of the source, and so in the replica's. */
-import type { SchemaChange } from "../../core/control";
+import type { SchemaChange } from "../../core/control/bases";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 

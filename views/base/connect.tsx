@@ -1,5 +1,6 @@
 /** How to connect with SQL: every part to take away with a click, the password hidden until it is asked for. */
-import type { Base, Credentials } from "../../core/control";
+import type { Base } from "../../core/control/bases";
+import type { Credentials } from "../../core/control/placement";
 import { Button, CopyField } from "../components";
 
 export interface ConnectProps {

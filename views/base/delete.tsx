@@ -1,5 +1,5 @@
 /** Deleting a base: what goes, what stays, and its name to be typed. */
-import type { Base } from "../../core/control";
+import type { Base } from "../../core/control/bases";
 import { Button, ButtonLink, Card } from "../components";
 import { Field } from "../components/field";
 

@@ -1,6 +1,6 @@
 /** What the pages of one base have in common: its name, how it is, what can be done, and the way to its other pages. */
 import type { ComponentChildren } from "preact";
-import type { Base } from "../../core/control";
+import type { Base } from "../../core/control/bases";
 import { Button, Note, PageHead } from "../components";
 
 export type BasePlace = "overview" | "proxy" | "analysts" | "runs" | "settings" | "connect";

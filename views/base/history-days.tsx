@@ -1,5 +1,5 @@
 /** How long the history of a base's changes goes back. */
-import type { Base } from "../../core/control";
+import type { Base } from "../../core/control/bases";
 import { Button, Field } from "../components";
 
 export const MOST_DAYS = 3650;

@@ -1,5 +1,5 @@
 /** The last syncs as a picture and as a table: how long each took, of what kind, and which failed. */
-import type { SyncRun } from "../../core/control";
+import type { SyncRun } from "../../core/control/bases";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Bars } from "../components/bars";

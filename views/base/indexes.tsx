@@ -1,5 +1,5 @@
 /** Which columns of a base's tables have an index in its replica. */
-import { type AskedIndex, type Base, MOST_INDEXES } from "../../core/control";
+import { type AskedIndex, type Base, MOST_INDEXES } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { Button, TextAreaField } from "../components";
 

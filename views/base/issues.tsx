@@ -2,7 +2,7 @@
  * Cells that did not fit their column, each with the way to its record in the source; and what a customer has made in the
  * database that a rebuild could not carry over, each with the statements that make it.
  */
-import type { Base, BaseIssue } from "../../core/control";
+import type { Base, BaseIssue } from "../../core/control/bases";
 import { Card } from "../components";
 import { Table } from "../components/table";
 import { inDigits } from "../format";

@@ -1,5 +1,5 @@
 /** All bases of the account, in a line each. */
-import { type BaseSummary, indicatorOf, isLive } from "../../core/control";
+import { type BaseSummary, indicatorOf, isLive } from "../../core/control/status";
 import { ButtonLink, Empty, PageHead } from "../components";
 import { Ago } from "../components/ago";
 import { Field } from "../components/field";

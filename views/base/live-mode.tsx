@@ -1,5 +1,6 @@
 /** Live mode of a base in plain words: how changes arrive, whether SQL has them, and what is to be done where it cannot. */
-import { type Base, isLive, type LiveState, median } from "../../core/control";
+import type { Base, LiveState } from "../../core/control/bases";
+import { isLive, median } from "../../core/control/status";
 import { Note } from "../components";
 import { Ago } from "../components/ago";
 import { clock, counted, inDigits, inWords } from "../format";

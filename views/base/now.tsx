@@ -1,5 +1,6 @@
 /** How a base is at this moment: in words, in figures, and how far its first sync or a rebuild is. */
-import { type Base, indicatorOf, isLive, median, type Progress, type SyncKind } from "../../core/control";
+import type { Base, Progress, SyncKind } from "../../core/control/bases";
+import { indicatorOf, isLive, median } from "../../core/control/status";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { counted, inDigits, inWords } from "../format";

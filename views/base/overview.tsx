@@ -4,7 +4,8 @@
  * One small part asks every two seconds and is morphed into the page, so that only what has changed is touched. It
  * says what the page shows already; the larger parts come along when there is something new in them.
  */
-import type { Base, Budget, QuotaUse, SchemaChange, SyncRun } from "../../core/control";
+import type { Base, SchemaChange, SyncRun } from "../../core/control/bases";
+import type { Budget, QuotaUse } from "../../core/control/budgets";
 import { live } from "../live";
 import { BudgetCard } from "./budget";
 import { SchemaChanges } from "./changes";

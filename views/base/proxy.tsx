@@ -1,8 +1,8 @@
 /** How to write to a base, and to read it as its own API does, through the proxy. */
-import type { Base } from "../../core/control";
-import { proxySnippets, type Snippet } from "../../core/snippets";
+import type { Base } from "../../core/control/bases";
 import { Card, CopyField } from "../components";
 import { Program } from "../components/program";
+import { proxySnippets, type Snippet } from "./snippets";
 
 const names: Record<Snippet["id"], string> = {
   curl: "curl",

@@ -1,5 +1,5 @@
 /** The log of syncs: what each did, those that were alike in one row. */
-import type { SyncKind, SyncRun } from "../../core/control";
+import type { SyncKind, SyncRun } from "../../core/control/bases";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";

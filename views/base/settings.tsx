@@ -1,6 +1,7 @@
 /** The settings of a base, each with what it means; a new API key; and the end of it. */
 import { Fragment } from "preact";
-import type { Base, BaseSettings, Workspace } from "../../core/control";
+import type { Base, BaseSettings } from "../../core/control/bases";
+import type { Workspace } from "../../core/control/budgets";
 import { Button, ButtonLink, Card, Toggle } from "../components";
 import { Field } from "../components/field";
 import { WorkspaceChoice } from "./budget";

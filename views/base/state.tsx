@@ -1,5 +1,5 @@
 /** The indicator of a base: a colour, a shape (from the stylesheet) and a word that say the same, and the reason. */
-import type { Indicator } from "../../core/control";
+import type { Indicator } from "../../core/control/status";
 
 const words = { green: "In sync", yellow: "Behind", red: "Failing" } as const;
 

@@ -1,5 +1,5 @@
 /** The replicated tables with their counts, and one table's columns. */
-import type { Base } from "../../core/control";
+import type { Base } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
 import { Card } from "../components";
 import { Table } from "../components/table";

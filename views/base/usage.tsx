@@ -1,5 +1,5 @@
 /** How much of the base's quota was used: the last minutes as a picture, the month in figures. */
-import type { MinuteUse, QuotaUse } from "../../core/control";
+import type { MinuteUse, QuotaUse } from "../../core/control/budgets";
 import { Slowed } from "../budget/budget";
 import { Card } from "../components";
 import { Bars } from "../components/bars";

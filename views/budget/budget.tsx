@@ -1,5 +1,5 @@
 /** A call budget as people ask about it: will this month's calls last, and what are they spent on? */
-import type { Budget } from "../../core/control";
+import type { Budget } from "../../core/control/budgets";
 import { Note } from "../components";
 import { BudgetBar } from "../components/budget-bar";
 import { Table } from "../components/table";

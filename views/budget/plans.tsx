@@ -1,6 +1,6 @@
 /** The question for a plan: what the source's price list says of it, and a number of one's own. */
 import type { ComponentChildren } from "preact";
-import { type Plan, planCalls, type Workspace } from "../../core/control";
+import { type Plan, planCalls, type Workspace } from "../../core/control/budgets";
 import { Field } from "../components";
 import { counted } from "../format";
 

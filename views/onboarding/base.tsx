@@ -1,5 +1,5 @@
 /** The third step: which of the key's bases. */
-import type { Choice, Draft } from "../../core/control";
+import type { Choice, Draft } from "../../core/control/onboarding";
 import { Badge, Empty, ErrorNote } from "../components";
 import { counted } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";

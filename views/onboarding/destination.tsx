@@ -1,6 +1,7 @@
 /** The fourth step: where the copy goes. */
 import type { ComponentChildren } from "preact";
-import type { Database, DatabaseCheck, Draft } from "../../core/control";
+import type { Draft } from "../../core/control/onboarding";
+import type { Database, DatabaseCheck } from "../../core/control/placement";
 import { Button, ErrorNote, Field, SelectField } from "../components";
 import { Findings } from "./findings";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";

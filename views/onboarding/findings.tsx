@@ -1,5 +1,5 @@
 /** What a look at a customer's own database has found, step by step. */
-import type { DatabaseCheck } from "../../core/control";
+import type { DatabaseCheck } from "../../core/control/placement";
 import { CopyField } from "../components";
 
 const CHECKS: [DatabaseCheck["check"], string][] = [

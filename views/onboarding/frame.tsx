@@ -1,6 +1,6 @@
 /** The frame of the steps that connect a base: where one is, what is done. */
 import type { ComponentChildren } from "preact";
-import type { Draft } from "../../core/control";
+import type { Draft } from "../../core/control/onboarding";
 import { PageHead } from "../components";
 
 /** The steps after signing up, in the order that people take them. */

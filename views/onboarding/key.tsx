@@ -1,5 +1,5 @@
 /** The second step: the key that the source is read with. */
-import type { Draft } from "../../core/control";
+import type { Draft } from "../../core/control/onboarding";
 import type { Platform } from "../../core/source";
 import { Field } from "../components";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";

@@ -1,5 +1,5 @@
 /** The first step: what is to be synced. */
-import type { Draft } from "../../core/control";
+import type { Draft } from "../../core/control/onboarding";
 import { Note } from "../components";
 import { nextStep, StepFrame, stepPath } from "./frame";
 

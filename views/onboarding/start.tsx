@@ -1,5 +1,6 @@
 /** The last step: all of it at a glance, and the button. */
-import type { Budget, Draft, Workspace } from "../../core/control";
+import type { Budget, Workspace } from "../../core/control/budgets";
+import type { Draft } from "../../core/control/onboarding";
 import { capOf, PlanChoice, PlanChoices, type PlanForm } from "../budget/plans";
 import { ErrorNote } from "../components";
 import { inDigits } from "../format";

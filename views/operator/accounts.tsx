@@ -1,5 +1,5 @@
 /** Accounts, with what they have. */
-import type { AccountSummary } from "../../core/control";
+import type { AccountSummary } from "../../core/control/accounts";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";

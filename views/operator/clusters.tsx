@@ -1,5 +1,5 @@
 /** The Postgres servers that hold replicas: which there are, another one, no more for one. */
-import type { Cluster } from "../../core/control";
+import type { Cluster } from "../../core/control/placement";
 import { Badge, Button, Card, ErrorNote } from "../components";
 import { Field } from "../components/field";
 import { Table } from "../components/table";

@@ -1,5 +1,6 @@
 /** The fleet at a glance: workers, what they hold, what waits, and what is furthest behind. */
-import type { FleetState, Quarantine, Worker } from "../../core/control";
+import type { FleetState, Worker } from "../../core/control/fleet";
+import type { Quarantine } from "../../core/control/jobs";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";

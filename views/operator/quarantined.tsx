@@ -1,5 +1,5 @@
 /** What ended processes and is therefore put off or not tried again, with the command that tries it again. */
-import type { Quarantine } from "../../core/control";
+import type { Quarantine } from "../../core/control/jobs";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";

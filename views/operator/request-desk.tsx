@@ -1,5 +1,5 @@
 /** Requests of customers, to be approved or denied with a word to them. */
-import type { OperatorRequest } from "../../core/control";
+import type { OperatorRequest } from "../../core/control/placement";
 import { Button, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Field } from "../components/field";

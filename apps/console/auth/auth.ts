@@ -12,18 +12,15 @@ import { createAttemptCounter } from "../../../core/attempts";
 import type { Context } from "../../../core/context";
 import {
   completeReset,
-  countUserEvent,
   isPasswordQueueFull,
   nameOf,
-  recordUserEvent,
-  type UserEvent,
   type Viewer,
   viewerOf,
-} from "../../../core/control";
+} from "../../../core/control/accounts";
+import { countUserEvent, recordUserEvent, type UserEvent } from "../../../core/control/audit";
 import { derivedKeys } from "../../../core/derived-keys";
 import { isBasetideError } from "../../../core/errors";
-import { clientAddress } from "../../../core/http/client-address";
-import { networkOf } from "../../../core/http/client-network";
+import { clientAddress, networkOf } from "../../../core/http";
 import { createMailer, type Mail, type Mailer } from "../../../core/mail";
 import { createMailPermits, type MailPermit, type MailRequest } from "../../../core/mail-permits";
 import { maySignUp } from "./closed-sign-ups";

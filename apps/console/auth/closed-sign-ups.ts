@@ -1,6 +1,6 @@
 /** Who may sign up where sign-ups are closed: the first person of the installation, and whoever has an invitation. */
 import type { Db } from "../../../core/context";
-import { findInvitation } from "../../../core/control";
+import { findInvitation } from "../../../core/control/members";
 
 /** @param next the page behind the sign-up; an invitation's has its token */
 export async function maySignUp(db: Db, email: string, next: string): Promise<boolean> {

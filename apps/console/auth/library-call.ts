@@ -1,7 +1,7 @@
 /** Calls the library from inside, as one of its HTTP requests, and translates its answers. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Config } from "../../../core/config";
-import { clientAddress } from "../../../core/http/client-address";
+import { clientAddress } from "../../../core/http";
 import type { MailPermit } from "../../../core/mail-permits";
 import type { AuthAnswer, AuthTrouble } from "./auth";
 import { ADDRESS_HEADER, BASE_PATH } from "./library";

@@ -5,10 +5,10 @@ import {
   hashPassword,
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
-  newId,
   verifyPassword,
-} from "../../../core/control";
+} from "../../../core/control/accounts";
 import { derivedKeys } from "../../../core/derived-keys";
+import { newId } from "../../../core/ids";
 import type { Mail, Mailer } from "../../../core/mail";
 import type { loadSecretKeys } from "../../../core/secrets";
 import { controlAdapter } from "./adapter";

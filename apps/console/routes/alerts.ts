@@ -12,10 +12,10 @@ import {
   toWebhookJson,
   updateWebhook,
 } from "../../../core/alerts";
-import type { ManagementContext } from "../../../core/control";
+import type { ManagementContext } from "../../../core/control/bases";
 import * as schemas from "../alert-schemas";
 import { bearerAuth } from "../bearer-auth";
-import { webhookTrial } from "../webhook-trial";
+import { webhookTrial } from "../test-delivery";
 
 const MESSAGES = 50;
 

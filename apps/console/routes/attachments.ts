@@ -6,10 +6,12 @@
  * source gives.
  */
 import { Elysia } from "elysia";
-import { ATTACHMENTS_PATH, type AttachmentPlace, FreshUrls, isSignedBy } from "../../../core/attachments";
-import { isId, linkedBase, type ManagementContext } from "../../../core/control";
+import { FreshUrls } from "../../../core/attachments";
+import { linkedBase, type ManagementContext } from "../../../core/control/bases";
 import { asBasetideError, BasetideError, httpStatus } from "../../../core/errors";
-import { createLedger } from "../../../core/quota";
+import { isId } from "../../../core/ids";
+import { createLedger } from "../../../core/limiter";
+import { ATTACHMENTS_PATH, type AttachmentPlace, isSignedBy } from "../../../core/replica";
 import { securityHeaders } from "../../../views/render";
 
 /** When it is worth trying again what the source does not give now, and after its own penalty for too many, s. */

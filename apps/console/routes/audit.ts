@@ -1,6 +1,7 @@
 /** Who changed what in the account. */
 import { Elysia } from "elysia";
-import { listChanges, type ManagementContext } from "../../../core/control";
+import { listChanges } from "../../../core/control/audit";
+import type { ManagementContext } from "../../../core/control/bases";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

@@ -1,8 +1,6 @@
 /** Connected bases: list, connect, look at, change, sync now, runs, delete. */
 import { Elysia } from "elysia";
 import {
-  baseJson,
-  baseJsons,
   createBase,
   deleteBase,
   getBase,
@@ -14,7 +12,8 @@ import {
   revokeAttachmentLinks,
   type SyncRun,
   updateSettings,
-} from "../../../core/control";
+} from "../../../core/control/bases";
+import { baseJson, baseJsons } from "../../../core/control/status";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

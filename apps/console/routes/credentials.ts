@@ -1,12 +1,7 @@
 /** How to connect to a base's replica with SQL. */
 import { Elysia } from "elysia";
-import {
-  getBase,
-  getDatabase,
-  type ManagementContext,
-  rotateCredentials,
-  showCredentials,
-} from "../../../core/control";
+import { getBase, type ManagementContext } from "../../../core/control/bases";
+import { getDatabase, rotateCredentials, showCredentials } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

@@ -1,6 +1,7 @@
 /** The check of a database that a customer hosts, before a base is connected to it. */
 import { Elysia } from "elysia";
-import { inspectDestination, type ManagementContext } from "../../../core/control";
+import type { ManagementContext } from "../../../core/control/bases";
+import { inspectDestination } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

@@ -5,7 +5,8 @@
  * and however often.
  */
 import { Elysia } from "elysia";
-import { type ManagementContext, notePing, pingSecret } from "../../../core/control";
+import type { ManagementContext } from "../../../core/control/bases";
+import { notePing, pingSecret } from "../../../core/control/feeds";
 import { BasetideError } from "../../../core/errors";
 import { isSigned, PING_MAC_HEADER } from "../../../core/source";
 

@@ -1,6 +1,7 @@
 /** Members of the account: who they are, and removing one with what they have seen. */
 import { Elysia } from "elysia";
-import { listMembers, type ManagementContext, removeMember } from "../../../core/control";
+import type { ManagementContext } from "../../../core/control/bases";
+import { listMembers, removeMember } from "../../../core/control/members";
 import { BasetideError } from "../../../core/errors";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../member-schemas";

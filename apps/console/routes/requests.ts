@@ -1,11 +1,7 @@
 /** Requests to the operator. */
 import { Elysia } from "elysia";
-import {
-  createRequest,
-  listRequests,
-  type ManagementContext,
-  type OperatorRequest,
-} from "../../../core/control";
+import type { ManagementContext } from "../../../core/control/bases";
+import { createRequest, listRequests, type OperatorRequest } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

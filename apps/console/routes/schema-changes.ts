@@ -1,6 +1,6 @@
 /** What changed in the shape of a base's replica, and when. */
 import { Elysia } from "elysia";
-import { getBase, listSchemaChanges, type ManagementContext } from "../../../core/control";
+import { getBase, listSchemaChanges, type ManagementContext } from "../../../core/control/bases";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

@@ -1,6 +1,6 @@
 /** What can be connected: the platforms, and the bases that a key opens. */
 import { Elysia } from "elysia";
-import { listSourceBases, type ManagementContext } from "../../../core/control";
+import { listSourceBases, type ManagementContext } from "../../../core/control/bases";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

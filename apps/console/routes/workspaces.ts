@@ -1,16 +1,16 @@
 /** Workspaces: what caps the calls of their bases, what was used, and how the month will end. */
 import { Elysia } from "elysia";
+import type { ManagementContext } from "../../../core/control/bases";
 import {
   budgetsOf,
   createWorkspace,
   deleteWorkspace,
   getWorkspace,
   listWorkspaces,
-  type ManagementContext,
   toWorkspaceJson,
   updateWorkspace,
   type Workspace,
-} from "../../../core/control";
+} from "../../../core/control/budgets";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 

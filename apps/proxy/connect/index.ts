@@ -4,7 +4,7 @@
  */
 import { isIP } from "node:net";
 import type { Context } from "../../../core/context";
-import type { Listener, ListenOptions } from "../../../core/http/listen";
+import type { Listener, ListenOptions } from "../../../core/http";
 import { localAuthority } from "./local-authority";
 import { openTunnels, type Tunnels } from "./tunnels";
 

@@ -5,7 +5,7 @@
 import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Authority, createAuthority, openAuthority } from "../../../core/http/authority";
+import { type Authority, createAuthority, openAuthority } from "../../../core/http";
 
 const DAYS = 3650;
 /** One that ends sooner is replaced, days: the programs that trust it are not to be cut off by surprise. */

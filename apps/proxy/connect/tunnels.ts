@@ -6,7 +6,7 @@
  *     refused, and its target is never resolved or connected to.
  */
 import net from "node:net";
-import { portError } from "../../../core/http/listen";
+import { portError } from "../../../core/http";
 
 /** More than any client sends. */
 const MAX_HEAD_BYTES = 8 * 1024;

@@ -2,10 +2,15 @@
 import { lookup } from "node:dns/promises";
 import { isIP, type Socket } from "node:net";
 import tls from "node:tls";
-import { kindOfAddress, whyRefused } from "../../control/address-guard";
-import { liveSocket } from "../../live-socket";
-import { SSL_REQUEST, TLS_OFFERED, TLS_REFUSED } from "../../postgres/offers-tls";
-import { tlsOptions } from "../../postgres/tls";
+import {
+  kindOfAddress,
+  liveSocket,
+  SSL_REQUEST,
+  TLS_OFFERED,
+  TLS_REFUSED,
+  tlsOptions,
+  whyRefused,
+} from "../../net";
 import type { ServerAddress } from "../server";
 import { Refusal, Violation } from "./fault";
 

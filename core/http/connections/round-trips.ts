@@ -16,7 +16,7 @@ const PRIOR_WEIGHT = 4;
 /**
  * From the standard deviation of round trips to the spread of one direction. Two like directions of even jitter give
  * √12/√2 = 2.45, which is 2.65 of the deviation that is left without the outliers. Each reservation's least margin
- * (core/quota/book.ts) covers what is measured too low.
+ * (core/limiter/backend.ts) covers what is measured too low.
  */
 const SPREAD_PER_DEVIATION = 2.65;
 

@@ -56,7 +56,7 @@ declare
   -- Unproven calls: five in so long, or one in so long while a client is about.
   unproven_window_ms constant float8 := 25000;
   unproven_pause_ms constant float8 := 10000;
-  -- A proxy counts as silent after so long, and for so long. See core/quota/heartbeat.ts.
+  -- A proxy counts as silent after so long, and for so long. See core/limiter/heartbeat.ts.
   silent_ms constant float8 := 1500;
   remembered_ms constant float8 := 900000;
   q quota_windows;

@@ -450,7 +450,7 @@ create unique index requests_open_key on requests (account_id, kind, coalesce(da
 
 -- ---------------------------------------------------------------------------------------------------------------- syncing
 
--- Sync runs of the last 30 days. Consecutive runs that are alike are one row; core/control/runs.ts says which are.
+-- Sync runs of the last 30 days. Consecutive runs that are alike are one row; core/control/bases/runs.ts says which are.
 create table sync_runs (
   id bigint generated always as identity,
   base_id text not null,

@@ -2,7 +2,7 @@
  * What is going on at a base while `bench traffic` measures: each mode prepares its bases, then runs for a time and says
  * what it found besides the arrivals, which the source counts.
  */
-import { updateSettings } from "../../../core/control";
+import { updateSettings } from "../../../core/control/bases";
 import { quantile } from "../../support/quantile";
 import { recovery } from "./recovery";
 import type { Connected, Scene } from "./scene";

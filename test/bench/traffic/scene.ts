@@ -1,12 +1,7 @@
 /** The service that `bench traffic` measures: every part a process of its own, and a base and a user for each mode. */
-import {
-  type Base,
-  type BaseSettings,
-  createAccount,
-  createBase,
-  getBase,
-  resume,
-} from "../../../core/control";
+
+import { createAccount } from "../../../core/control/accounts";
+import { type Base, type BaseSettings, createBase, getBase, resume } from "../../../core/control/bases";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { freePort } from "../../support/free-port";
 import { until } from "../../support/poll";

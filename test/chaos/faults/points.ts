@@ -1,6 +1,6 @@
 /** What happens at named points: at the very statement that a process sends to a database. */
 import { Client } from "pg";
-import type { Held, HoldPoint } from "../../support/fault-line";
+import type { Held, HoldPoint } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 import type { Chaos, Fault } from "../harness/chaos";
 import type { Taken } from "../harness/parts";

@@ -2,7 +2,7 @@
  * The ways of the service's processes to the source. They run in the source's process, which nothing else keeps busy: in
  * the harness's own, requests that were sent in time would arrive in a bunch whenever it had something else to do.
  */
-import { type FaultLine, faultLine } from "../../support/fault-line";
+import { type FaultLine, faultLine } from "../../support/fault-proxy";
 import { Kept } from "./kept";
 
 const CALLS = ["cut", "reset", "stall", "strand", "mend"] as const;

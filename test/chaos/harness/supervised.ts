@@ -1,5 +1,5 @@
 /** A supervised program with ways of its own to the control plane and to the source, which a test can spoil. */
-import type { FaultLine } from "../../support/fault-line";
+import type { FaultLine } from "../../support/fault-proxy";
 import * as support from "../../support/supervised";
 import type { SourceWay } from "./source-lines";
 

@@ -2,8 +2,8 @@
 import { chownSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { chooseUser } from "../../../apps/up/postgres-user";
-import { serverEnv } from "../../../apps/up/postmaster";
+import { chooseUser } from "../../../apps/up/postgres/postgres-user";
+import { serverEnv } from "../../../apps/up/postgres/postmaster";
 import type { Certified } from "../../../core/http/authority";
 import { freePort } from "../free-port";
 import { until } from "../poll";

@@ -2,8 +2,8 @@
 import { chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
-import { chooseUser, type RunAs } from "../../../apps/up/postgres-user";
-import { serverEnv, startPostmaster } from "../../../apps/up/postmaster";
+import { chooseUser, type RunAs } from "../../../apps/up/postgres/postgres-user";
+import { serverEnv, startPostmaster } from "../../../apps/up/postgres/postmaster";
 import type { Certified } from "../../../core/http/authority";
 import { createLogger } from "../../../core/log";
 import { freePort } from "../free-port";

@@ -6,9 +6,9 @@
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { SHARED_DIR } from "../../../apps/up/embedded-postgres";
-import { type Binaries, findBinaries } from "../../../apps/up/postgres-binaries";
-import type { RunAs } from "../../../apps/up/postgres-user";
+import { SHARED_DIR } from "../../../apps/up/postgres/embedded-postgres";
+import { type Binaries, findBinaries } from "../../../apps/up/postgres/postgres-binaries";
+import type { RunAs } from "../../../apps/up/postgres/postgres-user";
 import { repoRoot } from "../source-files";
 
 export const POSTGRES_VERSIONS = ["15", "16", "17", "18"] as const;

@@ -6,9 +6,9 @@ import {
   revokeSession,
   switchAccount,
   type Viewer,
-} from "../../../../core/control";
+} from "../../../../core/control/accounts";
 import { SignInSettings, type SignInSettingsProps } from "../../../../views/account/sign-in";
-import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
 import { statusOf } from "./sign-up";
 
 const done: Record<string, string> = {

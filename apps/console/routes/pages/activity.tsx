@@ -1,8 +1,8 @@
 /** The page of the account's audit log. */
 import { Elysia } from "elysia";
-import { listChanges } from "../../../../core/control";
+import { listChanges } from "../../../../core/control/audit";
 import { Activity } from "../../../../views/account/activity";
-import { answer, type ConsoleContext, formText, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formText, signedIn } from "../../page-kit";
 
 const PAGE_SIZE = 50;
 

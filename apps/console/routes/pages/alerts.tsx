@@ -14,13 +14,13 @@ import {
   type Webhook,
   webhookForms,
 } from "../../../../core/alerts";
-import { actorOf, type Viewer } from "../../../../core/control";
+import { actorOf, type Viewer } from "../../../../core/control/accounts";
 import { isBasetideError } from "../../../../core/errors";
 import type { WebhookForm } from "../../../../views/account/alert-parts";
 import { Alerts, type AlertsProps } from "../../../../views/account/alerts";
 import { WebhookPage, type WebhookPageProps } from "../../../../views/account/webhook";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
-import { webhookTrial } from "../../webhook-trial";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { webhookTrial } from "../../test-delivery";
 import { troubleOf } from "./onboarding";
 
 const PATH = "/account/alerts";

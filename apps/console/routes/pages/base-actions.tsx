@@ -1,22 +1,17 @@
 /** What can be done to a base: settings, key, pause, resync, connecting, deleting. */
 import { Elysia } from "elysia";
+import { type Account, actorOf, type Viewer } from "../../../../core/control/accounts";
 import {
-  type Account,
-  actorOf,
   type Base,
   deleteBase,
   getBase,
-  getDatabase,
-  getWorkspace,
-  listWorkspaces,
   requestResync,
   resolveIndexes,
   revokeAttachmentLinks,
-  rotateCredentials,
-  showCredentials,
   updateSettings,
-  type Viewer,
-} from "../../../../core/control";
+} from "../../../../core/control/bases";
+import { getWorkspace, listWorkspaces } from "../../../../core/control/budgets";
+import { getDatabase, rotateCredentials, showCredentials } from "../../../../core/control/placement";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { NO_WORKSPACE } from "../../../../views/base/budget";
 import { Connect } from "../../../../views/base/connect";
@@ -27,7 +22,7 @@ import { readIndexes } from "../../../../views/base/indexes";
 import { allSettings, ChangedSetting, SettingsPage } from "../../../../views/base/settings";
 import { Card } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
 import { noticeOf } from "./base-pages";
 import { troubleOf } from "./onboarding";
 

@@ -1,17 +1,11 @@
 /** The pages of one base: overview with what keeps it up to date, tables, issues, runs, proxy. */
 import { Elysia } from "elysia";
-import {
-  type Account,
-  budgetOf,
-  getBase,
-  listBaseSummaries,
-  listRuns,
-  listSchemaChanges,
-  quotaUse,
-  replicaShape,
-  serverNow,
-} from "../../../../core/control";
+import type { Account } from "../../../../core/control/accounts";
+import { getBase, listRuns, listSchemaChanges, replicaShape } from "../../../../core/control/bases";
+import { budgetOf, quotaUse } from "../../../../core/control/budgets";
+import { listBaseSummaries } from "../../../../core/control/status";
 import { BasetideError } from "../../../../core/errors";
+import { serverNow } from "../../../../core/postgres";
 import { BaseFrame, type BasePlace, DialogContent, type Notice, notices } from "../../../../views/base/frame";
 import { SHOWN_RUNS } from "../../../../views/base/history";
 import { IssuesPage } from "../../../../views/base/issues";
@@ -22,7 +16,7 @@ import { RunsPage } from "../../../../views/base/runs";
 import { Columns } from "../../../../views/base/tables";
 import { Card } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, signedIn } from "../../pages";
+import { answer, type ConsoleContext, signedIn } from "../../page-kit";
 
 const SHOWN_CHANGES = 10;
 const LISTED_RUNS = 200;

@@ -1,15 +1,13 @@
 /** The step that asks for the destination: a customer's own database is looked at before one goes on. */
 import { Elysia } from "elysia";
+import type { Viewer } from "../../../../core/control/accounts";
+import { type Draft, getDraft, setDraftDestination } from "../../../../core/control/onboarding";
 import {
   checkSchemaName,
   type DatabaseCheck,
   type Destination,
-  type Draft,
-  getDraft,
   listDatabases,
-  setDraftDestination,
-  type Viewer,
-} from "../../../../core/control";
+} from "../../../../core/control/placement";
 import { snakeCase } from "../../../../core/replica";
 import {
   type DestinationForm,
@@ -20,7 +18,7 @@ import {
 } from "../../../../views/onboarding/destination";
 import { stepPath } from "../../../../views/onboarding/frame";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { elsewhere, stepPage, type Trouble, troubleOf } from "./onboarding";
 
 export function destinationPages(ctx: ConsoleContext) {

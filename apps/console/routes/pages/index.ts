@@ -1,12 +1,12 @@
 /** All pages of the console. */
 import { Elysia } from "elysia";
-import type { ConsoleContext } from "../../pages";
+import type { ConsoleContext } from "../../page-kit";
 import { accountPages } from "./account";
 import { activityPages } from "./activity";
 import { alertPages } from "./alerts";
-import { analystPages } from "./analyst-pages";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
+import { analystPages } from "./export-pages";
 import { invitationPage, memberPages } from "./members";
 import { onboardingPages } from "./onboarding";
 import { operatorPages } from "./operator-pages";

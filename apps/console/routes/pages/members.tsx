@@ -1,5 +1,6 @@
 /** Pages about the members of the account, and the one that an invitation's link opens. */
 import { Elysia } from "elysia";
+import type { Viewer } from "../../../../core/control/accounts";
 import {
   acceptInvitation,
   findInvitation,
@@ -8,15 +9,14 @@ import {
   listMembers,
   removeMember,
   removerOf,
-  type Viewer,
   withdrawInvitation,
-} from "../../../../core/control";
+} from "../../../../core/control/members";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { Members, type MembersProps } from "../../../../views/account/members";
 import { RemoveMember } from "../../../../views/account/remove-member";
 import { InvitationView } from "../../../../views/auth/invitation";
 import { mails } from "../../auth/mails";
-import { answer, anyone, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { answer, anyone, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 
 const done: Record<string, string> = {
   invited: "The invitation is on its way.",

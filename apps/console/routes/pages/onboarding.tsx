@@ -3,20 +3,19 @@
  * page survives a reload and the way back, and one that is asked for too early leads to the step that is missing.
  */
 import { Elysia } from "elysia";
+import { actorOf, type Viewer } from "../../../../core/control/accounts";
 import {
-  actorOf,
   createDraft,
   type Draft,
   type DraftBudget,
   draftChoices,
   finishDraft,
-  getDatabase,
   getDraft,
   latestDraft,
   setDraftBase,
   setDraftKey,
-  type Viewer,
-} from "../../../../core/control";
+} from "../../../../core/control/onboarding";
+import { getDatabase } from "../../../../core/control/placement";
 import { type ErrorCode, httpStatus, isBasetideError } from "../../../../core/errors";
 import { platformById } from "../../../../core/source";
 import type { PlanForm } from "../../../../views/budget/plans";
@@ -26,7 +25,7 @@ import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
 import { NO_PLAN, StartForm, type StartProps, StartStep } from "../../../../views/onboarding/start";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planOf } from "../../plan-form";
 import { workspacesWithBudgets } from "../../workspaces";
 import { destinationPages } from "./destination";

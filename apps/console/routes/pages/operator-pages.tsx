@@ -1,29 +1,27 @@
 /** The operator's desk. For accounts that are not an operator's there is no such page. */
 import { Elysia } from "elysia";
 import type { Actor } from "../../../../core/context";
+import { listAccounts, type Viewer } from "../../../../core/control/accounts";
+import { fleetState, listWorkers } from "../../../../core/control/fleet";
+import { quarantine } from "../../../../core/control/jobs";
 import {
   addCluster,
   approveRequest,
   clusterTroubles,
   denyRequest,
   drainCluster,
-  fleetState,
-  listAccounts,
   listClusters,
   listRequests,
-  listWorkers,
-  quarantine,
-  type Viewer,
-} from "../../../../core/control";
+} from "../../../../core/control/placement";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
-import { queueDepth } from "../../../../core/queue/depth";
+import { queueDepth } from "../../../../core/queue";
 import { Accounts } from "../../../../views/operator/accounts";
 import { Clusters, type NewClusterForm } from "../../../../views/operator/clusters";
 import { Fleet } from "../../../../views/operator/fleet";
 import { DeskFrame } from "../../../../views/operator/frame";
 import { RequestDesk } from "../../../../views/operator/request-desk";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
 
 const sent: Record<string, string> = {
   approve: "Approved.",

@@ -1,16 +1,10 @@
 /** The page where an account asks the operator for something. */
 import { Elysia } from "elysia";
-import {
-  type Account,
-  actorOf,
-  createRequest,
-  listDatabases,
-  listRequests,
-  requestKinds,
-} from "../../../../core/control";
+import { type Account, actorOf } from "../../../../core/control/accounts";
+import { createRequest, listDatabases, listRequests, requestKinds } from "../../../../core/control/placement";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { RequestsPage, type RequestsProps } from "../../../../views/requests";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 
 export function requestPages(ctx: ConsoleContext) {
   const { db } = ctx;

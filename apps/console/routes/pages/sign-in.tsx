@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
 import { CheckMail } from "../../../../views/auth/sign-up";
 import type { AuthFailure } from "../../auth/auth";
-import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../pages";
+import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
 import { byField, saying } from "./sign-up";
 
 /** What to say to who comes from somewhere, by `?done=`. */

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { ConfirmAddress } from "../../../../views/auth/sign-in";
 import { CheckMail, type Errors, SignUp } from "../../../../views/auth/sign-up";
 import type { AuthFailure, AuthTrouble } from "../../auth/auth";
-import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../pages";
+import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
 
 /** Who signs up wants to connect a base. */
 const FIRST_PAGE = "/new";

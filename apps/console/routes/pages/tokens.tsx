@@ -1,9 +1,15 @@
 /** The page of the account's API tokens. */
 import { Elysia } from "elysia";
-import { actorOf, createToken, listTokens, revokeToken, type Viewer } from "../../../../core/control";
+import {
+  actorOf,
+  createToken,
+  listTokens,
+  revokeToken,
+  type Viewer,
+} from "../../../../core/control/accounts";
 import { Tokens, type TokensProps } from "../../../../views/account/tokens";
 import { mails } from "../../auth/mails";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 
 const MAX_NAME_LENGTH = 100;
 

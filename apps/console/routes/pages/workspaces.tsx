@@ -1,17 +1,16 @@
 /** Pages about the account's workspaces: their plans, what their calls were for, and whether those will last. */
 import { Elysia } from "elysia";
+import { actorOf, type Viewer } from "../../../../core/control/accounts";
+import { listBases } from "../../../../core/control/bases";
 import {
-  actorOf,
   budgetOf,
   createWorkspace,
   deleteWorkspace,
   getWorkspace,
-  listBases,
   type NewWorkspace,
   updateWorkspace,
-  type Viewer,
   type Workspace,
-} from "../../../../core/control";
+} from "../../../../core/control/budgets";
 import { isBasetideError } from "../../../../core/errors";
 import { WorkspacePage, type WorkspacePageProps } from "../../../../views/account/workspace";
 import {
@@ -20,7 +19,7 @@ import {
   Workspaces,
   type WorkspacesProps,
 } from "../../../../views/account/workspaces";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../pages";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planOf, readCount } from "../../plan-form";
 import { workspacesWithBudgets } from "../../workspaces";
 import { troubleOf } from "./onboarding";

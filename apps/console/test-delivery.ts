@@ -1,0 +1,30 @@
+/** Trials of webhooks, for who presses the button and who calls the API: a few a minute, as each calls somebody. */
+import { NotDelivered, tryWebhook, type Webhook } from "../../core/alerts";
+import type { ManagementContext } from "../../core/control/bases";
+import { BasetideError } from "../../core/errors";
+
+const MOST_TRIALS = 10;
+const WINDOW = "1 minute";
+
+/** @returns why it did not arrive; null: it did. @throws BasetideError `rate_limited` */
+export async function webhookTrial(
+  ctx: Pick<ManagementContext, "db" | "config" | "secrets">,
+  webhook: Webhook,
+): Promise<string | null> {
+  const [row] = await ctx.db<{ waitMs: number }[]>`
+    select attempt(${`webhook-trial:${webhook.accountId}`}, ${MOST_TRIALS}, ${WINDOW}::interval) as "waitMs"`;
+  const { waitMs } = row!;
+  if (waitMs > 0) {
+    const seconds = Math.ceil(waitMs / 1000);
+    throw new BasetideError("rate_limited", `Too many trials. Go on in ${seconds} s`, {
+      details: { retryAfterSeconds: seconds },
+    });
+  }
+  try {
+    await tryWebhook(ctx, webhook);
+    return null;
+  } catch (error) {
+    if (error instanceof NotDelivered) return error.message;
+    throw error;
+  }
+}

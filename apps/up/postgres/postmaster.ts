@@ -1,0 +1,202 @@
+/**
+ * One run of the Postgres server over one data folder: started so that it never outlives us, watched, stopped; and
+ * what `postmaster.pid` tells of a run that is not ours.
+ */
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { BasetideError } from "../../../core/errors";
+import type { Logger } from "../../../core/log";
+import type { RunAs } from "./postgres-user";
+
+const POLL_MS = 10;
+/** Longest start: after a crash the server replays up to `max_wal_size` of its log first. */
+const START_MS = 300_000;
+/** Fast shutdown ends with a checkpoint. */
+const FAST_STOP_MS = 30_000;
+const IMMEDIATE_STOP_MS = 10_000;
+/** Lines of its log that are kept for an error. */
+const LAST_WORDS = 6;
+
+/** What the server gets of our environment: plain messages, and nothing secret. */
+export const serverEnv = { PATH: process.env.PATH ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
+
+/**
+ * How a server learns that we died, SIGKILL included: `setpriv` has the kernel send it SIGINT; elsewhere a shell
+ * waits for the end of a pipe that only we hold.
+ */
+export type Keeper = "setpriv" | "shell";
+
+const SHELL_KEEPER =
+  'exec 3<&0; "$@" 3<&- & server=$!; (cat <&3; kill -INT $server) >/dev/null 2>&1 & wait $server';
+
+export interface PidFile {
+  pid: number;
+  port: number;
+  /** The server takes connections. */
+  isReady: boolean;
+  text: string;
+}
+
+export interface Postmaster {
+  /** Ends with the server's last words. */
+  exited: Promise<string>;
+  /** Fast shutdown, then harder ones; done when the process is gone. */
+  stop(): Promise<void>;
+}
+
+/** Reads `postmaster.pid`; undefined where there is none, or it is only half written. */
+export function readPidFile(dataDir: string): PidFile | undefined {
+  let text: string;
+  try {
+    text = readFileSync(join(dataDir, "postmaster.pid"), "utf8");
+  } catch {
+    return undefined;
+  }
+  // Lines: pid, data folder, start, port, socket folder, address, shared memory key, status.
+  const lines = text.split("\n");
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 0) return undefined;
+  return { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === "ready", text };
+}
+
+/** Is `pid` a Postgres over `dataDir` (its real path)? */
+export function isServerOf(dataDir: string, pid: number): boolean {
+  const words = commandOf(pid).split(/[\0\s]/);
+  return (words[0]?.endsWith("postgres") ?? false) && words.includes(dataDir);
+}
+
+/**
+ * Stops a server over `dataDir` that nobody looks after any more, and removes a `postmaster.pid` whose pid now
+ * belongs to something else (Postgres would take that for a server). Call it with the folder's lock held.
+ */
+export async function stopOrphan(dataDir: string, log: Logger): Promise<void> {
+  const file = readPidFile(dataDir);
+  if (!file || !isAlive(file.pid)) return;
+  if (!isServerOf(dataDir, file.pid)) {
+    log.info({ pid: file.pid }, "stale postmaster.pid removed");
+    rmSync(join(dataDir, "postmaster.pid"), { force: true });
+    return;
+  }
+  log.info({ pid: file.pid }, "stopping a Postgres that was left behind");
+  await stopPid(file.pid, () => isServerOf(dataDir, file.pid));
+}
+
+/**
+ * Starts the server and waits until it takes connections.
+ *
+ * @throws BasetideError `postgres_failed` with its last words, if it ends first
+ */
+export async function startPostmaster(options: {
+  command: string[];
+  dataDir: string;
+  user: RunAs | undefined;
+  keeper?: Keeper | undefined;
+  log: Logger;
+}): Promise<Postmaster> {
+  const { dataDir, log } = options;
+  const before = readPidFile(dataDir)?.text;
+  const keeper = options.keeper ?? (Bun.which("setpriv") ? "setpriv" : "shell");
+  const child = Bun.spawn(
+    keeper === "setpriv"
+      ? ["setpriv", "--pdeathsig=INT", "--", ...options.command]
+      : ["sh", "-c", SHELL_KEEPER, "sh", ...options.command],
+    {
+      cwd: "/",
+      env: serverEnv,
+      // A session of its own: Ctrl-C in our terminal is for us alone, and the database stops last.
+      detached: true,
+      stdin: keeper === "shell" ? "pipe" : "ignore",
+      stdout: "ignore",
+      stderr: "pipe",
+      ...options.user,
+    },
+  );
+  const words = followLog(child.stderr, log);
+  const exited = child.exited.then(() => words.last());
+  const ready = (file: PidFile | undefined) => file?.isReady && file.text !== before;
+  const deadline = Date.now() + START_MS;
+  while (!ready(readPidFile(dataDir))) {
+    if (child.exitCode !== null || child.signalCode !== null || Date.now() > deadline) {
+      child.kill("SIGKILL");
+      throw new BasetideError("postgres_failed", `Embedded Postgres did not start: ${await exited}`);
+    }
+    await Bun.sleep(POLL_MS);
+  }
+  const { pid } = readPidFile(dataDir)!;
+  return {
+    exited,
+    async stop() {
+      await stopPid(pid, () => child.exitCode === null && child.signalCode === null);
+      if (typeof child.stdin === "object") await child.stdin.end();
+      await exited;
+    },
+  };
+}
+
+/** SIGINT (fast), then SIGQUIT (immediate), then SIGKILL, while `isRunning`. */
+async function stopPid(pid: number, isRunning: () => boolean): Promise<void> {
+  const ways: [NodeJS.Signals, number][] = [
+    ["SIGINT", FAST_STOP_MS],
+    ["SIGQUIT", IMMEDIATE_STOP_MS],
+    ["SIGKILL", IMMEDIATE_STOP_MS],
+  ];
+  for (const [signal, patienceMs] of ways) {
+    if (!isRunning()) return;
+    try {
+      process.kill(pid, signal);
+    } catch (error) {
+      if (!hasCode(error, "ESRCH")) throw error;
+    }
+    const deadline = Date.now() + patienceMs;
+    while (isRunning() && Date.now() < deadline) await Bun.sleep(POLL_MS);
+  }
+}
+
+/** Sends the server's lines to the log and keeps the last of them. */
+function followLog(stream: ReadableStream<Uint8Array>, log: Logger): { last(): Promise<string> } {
+  const kept: string[] = [];
+  const decoder = new TextDecoder();
+  async function follow(): Promise<void> {
+    let rest = "";
+    for await (const chunk of stream) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = lines.pop()!;
+      for (const line of lines) {
+        kept.push(line.replace(/^\S+ \S+ \S+ \[\d+\] /, ""));
+        if (kept.length > LAST_WORDS) kept.shift();
+        if (/PANIC:|terminated by signal/.test(line)) log.error({ line }, "postgres");
+        else log.debug({ line }, "postgres");
+      }
+    }
+  }
+  const done = follow();
+  return {
+    async last() {
+      await done;
+      return kept.join(" | ") || "it said nothing";
+    },
+  };
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return hasCode(error, "EPERM");
+  }
+}
+
+/** The command line of `pid`, or "" where there is no such process. */
+function commandOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, "utf8");
+  } catch {
+    if (process.platform === "linux") return "";
+    return Bun.spawnSync(["ps", "-o", "command=", "-p", String(pid)], { stderr: "ignore" }).stdout.toString();
+  }
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

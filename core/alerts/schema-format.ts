@@ -1,0 +1,35 @@
+/** Changes of a schema in a line each, in the words of SQL. */
+import type { SchemaChange } from "../control/bases";
+
+export type SchemaChangeRow = Pick<SchemaChange, "kind" | "table" | "field" | "before" | "after">;
+
+export function changeWords({ kind, table, field, before, after }: SchemaChangeRow): string {
+  const column = `${table}.${field}`;
+  switch (kind) {
+    case "table_added":
+      return `Table ${table} was added`;
+    case "table_dropped":
+      return `Table ${table} was dropped`;
+    case "table_renamed":
+      return `Table ${before?.name} is now ${table}${inSource(before?.source_name, after?.source_name)}`;
+    case "table_rebuilt":
+      return `Table ${table} was built anew`;
+    case "field_added":
+      return `${column} was added${after?.type ? ` (${after.type})` : ""}`;
+    case "field_dropped":
+      return `${column} was dropped`;
+    case "field_renamed":
+      return `${table}.${before?.name} is now ${column}${inSource(before?.source_name, after?.source_name)}`;
+    case "field_retyped": {
+      const types =
+        before?.type === after?.type
+          ? [before?.source_type, after?.source_type]
+          : [before?.type, after?.type];
+      return `${column} was ${types[0]} and is now ${types[1]}`;
+    }
+  }
+}
+
+function inSource(before: string | undefined, after: string | undefined): string {
+  return before === after ? "" : ` (“${before}” is now “${after}”)`;
+}

@@ -1,0 +1,145 @@
+/**
+ * The line of records of one base that are read from the source because somebody opens their attachments.
+ *
+ * One request at a time, and after a few at once one a second: what comes meanwhile for the same record waits with it,
+ * and up to a hundred records of a table are read by one request. So a page full of pictures costs two or three, and a
+ * crawler a fifth of the base's quota at most.
+ */
+import { asBasetideError, BasetideError, isBasetideError } from "../errors";
+import type { SourceRecord } from "../source";
+
+/** Most ids that the source takes at once. */
+const BATCH = 100;
+/** Requests that may be made without a pause after a quiet time, and the pause between further ones, ms. */
+const BURST = 10;
+const GAP_MS = 1000;
+/** Records that may wait; whoever comes then is asked to come again. */
+const MAX_WAITING = 1000;
+const RETRY_AFTER_SECONDS = 5;
+
+/** One request of the source each; both throw BasetideError `source_…`, `quota_timeout`. */
+export interface RecordSource {
+  /** Those of the records that its list has. */
+  listed(tableId: string, recordIds: string[]): Promise<SourceRecord[]>;
+  /** Null: the source says that there is none. */
+  record(tableId: string, recordId: string): Promise<SourceRecord | null>;
+}
+
+interface Waiting {
+  tableId: string;
+  recordId: string;
+  /** Sources answer "forbidden" for what is gone, and "no records" for what is there: then they are asked another way. */
+  doubt: "none" | "forbidden" | "unlisted";
+  found: PromiseWithResolvers<SourceRecord | null>;
+}
+
+export class RecordLine {
+  readonly #source: RecordSource;
+  readonly #pause: (ms: number) => Promise<void>;
+  readonly #now: () => number;
+  readonly #waiting = new Map<string, Waiting>();
+  #isReading = false;
+  /** When the next request would be due if none were saved up. */
+  #dueAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    source: RecordSource,
+    time: { now: () => number; pause: (ms: number) => Promise<void> } = {
+      now: () => performance.now(),
+      pause: (ms) => Bun.sleep(ms),
+    },
+  ) {
+    this.#source = source;
+    this.#now = time.now;
+    this.#pause = time.pause;
+  }
+
+  get isIdle(): boolean {
+    return !this.#isReading && this.#now() > this.#dueAt;
+  }
+
+  /**
+   * The record as the source gives it when asked after this call; null when it is gone.
+   *
+   * @throws BasetideError `rate_limited`, `source_…`, `quota_timeout`
+   */
+  read(tableId: string, recordId: string): Promise<SourceRecord | null> {
+    const key = `${tableId}/${recordId}`;
+    const known = this.#waiting.get(key);
+    if (known) return known.found.promise;
+    if (this.#waiting.size >= MAX_WAITING) {
+      throw new BasetideError("rate_limited", "Too many attachments of this base are opened at once", {
+        details: { retryAfterSeconds: RETRY_AFTER_SECONDS },
+      });
+    }
+    const waiting: Waiting = { tableId, recordId, doubt: "none", found: Promise.withResolvers() };
+    this.#waiting.set(key, waiting);
+    if (!this.#isReading) void this.#readAll();
+    return waiting.found.promise;
+  }
+
+  async #readAll(): Promise<void> {
+    this.#isReading = true;
+    while (this.#waiting.size > 0) {
+      await this.#inPace();
+      const batch = this.#take();
+      try {
+        await this.#settle(batch);
+      } catch (error) {
+        for (const { found } of batch) found.reject(asBasetideError(error));
+      }
+    }
+    this.#isReading = false;
+  }
+
+  async #inPace(): Promise<void> {
+    const dueAt = Math.max(this.#dueAt, this.#now() - BURST * GAP_MS) + GAP_MS;
+    const waitMs = dueAt - this.#now();
+    if (waitMs > 0) await this.#pause(waitMs);
+    this.#dueAt = dueAt;
+  }
+
+  /** Who comes from now on waits for the next request: this one may know nothing of what was written since. */
+  #take(): Waiting[] {
+    const [first, ...rest] = this.#waiting.values();
+    const isListed = ({ tableId, doubt }: Waiting) => tableId === first!.tableId && doubt !== "unlisted";
+    const batch =
+      first!.doubt === "unlisted" ? [first!] : [first!, ...rest.filter(isListed).slice(0, BATCH - 1)];
+    for (const { tableId, recordId } of batch) this.#waiting.delete(`${tableId}/${recordId}`);
+    return batch;
+  }
+
+  async #settle(batch: Waiting[]): Promise<void> {
+    const [only] = batch;
+    if (batch.length === 1 && only!.doubt !== "forbidden") return this.#settleByName(only!);
+    const ids = batch.map(({ recordId }) => recordId);
+    const listed = await this.#source.listed(only!.tableId, ids);
+    const byId = new Map(listed.map((record) => [record.id, record]));
+    for (const waiting of batch) {
+      const record = byId.get(waiting.recordId);
+      if (record) waiting.found.resolve(record);
+      // An answer that has other records is believed.
+      else if (waiting.doubt === "forbidden" || listed.length > 0) waiting.found.resolve(null);
+      else this.#askAgain(waiting, "unlisted");
+    }
+  }
+
+  async #settleByName(waiting: Waiting): Promise<void> {
+    const { tableId, recordId, doubt, found } = waiting;
+    try {
+      found.resolve(await this.#source.record(tableId, recordId));
+    } catch (error) {
+      if (!isBasetideError(error, "source_forbidden")) throw error;
+      if (doubt === "unlisted") found.resolve(null);
+      else this.#askAgain(waiting, "forbidden");
+    }
+  }
+
+  /** Somebody may have come for the same record meanwhile: what is found for them is found for both. */
+  #askAgain(waiting: Waiting, doubt: Waiting["doubt"]): void {
+    const key = `${waiting.tableId}/${waiting.recordId}`;
+    const other = this.#waiting.get(key);
+    if (other) other.found.promise.then(waiting.found.resolve, waiting.found.reject);
+    else this.#waiting.set(key, { ...waiting, doubt });
+  }
+}

@@ -1,0 +1,74 @@
+/** Accounts: who owns bases, and who operates the service. Each is made with the user who owns it. */
+import type { Actor, Db } from "../../context";
+import { BasetideError } from "../../errors";
+import { newId } from "../../ids";
+import { isUniqueViolation } from "../../postgres";
+import { noteChange } from "../audit";
+import { checkPassword, hashPassword } from "./passwords";
+
+const EMAIL = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,255}$/u;
+
+export interface Account {
+  id: string;
+  /** Address of its owner. */
+  email: string;
+  isOperator: boolean;
+}
+
+/**
+ * An account, and the user who owns it and signs in to the console with this password. The address counts as verified:
+ * an operator vouches for it.
+ *
+ * @throws BasetideError `invalid_request` for an address or password that cannot be used, `already_exists` when
+ *   the address has an account, however it is capitalised
+ */
+export async function createAccount(
+  db: Db,
+  account: { email: string; password: string; isOperator?: boolean },
+  actor?: Actor,
+): Promise<Account> {
+  const email = checkEmail(account.email);
+  checkPassword(account.password);
+  const password = await hashPassword(account.password);
+  const id = newId("account");
+  const userId = newId("user");
+  const isOperator = account.isOperator ?? false;
+  try {
+    await db.begin(async (tx) => {
+      await tx`
+        insert into users (id, name, email, email_verified)
+        values (${userId}, ${nameOf(email)}, ${email}, true)`;
+      await tx`
+        insert into user_logins (id, user_id, provider_id, account_id, password)
+        values (${newId("user_login")}, ${userId}, 'credential', ${userId}, ${password})`;
+      await tx`insert into accounts (id, email, is_operator) values (${id}, ${email}, ${isOperator})`;
+      await tx`insert into account_members (account_id, user_id, role) values (${id}, ${userId}, 'owner')`;
+      const details = { email, is_operator: isOperator };
+      await noteChange(tx, actor, { accountId: id, action: "account.created", subject: id, details });
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error)) throw error;
+    throw new BasetideError("already_exists", `There is an account for ${email} already`);
+  }
+  return { id, email, isOperator };
+}
+
+/** @throws BasetideError `not_found` */
+export async function accountByEmail(db: Db, email: string): Promise<Account> {
+  const [account] = await db<Account[]>`
+    select id, email, is_operator as "isOperator" from accounts where lower(email) = lower(${email.trim()})`;
+  if (!account) throw new BasetideError("not_found", `There is no account for ${email.trim()}`);
+  return account;
+}
+
+/** The address in the one form that it is kept in. @throws BasetideError `invalid_request` */
+export function checkEmail(text: string): string {
+  const email = text.trim().toLowerCase();
+  if (EMAIL.test(email)) return email;
+  throw new BasetideError("invalid_request", `"${text.trim()}" is not an e-mail address`);
+}
+
+/** What a user is called until they say otherwise. */
+export function nameOf(email: string): string {
+  return email.split("@")[0] ?? email;
+}

@@ -1,0 +1,14 @@
+/** Accounts, users, sessions, API tokens and passwords. */
+export { type AccountSummary, listAccounts } from "./account-list";
+export { type Account, accountByEmail, checkEmail, createAccount, nameOf } from "./accounts";
+export { actorOf, type Role, switchAccount, type Viewer, viewerOf } from "./current-user";
+export {
+  hashPassword,
+  isPasswordQueueFull,
+  MAX_PASSWORD_LENGTH,
+  MIN_PASSWORD_LENGTH,
+  verifyPassword,
+} from "./passwords";
+export { completeReset, makeResetLink } from "./reset-link";
+export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
+export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";

@@ -1,0 +1,57 @@
+/** Where a user is signed in. Sessions are made by the library for sign-in; here they are shown and ended. */
+import type { Db } from "../../context";
+import { BasetideError } from "../../errors";
+import { isId } from "../../ids";
+import { recordUserEvent } from "../audit";
+import type { Viewer } from "./current-user";
+
+export interface Session {
+  id: string;
+  createdAt: Date;
+  /** Last time that it was prolonged: to the day. */
+  seenAt: Date;
+  ipAddress: string | null;
+  userAgent: string | null;
+}
+
+/** The newest first. */
+export async function listSessions(db: Db, userId: string): Promise<Session[]> {
+  return db<Session[]>`
+    select id, created_at as "createdAt", updated_at as "seenAt", ip_address as "ipAddress",
+      user_agent as "userAgent"
+    from sessions where user_id = ${userId} and expires_at > now() order by created_at desc, id`;
+}
+
+type SessionUser = Pick<Viewer, "userId" | "sessionId" | "email">;
+
+/** Its cookie no longer works. @throws BasetideError `not_found`, also when it is another user's */
+export async function revokeSession(db: Db, viewer: SessionUser, sessionId: string): Promise<void> {
+  const { userId: id, email } = viewer;
+  await db.begin(async (tx) => {
+    const gone = isId("session", sessionId)
+      ? await tx`delete from sessions where id = ${sessionId} and user_id = ${id} returning id`
+      : [];
+    if (gone.length === 0) throw new BasetideError("not_found", "There is no such session");
+    await recordUserEvent(tx, { id, email }, { action: "session.ended", details: { sessions: 1 } });
+  });
+}
+
+/** Ends all of the user's sessions but their current one. */
+export async function revokeOtherSessions(db: Db, viewer: SessionUser): Promise<void> {
+  const { userId: id, sessionId, email } = viewer;
+  await db.begin(async (tx) => {
+    const { count } = await tx`delete from sessions where user_id = ${id} and id <> ${sessionId}`;
+    if (count === 0) return;
+    await recordUserEvent(tx, { id, email }, { action: "session.ended", details: { sessions: count } });
+  });
+}
+
+/** Deletes what has expired and would otherwise accumulate. Part of the hourly housekeeping. */
+export async function forgetExpired(db: Db): Promise<void> {
+  await db`delete from sessions where expires_at < now()`;
+  await db`delete from verifications where expires_at < now()`;
+  await db`delete from invitations where expires_at < now()`;
+  await db`delete from attempts where ends_at < now()`;
+  // Rows of earlier versions, which counted clients here.
+  await db`delete from rate_limits where last_request < extract(epoch from now() - interval '1 day') * 1000`;
+}

@@ -1,0 +1,50 @@
+/**
+ * The key of a base that signs the URLs of its attachments. Made when they are first asked for, and kept while the
+ * setting is off, so that links which were handed out go on working until somebody revokes them.
+ */
+import { randomBytes } from "node:crypto";
+import type { Context } from "../../context";
+import { type AttachmentSigner, createSigner } from "../../replica";
+import type { Base } from "./base-row";
+
+const KEY_BYTES = 32;
+
+/** A new key for the base, sealed. */
+export function newAttachmentKey({ secrets }: Pick<Context, "secrets">, baseId: string): string {
+  return secrets.seal(randomBytes(KEY_BYTES).toString("base64url"), keyContext(baseId));
+}
+
+/** A base whose attachments have URLs of ours, and what checks those. */
+export interface LinkedBase extends Pick<Base, "id" | "platform" | "sourceBaseId"> {
+  signer: AttachmentSigner;
+}
+
+/**
+ * The base with its signer as it is now; null where there is none, or no such base any more.
+ *
+ * @throws BasetideError `secret_unreadable`
+ */
+export async function linkedBase(
+  { db, secrets }: Pick<Context, "db" | "secrets">,
+  baseId: string,
+): Promise<LinkedBase | null> {
+  const [row] = await db<(Omit<LinkedBase, "signer"> & { sealedKey: string; keyVersion: number })[]>`
+    select id, platform, source_base_id as "sourceBaseId", sealed_attachment_key as "sealedKey",
+      attachment_key_version as "keyVersion"
+    from bases where id = ${baseId} and sealed_attachment_key is not null and state <> 'deleting'`;
+  if (!row) return null;
+  const { sealedKey, keyVersion, ...base } = row;
+  return { ...base, signer: createSigner(secrets.open(sealedKey, keyContext(baseId)), keyVersion) };
+}
+
+/** What signs the base's attachment URLs, if anything does. @throws BasetideError `secret_unreadable` */
+export async function attachmentSigner(
+  ctx: Pick<Context, "db" | "secrets">,
+  baseId: string,
+): Promise<AttachmentSigner | undefined> {
+  return (await linkedBase(ctx, baseId))?.signer;
+}
+
+function keyContext(baseId: string): string {
+  return `bases.attachment_key:${baseId}`;
+}

@@ -1,0 +1,346 @@
+/**
+ * Bases: connecting a source base, looking at it, changing its settings, and where its replica is.
+ * `delete-base.ts` takes one away again.
+ */
+import type { Context, Db } from "../../context";
+import { BasetideError } from "../../errors";
+import type { ServerUrl } from "../../external";
+import { isId, newId } from "../../ids";
+import { cleanText, isUniqueViolation } from "../../postgres";
+import { type Platform, platformById, type SourceBase } from "../../source";
+import { type AuditDetails, noteChange } from "../audit";
+import { getWorkspace, quotaKeyOf } from "../budgets";
+import {
+  type Destination,
+  databaseAdminUrl,
+  getDatabase,
+  prepareDestination,
+  readerOf,
+  removeUnusedDatabase,
+} from "../placement";
+import { newAttachmentKey } from "./attachment-keys";
+import { type Base, type BaseSettings, selectBases } from "./base-row";
+import { followKey, removeHook } from "./remove-webhook";
+import { findSourceUser } from "./source-user";
+
+/** A base that needs a person's attention is tried again this often, in case somebody mended the source. */
+const ATTENTION_RETRY = "3 minutes";
+/** One whose monthly cap is spent: each look costs a call, and nothing but a dearer plan or the first helps. */
+const CAP_RETRY = "1 hour";
+/** How long a history of changes goes back unless somebody says otherwise. */
+const HISTORY_DAYS = 30;
+
+/** What the management of bases needs beside the plain context. */
+export interface ManagementContext extends Context {
+  queue: { requestSync(baseId: string): Promise<void> };
+  /** The source platforms, in the order that people are shown. */
+  platforms: Platform[];
+}
+
+export interface NewBase {
+  platform: string;
+  apiKey: string;
+  sourceBaseId: string;
+  destination?: Destination | undefined;
+  settings?: Partial<BaseSettings> | undefined;
+  /** Whose calls are capped together; without one there is no cap. */
+  workspaceId?: string | null | undefined;
+}
+
+export interface ReplicaTarget {
+  /** That very database, with the rights to write there. */
+  url: ServerUrl;
+  schema: string;
+  /** Who reads there; undefined where that is our own role. */
+  role: string | undefined;
+}
+
+/** Bases that the key opens. @throws BasetideError `source_…` in the source's words; `invalid_request` for a platform that is not there */
+export async function listSourceBases(
+  ctx: Pick<ManagementContext, "config" | "platforms">,
+  platform: string,
+  apiKey: string,
+): Promise<SourceBase[]> {
+  const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
+  return platformById(ctx.platforms, platform).connect(apiKey).listBases(signal);
+}
+
+/**
+ * Connects a source base: checks the key, makes the destination ready, and asks for the first sync.
+ *
+ * @throws BasetideError `already_exists` when the account has connected it, `source_…` when the key does not open
+ *   it, `destination_invalid`, `not_found` for a workspace that is not the account's
+ */
+export async function createBase(ctx: ManagementContext, accountId: string, base: NewBase): Promise<Base> {
+  const { db, log, secrets } = ctx;
+  await refuseConnected(db, accountId, base);
+  if (base.workspaceId) await getWorkspace(db, base.workspaceId, accountId);
+  const source = await findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId);
+  const userId = await findSourceUser(ctx, base.platform, base.apiKey);
+  const destination = await prepareDestination(ctx, accountId, base.destination ?? { kind: "new" });
+  const id = newId("base");
+  const settings = base.settings ?? {};
+  const workspaceId = base.workspaceId ?? null;
+  try {
+    await db.begin(async (tx) => {
+      await tx`
+        insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name,
+          state, is_paused, turbo, rapid, live, linked_records_as_text, lookups_as_text,
+          link_views, history, history_days, notify, own_attachment_urls, sealed_attachment_key,
+          attachment_key_version, replica_reads, workspace_id, source_user_id)
+        values (${id}, ${accountId}, ${base.platform}, ${source.id}, ${cleanText(source.name)},
+          ${secrets.seal(base.apiKey, apiKeyContext(id))}, ${destination.databaseId}, ${destination.schema},
+          ${settings.paused ? "paused" : "starting"}, ${settings.paused ?? false}, ${settings.turbo ?? false},
+          ${settings.rapid ?? false}, ${settings.live ?? true}, ${settings.linkedRecordsAsText ?? false},
+          ${settings.lookupsAsText ?? false}, ${settings.linkViews ?? false}, ${settings.history ?? false},
+          ${settings.historyDays ?? HISTORY_DAYS}, ${settings.notify ?? false},
+          ${settings.ownAttachmentUrls ?? false}, ${settings.ownAttachmentUrls ? newAttachmentKey(ctx, id) : null},
+          ${settings.ownAttachmentUrls ? 1 : 0}, ${settings.replicaReads ?? false}, ${workspaceId}, ${userId})`;
+      const details = {
+        name: cleanText(source.name),
+        source_base: source.id,
+        destination: base.destination?.kind ?? "new",
+      };
+      await noteChange(tx, ctx.actor, { accountId, action: "base.connected", subject: id, details });
+    });
+  } catch (error) {
+    // Somebody was faster with the same base or schema; a database that was made for this one is not left behind.
+    await removeUnusedDatabase(ctx, destination.databaseId);
+    if (isUniqueViolation(error)) throw alreadyConnected(base);
+    throw error;
+  }
+  log.info({ baseId: id, platform: base.platform }, "base connected");
+  await askForSync(ctx, id);
+  return getBase(db, id);
+}
+
+/** @throws BasetideError `not_found`, also when it is not `accountId`'s, if one is given */
+export async function getBase(db: Db, id: string, accountId?: string): Promise<Base> {
+  const own = accountId === undefined ? db`` : db`and b.account_id = ${accountId}`;
+  const [base] = isId("base", id) ? await selectBases(db, db`b.id = ${id} ${own}`) : [];
+  if (!base) throw new BasetideError("not_found", `There is no base ${id}`);
+  return base;
+}
+
+/** The account's bases, or everybody's, in the order they were connected. */
+export async function listBases(db: Db, accountId?: string): Promise<Base[]> {
+  return selectBases(db, accountId === undefined ? db`true` : db`b.account_id = ${accountId}`);
+}
+
+/**
+ * Bases that a worker should sync: not paused, not going, not resting for their budget; one in need of
+ * attention every few minutes, or, where the monthly cap is spent, every hour and when a month (UTC) begins.
+ *
+ * @param except a condition on `bases`: rows that are left out
+ */
+export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`): Promise<string[]> {
+  const rows = await db<{ id: string }[]>`
+    select id from bases
+    where not (${except}) and (
+      (state in ('starting', 'active') and (rests_until is null or rests_until <= now()
+        or resync_requested_at > attempted_at or schema_look_requested_at > attempted_at
+        or catch_up_requested_at is not null))
+      or (state = 'needs_attention'
+        and (attempted_at < now() - case error_code
+              when 'source_billing_limit' then ${CAP_RETRY}::interval else ${ATTENTION_RETRY}::interval end
+          or (error_code = 'source_billing_limit'
+            and attempted_at < date_trunc('month', now() at time zone 'UTC') at time zone 'UTC')
+          or resync_requested_at > attempted_at)))
+    order by id`;
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Changes what is given and leaves the rest; a new key is checked at the source first.
+ *
+ * @throws BasetideError `source_…` for a key that does not open the base, `conflict` when it is being deleted,
+ *   `not_found` for a workspace that is not the account's
+ */
+export async function updateSettings(
+  ctx: ManagementContext,
+  base: Base,
+  changes: Partial<BaseSettings> & { apiKey?: string | undefined; workspaceId?: string | null | undefined },
+): Promise<Base> {
+  const { db } = ctx;
+  const { workspaceId = base.workspaceId } = changes;
+  if (changes.workspaceId) await getWorkspace(db, changes.workspaceId, base.accountId);
+  let sealedKey: string | null = null;
+  let userId: string | null = null;
+  let oldKey: string | undefined;
+  if (changes.apiKey !== undefined) {
+    await findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId);
+    userId = await findSourceUser(ctx, base.platform, changes.apiKey);
+    sealedKey = ctx.secrets.seal(changes.apiKey, apiKeyContext(base.id));
+    oldKey = await openApiKey(ctx, base).catch(() => undefined);
+  }
+  const paused = changes.paused ?? null;
+  const ownUrls = changes.ownAttachmentUrls ?? null;
+  const hasNewKey = sealedKey !== null;
+  const updated = await db.begin(async (tx) => {
+    const [row] = await tx`
+      update bases set
+        turbo = coalesce(${changes.turbo ?? null}, turbo),
+        rapid = coalesce(${changes.rapid ?? null}, rapid),
+        live = coalesce(${changes.live ?? null}, live),
+        linked_records_as_text = coalesce(${changes.linkedRecordsAsText ?? null}, linked_records_as_text),
+        lookups_as_text = coalesce(${changes.lookupsAsText ?? null}, lookups_as_text),
+        link_views = coalesce(${changes.linkViews ?? null}, link_views),
+        history = coalesce(${changes.history ?? null}, history),
+        history_days = coalesce(${changes.historyDays ?? null}, history_days),
+        notify = coalesce(${changes.notify ?? null}, notify),
+        own_attachment_urls = coalesce(${ownUrls}, own_attachment_urls),
+        replica_reads = coalesce(${changes.replicaReads ?? null}, replica_reads),
+        indexes = coalesce(${changes.indexes ? JSON.stringify(changes.indexes) : null}::text::jsonb, indexes),
+        sealed_attachment_key = coalesce(sealed_attachment_key, ${ownUrls ? newAttachmentKey(ctx, base.id) : null}),
+        attachment_key_version = greatest(attachment_key_version, ${ownUrls ? 1 : 0}),
+        -- A look is due at once, whatever the budget: until then rows may have URLs that nobody keeps alive.
+        schema_look_requested_at = case
+          when own_attachment_urls <> ${ownUrls}::boolean then now() else schema_look_requested_at
+        end,
+        is_paused = coalesce(${paused}, is_paused),
+        workspace_id = ${workspaceId},
+        rests_until = null,
+        sealed_api_key = coalesce(${sealedKey}, sealed_api_key),
+        key_accepted_at = case when ${hasNewKey}::boolean then now() else key_accepted_at end,
+        source_user_id = case when ${hasNewKey}::boolean then ${userId} else source_user_id end,
+        state = case
+          when coalesce(${paused}, is_paused) then 'paused'
+          when state = 'paused' or (state = 'needs_attention' and ${hasNewKey}::boolean)
+            then case when sync_completed_at is null then 'starting' else 'active' end
+          else state
+        end,
+        error_code = case when ${hasNewKey}::boolean then null else error_code end,
+        error_message = case when ${hasNewKey}::boolean then null else error_message end,
+        error_since = case when ${hasNewKey}::boolean then null else error_since end
+      where id = ${base.id} and state <> 'deleting'
+      returning state`;
+    if (!row) throw new BasetideError("conflict", "The base is being deleted");
+    const { apiKey, indexes, ...settings } = changes;
+    const details = {
+      ...inApiWords(settings),
+      ...(apiKey === undefined ? {} : { api_key: "replaced" }),
+      ...(indexes && { indexes: indexes.map(({ table, column }) => `${table}.${column}`).join(", ") }),
+    };
+    const change = { accountId: base.accountId, subject: base.id, details };
+    await noteChange(tx, ctx.actor, { ...change, action: "base.changed" });
+    // What the old plan slowed the new one may not.
+    if (workspaceId !== base.workspaceId) {
+      await tx`select quota_hasten(${quotaKeyOf(base)}, ${base.accountId})`;
+    }
+    return row;
+  });
+  if (changes.apiKey !== undefined) await followKey(ctx, base, { oldKey, newKey: changes.apiKey });
+  if (changes.live === false) await removeHook(ctx, base, () => openApiKey(ctx, base));
+  if (updated.state !== "paused") await askForSync(ctx, base.id);
+  return getBase(db, base.id);
+}
+
+/** `linkedRecordsAsText` → `linked_records_as_text`. */
+function inApiWords(settings: AuditDetails): AuditDetails {
+  const entries = Object.entries(settings).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    value,
+  ]);
+  return Object.fromEntries(entries);
+}
+
+/** Stops syncing; the replica stays readable as it is. */
+export async function pause(ctx: ManagementContext, base: Base): Promise<Base> {
+  return updateSettings(ctx, base, { paused: true });
+}
+
+export async function resume(ctx: ManagementContext, base: Base): Promise<Base> {
+  return updateSettings(ctx, base, { paused: false });
+}
+
+/** The budget lets the base's next sync begin in `ms`; people end that by asking for one, or by a change. */
+export async function letRest(db: Db, baseId: string, ms: number): Promise<void> {
+  await db`update bases set rests_until = now() + ${ms} * interval '1 ms' where id = ${baseId}`;
+}
+
+/** Asks for a sync now, whatever the base waits for. @throws BasetideError `conflict` when it is paused or going */
+export async function requestResync(ctx: ManagementContext, base: Base): Promise<Base> {
+  await ctx.db.begin(async (tx) => {
+    const [updated] = await tx`
+      update bases set resync_requested_at = now()
+      where id = ${base.id} and state not in ('paused', 'deleting') returning id`;
+    if (!updated) throw new BasetideError("conflict", "The base is paused or being deleted; resume it first");
+    const { accountId, id } = base;
+    await noteChange(tx, ctx.actor, { accountId, action: "base.sync_requested", subject: id });
+  });
+  await ctx.queue.requestSync(base.id);
+  return getBase(ctx.db, base.id);
+}
+
+/** The base's API key in plain. @throws BasetideError `not_found`, `secret_unreadable` */
+export async function openApiKey(
+  ctx: Pick<Context, "db" | "secrets">,
+  base: Pick<Base, "id">,
+): Promise<string> {
+  const [row] = await ctx.db<{ sealed_api_key: string }[]>`
+    select sealed_api_key from bases where id = ${base.id}`;
+  if (!row) throw new BasetideError("not_found", `There is no base ${base.id}`);
+  return unsealApiKey(ctx, { id: base.id, sealedApiKey: row.sealed_api_key });
+}
+
+/** The same of a base whose sealed key is at hand. @throws BasetideError `secret_unreadable` */
+export function unsealApiKey(
+  { secrets }: Pick<Context, "secrets">,
+  { id, sealedApiKey }: { id: string; sealedApiKey: string },
+): string {
+  return secrets.open(sealedApiKey, apiKeyContext(id));
+}
+
+/** Where the base's replica is, with the rights to write it. @throws BasetideError `secret_unreadable` */
+export async function replicaTarget(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "database">,
+): Promise<ReplicaTarget> {
+  const database = await getDatabase(ctx.db, base.database.id);
+  return {
+    url: await databaseAdminUrl(ctx, database),
+    schema: base.database.schema,
+    role: readerOf(database),
+  };
+}
+
+/** @throws BasetideError `source_not_found` when the key opens bases, but not this one */
+async function findSourceBase(
+  ctx: ManagementContext,
+  platform: string,
+  apiKey: string,
+  sourceBaseId: string,
+): Promise<SourceBase> {
+  const bases = await listSourceBases(ctx, platform, apiKey);
+  const found = bases.find((base) => base.id === sourceBaseId);
+  if (found) return found;
+  throw new BasetideError(
+    "source_not_found",
+    `The API key does not open the base "${sourceBaseId}"; it opens ${bases.length} others`,
+  );
+}
+
+/** Most repeats are noticed here, before anything is made. */
+async function refuseConnected(db: Db, accountId: string, base: NewBase): Promise<void> {
+  const [connected] = await db`
+    select from bases where account_id = ${accountId} and platform = ${base.platform}
+      and source_base_id = ${base.sourceBaseId}`;
+  if (connected) throw alreadyConnected(base);
+}
+
+function alreadyConnected(base: NewBase): BasetideError {
+  return new BasetideError("already_exists", `The base ${base.sourceBaseId} is connected already`);
+}
+
+/** Wakes a worker. Not worth failing for: the queue's reconciler finds every active base that has no job. */
+async function askForSync(ctx: ManagementContext, baseId: string): Promise<void> {
+  try {
+    await ctx.queue.requestSync(baseId);
+  } catch (error) {
+    ctx.log.warn({ baseId, error }, "sync not queued");
+  }
+}
+
+function apiKeyContext(baseId: string): string {
+  return `bases.api_key:${baseId}`;
+}

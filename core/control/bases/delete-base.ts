@@ -1,0 +1,160 @@
+/**
+ * Taking a base away. It is marked `deleting` first, which ends its syncs; a crash after that is picked up by a console
+ * within minutes. Each attempt is counted: one that ends its process is made without what may have ended it, and a
+ * deletion that ended three is quarantined. Nothing has to be asked of a database that a customer hosts.
+ *
+ * Nothing is left behind: neither database, role, jobs nor what the quota ledger has of a source base that nobody
+ * else has connected.
+ */
+import type { Context } from "../../context";
+import { BasetideError } from "../../errors";
+import { claimEpoch, openReplica, removeReplica } from "../../replica";
+import { noteChange } from "../audit";
+import { forgetUnusedQuota } from "../budgets";
+import { attempt, forgetJobs, forgetTask, untilNotHeld } from "../jobs";
+import {
+  type Database,
+  databaseAdminUrl,
+  dropWhole,
+  endBrokenMoves,
+  endMove,
+  getDatabase,
+  isUsedByOthers,
+  removeStrays,
+  withDatabaseLocked,
+} from "../placement";
+import type { Base } from "./base-row";
+import { type ManagementContext, openApiKey } from "./bases";
+import { removeHook } from "./remove-webhook";
+
+type DeleteContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
+/** Where the platforms are not given, a hook at the source ends by itself. */
+type DeleteBaseContext = DeleteContext & Partial<Pick<ManagementContext, "platforms" | "metrics">>;
+
+/** How long the worker that has the base is given to notice. It can write nothing any more in any case. */
+const NOTICE_MS = 5000;
+
+const QUARANTINED =
+  "Three attempts to delete this base ended the process that made them, so it is not tried again by itself. The operator can complete it";
+/** How long a database that a customer hosts is given to be fenced, as a courtesy to it. */
+const FENCE_EXTERNAL_MS = 2000;
+
+export interface DeletionOptions {
+  /** Runs in the background: a deletion that is not due is left for later. */
+  isBackground?: boolean;
+  /** Also when it is quarantined, and asking nothing of the source or of a database that the customer hosts. */
+  isForced?: boolean;
+}
+
+/**
+ * Deletes the base and its replica: the whole database when no other base lives there, else its schemas. What lies
+ * in a database that the customer hosts stays there.
+ *
+ * @returns whether it was deleted: one in the background may not be due
+ * @throws BasetideError `conflict` when the deletion is quarantined
+ */
+export async function deleteBase(
+  ctx: DeleteBaseContext,
+  base: Base,
+  { isBackground = false, isForced = false }: DeletionOptions = {},
+): Promise<boolean> {
+  const marked = await mark(ctx, base);
+  const task = { task: "deletion", subject: base.id } as const;
+  if (isForced) await forgetTask(ctx.db, task);
+  const done = await attempt(ctx.db, task, !isBackground, (died) =>
+    carryOut(ctx, base, marked?.move_database_id ?? null, isForced || died > 0),
+  );
+  if (done) ctx.log.info({ baseId: base.id }, "base deleted");
+  else if (!isBackground) throw new BasetideError("conflict", QUARANTINED);
+  return done !== null;
+}
+
+/** @param isCautious asks nothing that the deletion can do without */
+async function carryOut(
+  ctx: DeleteBaseContext,
+  base: Base,
+  moveDatabaseId: string | null,
+  isCautious: boolean,
+): Promise<void> {
+  const { id, schema } = base.database;
+  const database = await getDatabase(ctx.db, id);
+  if (!isCautious) await fenceOnce(ctx, database, schema);
+  await untilNotHeld(ctx.db, base.id, NOTICE_MS);
+  if (!isCautious) await removeHookOf(ctx, base);
+  if (moveDatabaseId) await endMove(ctx, { id: base.id, schema }, moveDatabaseId);
+  await withDatabaseLocked(ctx, database, async (tx) => {
+    const isShared = await isUsedByOthers(tx, database.id, base.id);
+    if (database.clusterId !== null && isShared)
+      await removeReplica(await databaseAdminUrl(ctx, database), schema);
+    await tx`delete from bases where id = ${base.id}`;
+    if (!isShared) await dropWhole(ctx, tx, database);
+  });
+  await forgetJobs(ctx.db, base.id);
+  await forgetUnusedQuota(ctx.db, base);
+}
+
+/** A database that the customer hosts may not answer: the deletion goes on without. */
+async function fenceOnce(ctx: DeleteBaseContext, database: Database, schema: string): Promise<void> {
+  const fenced = fence(ctx, database, schema);
+  if (database.clusterId !== null) return fenced;
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, FENCE_EXTERNAL_MS);
+  await Promise.race([fenced.catch(() => {}), late.promise]);
+  clearTimeout(timer);
+}
+
+async function removeHookOf({ platforms, metrics, ...ctx }: DeleteBaseContext, base: Base): Promise<void> {
+  if (!platforms || !metrics) return;
+  await removeHook({ ...ctx, platforms, metrics }, base, () => openApiKey(ctx, base));
+}
+
+/** The base is going from now on. Told of once, also where a crash has the deletion begin again. */
+async function mark(
+  ctx: DeleteContext,
+  base: Base,
+): Promise<{ move_database_id: string | null } | undefined> {
+  return ctx.db.begin(async (tx) => {
+    const [was] = await tx<{ state: string; move_database_id: string | null }[]>`
+      select state, move_database_id from bases where id = ${base.id} for update`;
+    if (was && was.state !== "deleting") {
+      await tx`update bases set state = 'deleting' where id = ${base.id}`;
+      const details = { name: base.name, source_base: base.sourceBaseId };
+      const { accountId, id } = base;
+      await noteChange(tx, ctx.actor, { accountId, action: "base.deleted", subject: id, details });
+    }
+    return was;
+  });
+}
+
+/** Ends the right to write of whoever syncs into the schema. Into what cannot be reached nobody does. */
+export async function fence(ctx: DeleteContext, database: Database, schema: string): Promise<void> {
+  const replica = openReplica({ url: await databaseAdminUrl(ctx, database), schema });
+  try {
+    await claimEpoch(replica);
+  } catch (error) {
+    ctx.log.debug({ error }, "replica not fenced");
+  } finally {
+    await replica.close();
+  }
+}
+
+/**
+ * Ends the deletions that a crash or a lost cluster interrupted, and drops what broken moves and creations left: those
+ * that are due, one after the other.
+ *
+ * @returns bases deleted
+ */
+export async function finishDeletions(ctx: DeleteBaseContext, list: () => Promise<Base[]>): Promise<number> {
+  let finished = 0;
+  for (const base of await list()) {
+    if (base.state !== "deleting") continue;
+    try {
+      if (await deleteBase(ctx, base, { isBackground: true })) finished += 1;
+    } catch (error) {
+      ctx.log.warn({ baseId: base.id, error }, "deletion not finished");
+    }
+  }
+  await endBrokenMoves(ctx);
+  await removeStrays(ctx);
+  return finished;
+}

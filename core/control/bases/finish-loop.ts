@@ -1,0 +1,35 @@
+/**
+ * Ends what earlier processes left unfinished, in the background: no start depends on it, nor on a customer's server.
+ * Of all processes one does it at a time, and one task after the other.
+ */
+
+import { asOnly } from "../../postgres";
+import type { Running } from "../../process";
+import { listBases, type ManagementContext } from "./bases";
+import { finishDeletions } from "./delete-base";
+
+const EVERY_MS = 60_000;
+/** Longest that a process which stops waits for the task in hand. Another process takes it up. */
+const STOP_MS = 5000;
+
+export function startFinishing(ctx: ManagementContext): Running {
+  let running: Promise<unknown> | undefined;
+  const run = () => {
+    running ??= asOnly(ctx.db, "finish deletions", () => finishDeletions(ctx, () => listBases(ctx.db)))
+      .catch((error: unknown) => ctx.log.warn({ error }, "unfinished deletions not looked at"))
+      .finally(() => {
+        running = undefined;
+      });
+  };
+  run();
+  const timer = setInterval(run, EVERY_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      const late = Promise.withResolvers<void>();
+      const patience = setTimeout(late.resolve, STOP_MS);
+      await Promise.race([running, late.promise]);
+      clearTimeout(patience);
+    },
+  };
+}

@@ -1,0 +1,50 @@
+/** Bases: rows, settings, runs, schema changes, deletion. */
+export { attachmentSigner, type LinkedBase, linkedBase } from "./attachment-keys";
+export type {
+  Base,
+  BaseIssue,
+  BaseSettings,
+  BaseState,
+  LiveState,
+  Progress,
+  SyncKind,
+  TableCount,
+} from "./base-row";
+export {
+  activeBaseIds,
+  createBase,
+  getBase,
+  letRest,
+  listBases,
+  listSourceBases,
+  type ManagementContext,
+  openApiKey,
+  pause,
+  replicaTarget,
+  requestResync,
+  resume,
+  unsealApiKey,
+  updateSettings,
+} from "./bases";
+export { replicaShape } from "./columns";
+export { deleteBase, fence, finishDeletions } from "./delete-base";
+export { startFinishing } from "./finish-loop";
+export {
+  type AskedIndex,
+  type IndexSetting,
+  MOST_INDEXES,
+  renameIndexes,
+  resolveIndexes,
+  sameIndexes,
+} from "./indexes";
+export { lastReplicaState, noteReplicaState } from "./replica-history";
+export { revokeAttachmentLinks } from "./revoke-links";
+export { listRuns, type RunReport, recordRun, type SyncRun, saveProgress, trimRuns } from "./runs";
+export {
+  listSchemaChanges,
+  recordSchemaChanges,
+  type SchemaChange,
+  settleSchemaLook,
+} from "./schema-changes";
+export { noteSourceUser } from "./source-user";
+export { type SyncFacts, syncFacts } from "./sync-facts";

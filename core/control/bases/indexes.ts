@@ -1,0 +1,107 @@
+/** The setting `indexes`: columns of a base's tables that have an index in its replica. */
+import type { Context, Db } from "../../context";
+import { BasetideError } from "../../errors";
+import {
+  hasTrigrams,
+  type IndexKind,
+  loadCatalog,
+  openReplica,
+  type TableSpec,
+  type WantedIndex,
+} from "../../replica";
+import type { Base } from "./base-row";
+import { replicaTarget } from "./bases";
+
+/** Names as they were last seen: the index stays with the field, whatever that is called. */
+export interface IndexSetting extends WantedIndex {
+  table: string;
+  column: string;
+}
+
+/** An index as people ask for it, by SQL names. */
+export interface AskedIndex {
+  table: string;
+  column: string;
+  kind?: IndexKind | undefined;
+}
+
+/** Each index makes every write of its table dearer. */
+export const MOST_INDEXES = 100;
+
+/**
+ * The setting that these make, for a base whose tables are there.
+ *
+ * @throws BasetideError `invalid_request` naming what is not there or not possible, `replica_unavailable`
+ */
+export async function resolveIndexes(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "database">,
+  asked: readonly AskedIndex[],
+): Promise<IndexSetting[]> {
+  if (asked.length === 0) return [];
+  const replica = openReplica(await replicaTarget(ctx, base));
+  try {
+    const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
+    const found = asked.map((one) => resolve(tables, one));
+    const names = found.map(({ tableId, fieldId }) => `${tableId} ${fieldId}`);
+    const twice = found.find((_, index) => names.indexOf(names[index]!) !== index);
+    if (twice) throw refused(`The index on ${twice.table}.${twice.column} is there twice: leave one out`);
+    if (found.some(({ kind }) => kind === "trigram") && !(await hasTrigrams(replica))) {
+      throw refused(
+        "A trigram index needs the extension pg_trgm, which the database has not: run create extension pg_trgm there",
+      );
+    }
+    return found;
+  } finally {
+    await replica.close();
+  }
+}
+
+function resolve(tables: TableSpec[], { table, column, kind = "default" }: AskedIndex): IndexSetting {
+  const spec = tables.find(({ name }) => name === table);
+  if (!spec) {
+    const names = tables.map(({ name }) => name).toSorted();
+    throw refused(
+      names.length === 0
+        ? `There is no table ${table} yet: indexes can be set once the first sync has completed`
+        : `There is no table ${table}: the base has ${listed(names)}`,
+    );
+  }
+  if (column === "id")
+    throw refused(`Column id of ${table} has an index already, as its primary key: leave it out`);
+  const known = spec.columns.find(({ name }) => name === column);
+  if (!known && column !== "created_time") {
+    throw refused(
+      `Table ${table} has no column ${column}: it has ${listed(spec.columns.map(({ name }) => name))}`,
+    );
+  }
+  if (kind === "trigram" && known?.columnType !== "text") {
+    throw refused(`Column ${column} of ${table} has no texts: a trigram index is for columns of type text`);
+  }
+  return { tableId: spec.tableId, fieldId: known?.fieldId ?? column, table, column, kind };
+}
+
+function listed(names: string[]): string {
+  const shown = names.slice(0, 20).join(", ");
+  return names.length > 20 ? `${shown} and ${names.length - 20} more` : shown;
+}
+
+function refused(message: string): BasetideError {
+  return new BasetideError("invalid_request", message);
+}
+
+export function sameIndexes(one: readonly IndexSetting[], other: readonly IndexSetting[]): boolean {
+  return Bun.deepEquals(one, other);
+}
+
+/** Tables or columns have other names now: unless somebody has changed the setting meanwhile. */
+export async function renameIndexes(
+  db: Db,
+  baseId: string,
+  before: IndexSetting[],
+  now: IndexSetting[],
+): Promise<void> {
+  await db`
+    update bases set indexes = ${JSON.stringify(now)}::text::jsonb
+    where id = ${baseId} and indexes = ${JSON.stringify(before)}::text::jsonb`;
+}

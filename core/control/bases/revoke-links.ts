@@ -1,0 +1,31 @@
+/** Ends the attachment links of a base. */
+import { BasetideError } from "../../errors";
+import { noteChange } from "../audit";
+import { newAttachmentKey } from "./attachment-keys";
+import type { Base } from "./base-row";
+import { getBase, type ManagementContext } from "./bases";
+
+/**
+ * Ends every attachment link that was handed out, at once, by another key. Rows with such links are written anew by
+ * the sync that is asked for.
+ *
+ * @throws BasetideError `conflict` where the base has no links, or is being deleted
+ */
+export async function revokeAttachmentLinks(ctx: ManagementContext, base: Base): Promise<Base> {
+  await ctx.db.begin(async (tx) => {
+    const [revoked] = await tx`
+      update bases set sealed_attachment_key = ${newAttachmentKey(ctx, base.id)},
+        attachment_key_version = attachment_key_version + 1, rests_until = null, schema_look_requested_at = now()
+      where id = ${base.id} and sealed_attachment_key is not null and state <> 'deleting' returning id`;
+    if (!revoked) {
+      throw new BasetideError("conflict", "The base has never had attachment links, or is being deleted");
+    }
+    const { accountId, id } = base;
+    await noteChange(tx, ctx.actor, { accountId, action: "base.attachment_links_revoked", subject: id });
+  });
+  // Not worth failing for: the links are revoked, and the queue's reconciler finds the base.
+  await ctx.queue.requestSync(base.id).catch((error: unknown) => {
+    ctx.log.warn({ baseId: base.id, error }, "sync not queued");
+  });
+  return getBase(ctx.db, base.id);
+}

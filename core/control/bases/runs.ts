@@ -1,0 +1,218 @@
+/**
+ * Sync runs: what each sync did, and what the base knows of its last one. Kept for 30 days.
+ *
+ * A small base is synced every second, which would be 2.6 million rows in that time. So a completed sweep, turn or round
+ * joins the row of the one before it: for up to a minute whatever they did, for up to an hour where none changed
+ * anything. First syncs, rebuilds and failures have rows of their own, and end those before them.
+ */
+import type { Db } from "../../context";
+import { type BasetideError, type ErrorCode, nextStep } from "../../errors";
+import { cleanText, jsonText, serverTime } from "../../postgres";
+import { type BaseIssue, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
+
+const KEPT = "30 days";
+/** How long the syncs of one row may go on, where they change something and where they do not. */
+const JOINED = "1 minute";
+const JOINED_UNCHANGED = "1 hour";
+/** A sweep beside others has this part of the requests that a sweep alone has. */
+const BESIDE_SLOWNESS = 6;
+const MAX_ISSUES = 100;
+const MAX_MESSAGE_LENGTH = 1000;
+
+/** What a sync did, told when it ended. */
+export interface RunReport {
+  kind: SyncKind;
+  startedAt: Date;
+  /** Null when it failed. */
+  completedAt: Date | null;
+  /** A sweep that went on beside rapid turns or live rounds: those say how the base is. */
+  isBeside?: boolean | undefined;
+  /** Records. */
+  seen: number;
+  inserted: number;
+  updated: number;
+  deleted: number;
+  /** Requests to the source. */
+  requests: number;
+  /** Time spent waiting for the quota. */
+  waitMs: number;
+  error?: Pick<BasetideError, "code" | "message"> | undefined;
+  /** Absent: as before. */
+  tables?: TableCount[] | undefined;
+  issueCount?: number | undefined;
+  /** The first 100 are kept. */
+  issues?: BaseIssue[] | undefined;
+}
+
+/** One sync, or several that were alike. */
+export interface SyncRun {
+  id: string;
+  kind: SyncKind;
+  /** How many syncs the row stands for. */
+  syncs: number;
+  /** Of the first. */
+  started_at: Date;
+  /** Of the last; null when it failed. */
+  completed_at: Date | null;
+  /** The mean, and the longest. */
+  duration_ms: number | null;
+  longest_ms: number | null;
+  /** Records that the last one read; all other counts are sums. */
+  seen: number;
+  inserted: number;
+  updated: number;
+  deleted: number;
+  requests: number;
+  wait_ms: number;
+  error_code: ErrorCode | null;
+  error_message: string | null;
+}
+
+/**
+ * Keeps the run, and changes what the base says of its last sync. A completed run makes the base `active` and ends
+ * its error; one that needs a person makes it `needs_attention`. A base that was paused or marked for deletion
+ * meanwhile stays so. A run of a base that is gone is not kept.
+ */
+export async function recordRun(db: Db, baseId: string, report: RunReport): Promise<void> {
+  const told = {
+    ...report,
+    ...outcomeOf(report),
+    startedAt: serverTime(db, report.startedAt),
+    completedAt: report.completedAt && serverTime(db, report.completedAt),
+    tables: report.tables ? jsonText(report.tables) : null,
+    issues: report.issues ? jsonText(report.issues.slice(0, MAX_ISSUES)) : null,
+  };
+  // One statement, as every sync of every base ends with it.
+  await db`
+    with updated as (${report.isBeside ? updateBeside(db, baseId, told) : updateBase(db, baseId, told)}),
+    joined as (${joinRun(db, baseId, told)})
+    insert into sync_runs (base_id, kind, started_at, completed_at, total_ms, longest_ms, seen, inserted, updated,
+      deleted, requests, wait_ms, error_code, error_message)
+    select id, ${told.kind}, ${told.startedAt}::timestamptz, ${told.completedAt}::timestamptz,
+      ${told.durationMs}::float8, ${told.durationMs}::float8, ${told.seen}::int, ${told.inserted}::int,
+      ${told.updated}::int, ${told.deleted}::int, ${told.requests}::int, ${told.waitMs}::float8,
+      ${told.errorCode}, ${told.errorMessage}
+    from updated where not exists (select from joined)`;
+}
+
+type Told = Omit<RunReport, "tables" | "issues" | "startedAt" | "completedAt"> &
+  ReturnType<typeof outcomeOf> & { tables: string | null; issues: string | null } & {
+    startedAt: ReturnType<typeof serverTime>;
+    completedAt: ReturnType<typeof serverTime> | null;
+  };
+
+function outcomeOf(report: RunReport) {
+  const isCompleted = report.completedAt !== null;
+  const error = isCompleted ? undefined : (report.error ?? { code: "internal", message: "The sync failed" });
+  return {
+    isCompleted,
+    durationMs: isCompleted ? report.completedAt!.getTime() - report.startedAt.getTime() : null,
+    errorCode: (error?.code ?? null) as ErrorCode | null,
+    errorMessage: error ? cleanText(error.message).slice(0, MAX_MESSAGE_LENGTH) : null,
+    isUnchanged: report.inserted + report.updated + report.deleted === 0,
+  };
+}
+
+function updateBase(db: Db, baseId: string, told: Told) {
+  const { kind, isCompleted, durationMs, errorCode } = told;
+  const needsAttention = errorCode !== null && nextStep[errorCode] === "needs_attention";
+  // A turn or a round has not read every record.
+  const isWhole = isCompleted && kind !== "rapid" && kind !== "live";
+  return db`
+    update bases set
+      state = case
+        when state in ('paused', 'deleting') then state
+        when ${isCompleted}::boolean then 'active'
+        when ${needsAttention}::boolean then 'needs_attention'
+        else state
+      end,
+      attempted_at = now(),
+      sync_kind = case when ${isCompleted}::boolean then ${kind} else sync_kind end,
+      sync_started_at = case when ${isCompleted}::boolean then ${told.startedAt} else sync_started_at end,
+      sync_completed_at = coalesce(${told.completedAt}, sync_completed_at),
+      sync_duration_ms = coalesce(${durationMs}, sync_duration_ms),
+      recent_sweep_ms = case when ${isCompleted && kind === "sweep"}::boolean
+        then (array[${durationMs}::float8] || recent_sweep_ms)[:${USUAL_SWEEPS}] else recent_sweep_ms end,
+      recent_rapid_ms = case when ${isCompleted && kind === "rapid"}::boolean
+        then (array[${durationMs}::float8] || recent_rapid_ms)[:${USUAL_SWEEPS}] else recent_rapid_ms end,
+      recent_live_ms = case when ${isCompleted && kind === "live"}::boolean
+        then (array[${durationMs}::float8] || recent_live_ms)[:${USUAL_SWEEPS}] else recent_live_ms end,
+      sweep_started_at = case when ${isWhole}::boolean then ${told.startedAt} else sweep_started_at end,
+      sweep_completed_at = case when ${isWhole}::boolean then ${told.completedAt} else sweep_completed_at end,
+      sweep_beside_ms = case when ${isWhole}::boolean
+        then ${durationMs}::float8 * ${BESIDE_SLOWNESS} else sweep_beside_ms end,
+      error_code = ${errorCode},
+      error_message = ${told.errorMessage},
+      error_since = case when ${isCompleted}::boolean then null else coalesce(error_since, now()) end,
+      resync_requested_at = case
+        when ${isWhole}::boolean and resync_requested_at <= ${told.startedAt} then null
+        else resync_requested_at
+      end,
+      progress = case when ${isCompleted}::boolean then null else progress end,
+      tables = coalesce(${told.tables}::text::jsonb, tables),
+      issue_count = coalesce(${told.issueCount ?? null}, issue_count),
+      issues = coalesce(${told.issues}::text::jsonb, issues)
+    where id = ${baseId}
+    returning id`;
+}
+
+function updateBeside(db: Db, baseId: string, told: Told) {
+  return db`
+    update bases set
+      sweep_started_at = case when ${told.isCompleted}::boolean then ${told.startedAt} else sweep_started_at end,
+      sweep_completed_at = coalesce(${told.completedAt}, sweep_completed_at),
+      sweep_beside_ms = coalesce(${told.durationMs}, sweep_beside_ms),
+      tables = coalesce(${told.tables}::text::jsonb, tables),
+      issue_count = coalesce(${told.issueCount ?? null}, issue_count),
+      issues = coalesce(${told.issues}::text::jsonb, issues)
+    where id = ${baseId}
+    returning id`;
+}
+
+/** Adds the run to the row of the one before it, where they may share one. */
+function joinRun(db: Db, baseId: string, told: Told) {
+  const { kind, startedAt, durationMs } = told;
+  const mayJoin = told.isCompleted && (kind === "sweep" || kind === "rapid" || kind === "live");
+  return db`
+    update sync_runs as r set
+      syncs = syncs + 1,
+      completed_at = ${told.completedAt},
+      total_ms = total_ms + ${durationMs}::float8,
+      longest_ms = greatest(longest_ms, ${durationMs}::float8),
+      seen = ${told.seen},
+      inserted = inserted + ${told.inserted},
+      updated = updated + ${told.updated},
+      deleted = deleted + ${told.deleted},
+      requests = requests + ${told.requests},
+      wait_ms = wait_ms + ${told.waitMs}
+    where ${mayJoin}::boolean and completed_at is not null
+      and id = (
+        select id from sync_runs where base_id = ${baseId} and kind = ${kind} order by id desc limit 1)
+      and (started_at > ${startedAt}::timestamptz - ${JOINED}::interval
+        or (${told.isUnchanged}::boolean and inserted + updated + deleted = 0
+          and started_at > ${startedAt}::timestamptz - ${JOINED_UNCHANGED}::interval))
+      and not exists (
+        select from sync_runs as later
+        where later.base_id = ${baseId} and later.id > r.id
+          and (later.completed_at is null or later.kind not in ('sweep', 'rapid', 'live')))
+    returning id`;
+}
+
+/** Says how far the running first sync or rebuild is; `recordRun` of a completed one clears it. */
+export async function saveProgress(db: Db, baseId: string, progress: Progress): Promise<void> {
+  await db`update bases set progress = ${jsonText(progress)}::text::jsonb where id = ${baseId}`;
+}
+
+/** The latest runs, the newest first. */
+export async function listRuns(db: Db, baseId: string, limit: number): Promise<SyncRun[]> {
+  return db<SyncRun[]>`
+    select id, kind, syncs, started_at, completed_at, total_ms / syncs as duration_ms, longest_ms,
+      seen, inserted, updated, deleted, requests, wait_ms, error_code, error_message
+    from sync_runs where base_id = ${baseId} order by id desc limit ${limit}`;
+}
+
+/** Deletes the runs of all bases that are older than 30 days. @returns how many */
+export async function trimRuns(db: Db): Promise<number> {
+  const { count } = await db`delete from sync_runs where started_at < now() - ${KEPT}::interval`;
+  return count;
+}

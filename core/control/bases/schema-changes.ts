@@ -1,0 +1,49 @@
+/** The log of what changed in the shape of replicas, and requests to look for such changes. Kept for a year. */
+import type { Db } from "../../context";
+import { jsonText } from "../../postgres";
+import type { ShapeChange, ShapeChangeKind, ShapeName } from "../../replica";
+
+const KEPT = "1 year";
+
+export interface SchemaChange {
+  id: string;
+  seen_at: Date;
+  kind: ShapeChangeKind;
+  table: string;
+  field: string | null;
+  before: ShapeName | null;
+  after: ShapeName | null;
+}
+
+/** Notes changes that were carried out; those of a base that is gone are not kept. */
+export async function recordSchemaChanges(db: Db, baseId: string, changes: ShapeChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  await db`
+    with kept as (
+      select id from bases where id = ${baseId} for key share
+    ), old as (
+      delete from schema_changes where base_id = ${baseId} and seen_at < now() - ${KEPT}::interval
+    )
+    insert into schema_changes (base_id, kind, table_name, field_name, before, after)
+    select kept.id, c.kind, c."table", c.field, c.before, c.after
+    from kept, jsonb_to_recordset(${jsonText(changes)}::text::jsonb)
+      as c (kind text, "table" text, field text, before jsonb, after jsonb)`;
+}
+
+/** The latest changes, the newest first. */
+export async function listSchemaChanges(db: Db, baseId: string, limit: number): Promise<SchemaChange[]> {
+  return db<SchemaChange[]>`
+    select id, seen_at, kind, table_name as table, field_name as field,
+      nullif(before, 'null') as before, nullif(after, 'null') as after
+    from schema_changes
+    where base_id = ${baseId} and seen_at > now() - ${KEPT}::interval
+    order by id desc limit ${limit}`;
+}
+
+/** The look that was requested then has been made; one that was requested since is still to be. */
+export async function settleSchemaLook(db: Db, baseId: string, requestedAt: Date): Promise<void> {
+  // A Date has no microseconds.
+  await db`
+    update bases set schema_look_requested_at = null
+    where id = ${baseId} and date_trunc('milliseconds', schema_look_requested_at) <= ${requestedAt}`;
+}

@@ -1,0 +1,54 @@
+/** What a running sync goes by and people may change at any moment, read for many bases at once. */
+import type { Db } from "../../context";
+import { type BaseSettings, type BaseState, type SettingsRow, settingsOf } from "./base-row";
+
+export interface SyncFacts {
+  id: string;
+  state: BaseState;
+  settings: BaseSettings;
+  resyncRequestedAt: Date | null;
+  schemaLookRequestedAt: Date | null;
+  catchUpRequestedAt: Date | null;
+  /** Where the replica lives: a move changes it. */
+  databaseId: string;
+  /** Of the replica's server; null where it is not known. */
+  timeline: string | null;
+  /** Another one for another API key. */
+  keyVersion: string;
+  /** Another one for another key of the attachment URLs. */
+  attachmentKeyVersion: number;
+}
+
+/** Bases that are gone are not among the answers. */
+export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
+  const rows = await db<FactsRow[]>`
+    select id, state, turbo, rapid, live, linked_records_as_text, lookups_as_text, link_views, history, history_days,
+      notify, own_attachment_urls, replica_reads, indexes, attachment_key_version, is_paused, resync_requested_at,
+      schema_look_requested_at, catch_up_requested_at, database_id, md5(sealed_api_key) as key_version,
+      (select c.timeline from databases as d join clusters as c on c.id = d.cluster_id where d.id = database_id) as timeline
+    from bases where id = any (${baseIds})`;
+  return rows.map((row) => ({
+    id: row.id,
+    state: row.state,
+    settings: settingsOf(row),
+    resyncRequestedAt: row.resync_requested_at,
+    schemaLookRequestedAt: row.schema_look_requested_at,
+    catchUpRequestedAt: row.catch_up_requested_at,
+    databaseId: row.database_id,
+    timeline: row.timeline,
+    keyVersion: row.key_version,
+    attachmentKeyVersion: row.attachment_key_version,
+  }));
+}
+
+interface FactsRow extends SettingsRow {
+  id: string;
+  timeline: string | null;
+  state: BaseState;
+  attachment_key_version: number;
+  resync_requested_at: Date | null;
+  schema_look_requested_at: Date | null;
+  catch_up_requested_at: Date | null;
+  database_id: string;
+  key_version: string;
+}

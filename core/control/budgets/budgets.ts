@@ -1,0 +1,272 @@
+/** Call budgets as they stand: what a workspace has used this month and by what, what that leaves, and to whom. */
+import type { Db } from "../../context";
+import { type Forecast, forecastOf, leftForSync, type MonthUse, rateOf } from "./budget-rule";
+import { nextMonth } from "./next-month";
+import { ownCallsKey } from "./quota-key";
+import { leftKey, type Plan, type Workspace } from "./workspaces";
+
+/** Beyond its cap the source answers it only twice a second per base; others it blocks, or does not cap. */
+const SLOWED_PLAN: Plan = "team";
+
+/** Five requests a second for each of so many bases are what the source allows their user. */
+const BASES_WITHIN_USER_LIMIT = 10;
+
+/** `spent`: sync has nothing left until the month ends, and clients go on; `over`: beyond the cap itself. */
+export type BudgetState = "no_cap" | "inside" | "spent" | "over";
+
+export interface Budget {
+  workspaceId: string;
+  name: string;
+  plan: Plan;
+  callsPerMonth: number | null;
+  reserve: number;
+  /** Of the month, over all bases; up to 10 s behind by kind. */
+  used: MonthUse & {
+    /** `2026-11`, UTC. */
+    month: string;
+    /** What sync's calls were for (`payloads`, `records`, `sweep`, `schema`, `freshness`, `hooks`). */
+    byKind: Record<string, number>;
+  };
+  forecast: Forecast;
+  state: BudgetState;
+  /** Calls that sync may still make; null without a cap. */
+  left: number | null;
+  /** For each base that syncs; null without a cap. */
+  ratePerHour: number | null;
+  /** When calls are counted anew. */
+  endsAt: Date;
+  /** The source answers only twice a second, until then at least; not `isCertain`: judging by what it refuses. */
+  slowed: { until: Date; isCertain: boolean } | null;
+}
+
+/** What a worker goes by for one base. */
+export interface Allowance {
+  baseId: string;
+  /** Null: no cap. */
+  workspace: { id: string; name: string } | null;
+  /** Calls of sync that are left to all bases of the workspace; Infinity without a cap. */
+  left: number;
+  /** Bases that share them. */
+  bases: number;
+  /** For this base; Infinity without a cap. */
+  ratePerSecond: number;
+  /** When calls are counted anew. */
+  endsAt: Date;
+  /** The key's user, where so many bases are synced with their keys that the source's limit per user may matter. */
+  user: string | null;
+}
+
+/** Budgets by workspace id. */
+export async function budgetsOf(
+  db: Db,
+  workspaceIds: string[],
+  now = new Date(),
+): Promise<Map<string, Budget>> {
+  if (workspaceIds.length === 0) return new Map();
+  const rows = await workspaceUse(db, workspaceIds, now);
+  return new Map(rows.map((row) => [row.id, toBudget(row, now)]));
+}
+
+export async function budgetOf(
+  db: Db,
+  workspace: Pick<Workspace, "id">,
+  now = new Date(),
+): Promise<Budget | null> {
+  return (await budgetsOf(db, [workspace.id], now)).get(workspace.id) ?? null;
+}
+
+/**
+ * What each of these bases may use; those that are gone are not among the answers. A workspace that is found beyond a
+ * cap that slows it is noted as slowed, for clients too.
+ */
+export async function allowancesOf(db: Db, baseIds: string[], now = new Date()): Promise<Allowance[]> {
+  const bases = await db<{ id: string; workspace_id: string | null; user: string | null }[]>`
+    select b.id, b.workspace_id,
+      case when (
+        select count(*) from bases as o
+        where o.platform = b.platform and o.source_user_id = b.source_user_id
+          and o.state not in ('paused', 'deleting')
+      ) > ${BASES_WITHIN_USER_LIMIT} then b.platform || ':' || b.source_user_id end as user
+    from bases as b where b.id = any (${baseIds})`;
+  const ids = [...new Set(bases.flatMap((base) => base.workspace_id ?? []))];
+  const budgets = new Map<string, WorkspaceUse>();
+  if (ids.length > 0) for (const row of await workspaceUse(db, ids, now)) budgets.set(row.id, row);
+  for (const row of budgets.values()) await slowWhatIsOver(db, row, now);
+  return bases.map((base) => {
+    const row = base.workspace_id === null ? undefined : budgets.get(base.workspace_id);
+    const left = row ? leftForSync(capOf(row), usedOf(row)) : Infinity;
+    const sharing = row?.syncing ?? 1;
+    return {
+      baseId: base.id,
+      workspace: row ? { id: row.id, name: row.name } : null,
+      left,
+      bases: sharing,
+      ratePerSecond: left === Infinity ? Infinity : rateOf(left, now, sharing),
+      endsAt: nextMonth(now),
+      user: base.user,
+    };
+  });
+}
+
+/** As the management API shows it. */
+export function toWorkspaceJson(workspace: Workspace, budget: Budget) {
+  return {
+    id: workspace.id,
+    name: workspace.name,
+    plan: workspace.plan,
+    calls_per_month: workspace.callsPerMonth,
+    reserve: workspace.reserve,
+    bases: workspace.baseIds,
+    ...toUseJson(budget),
+    created_at: workspace.createdAt.toISOString(),
+  };
+}
+
+/** The budget of a base's workspace, in the base. */
+export function toBudgetJson(budget: Budget) {
+  return {
+    workspace_id: budget.workspaceId,
+    plan: budget.plan,
+    calls_per_month: budget.callsPerMonth,
+    reserve: budget.reserve,
+    ...toUseJson(budget),
+    spent: budget.state === "spent" || budget.state === "over",
+  };
+}
+
+function toUseJson({ used, forecast, state, left, ratePerHour, slowed }: Budget) {
+  return {
+    used: { month: used.month, sync: used.sync, client: used.client, by_kind: used.byKind },
+    forecast: {
+      calls: forecast.calls,
+      at: forecast.at.toISOString(),
+      ends_inside: forecast.endsInside,
+    },
+    state,
+    left,
+    rate_per_hour: ratePerHour,
+    slowed: slowed && { until: slowed.until.toISOString(), is_certain: slowed.isCertain },
+  };
+}
+
+function toBudget(row: WorkspaceUse, now: Date): Budget {
+  const [cap, used] = [capOf(row), usedOf(row)];
+  const left = leftForSync(cap, used);
+  const isCapped = cap.callsPerMonth !== null;
+  return {
+    workspaceId: row.id,
+    name: row.name,
+    plan: row.plan,
+    ...cap,
+    used: { ...used, month: now.toISOString().slice(0, 7), byKind: row.by_kind },
+    forecast: forecastOf(cap, used, row.created_at, now),
+    state: stateOf(row, left),
+    left: isCapped ? left : null,
+    ratePerHour: isCapped ? Math.round(rateOf(left, now, row.syncing) * 36_000) / 10 : null,
+    endsAt: nextMonth(now),
+    slowed:
+      row.slowed_until === null ? null : { until: row.slowed_until, isCertain: row.is_certain ?? false },
+  };
+}
+
+function stateOf(row: WorkspaceUse, left: number): BudgetState {
+  if (row.calls_per_month === null) return "no_cap";
+  if (row.sync + row.client >= row.calls_per_month) return "over";
+  // Each base has its part, and less than a call is none.
+  return left < Math.max(1, row.syncing) ? "spent" : "inside";
+}
+
+async function slowWhatIsOver(db: Db, row: WorkspaceUse, now: Date): Promise<void> {
+  const isOver = row.plan === SLOWED_PLAN && stateOf(row, 0) === "over";
+  if (!isOver || (row.is_certain && row.all_slowed)) return;
+  const until = nextMonth(now).getTime();
+  await db`
+    select quota_slow(key, ${until}::float8, true, ${now.getTime()}::float8, account_id)
+    from (
+      select distinct b.platform || ':' || b.source_base_id as key, w.account_id
+      from bases as b join workspaces as w on w.id = b.workspace_id
+      where w.id = ${row.id} and w.plan = ${SLOWED_PLAN} order by key
+    ) as slowed`;
+}
+
+/** All that is known of workspaces and their calls in the month that `now` lies in, in one statement. */
+async function workspaceUse(db: Db, ids: string[], now: Date): Promise<WorkspaceUse[]> {
+  const month = `${now.toISOString().slice(0, 7)}-01`;
+  return db<WorkspaceUse[]>`
+    with keys as (
+      select b.workspace_id, b.platform || ':' || b.source_base_id as key,
+        bool_or(b.state not in ('paused', 'deleting')) as is_syncing,
+        -- Of a base that other accounts have connected, too, sync's calls are counted by account.
+        case when bool_or(not quota_is_sole(b.platform || ':' || b.source_base_id, b.account_id))
+          then array_agg(${ownCallsKey("")} || b.id) end as own_keys
+      from bases as b where b.workspace_id = any (${ids}) group by 1, 2
+      union all
+      select id, ${leftKey("")} || id, false, null from workspaces where id = any (${ids})
+    ),
+    own_calls as (
+      select k.workspace_id, c.kind, c.calls from keys as k join quota_kinds as c on c.key = any (k.own_keys)
+      where c.month = ${month}::date
+    ),
+    calls as (
+      select k.workspace_id, case when k.own_keys is null then c.sync else 0 end as sync, c.client
+      from keys as k join quota_calls as c using (key)
+      where c.month = ${month}::date
+      union all
+      select k.workspace_id, case when k.own_keys is null then q.sync_calls else 0 end, q.client_calls
+      from keys as k join quota_windows as q using (key)
+      where date_trunc('month', to_timestamp(q.counted_from / 1000) at time zone 'UTC')::date = ${month}::date
+      union all
+      select workspace_id, calls, 0 from own_calls
+    ),
+    kinds as (
+      select workspace_id, kind, sum(calls)::float8 as calls
+      from (
+        select k.workspace_id, c.kind, c.calls from keys as k join quota_kinds as c using (key)
+        where c.month = ${month}::date and k.own_keys is null
+        union all
+        select workspace_id, kind, calls from own_calls
+      ) as all_kinds
+      group by 1, 2
+    )
+    select w.id, w.name, w.plan, w.calls_per_month, w.reserve, w.created_at,
+      (select coalesce(sum(c.sync), 0)::float8 from calls as c where c.workspace_id = w.id) as sync,
+      (select coalesce(sum(c.client), 0)::float8 from calls as c where c.workspace_id = w.id) as client,
+      (select coalesce(json_object_agg(k.kind, k.calls), '{}') from kinds as k where k.workspace_id = w.id) as by_kind,
+      (select count(*)::int from keys as k where k.workspace_id = w.id and k.is_syncing) as syncing,
+      s.until as slowed_until, s.is_certain, s.slowed = s.keys as all_slowed
+    from workspaces as w, lateral (
+      select max(s.until) as until, bool_or(s.is_certain) as is_certain, count(s.key) as slowed,
+        count(*) filter (where k.key not like ${leftKey("%")}) as keys
+      from keys as k left join lateral (
+        select max(o.until) as until, bool_or(o.is_certain) as is_certain, max(o.key) as key from quota_slowed as o
+        where o.key = k.key and o.until > ${now}::timestamptz and o.account_id in ('', w.account_id)
+      ) as s on true
+      where k.workspace_id = w.id
+    ) as s
+    where w.id = any (${ids})`;
+}
+
+interface WorkspaceUse {
+  id: string;
+  name: string;
+  plan: Plan;
+  calls_per_month: number | null;
+  reserve: number;
+  created_at: Date;
+  sync: number;
+  client: number;
+  by_kind: Record<string, number>;
+  /** Source bases that are synced. */
+  syncing: number;
+  slowed_until: Date | null;
+  is_certain: boolean | null;
+  all_slowed: boolean;
+}
+
+function capOf(row: WorkspaceUse) {
+  return { callsPerMonth: row.calls_per_month, reserve: row.reserve };
+}
+
+function usedOf(row: WorkspaceUse): MonthUse {
+  return { sync: row.sync, client: row.client };
+}

@@ -1,0 +1,52 @@
+/** Call budgets of all workspaces together, as metrics show them: no label names a workspace. */
+import type { Db } from "../../context";
+import { type Budget, budgetsOf } from "./budgets";
+
+/** `forecast`: sync has calls left, but the month will end beyond the cap. */
+const states = ["no_cap", "inside", "forecast", "spent", "over"] as const;
+
+export interface FleetBudgets {
+  /** Workspaces that have bases, by state; every state is there. */
+  workspaces: Record<string, number>;
+  /** The largest part of its cap that any of them has used; null where none has a cap. */
+  usedRatio: number | null;
+  /** Of this month (UTC), of all bases, those without a workspace and those that are gone too; up to 10 s behind. */
+  calls: { sync: number; client: number };
+}
+
+export async function readFleetBudgets(db: Db): Promise<FleetBudgets> {
+  const [rows, calls] = await Promise.all([
+    db<{ id: string }[]>`
+      select id from workspaces as w where exists (select from bases where workspace_id = w.id)`,
+    callsOfMonth(db),
+  ]);
+  const budgets = await budgetsOf(
+    db,
+    rows.map(({ id }) => id),
+  );
+  const workspaces: Record<string, number> = Object.fromEntries(states.map((state) => [state, 0]));
+  let usedRatio: number | null = null;
+  for (const budget of budgets.values()) {
+    workspaces[stateOf(budget)]!++;
+    const { callsPerMonth, used } = budget;
+    if (callsPerMonth) usedRatio = Math.max(usedRatio ?? 0, (used.sync + used.client) / callsPerMonth);
+  }
+  return { workspaces, usedRatio, calls };
+}
+
+function stateOf({ state, forecast }: Budget): (typeof states)[number] {
+  return state === "inside" && !forecast.endsInside ? "forecast" : state;
+}
+
+async function callsOfMonth(db: Db): Promise<FleetBudgets["calls"]> {
+  const [row] = await db<FleetBudgets["calls"][]>`
+    with calls as (
+      select month, sync, client from quota_calls
+      union all
+      select date_trunc('month', to_timestamp(counted_from / 1000) at time zone 'UTC')::date, sync_calls, client_calls
+      from quota_windows
+    )
+    select coalesce(sum(sync), 0)::float8 as sync, coalesce(sum(client), 0)::float8 as client
+    from calls where month = date_trunc('month', now() at time zone 'UTC')::date`;
+  return row!;
+}

@@ -1,0 +1,26 @@
+/** Workspaces of the source: plans, call budgets and use. */
+export {
+  type Allowance,
+  allowancesOf,
+  type Budget,
+  budgetOf,
+  budgetsOf,
+  toBudgetJson,
+  toWorkspaceJson,
+} from "./budgets";
+export { type FleetBudgets, readFleetBudgets } from "./fleet-budgets";
+export { nextMonth } from "./next-month";
+export { forgetUnusedQuota, ownCallsKey, quotaKeyOf } from "./quota-key";
+export { type MinuteUse, type QuotaUse, quotaUse } from "./usage";
+export {
+  createWorkspace,
+  deleteWorkspace,
+  getWorkspace,
+  listWorkspaces,
+  type NewWorkspace,
+  type Plan,
+  planCalls,
+  plans,
+  updateWorkspace,
+  type Workspace,
+} from "./workspaces";

@@ -1,0 +1,31 @@
+/** A source base as the quota ledger knows it: whoever's key is used, its quota is one. */
+import type { Db } from "../../context";
+import type { Base } from "../bases";
+
+export function quotaKeyOf(base: Pick<Base, "platform" | "sourceBaseId">): string {
+  return `${base.platform}:${base.sourceBaseId}`;
+}
+
+/** The key under which the calls of one connected base's syncs are counted: several accounts may have its source base. */
+export function ownCallsKey(baseId: string): string {
+  return `base:${baseId}`;
+}
+
+/** Drops what the ledger has of a source base that nobody has connected any more; its workspace keeps the month's calls. */
+export async function forgetUnusedQuota(
+  db: Db,
+  base: Pick<Base, "id" | "platform" | "sourceBaseId" | "workspaceId">,
+): Promise<void> {
+  const key = quotaKeyOf(base);
+  await db.begin(async (tx) => {
+    // Where others have the base connected, too, and it comes back, that counts twice: rather too much than too little.
+    if (base.workspaceId !== null) await tx`select quota_leave(${key}, ${base.workspaceId}, ${base.id})`;
+    await tx`delete from quota_kinds where key = ${ownCallsKey(base.id)}`;
+    const [used] = await tx`
+      select from bases where platform = ${base.platform} and source_base_id = ${base.sourceBaseId} limit 1`;
+    if (used) return;
+    await tx`select quota_forget(${key})`;
+    await tx`delete from accepted_keys where source_base_id = ${base.sourceBaseId}`;
+    await tx`delete from quota_minutes where key = ${key}`;
+  });
+}

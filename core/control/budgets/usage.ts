@@ -1,0 +1,75 @@
+/** How much of a base's quota is used, for people to see: by the minute and by the month. */
+import type { Db } from "../../context";
+import type { Base } from "../bases";
+import { quotaKeyOf } from "./quota-key";
+
+/** Calls in one minute. */
+export interface MinuteUse {
+  minute: Date;
+  sync: number;
+  client: number;
+}
+
+export interface QuotaUse {
+  /** The last `minutes`, the oldest first, without gaps; the running one is up to 10 s behind. */
+  minutes: MinuteUse[];
+  /** Since the first of the month, UTC. */
+  month: { sync: number; client: number };
+  /** The source asked for a pause that is not over: until when, and why. */
+  blocked: { until: Date; reason: string } | null;
+  /**
+   * The source answers only twice a second, until then at least. `isCertain`: its workspace is beyond its cap; else
+   * judging by what it refused, and tried again every hour.
+   */
+  slowed: { until: Date; isCertain: boolean } | null;
+}
+
+export async function quotaUse(
+  db: Db,
+  base: Pick<Base, "platform" | "sourceBaseId"> & Partial<Pick<Base, "accountId">>,
+  minutes = 15,
+): Promise<QuotaUse> {
+  const key = quotaKeyOf(base);
+  const [row] = await db<QuotaRow[]>`
+    with q as (select * from quota_windows where key = ${key}),
+    counted as (
+      select minute, sync, client from quota_minutes where key = ${key}
+      union all
+      select date_trunc('minute', to_timestamp(counted_from / 1000)), sync_calls, client_calls from q
+    ),
+    by_month as (
+      select sync, client, month from quota_calls where key = ${key}
+      union all
+      select sync_calls, client_calls,
+        date_trunc('month', to_timestamp(counted_from / 1000) at time zone 'UTC')::date
+      from q
+    )
+    select
+      (select coalesce(json_agg(m order by m.minute), '[]') from (
+        select minute, coalesce(sum(c.sync), 0)::int as sync, coalesce(sum(c.client), 0)::int as client
+        from generate_series(date_trunc('minute', now()) - make_interval(mins => ${minutes - 1}::int),
+          date_trunc('minute', now()), interval '1 minute') as minute
+          left join counted as c using (minute)
+        group by minute) as m) as minutes,
+      coalesce(sum(sync), 0)::float8 as sync, coalesce(sum(client), 0)::float8 as client,
+      (select json_build_object('until', b.blocked_until, 'reason', b.reason) from quota_blocks as b
+        where b.key = ${key} and b.blocked_until > now()) as blocked,
+      (select json_build_object('until', s.until, 'is_certain', s.is_certain) from quota_slowed as s
+        where s.key = ${key} and s.until > now() and s.account_id in ('', ${base.accountId ?? ""})
+        order by s.until desc limit 1) as slowed
+    from by_month where month = date_trunc('month', now() at time zone 'UTC')::date`;
+  return {
+    minutes: row!.minutes.map(({ minute, ...calls }) => ({ minute: new Date(minute), ...calls })),
+    month: { sync: row!.sync, client: row!.client },
+    blocked: row!.blocked && { until: new Date(row!.blocked.until), reason: row!.blocked.reason },
+    slowed: row!.slowed && { until: new Date(row!.slowed.until), isCertain: row!.slowed.is_certain },
+  };
+}
+
+interface QuotaRow {
+  minutes: { minute: string; sync: number; client: number }[];
+  sync: number;
+  client: number;
+  blocked: { until: string; reason: string } | null;
+  slowed: { until: string; is_certain: boolean } | null;
+}

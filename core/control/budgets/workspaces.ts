@@ -1,0 +1,235 @@
+/**
+ * Workspaces: what the source counts calls by. A workspace's plan caps the calls of a month over all its bases, and a
+ * part of them is kept for clients.
+ */
+import type { TransactionSql } from "postgres";
+import type { Context, Db } from "../../context";
+import { BasetideError } from "../../errors";
+import { isId, newId } from "../../ids";
+import { cleanText, isUniqueViolation } from "../../postgres";
+import type { AuditAction } from "../audit";
+import { noteChange } from "../audit";
+
+export const plans = ["free", "team", "business", "custom"] as const;
+export type Plan = (typeof plans)[number];
+
+/** Calls a month by plan, as the source's price list has them; null: no cap. Of `custom` the customer says it. */
+export const planCalls: Record<Exclude<Plan, "custom">, number | null> = {
+  free: 1000,
+  team: 100_000,
+  business: null,
+};
+
+/** The part of the calls that is kept for clients unless somebody says otherwise. */
+const DEFAULT_RESERVE = 0.2;
+/** What the column holds. */
+const MOST_CALLS = 2_000_000_000;
+const MAX_NAME_LENGTH = 100;
+
+export interface Workspace {
+  id: string;
+  accountId: string;
+  name: string;
+  plan: Plan;
+  /** Null: no cap. */
+  callsPerMonth: number | null;
+  /** Calls of the month that sync leaves to clients; 0 without a cap. */
+  reserve: number;
+  /** In the order they were connected. */
+  baseIds: string[];
+  createdAt: Date;
+}
+
+/** What the management of workspaces needs. */
+type ChangeContext = Pick<Context, "db" | "actor">;
+type WakeContext = Pick<Context, "db"> & { queue: { requestSync(baseId: string): Promise<void> } };
+
+export interface NewWorkspace {
+  name: string;
+  plan: Plan;
+  /** With `custom`: calls, or null for no cap. With the other plans it is known. */
+  callsPerMonth?: number | null | undefined;
+  /** A fifth of the calls unless given. */
+  reserve?: number | undefined;
+}
+
+/** @throws BasetideError `already_exists` for a name that the account has, `invalid_request` for numbers that do not fit */
+export async function createWorkspace(
+  ctx: ChangeContext,
+  accountId: string,
+  workspace: NewWorkspace,
+): Promise<Workspace> {
+  const id = newId("workspace");
+  const facts = checked(workspace);
+  await changing(ctx, "workspace.created", { id, accountId, facts }, async (tx) => {
+    await tx`
+      insert into workspaces (id, account_id, name, plan, calls_per_month, reserve)
+      values (${id}, ${accountId}, ${facts.name}, ${facts.plan}, ${facts.callsPerMonth}, ${facts.reserve})`;
+  });
+  return getWorkspace(ctx.db, id);
+}
+
+/** @throws BasetideError `not_found`, also when it is not `accountId`'s, if one is given */
+export async function getWorkspace(db: Db, id: string, accountId?: string): Promise<Workspace> {
+  const own = accountId === undefined ? db`` : db`and w.account_id = ${accountId}`;
+  const [found] = isId("workspace", id) ? await selectWorkspaces(db, db`w.id = ${id} ${own}`) : [];
+  if (!found) throw new BasetideError("not_found", `There is no workspace ${id}`);
+  return found;
+}
+
+/** In the order they were made. */
+export async function listWorkspaces(db: Db, accountId: string): Promise<Workspace[]> {
+  return selectWorkspaces(db, db`w.account_id = ${accountId}`);
+}
+
+/**
+ * Changes what is given. Another plan brings its calls with it, and a reserve of a fifth unless one is given. The bases
+ * go by it within a quarter of a minute; those that rested because of the old one look again at once.
+ *
+ * @throws BasetideError as `createWorkspace`
+ */
+export async function updateWorkspace(
+  ctx: ChangeContext & WakeContext,
+  workspace: Workspace,
+  changes: Partial<NewWorkspace>,
+): Promise<Workspace> {
+  const isOther = changes.plan !== undefined && changes.plan !== workspace.plan;
+  const hasOtherCalls = isOther || changes.callsPerMonth !== undefined;
+  const facts = checked({
+    name: changes.name ?? workspace.name,
+    plan: changes.plan ?? workspace.plan,
+    callsPerMonth: hasOtherCalls ? changes.callsPerMonth : workspace.callsPerMonth,
+    reserve: changes.reserve ?? (hasOtherCalls ? undefined : workspace.reserve),
+  });
+  const { id, accountId } = workspace;
+  await changing(ctx, "workspace.changed", { id, accountId, facts }, async (tx) => {
+    await tx`
+      update workspaces set name = ${facts.name}, plan = ${facts.plan}, calls_per_month = ${facts.callsPerMonth},
+        reserve = ${facts.reserve}
+      where id = ${id}`;
+  });
+  const isSame = (["plan", "callsPerMonth", "reserve"] as const).every(
+    (fact) => facts[fact] === workspace[fact],
+  );
+  if (!isSame) await endRest(ctx, workspace);
+  return getWorkspace(ctx.db, id);
+}
+
+/** @throws BasetideError `conflict` while it has bases, which would go on without a cap */
+export async function deleteWorkspace(ctx: ChangeContext, { id, name, accountId }: Workspace): Promise<void> {
+  await getWorkspace(ctx.db, id, accountId);
+  await ctx.db.begin(async (tx) => {
+    const [deleted] = await tx`
+      delete from workspaces as w
+      where id = ${id} and not exists (select from bases where workspace_id = w.id) returning id`;
+    if (!deleted) {
+      const message = `The workspace "${name}" has bases, which would go on without a cap. Move them to another one first.`;
+      throw new BasetideError("conflict", message);
+    }
+    await tx`delete from quota_calls where key = ${leftKey(id)}`;
+    await tx`delete from quota_kinds where key = ${leftKey(id)}`;
+    await noteChange(tx, ctx.actor, {
+      accountId,
+      action: "workspace.deleted",
+      subject: id,
+      details: { name },
+    });
+  });
+}
+
+/** The key under which the ledger counts what bases of the workspace used that are gone. */
+export function leftKey(workspaceId: string): string {
+  return `left:${workspaceId}`;
+}
+
+/** Lets go what rests, or is slowed, because of a budget that is not theirs any more. */
+async function endRest({ db, queue }: WakeContext, { id: workspaceId, accountId }: Workspace): Promise<void> {
+  const woken = await db<{ id: string; key: string; is_woken: boolean }[]>`
+    update bases set rests_until = null
+    where workspace_id = ${workspaceId}
+    returning id, platform || ':' || source_base_id as key, state not in ('paused', 'deleting') as is_woken`;
+  for (const { id, key, is_woken } of woken) {
+    await db`select quota_hasten(${key}, ${accountId})`;
+    // The queue's reconciler finds those whose job is not queued now.
+    if (is_woken) await queue.requestSync(id).catch(() => {});
+  }
+}
+
+function checked(workspace: NewWorkspace) {
+  const { plan } = workspace;
+  const name = cleanText(workspace.name).trim();
+  if (name === "" || name.length > MAX_NAME_LENGTH) {
+    throw new BasetideError(
+      "invalid_request",
+      `A workspace's name has between 1 and ${MAX_NAME_LENGTH} letters`,
+    );
+  }
+  const callsPerMonth = plan === "custom" ? (workspace.callsPerMonth ?? null) : planCalls[plan];
+  if (workspace.callsPerMonth !== undefined && workspace.callsPerMonth !== callsPerMonth) {
+    const own = callsPerMonth === null ? "no cap" : `${callsPerMonth} calls a month`;
+    throw new BasetideError(
+      "invalid_request",
+      `The plan "${plan}" has ${own}; for another number take "custom"`,
+    );
+  }
+  if (callsPerMonth !== null && !isCount(callsPerMonth, 1)) {
+    throw new BasetideError("invalid_request", "Calls a month are a whole number of at least 1");
+  }
+  const reserve = workspace.reserve ?? Math.floor((callsPerMonth ?? 0) * DEFAULT_RESERVE);
+  if (!isCount(reserve, 0) || reserve > (callsPerMonth ?? 0)) {
+    const most = callsPerMonth === null ? "0, as nothing is capped" : `at most ${callsPerMonth}`;
+    throw new BasetideError("invalid_request", `The reserve for clients is a whole number, ${most}`);
+  }
+  return { name, plan, callsPerMonth, reserve };
+}
+
+function isCount(value: number, least: number): boolean {
+  return Number.isInteger(value) && value >= least && value <= MOST_CALLS;
+}
+
+/** Makes a change and notes it in one transaction. @throws BasetideError `already_exists` */
+async function changing(
+  { db, actor }: ChangeContext,
+  action: AuditAction,
+  { id, accountId, facts }: { id: string; accountId: string; facts: ReturnType<typeof checked> },
+  change: (tx: TransactionSql) => Promise<void>,
+): Promise<void> {
+  const { name, plan, callsPerMonth, reserve } = facts;
+  const details = { name, plan, calls_per_month: callsPerMonth, reserve };
+  try {
+    await db.begin(async (tx) => {
+      await change(tx);
+      await noteChange(tx, actor, { accountId, action, subject: id, details });
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error, "workspaces_name_key")) throw error;
+    throw new BasetideError("already_exists", `There is a workspace named "${name}" already`);
+  }
+}
+
+async function selectWorkspaces(db: Db, where: ReturnType<Db>): Promise<Workspace[]> {
+  const rows = await db<WorkspaceRow[]>`
+    select w.*, array(select b.id from bases as b where b.workspace_id = w.id order by b.created_at, b.id) as base_ids
+    from workspaces as w where ${where} order by w.created_at, w.id`;
+  return rows.map((row) => ({
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    plan: row.plan,
+    callsPerMonth: row.calls_per_month,
+    reserve: row.reserve,
+    baseIds: row.base_ids,
+    createdAt: row.created_at,
+  }));
+}
+
+interface WorkspaceRow {
+  id: string;
+  account_id: string;
+  name: string;
+  plan: Plan;
+  calls_per_month: number | null;
+  reserve: number;
+  base_ids: string[];
+  created_at: Date;
+}

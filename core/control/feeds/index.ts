@@ -1,0 +1,25 @@
+/** State of the source's change feeds. */
+export { hasPings } from "./has-notifications";
+export {
+  addMissed,
+  closeGap,
+  dropHook,
+  forgetFeed,
+  forgetRefusal,
+  hookSecretContext,
+  type KeptFeed,
+  keepHook,
+  loadFeed,
+  noteFresh,
+  noteGap,
+  noteGapOfAny,
+  noteHookWell,
+  notePing,
+  noteRead,
+  noteRefused,
+  noteStale,
+  noteUnpinged,
+  PING_CHANNEL,
+  pingSecret,
+  saveCursor,
+} from "./live-feeds";

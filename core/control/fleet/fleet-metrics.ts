@@ -1,0 +1,142 @@
+/**
+ * What the control plane knows of all bases and workspaces together, as gauges of the console. Every console says the
+ * same: take the maximum. No label names a base or a workspace.
+ */
+import { Gauge } from "prom-client";
+import type { Context } from "../../context";
+import { type FleetBudgets, readFleetBudgets } from "../budgets";
+import { quarantine } from "../jobs";
+
+/** Asked once for scrapes that come together. */
+const FRESH_MS = 5_000;
+/** A control plane that hangs is not waited for: a scrape ends after 10 s, and the console would seem to be down. */
+const PATIENCE_MS = 3_000;
+
+interface FleetFacts {
+  states: Record<string, number>;
+  failing: number;
+  /** s; of bases that sweep or turn all the time. */
+  longestUnsynced: number;
+  /** s since the feed of a live base was due to be read. */
+  longestUnread: number;
+  stale: number;
+  waiting: number;
+  repairs: number;
+  workers: number;
+  quarantined: Record<string, number>;
+}
+
+type Facts = FleetFacts & FleetBudgets;
+
+/** Registers the gauges; once per registry. What cannot be asked for is left out of a scrape. */
+export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics" | "log">): void {
+  let asked: Promise<Facts | null> | undefined;
+  const facts = () => {
+    asked ??= Promise.all([readFacts(db), readFleetBudgets(db)])
+      .then(([fleet, budgets]) => ({ ...fleet, ...budgets }))
+      .catch((error: unknown) => {
+        log.debug({ error }, "fleet not counted");
+        return null;
+      })
+      .finally(() => setTimeout(() => (asked = undefined), FRESH_MS).unref());
+    return Promise.race([asked, Bun.sleep(PATIENCE_MS).then(() => null)]);
+  };
+  const gauge = (
+    name: string,
+    help: string,
+    value: (facts: Facts) => number | null | Record<string, number>,
+    label?: string,
+  ) =>
+    new Gauge({
+      name: `basetide_fleet_${name}`,
+      help: `${help}; the same from every console`,
+      labelNames: label === undefined ? [] : [label],
+      registers: [metrics],
+      async collect() {
+        const known = await facts();
+        this.reset();
+        const now = known && value(known);
+        if (typeof now === "number") this.set(now);
+        else if (now) for (const [key, count] of Object.entries(now)) this.set({ [label!]: key }, count);
+        // The reset has left it at 0, which would say that there are no workers.
+        else if (label === undefined) this.remove();
+      },
+    });
+  gauge(
+    "bases",
+    "Bases by state (starting, active, paused, needs_attention, deleting)",
+    (fleet) => fleet.states,
+    "state",
+  );
+  gauge("bases_failing", "Bases whose last sync failed", (fleet) => fleet.failing);
+  gauge(
+    "longest_unsynced_seconds",
+    "Longest time since a sync of a base that is not live completed",
+    (fleet) => fleet.longestUnsynced,
+  );
+  gauge(
+    "longest_unread_seconds",
+    "How late the feed of a live base is read, at the most",
+    (fleet) => fleet.longestUnread,
+  );
+  gauge("bases_stale", "Live bases whose rows were found to lag behind", (fleet) => fleet.stale);
+  gauge("records_waiting", "Records known to have changed that are not read yet", (fleet) => fleet.waiting);
+  gauge(
+    "repairs_pending",
+    "Records whose proxied write a replica does not show yet",
+    (fleet) => fleet.repairs,
+  );
+  gauge(
+    "quarantined",
+    "What ended processes and is put off or not tried again, by kind (base, deletion, move, stray, repair)",
+    (fleet) => fleet.quarantined,
+    "kind",
+  );
+  gauge("workers", "Workers that are alive", (fleet) => fleet.workers);
+  gauge(
+    "workspaces",
+    "Workspaces with bases, by state of their call budget (no_cap, inside, forecast, spent, over)",
+    (fleet) => fleet.workspaces,
+    "state",
+  );
+  gauge(
+    "budget_used_ratio",
+    "Largest part of its monthly cap that a workspace has used",
+    (fleet) => fleet.usedRatio,
+  );
+  gauge(
+    "month_calls",
+    "Calls to sources since the month began (UTC), by kind (sync, client)",
+    (fleet) => fleet.calls,
+    "kind",
+  );
+}
+
+async function readFacts(db: Context["db"]): Promise<FleetFacts> {
+  const { baseIds, tasks, repairs } = await quarantine(db);
+  const count = (kind: string) => tasks.filter(({ task }) => task === kind).length;
+  const quarantined = {
+    base: baseIds.length,
+    deletion: count("deletion"),
+    move: count("move"),
+    stray: count("stray"),
+    repair: repairs.reduce((sum, { records }) => sum + records, 0),
+  };
+  const [row] = await db<Omit<FleetFacts, "quarantined">[]>`
+    select
+      (select coalesce(json_object_agg(state, count), '{}')
+        from (select state, count(*)::int as count from bases group by state) as by_state) as states,
+      (select count(*)::int from bases where error_code is not null and state <> 'paused') as failing,
+      (select coalesce(max(extract(epoch from now() - sync_completed_at)), 0)::float8 from bases
+        left join live_feeds as f on f.base_id = bases.id
+        where bases.state = 'active' and sync_kind <> 'live' and (f.state is distinct from 'on' or not live or rapid)
+      ) as "longestUnsynced",
+      (select greatest(0, coalesce(max(extract(epoch from now() - f.due_at)), 0))::float8
+        from live_feeds as f join bases on bases.id = f.base_id
+        where bases.state = 'active' and live and not rapid and f.state = 'on') as "longestUnread",
+      (select count(*)::int from live_feeds where stale_since is not null) as stale,
+      (select coalesce(sum(waiting), 0)::int from live_feeds) as waiting,
+      (select count(*)::int from repairs) as repairs,
+      (select count(*)::int from workers where seen_at > now() - interval '30 seconds') as workers`;
+  return { ...row!, quarantined };
+}

@@ -1,0 +1,12 @@
+/** Workers, and metrics of the whole fleet. */
+export { fleetMetrics } from "./fleet-metrics";
+export {
+  basesBuilding,
+  type FleetState,
+  fleetState,
+  listWorkers,
+  livingWorkers,
+  removeWorker,
+  reportWorker,
+  type Worker,
+} from "./workers";

@@ -1,0 +1,37 @@
+/** Everything that is quarantined because it ended processes, for those who run the service. */
+import type { Db } from "../../context";
+import { forgetTask, type QuarantinedTask, quarantinedTasks } from "./task-attempts";
+
+/** Claims of a repair in a row whose proxy died: from then on the base's repairs are put off for longer and longer. */
+export const REPAIR_CLAIMS = 3;
+
+export interface Quarantine {
+  /** Bases whose syncs ended processes. */
+  baseIds: string[];
+  /** Deletions and the like. */
+  tasks: QuarantinedTask[];
+  /** Records whose repair ended proxies, by base. */
+  repairs: { baseId: string; records: number }[];
+}
+
+export async function quarantine(db: Db): Promise<Quarantine> {
+  const bases = await db<{ id: string }[]>`
+    select base_id as id from base_crashes where quarantines > 0 order by base_id`;
+  const repairs = await db<Quarantine["repairs"]>`
+    select base_id as "baseId", count(*)::int as records from repairs
+    where unsettled >= ${REPAIR_CLAIMS} group by base_id order by base_id`;
+  return { baseIds: bases.map(({ id }) => id), tasks: await quarantinedTasks(db), repairs: [...repairs] };
+}
+
+/**
+ * What is quarantined of this base or database may be tried again. A base stays a suspect: it is synced in a child process.
+ *
+ * @returns whether a sync of it was
+ */
+export async function retryQuarantined(db: Db, subject: string): Promise<boolean> {
+  for (const task of ["move", "stray"] as const) await forgetTask(db, { task, subject });
+  const { count } = await db`
+    update base_crashes set quarantined_until = null, suspected_at = least(suspected_at, now() - interval '1 minute')
+    where base_id = ${subject} and quarantines > 0`;
+  return count > 0;
+}

@@ -1,0 +1,69 @@
+/**
+ * Tasks that end a process must not end the next one that tries them: each attempt is counted before it begins.
+ *
+ * An attempt that comes to an end, good or bad, clears the count. After QUARANTINED_AFTER attempts in a row whose process
+ * died the task is quarantined: it is not tried again until an operator asks for it.
+ */
+import type { Db } from "../../context";
+
+export const QUARANTINED_AFTER = 3;
+/** Pause after an attempt began, s; doubled by each one whose process died: another process may be at it until then. */
+const FIRST_PAUSE_SECONDS = 60;
+/** Pause after an attempt that failed, s; doubled by each. */
+const FIRST_FAILURE_PAUSE_SECONDS = 30;
+const MAX_PAUSE_SECONDS = 3600;
+
+export interface Task {
+  task: "deletion" | "move" | "stray";
+  /** What it is done to: the id of a base or database. */
+  subject: string;
+}
+
+export interface QuarantinedTask extends Task {
+  triedAt: Date;
+}
+
+/**
+ * Does `work` unless the task is quarantined or not due.
+ *
+ * @param isUrgent somebody waits for it: it is done also when it is not due
+ * @param work is given how many attempts before it died
+ * @returns null when nothing was done
+ */
+export async function attempt<T>(
+  db: Db,
+  { task, subject }: Task,
+  isUrgent: boolean,
+  work: (died: number) => Promise<T>,
+): Promise<{ result: T } | null> {
+  const [begun] = await db<{ unended: number }[]>`
+    insert into task_attempts as t (task, subject, unended, due_at)
+    values (${task}, ${subject}, 1, now() + ${FIRST_PAUSE_SECONDS} * interval '1 s')
+    on conflict (task, subject) do update set unended = t.unended + 1, tried_at = now(),
+      due_at = now() + least(${MAX_PAUSE_SECONDS}, ${FIRST_PAUSE_SECONDS} * power(2, t.unended)) * interval '1 s'
+      where t.unended < ${QUARANTINED_AFTER} and (${isUrgent} or t.due_at <= now())
+    returning unended`;
+  if (!begun) return null;
+  try {
+    const result = await work(begun.unended - 1);
+    await forgetTask(db, { task, subject });
+    return { result };
+  } catch (error) {
+    await db`
+      update task_attempts set unended = 0, failures = failures + 1, due_at = now() + least(${MAX_PAUSE_SECONDS},
+        ${FIRST_FAILURE_PAUSE_SECONDS} * power(2, least(failures, 20))) * interval '1 s'
+      where task = ${task} and subject = ${subject}`.catch(() => {});
+    throw error;
+  }
+}
+
+/** The task is over, or starts over. */
+export async function forgetTask(db: Db, { task, subject }: Task): Promise<void> {
+  await db`delete from task_attempts where task = ${task} and subject = ${subject}`;
+}
+
+export async function quarantinedTasks(db: Db): Promise<QuarantinedTask[]> {
+  return db<QuarantinedTask[]>`
+    select task, subject, tried_at as "triedAt" from task_attempts
+    where unended >= ${QUARANTINED_AFTER} and due_at <= now() order by tried_at`;
+}

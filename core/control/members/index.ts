@@ -1,0 +1,12 @@
+/** Members of an account. */
+export {
+  acceptInvitation,
+  findInvitation,
+  type Invitation,
+  inviteMember,
+  listInvitations,
+  listMembers,
+  type Member,
+  withdrawInvitation,
+} from "./members";
+export { type Removal, removeMember, removerOf } from "./remove-member";

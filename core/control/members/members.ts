@@ -1,0 +1,144 @@
+/**
+ * Members of an account: its owner invites them by e-mail (and removes them: `remove-member.ts`).
+ *
+ * An invitation is a link with 32 random bytes, of which only the SHA-256 is kept. It is bound to the address it went
+ * to: whoever opens it must be signed in with that address, so a link that was passed on opens nothing.
+ */
+import { createHash, randomBytes } from "node:crypto";
+import type { Db } from "../../context";
+import { BasetideError } from "../../errors";
+import { isId, newId } from "../../ids";
+import { actorOf, checkEmail, type Role, type Viewer } from "../accounts";
+import { noteChange } from "../audit";
+
+const INVITATION_LIFE = "7 days";
+/** Members and open invitations of one account: more is a mistake, or somebody sending mail through us. */
+const MAX_PEOPLE = 100;
+
+export interface Member {
+  userId: string;
+  email: string;
+  role: Role;
+  since: Date;
+}
+
+export interface Invitation {
+  id: string;
+  email: string;
+  expiresAt: Date;
+}
+
+/** The owner first. */
+export async function listMembers(db: Db, accountId: string): Promise<Member[]> {
+  return db<Member[]>`
+    select m.user_id as "userId", u.email, m.role, m.created_at as since
+    from account_members as m join users as u on u.id = m.user_id
+    where m.account_id = ${accountId} order by m.role = 'owner' desc, u.email`;
+}
+
+/** Open invitations; what has expired is gone. */
+export async function listInvitations(db: Db, accountId: string): Promise<Invitation[]> {
+  return db<Invitation[]>`
+    select id, email, expires_at as "expiresAt" from invitations
+    where account_id = ${accountId} and expires_at > now() order by email`;
+}
+
+/**
+ * Invites an address, or invites it again with a new link.
+ *
+ * @param permit called with the address once the invitation is known to be possible; where it throws, nothing changes
+ * @returns the token for the link, which cannot be read again later, and what `permit` returned
+ * @throws BasetideError `forbidden` for who does not own the account, `invalid_request` for what is no address,
+ *   `already_exists` for a member, `conflict` when the account has too many
+ */
+export async function inviteMember<Permit>(
+  db: Db,
+  viewer: Viewer,
+  address: string,
+  permit: (email: string) => Promise<Permit>,
+): Promise<{ email: string; token: string; permit: Permit }> {
+  requireOwner(viewer);
+  const email = checkEmail(address);
+  const accountId = viewer.account.id;
+  const members = await listMembers(db, accountId);
+  if (members.some((member) => member.email === email)) {
+    throw new BasetideError("already_exists", `${email} is a member already`);
+  }
+  const invitations = await listInvitations(db, accountId);
+  if (members.length + invitations.length >= MAX_PEOPLE) {
+    throw new BasetideError("conflict", `An account has at most ${MAX_PEOPLE} members and open invitations`);
+  }
+  const given = await permit(email);
+  const token = randomBytes(32).toString("base64url");
+  await db.begin(async (tx) => {
+    await tx`
+      insert into invitations (id, account_id, email, token_hash, invited_by, expires_at)
+      values (${newId("invitation")}, ${accountId}, ${email}, ${hash(token)}, ${viewer.userId},
+        now() + ${INVITATION_LIFE}::interval)
+      on conflict (account_id, email) do update
+        set token_hash = excluded.token_hash, invited_by = excluded.invited_by, expires_at = excluded.expires_at`;
+    await noteChange(tx, actorOf(viewer), { accountId, action: "member.invited", details: { email } });
+  });
+  return { email, token, permit: given };
+}
+
+/** @throws BasetideError `forbidden`, `not_found` */
+export async function withdrawInvitation(db: Db, viewer: Viewer, invitationId: string): Promise<void> {
+  requireOwner(viewer);
+  const accountId = viewer.account.id;
+  await db.begin(async (tx) => {
+    const [gone] = isId("invitation", invitationId)
+      ? await tx<{ email: string }[]>`
+          delete from invitations where id = ${invitationId} and account_id = ${accountId} returning email`
+      : [];
+    if (!gone) throw new BasetideError("not_found", "There is no such invitation");
+    const details = { email: gone.email };
+    await noteChange(tx, actorOf(viewer), { accountId, action: "invitation.withdrawn", details });
+  });
+}
+
+/** What a link invites to; null when it is not, or no longer, an invitation. */
+export async function findInvitation(
+  db: Db,
+  token: string,
+): Promise<{ id: string; accountId: string; account: string; email: string } | null> {
+  const [found] = await db<{ id: string; accountId: string; account: string; email: string }[]>`
+    select i.id, i.account_id as "accountId", a.email as account, i.email
+    from invitations as i join accounts as a on a.id = i.account_id
+    where i.token_hash = ${hash(token)} and i.expires_at > now()`;
+  return found ?? null;
+}
+
+/**
+ * Makes the user a member, and their session look at the account.
+ *
+ * @throws BasetideError `not_found` for a link that is used up or expired, `forbidden` for one to another address
+ */
+export async function acceptInvitation(db: Db, viewer: Viewer, token: string): Promise<void> {
+  const invitation = await findInvitation(db, token);
+  if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
+  if (invitation.email !== viewer.email) {
+    throw new BasetideError(
+      "forbidden",
+      `This invitation went to ${invitation.email}; you are signed in as ${viewer.email}`,
+    );
+  }
+  await db.begin(async (tx) => {
+    await tx`
+      insert into account_members (account_id, user_id, role)
+      values (${invitation.accountId}, ${viewer.userId}, 'member') on conflict do nothing`;
+    await tx`delete from invitations where id = ${invitation.id}`;
+    await tx`update sessions set account_id = ${invitation.accountId} where id = ${viewer.sessionId}`;
+    const { accountId } = invitation;
+    await noteChange(tx, actorOf(viewer), { accountId, action: "member.joined", subject: viewer.userId });
+  });
+}
+
+function requireOwner(viewer: Viewer): void {
+  if (viewer.account.role === "owner") return;
+  throw new BasetideError("forbidden", "Only the account's owner may do that");
+}
+
+function hash(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
+}

@@ -1,0 +1,151 @@
+/**
+ * Removes a member from an account, and revokes what they may have seen.
+ *
+ * Their sessions and the API tokens that they made stop working with the removal. Database passwords, attachment links
+ * and tokens of others are shared by all members: they go on working unless the remover has them revoked here.
+ */
+import type { Actor } from "../../context";
+import { asBasetideError, BasetideError } from "../../errors";
+import { actorOf, type Viewer } from "../accounts";
+import { noteChange } from "../audit";
+import { getBase, type ManagementContext, revokeAttachmentLinks } from "../bases";
+import { endDatabaseSessions, listDatabases, rotateCredentials } from "../placement";
+import { listMembers } from "./members";
+
+/** Who removes: the owner anyone but themselves, a member themselves. */
+export interface Remover {
+  accountId: string;
+  /** Null: a token of the owner. */
+  userId: string | null;
+  isOwner: boolean;
+  actor: Actor;
+}
+
+export interface RemovalOptions {
+  /** New passwords for the account's hosted databases; open connections with the old ones end. */
+  rotateCredentials?: boolean | undefined;
+  /** Ends all attachment links of the account's bases. */
+  revokeAttachmentLinks?: boolean | undefined;
+  /** Revokes all API tokens of the account, not only those that the member made. */
+  revokeTokens?: boolean | undefined;
+}
+
+/** What came of one database or base. */
+export interface Revocation {
+  id: string;
+  name: string;
+  /** Null: it was done. Otherwise why not. */
+  error: string | null;
+}
+
+export interface Removal {
+  email: string;
+  tokensRevoked: number;
+  databases: Revocation[];
+  attachmentLinks: Revocation[];
+  /** What the member may have seen and can still use, in words. */
+  remains: string[];
+}
+
+export function removerOf(viewer: Viewer): Remover {
+  const { account, userId } = viewer;
+  return { accountId: account.id, userId, isOwner: account.role === "owner", actor: actorOf(viewer) };
+}
+
+/**
+ * The removal comes first: a database that cannot be reached does not keep a member in.
+ *
+ * @throws BasetideError `forbidden`, `not_found`, `conflict` for the owner
+ */
+export async function removeMember(
+  ctx: ManagementContext,
+  remover: Remover,
+  userId: string,
+  options: RemovalOptions = {},
+): Promise<Removal> {
+  const { accountId, actor } = remover;
+  if (!remover.isOwner && userId !== remover.userId) {
+    throw new BasetideError("forbidden", "Only the account's owner may do that");
+  }
+  const member = (await listMembers(ctx.db, accountId)).find((one) => one.userId === userId);
+  if (!member) throw new BasetideError("not_found", "There is no such member");
+  if (member.role === "owner") throw new BasetideError("conflict", "The owner cannot leave the account");
+  const isOwner = remover.isOwner;
+  const tokensRevoked = await endMembership(ctx, remover, member, isOwner && options.revokeTokens === true);
+  const as = { ...ctx, actor };
+  const databases = isOwner && options.rotateCredentials ? await rotateAll(as, accountId) : [];
+  const attachmentLinks = isOwner && options.revokeAttachmentLinks ? await revokeAllLinks(as, accountId) : [];
+  const remains = remaining(isOwner ? options : {}, databases, attachmentLinks);
+  return { email: member.email, tokensRevoked, databases, attachmentLinks, remains };
+}
+
+async function endMembership(
+  { db }: ManagementContext,
+  { accountId, actor }: Remover,
+  { userId, email }: { userId: string; email: string },
+  revokesAllTokens: boolean,
+): Promise<number> {
+  return db.begin(async (tx) => {
+    await tx`delete from account_members where account_id = ${accountId} and user_id = ${userId}`;
+    await tx`update sessions set account_id = null where account_id = ${accountId} and user_id = ${userId}`;
+    const { count } = await tx`
+      delete from api_tokens
+      where account_id = ${accountId} and (created_by = ${userId} or ${revokesAllTokens})`;
+    const details = { email, tokens_revoked: count };
+    await noteChange(tx, actor, { accountId, action: "member.removed", subject: userId, details });
+    return count;
+  });
+}
+
+async function rotateAll(
+  ctx: ManagementContext & { actor: Actor },
+  accountId: string,
+): Promise<Revocation[]> {
+  const done: Revocation[] = [];
+  for (const database of await listDatabases(ctx.db, accountId)) {
+    const error = await reasonOf(async () => {
+      await rotateCredentials(ctx, database);
+      await endDatabaseSessions(ctx, database);
+    });
+    done.push({ id: database.id, name: database.name, error });
+  }
+  return done;
+}
+
+async function revokeAllLinks(
+  ctx: ManagementContext & { actor: Actor },
+  accountId: string,
+): Promise<Revocation[]> {
+  const bases = await ctx.db<{ id: string; name: string }[]>`
+    select id, name from bases
+    where account_id = ${accountId} and sealed_attachment_key is not null and state <> 'deleting' order by id`;
+  const done: Revocation[] = [];
+  for (const { id, name } of bases) {
+    const error = await reasonOf(async () =>
+      revokeAttachmentLinks(ctx, await getBase(ctx.db, id, accountId)),
+    );
+    done.push({ id, name, error });
+  }
+  return done;
+}
+
+/** Why it failed; null: it did not. */
+async function reasonOf(work: () => Promise<unknown>): Promise<string | null> {
+  try {
+    await work();
+    return null;
+  } catch (error) {
+    return asBasetideError(error).message;
+  }
+}
+
+function remaining(options: RemovalOptions, databases: Revocation[], links: Revocation[]): string[] {
+  const failed = (all: Revocation[]) => all.filter(({ error }) => error !== null).map(({ name }) => name);
+  const passwords = options.rotateCredentials ? failed(databases) : ["all databases"];
+  const attachments = options.revokeAttachmentLinks ? failed(links) : ["all bases"];
+  return [
+    ...(passwords.length > 0 ? [`Database passwords: ${passwords.join(", ")}`] : []),
+    ...(attachments.length > 0 ? [`Attachment links: ${attachments.join(", ")}`] : []),
+    ...(options.revokeTokens ? [] : ["API tokens that other members have shown them"]),
+  ];
+}

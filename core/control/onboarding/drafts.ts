@@ -1,0 +1,265 @@
+/**
+ * Bases that are being connected: what a person has said so far, step by step, kept here so that each step is a page
+ * that survives a reload. Keys and URLs are sealed, and wiped when the base is made.
+ */
+import type { Context, Db } from "../../context";
+import { BasetideError, isBasetideError } from "../../errors";
+import { isId, newId } from "../../ids";
+import { cleanText, jsonText } from "../../postgres";
+import { platformById, type SourceBase } from "../../source";
+import type { Base } from "../bases";
+import { createBase, type ManagementContext } from "../bases";
+import type { DatabaseCheck } from "../placement";
+import { type Destination, inspectDestination } from "../placement";
+import { type DraftBudget, draftWorkspace } from "./draft-workspace";
+import { checkKey, checkReading } from "./key-check";
+
+/** What nobody came back to is gone after this. */
+const DRAFT_LIFE = "7 days";
+/** How long the source's list of bases is not asked for again. */
+const CHOICES_LIFE = "1 minute";
+/** Of one account at once; the oldest make room. */
+const MAX_DRAFTS = 20;
+
+export interface Draft {
+  id: string;
+  accountId: string;
+  platform: string;
+  /** A key was given, and the source took it. */
+  hasKey: boolean;
+  sourceBase: { id: string; name: string } | null;
+  /** Without the URL of an external one, which is sealed. */
+  destination: DraftDestination | null;
+  /** The base that came of it. */
+  baseId: string | null;
+  updatedAt: Date;
+}
+
+export type DraftDestination =
+  | { kind: "new" }
+  | { kind: "existing"; database_id: string; schema: string }
+  /** `address` is for people: host, port and database. */
+  | { kind: "external"; schema: string; address: string };
+
+/** A base that the draft's key opens. */
+export interface Choice extends SourceBase {
+  /** The account's base that copies it already. */
+  connectedAs: string | null;
+}
+
+type DraftContext = Pick<Context, "db" | "secrets">;
+
+/** @throws BasetideError `invalid_request` for a platform that is not there */
+export async function createDraft(
+  ctx: ManagementContext,
+  accountId: string,
+  platform: string,
+): Promise<Draft> {
+  platformById(ctx.platforms, platform);
+  const { db } = ctx;
+  const id = newId("draft");
+  await db`
+    delete from base_drafts
+    where updated_at < now() - ${DRAFT_LIFE}::interval
+      or id in (select id from base_drafts where account_id = ${accountId} order by updated_at desc offset ${MAX_DRAFTS})`;
+  await db`insert into base_drafts (id, account_id, platform) values (${id}, ${accountId}, ${platform})`;
+  return getDraft(db, id, accountId);
+}
+
+/** @throws BasetideError `not_found`, also when it is another account's */
+export async function getDraft(db: Db, id: string, accountId: string): Promise<Draft> {
+  const [draft] = isId("draft", id)
+    ? await selectDrafts(db, db`id = ${id} and account_id = ${accountId}`)
+    : [];
+  if (!draft) throw new BasetideError("not_found", "This page has expired: begin again");
+  return draft;
+}
+
+/** The draft that was worked on last and has a key; null when there is none to go on with. */
+export async function latestDraft(db: Db, accountId: string): Promise<Draft | null> {
+  const [draft] = await selectDrafts(
+    db,
+    db`account_id = ${accountId} and base_id is null and sealed_api_key is not null
+      and updated_at > now() - ${DRAFT_LIFE}::interval order by updated_at desc limit 1`,
+  );
+  return draft ?? null;
+}
+
+/** Checks the key at the source, and keeps it. @throws BasetideError `source_…` for one that cannot be used */
+export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: string): Promise<void> {
+  const bases = await checkKey(ctx, draft.platform, apiKey);
+  if (bases.length === 0) {
+    throw new BasetideError(
+      "source_forbidden",
+      "The key opens no base: give it access to one under “Access”, save the token, and try again.",
+    );
+  }
+  const keepsBase = bases.some((base) => base.id === draft.sourceBase?.id);
+  await ctx.db`
+    update base_drafts set sealed_api_key = ${ctx.secrets.seal(apiKey, keyContext(draft.id))},
+      choices = ${jsonText(bases)}::text::jsonb, choices_at = now(),
+      source_base_id = case when ${keepsBase} then source_base_id end,
+      source_base_name = case when ${keepsBase} then source_base_name end, updated_at = now()
+    where id = ${draft.id}`;
+}
+
+/** The bases that the draft's key opens, by name; at most a minute old. @throws BasetideError `source_…` */
+export async function draftChoices(ctx: ManagementContext, draft: Draft): Promise<Choice[]> {
+  const [bases, connected] = await Promise.all([
+    listedBases(ctx, draft),
+    ctx.db<{ id: string; source_base_id: string }[]>`
+      select id, source_base_id from bases where account_id = ${draft.accountId} and platform = ${draft.platform}`,
+  ]);
+  const connectedAs = new Map(connected.map((base) => [base.source_base_id, base.id]));
+  return bases
+    .map((base) => ({ ...base, connectedAs: connectedAs.get(base.id) ?? null }))
+    .sort((a, b) => a.name.localeCompare(b.name, "en"));
+}
+
+/** @throws BasetideError `source_…` when the key cannot read it, `already_exists` when it is connected */
+export async function setDraftBase(
+  ctx: ManagementContext,
+  draft: Draft,
+  sourceBaseId: string,
+): Promise<void> {
+  const choice = (await draftChoices(ctx, draft)).find((base) => base.id === sourceBaseId);
+  if (!choice) throw new BasetideError("source_not_found", "Choose one of the bases that the key opens");
+  if (choice.connectedAs) throw new BasetideError("already_exists", `${choice.name} is connected already`);
+  await checkReading(ctx, draft.platform, await openKey(ctx, draft), sourceBaseId);
+  await ctx.db`
+    update base_drafts set source_base_id = ${choice.id}, source_base_name = ${cleanText(choice.name)},
+      updated_at = now()
+    where id = ${draft.id}`;
+}
+
+/**
+ * Looks at the destination, and keeps it if it can be used.
+ *
+ * @returns the results of the checks; where one is a problem nothing was kept
+ * @throws BasetideError `destination_invalid`, `not_found`, `already_exists`
+ */
+export async function setDraftDestination(
+  ctx: ManagementContext,
+  draft: Draft,
+  destination: Destination,
+): Promise<DatabaseCheck[]> {
+  const checks = await inspectDestination(ctx, draft.accountId, destination);
+  if (checks.some(({ status }) => status === "problem")) return checks;
+  const isExternal = destination.kind === "external";
+  const kept: DraftDestination = isExternal
+    ? { kind: "external", schema: destination.schema ?? "public", address: addressOf(destination.url) }
+    : destination;
+  await ctx.db`
+    update base_drafts set destination = ${JSON.stringify(kept)}::text::jsonb,
+      sealed_url = ${isExternal ? ctx.secrets.seal(destination.url, destinationContext(draft.id)) : null},
+      updated_at = now()
+    where id = ${draft.id}`;
+  return checks;
+}
+
+/**
+ * Makes the base and wipes the draft's secrets. Sent twice, the second finds the base of the first.
+ *
+ * @throws BasetideError `conflict` when a step is missing, `not_found` for a workspace that is not the account's, and
+ *   as `createBase`
+ */
+export async function finishDraft(
+  ctx: ManagementContext,
+  draft: Draft,
+  budget: DraftBudget = { kind: "none" },
+): Promise<string> {
+  if (draft.baseId !== null) return draft.baseId;
+  const { sourceBase } = draft;
+  if (!sourceBase || !draft.destination)
+    throw new BasetideError("conflict", "A step before this one is missing");
+  const apiKey = await openKey(ctx, draft);
+  const destination = await openDestination(ctx, draft.id, draft.destination);
+  await using workspace = await draftWorkspace(ctx, draft.accountId, budget);
+  const base = await createOrFind(ctx, draft, {
+    platform: draft.platform,
+    apiKey,
+    sourceBaseId: sourceBase.id,
+    destination,
+    workspaceId: workspace.id,
+  });
+  await ctx.db`
+    update base_drafts set base_id = ${base.id}, sealed_api_key = null, sealed_url = null, choices = null,
+      updated_at = now()
+    where id = ${draft.id}`;
+  return base.id;
+}
+
+/** The source's list, kept for a while: a search is not worth a call of it for each letter. */
+async function listedBases(ctx: ManagementContext, draft: Draft): Promise<SourceBase[]> {
+  const [kept] = await ctx.db<{ choices: SourceBase[] }[]>`
+    select choices from base_drafts
+    where id = ${draft.id} and choices is not null and choices_at > now() - ${CHOICES_LIFE}::interval`;
+  if (kept) return kept.choices;
+  const bases = await checkKey(ctx, draft.platform, await openKey(ctx, draft));
+  await ctx.db`
+    update base_drafts set choices = ${jsonText(bases)}::text::jsonb, choices_at = now() where id = ${draft.id}`;
+  return bases;
+}
+
+async function createOrFind(
+  ctx: ManagementContext,
+  draft: Draft,
+  base: Parameters<typeof createBase>[2],
+): Promise<Pick<Base, "id">> {
+  try {
+    return await createBase(ctx, draft.accountId, base);
+  } catch (error) {
+    const [found] = isBasetideError(error, "already_exists")
+      ? await ctx.db<{ id: string }[]>`
+          select id from bases where account_id = ${draft.accountId} and platform = ${base.platform}
+            and source_base_id = ${base.sourceBaseId}`
+      : [];
+    if (!found) throw error;
+    return found;
+  }
+}
+
+async function openDestination(ctx: DraftContext, id: string, kept: DraftDestination): Promise<Destination> {
+  if (kept.kind !== "external") return kept;
+  const [row] = await ctx.db<
+    { sealed_url: string | null }[]
+  >`select sealed_url from base_drafts where id = ${id}`;
+  if (!row?.sealed_url) throw new BasetideError("conflict", "The destination is not known any more");
+  return {
+    kind: "external",
+    schema: kept.schema,
+    url: ctx.secrets.open(row.sealed_url, destinationContext(id)),
+  };
+}
+
+async function openKey(ctx: DraftContext, draft: Draft): Promise<string> {
+  const [row] = await ctx.db<{ sealed_api_key: string | null }[]>`
+    select sealed_api_key from base_drafts where id = ${draft.id}`;
+  if (!row?.sealed_api_key) throw new BasetideError("conflict", "Give the API key first");
+  return ctx.secrets.open(row.sealed_api_key, keyContext(draft.id));
+}
+
+async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
+  const rows = await db<(Omit<Draft, "sourceBase"> & { base: string | null; name: string | null })[]>`
+    select id, account_id as "accountId", platform, sealed_api_key is not null as "hasKey",
+      source_base_id as base, source_base_name as name, destination, base_id as "baseId",
+      updated_at as "updatedAt"
+    from base_drafts where ${where}`;
+  return rows.map(({ base, name, ...draft }) => ({
+    ...draft,
+    sourceBase: base === null ? null : { id: base, name: name ?? base },
+  }));
+}
+
+function addressOf(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `${host}${pathname}`;
+}
+
+function keyContext(draftId: string): string {
+  return `base_drafts.api_key:${draftId}`;
+}
+
+function destinationContext(draftId: string): string {
+  return `base_drafts.url:${draftId}`;
+}

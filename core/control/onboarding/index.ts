@@ -1,0 +1,14 @@
+/** Drafts of bases: key, base and destination, before the base is made. */
+export type { DraftBudget } from "./draft-workspace";
+export {
+  type Choice,
+  createDraft,
+  type Draft,
+  draftChoices,
+  finishDraft,
+  getDraft,
+  latestDraft,
+  setDraftBase,
+  setDraftDestination,
+  setDraftKey,
+} from "./drafts";

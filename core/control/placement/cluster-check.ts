@@ -1,0 +1,217 @@
+/** Can a server be a cluster, and how much of what limits customers lets its admin do? */
+import type postgres from "postgres";
+import type { ServerUrl } from "../../external";
+import { kindOfHost } from "../../net";
+import {
+  CERTIFICATE_CODES,
+  connectServer,
+  ipv6OnlyProblem,
+  isConnectionError,
+  isNotWritable,
+  ownServer,
+  probe,
+  type SessionOptions,
+  WATCHED_BY_SERVER,
+} from "../../postgres";
+import {
+  ENFORCED_SETTINGS,
+  type PasswordHandling,
+  passwordHandling,
+  quoteIdent,
+  SAFE_SEARCH_PATH,
+  TEMPLATE_DATABASE,
+} from "../../replica";
+import { checkServer, type DatabaseCheck, describeServer, poolerProblem } from "./database-check";
+import { readOnlyProblem } from "./database-settings";
+
+const CONNECT_TIMEOUT_SECONDS = 5;
+/** The oldest on which what is installed into a replica has run. */
+const FIRST_MAJOR_VERSION = 14;
+const PREPARE = "`operator server prepare replicas` as a superuser of that server";
+
+export interface Trouble {
+  /** `warning`: the server can be a cluster all the same. */
+  severity: "warning" | "problem";
+  /** What is wrong. */
+  message: string;
+  /** What to do about it. */
+  remedy: string;
+}
+
+/** What was found at the server of an admin URL. */
+export interface ClusterReport {
+  /** One line about the server and the way there; undefined where it cannot be used at all. */
+  summary: string | undefined;
+  troubles: Trouble[];
+}
+
+/** What keeps the server at `adminUrl` from being a cluster, and what is weaker there; no troubles when all is well. */
+export async function inspectCluster(adminUrl: string): Promise<ClusterReport> {
+  try {
+    const kind = await kindOfHost(ownServer(adminUrl).host);
+    return await probe(adminUrl, connectAdmin, async (sql, report) => {
+      const url = ownServer(adminUrl);
+      const reached = { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION };
+      return {
+        summary: describeServer(report),
+        troubles: [...checkServer(report, reached).flatMap(asTrouble), ...(await adminTroubles(sql))],
+      };
+    });
+  } catch (error) {
+    return { summary: undefined, troubles: [await unusable(adminUrl, error)] };
+  }
+}
+
+async function adminTroubles(sql: postgres.Sql): Promise<Trouble[]> {
+  const readOnly = await readOnlyProblem(sql);
+  if (readOnly) return [{ severity: "problem", ...readOnly }];
+  const facts = await readFacts(sql);
+  const missing = rightsMissing(facts);
+  const passwords = missing.length === 0 ? passwordTroubles(await passwordHandling(sql)) : [];
+  return [...missing, ...passwords, ...limitsMissing(facts), ...openDatabases(facts)];
+}
+
+/** As `inspectCluster`, without the summary. */
+export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
+  return (await inspectCluster(adminUrl)).troubles;
+}
+
+function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
+  const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
+  return connectServer(
+    url,
+    { ...options, connection: { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER } },
+    session,
+  );
+}
+
+function asTrouble({ status, message, remedy }: DatabaseCheck): Trouble[] {
+  return status === "ok" ? [] : [{ severity: status, message, remedy: remedy ?? "" }];
+}
+
+async function unusable(adminUrl: string, error: unknown): Promise<Trouble> {
+  const pooler = poolerProblem(error, ownServer(adminUrl));
+  if (pooler) return { severity: "problem", message: pooler.message, remedy: pooler.remedy! };
+  const reason = error instanceof Error ? error.message : String(error);
+  const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
+  const noRoute = isConnectionError(error) ? await ipv6OnlyProblem(ownServer(adminUrl).host) : undefined;
+  const remedy = isUntrusted
+    ? "Correct the host, or name a file with the server's authority in NODE_EXTRA_CA_CERTS"
+    : isNotWritable(error)
+      ? "Give the address of the primary, or make the server take writes again"
+      : isConnectionError(error)
+        ? "Start the server, or correct the host, port, user and password of its admin URL"
+        : "Look into the server's log";
+  return { severity: "problem", message: `Not usable: ${noRoute ?? reason}`, remedy };
+}
+
+interface Facts {
+  role: string;
+  is_super: boolean;
+  may_create_databases: boolean;
+  may_create_roles: boolean;
+  has_template: boolean;
+  version: number;
+  /** Connections that the server keeps for the service; null before Postgres 16. */
+  reserved: number | null;
+  /** Databases that every role may connect to, a customer's too. */
+  open: string[];
+  /** Settings that the admin may not set for a role. */
+  unsettable: string[];
+  may_use_reserved: boolean;
+}
+
+async function readFacts(sql: postgres.Sql): Promise<Facts> {
+  const [facts] = await sql<Omit<Facts, "unsettable" | "may_use_reserved">[]>`
+    select current_user as role, rolsuper as is_super, rolcreatedb or rolsuper as may_create_databases,
+      rolcreaterole or rolsuper as may_create_roles,
+      exists(select from pg_database where datname = ${TEMPLATE_DATABASE} and datistemplate
+        and has_database_privilege(oid, 'connect')) as has_template,
+      current_setting('server_version_num')::int / 10000 as version,
+      current_setting('reserved_connections', true)::int as reserved,
+      array(select datname::text from pg_database
+        where datallowconn and has_database_privilege('public', oid, 'connect') order by 1) as open
+    from pg_roles where rolname = current_user`;
+  const names = Object.keys(ENFORCED_SETTINGS);
+  // The function is there from Postgres 15 on; before, only a superuser may set them.
+  const settable =
+    facts!.version < 15
+      ? []
+      : await sql<{ name: string }[]>`
+          select name from unnest(${names}::text[]) as name where has_parameter_privilege(name, 'set')`;
+  const may = new Set(facts!.is_super ? names : settable.map(({ name }) => name));
+  const [reserved] =
+    facts!.version < 16
+      ? [{ may: false }]
+      : await sql<{ may: boolean }[]>`select pg_has_role('pg_use_reserved_connections', 'usage') as may`;
+  return {
+    ...facts!,
+    unsettable: names.filter((name) => !may.has(name)),
+    may_use_reserved: reserved?.may === true,
+  };
+}
+
+function rightsMissing({ role, ...may }: Facts): Trouble[] {
+  const needed = [
+    { has: may.may_create_databases, what: "create databases", attribute: "createdb" },
+    { has: may.may_create_roles, what: "create roles", attribute: "createrole" },
+  ];
+  return needed
+    .filter(({ has }) => !has)
+    .map(({ what, attribute }) => ({
+      severity: "problem",
+      message: `The role ${role} may not ${what}`,
+      remedy: `alter role ${quoteIdent(role)} ${attribute}`,
+    }));
+}
+
+function passwordTroubles(handling: PasswordHandling): Trouble[] {
+  if (handling === "verifier") return [];
+  if (handling === "clear_text") {
+    const remedy = "Nothing, if you trust who runs the server: the passwords are of read-only roles";
+    const message = "Takes no password verifiers: the passwords of customers' roles are sent to it, over TLS";
+    return [{ severity: "warning", message, remedy }];
+  }
+  const message = "Takes passwords in clear text only, and they are sent over TLS only";
+  return [
+    { severity: "problem", message, remedy: "Add sslmode=verify-full or sslmode=require to its admin URL" },
+  ];
+}
+
+function limitsMissing(facts: Facts): Trouble[] {
+  const troubles: Trouble[] = [];
+  const warn = (message: string, remedy: string) => troubles.push({ severity: "warning", message, remedy });
+  if (facts.is_super) {
+    warn(`Runs as the superuser ${facts.role}`, `Use a role of its own: ${PREPARE}`);
+  }
+  if (!facts.has_template) {
+    warn("Customers may use PL/pgSQL and call functions that use up transaction ids", PREPARE);
+  }
+  if (facts.unsettable.length > 0) {
+    const settings = facts.unsettable.join(", ");
+    const remedy =
+      facts.version < 15
+        ? "Postgres 15 or later, or limit them for the whole server"
+        : `grant set on parameter ${settings} to ${quoteIdent(facts.role)}; then \`doctor --fix\``;
+    warn(`Customers' roles have no limit of ${settings}`, remedy);
+  }
+  if (facts.version >= 16 && !facts.reserved) {
+    warn(
+      "Keeps no connections for the service",
+      "Set reserved_connections, to a fifth of max_connections, say",
+    );
+  } else if (facts.reserved && !facts.may_use_reserved) {
+    const remedy = `grant pg_use_reserved_connections to ${quoteIdent(facts.role)}`;
+    warn(`The role ${facts.role} may not use the connections that the server reserves`, remedy);
+  }
+  return troubles;
+}
+
+/** Not ours to close: other programs may live there. Until somebody does, the watchdog ends customers' sessions there. */
+function openDatabases({ open }: Facts): Trouble[] {
+  return open.map((name) => ({
+    severity: "warning",
+    message: `Every role may connect to the database ${name}, a customer's too`,
+    remedy: `If no other program counts on it: revoke connect, temporary on database ${quoteIdent(name)} from public`,
+  }));
+}

@@ -1,0 +1,211 @@
+/** Clusters: the Postgres servers that hold replicas. One is there from the start, operators add more. */
+import type { Actor, Context, Db } from "../../context";
+import { BasetideError, isBasetideError } from "../../errors";
+import { newId } from "../../ids";
+import { isUniqueViolation, requireKeptSessions } from "../../postgres";
+import { noteChange } from "../audit";
+import { connectionsLeft } from "./cluster-room";
+import { installationId } from "./installation";
+
+const DEFAULT_CLUSTER = "default";
+const POSTGRES_PORT = 5432;
+
+export interface Cluster {
+  id: string;
+  name: string;
+  region: string;
+  publicHost: string;
+  publicPort: number;
+  state: "active" | "draining";
+  /** Databases that live there. */
+  databases: number;
+}
+
+type SecretContext = Pick<Context, "db" | "secrets">;
+
+/**
+ * Registers the server of REPLICA_URL, or else the control plane's own, as the cluster `default`, and follows
+ * the configuration when it has changed since the last start.
+ *
+ * @throws BasetideError `secret_unreadable` when SECRET_KEY is not the one that the cluster was saved with,
+ *   `config_invalid` without REPLICA_URL where the role of DATABASE_URL cannot make replicas and no other cluster is there
+ */
+export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "config">): Promise<void> {
+  const { config, db, secrets } = ctx;
+  const adminUrl = config.replicaUrl ?? config.databaseUrl;
+  if (adminUrl === undefined)
+    throw new BasetideError("config_invalid", "REPLICA_URL: required without DATABASE_URL");
+  await installationId(db);
+  if (config.replicaUrl === undefined && !(await mayMakeReplicas(db))) return requireOtherCluster(db);
+  const address = publicAddress(adminUrl, { host: config.replicaPublicHost });
+  await refuseTransactionPooler(ctx, adminUrl);
+  const id = newId("cluster");
+  await db`
+    insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
+    values (${id}, ${DEFAULT_CLUSTER}, ${config.defaultRegion}, ${secrets.seal(adminUrl, adminUrlContext(id))},
+      ${address.host}, ${address.port})
+    on conflict (name) do nothing`;
+  const [saved] = await db<{ id: string; sealed_admin_url: string }[]>`
+    select id, sealed_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
+  if (!saved)
+    throw new BasetideError("internal", "The default cluster is not there right after it was saved");
+  const isSameUrl = secrets.open(saved.sealed_admin_url, adminUrlContext(saved.id)) === adminUrl;
+  const sealed = isSameUrl ? saved.sealed_admin_url : secrets.seal(adminUrl, adminUrlContext(saved.id));
+  await db`
+    update clusters set sealed_admin_url = ${sealed}, region = ${config.defaultRegion},
+      public_host = ${address.host}, public_port = ${address.port}
+    where id = ${saved.id} and (sealed_admin_url, region, public_host, public_port)
+      is distinct from (${sealed}, ${config.defaultRegion}, ${address.host}, ${address.port}::int)`;
+}
+
+/**
+ * Where the URL is a new one; a server that cannot be reached now is tried again by what needs it.
+ *
+ * @throws BasetideError `config_invalid`
+ */
+async function refuseTransactionPooler({ db, secrets }: SecretContext, adminUrl: string): Promise<void> {
+  const [saved] = await db<{ id: string; sealed_admin_url: string }[]>`
+    select id, sealed_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
+  if (saved && secrets.open(saved.sealed_admin_url, adminUrlContext(saved.id)) === adminUrl) return;
+  try {
+    await requireKeptSessions(adminUrl, "REPLICA_URL");
+  } catch (error) {
+    if (isBasetideError(error, "config_invalid")) throw error;
+  }
+}
+
+/** May the role of DATABASE_URL create databases and roles? On a server of its own it should not. */
+async function mayMakeReplicas(db: Db): Promise<boolean> {
+  const [role] = await db<{ may: boolean }[]>`
+    select rolsuper or rolcreatedb and rolcreaterole as may from pg_roles where rolname = current_user`;
+  return role?.may === true;
+}
+
+async function requireOtherCluster(db: Db): Promise<void> {
+  const [other] = await db`
+    select from clusters where state = 'active' and name <> ${DEFAULT_CLUSTER} limit 1`;
+  if (other) return;
+  throw new BasetideError(
+    "config_invalid",
+    "REPLICA_URL: required, as the role of DATABASE_URL may not create databases and roles. Give the URL of a role that may; `operator server prepare replicas` makes one",
+  );
+}
+
+/** @throws BasetideError `invalid_request` for a URL that is none, `already_exists` for a name that is taken */
+export async function addCluster(
+  ctx: SecretContext & Pick<Context, "actor">,
+  cluster: { name: string; region: string; adminUrl: string; publicHost?: string; publicPort?: number },
+): Promise<Cluster> {
+  const address = publicAddress(cluster.adminUrl, { host: cluster.publicHost, port: cluster.publicPort });
+  const id = newId("cluster");
+  try {
+    await ctx.db.begin(async (tx) => {
+      await tx`
+        insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
+        values (${id}, ${cluster.name}, ${cluster.region},
+          ${ctx.secrets.seal(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
+      const details = { name: cluster.name, region: cluster.region };
+      await noteChange(tx, ctx.actor, { accountId: null, action: "cluster.added", subject: id, details });
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error, "clusters_name_key")) throw error;
+    throw new BasetideError("already_exists", `There is a cluster "${cluster.name}" already`);
+  }
+  return clusterByName(ctx.db, cluster.name);
+}
+
+export async function listClusters(db: Db): Promise<Cluster[]> {
+  return db<Cluster[]>`${selectClusters(db)} order by c.created_at, c.id`;
+}
+
+/** From now on the cluster gets no new databases. @throws BasetideError `not_found` */
+export async function drainCluster(db: Db, name: string, actor?: Actor): Promise<Cluster> {
+  await db.begin(async (tx) => {
+    const [drained] = await tx<{ id: string }[]>`
+      update clusters set state = 'draining' where name = ${name} and state <> 'draining' returning id`;
+    if (!drained) return;
+    const change = {
+      accountId: null,
+      action: "cluster.drained",
+      subject: drained.id,
+      details: { name },
+    } as const;
+    await noteChange(tx, actor, change);
+  });
+  return clusterByName(db, name);
+}
+
+/**
+ * Where the next database goes: the active cluster that has the fewest and that has connections left, in `region` if one
+ * is asked for.
+ *
+ * @param needed connections that the database's role may open
+ * @throws BasetideError `conflict` when there is none
+ */
+export async function pickCluster(
+  ctx: SecretContext & Pick<Context, "config">,
+  needed: number,
+  region?: string,
+): Promise<Cluster> {
+  const inRegion = region === undefined ? ctx.db`` : ctx.db`and c.region = ${region}`;
+  const clusters = await ctx.db<Cluster[]>`
+    ${selectClusters(ctx.db)} where c.state = 'active' ${inRegion} order by databases, c.created_at`;
+  const where = region === undefined ? "" : ` in ${region}`;
+  if (clusters.length === 0) {
+    throw new BasetideError("conflict", `No cluster${where} takes new databases; the operator can add one`);
+  }
+  const full: string[] = [];
+  for (const cluster of clusters) {
+    const adminUrl = await clusterAdminUrl(ctx, cluster.id);
+    if ((await connectionsLeft(adminUrl, ctx.config.connectionOvercommit)) >= needed) return cluster;
+    full.push(cluster.name);
+  }
+  throw new BasetideError(
+    "conflict",
+    `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}); the operator can add one, or raise its max_connections`,
+  );
+}
+
+/** @throws BasetideError `not_found`, `secret_unreadable` */
+export async function clusterAdminUrl(ctx: SecretContext, clusterId: string): Promise<string> {
+  const [row] = await ctx.db<{ sealed_admin_url: string }[]>`
+    select sealed_admin_url from clusters where id = ${clusterId}`;
+  if (!row) throw new BasetideError("not_found", `There is no cluster ${clusterId}`);
+  return ctx.secrets.open(row.sealed_admin_url, adminUrlContext(clusterId));
+}
+
+/** @throws BasetideError `not_found` */
+export async function clusterByName(db: Db, name: string): Promise<Cluster> {
+  const [cluster] = await db<Cluster[]>`${selectClusters(db)} where c.name = ${name}`;
+  if (!cluster) throw new BasetideError("not_found", `There is no cluster "${name}"`);
+  return cluster;
+}
+
+function selectClusters(db: Db) {
+  return db`
+    select c.id, c.name, c.region, c.public_host as "publicHost", c.public_port as "publicPort", c.state,
+      (select count(*)::int from databases as d where d.cluster_id = c.id) as databases
+    from clusters as c`;
+}
+
+/** The host and port that customers connect to: as given, else those of the admin URL. */
+function publicAddress(
+  adminUrl: string,
+  given: { host?: string | undefined; port?: number | undefined },
+): { host: string; port: number } {
+  const url = URL.parse(adminUrl);
+  if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "") {
+    throw new BasetideError(
+      "invalid_request",
+      "The admin URL of a cluster has the form postgres://user:password@host:port/database",
+    );
+  }
+  return {
+    host: given.host ?? url.hostname.replace(/^\[|\]$/g, ""),
+    port: given.port ?? (Number(url.port) || POSTGRES_PORT),
+  };
+}
+
+function adminUrlContext(clusterId: string): string {
+  return `clusters.admin_url:${clusterId}`;
+}

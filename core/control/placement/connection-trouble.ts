@@ -1,0 +1,47 @@
+/** Why a database could not be connected to, in words that say what to look at. */
+import { asBasetideError, isBasetideError } from "../../errors";
+import { CERTIFICATE_CODES, ipv6OnlyProblem } from "../../postgres";
+import { quoteIdent } from "../../replica";
+import { parsePlace } from "./external-url";
+
+/** Errors of a way to the server that does not exist; Bun calls a missing route ECONNREFUSED, too. */
+const NO_ROUTE = new Set(["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "CONNECT_TIMEOUT"]);
+
+/** @param url one that was understood, unless `error` says that it was not */
+export async function connectionTrouble(error: unknown, url: string): Promise<string> {
+  if (isBasetideError(error)) return error.message;
+  const place = parsePlace(url);
+  const { host, port, user, database } = place;
+  const code = String((error as { code?: unknown }).code ?? "");
+  const noRoute = NO_ROUTE.has(code) ? await ipv6OnlyProblem(host) : undefined;
+  if (noRoute !== undefined) return noRoute;
+  const unreachable = `The database at ${host} cannot be reached:`;
+  const known: Record<string, string> = {
+    ECONNREFUSED: `${unreachable} nothing listens on port ${port}`,
+    CONNECT_TIMEOUT: `${unreachable} port ${port} does not answer; does a firewall keep us out?`,
+    CONNECTION_CLOSED: `${unreachable} the connection was closed at once; it may take TLS only (?sslmode=require), or something in between does not speak Postgres`,
+    ENETUNREACH: `${unreachable} there is no route to it`,
+    EHOSTUNREACH: `${unreachable} there is no route to it`,
+    ENOTFOUND: `${unreachable} nobody knows that name`,
+    ...Object.fromEntries(CERTIFICATE_CODES.map((known) => [known, untrusted(host, error)])),
+    "25006": `The server at ${host} is a standby, where nothing can be written: give the address of its primary`,
+    "28P01": `The server refuses the password of ${user}`,
+    "28000": `The server refuses ${user} from our address (pg_hba.conf), or wants ?sslmode=require`,
+    "3D000": `There is no database ${database} on that server`,
+    "42501": denial(error, `grant connect on database ${quoteIdent(database)} to ${quoteIdent(user)}`),
+    "53300": "The server has no free connection",
+  };
+  return known[code] ?? `The database at ${host} cannot be used: ${asBasetideError(error).message}`;
+}
+
+/** What the role may not do: to connect, where the server refused the login, or what the server says otherwise. */
+function denial(error: unknown, grantConnect: string): string {
+  const { severity, message } = error as { severity?: string; message?: string };
+  if (severity === "ERROR") return `The role lacks a right that Basetide needs there: ${message}`;
+  return `The role may not connect to the database: ${grantConnect}`;
+}
+
+function untrusted(host: string, error: unknown): string {
+  const reason = error instanceof Error ? error.message : String(error);
+  return `The certificate of the server at ${host} cannot be trusted: ${reason}. With sslmode=require it is not checked`;
+}

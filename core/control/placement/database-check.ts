@@ -1,0 +1,149 @@
+/** What there is to say about a server as it was reached: the same for a customer's database, a cluster and the control plane. */
+import { BasetideError } from "../../errors";
+import type { AddressKind } from "../../net";
+import type { ServerReport } from "../../postgres";
+import { knownTransactionPooler, sessionRemedy, TransactionPooled } from "../../postgres";
+import type { PostgresUrl } from "../../postgres-url";
+
+/** One result of checking a database. */
+export interface DatabaseCheck {
+  check: "address" | "connection" | "pooler" | "encryption" | "latency" | "rights" | "schema";
+  status: "ok" | "warning" | "problem";
+  message: string;
+  /** SQL to run there, or what to write into the URL. */
+  remedy?: string | undefined;
+}
+
+/** Versions that the tests run on. */
+const TESTED_MAJOR_VERSIONS = { first: 15, last: 18 };
+/** A write waits for several round trips, and a sync for many. */
+const SLOW_ROUND_TRIP_MS = 100;
+
+/** Where a server is, and what its URL asks for. */
+export interface Reached {
+  url: Pick<PostgresUrl, "host" | "port" | "sslMode" | "askedSslMode" | "ignored">;
+  /** Where its addresses are. */
+  kind: AddressKind;
+  /** The operator has chosen it: the way there may be a network of theirs. */
+  isOwn: boolean;
+  /** Below it the server does not do. */
+  firstMajorVersion: number;
+}
+
+/** @throws BasetideError `destination_invalid`, saying the first problem and its remedy */
+export function requireUsable(checks: DatabaseCheck[]): void {
+  const problem = checks.find(({ status }) => status === "problem");
+  if (!problem) return;
+  const remedy = problem.remedy === undefined ? "" : `: ${problem.remedy}`;
+  throw new BasetideError("destination_invalid", `${problem.message}${remedy}`);
+}
+
+/** Everything about the connection itself. */
+export function checkServer(report: ServerReport, reached: Reached): DatabaseCheck[] {
+  return [
+    checkVersion(report, reached),
+    checkPooler(report),
+    checkEncryption(report, reached),
+    checkLatency(report),
+  ];
+}
+
+/** One line about a server that was reached. */
+export function describeServer({
+  version,
+  platform,
+  pooling,
+  link,
+  connectMs,
+  roundTripMs,
+}: ServerReport): string {
+  return [
+    `PostgreSQL ${version}${platform === undefined ? "" : ` (${platform})`}`,
+    pooling === "none" ? "direct" : "through a pooler",
+    link.tls ?? "not encrypted",
+    ...(link.family === undefined ? [] : [link.family]),
+    `${inMs(connectMs)} to connect`,
+    `${inMs(roundTripMs)} a round trip`,
+  ].join(", ");
+}
+
+function checkVersion(
+  { version, majorVersion, platform, role }: ServerReport,
+  reached: Reached,
+): DatabaseCheck {
+  const { first, last } = TESTED_MAJOR_VERSIONS;
+  const on = platform === undefined ? "" : ` (${platform})`;
+  const message = `PostgreSQL ${version}${on} takes ${role}`;
+  const unused = reached.url.ignored;
+  if (majorVersion < reached.firstMajorVersion) {
+    const remedy = `Upgrade it to PostgreSQL ${last}`;
+    return {
+      check: "connection",
+      status: "problem",
+      message: `PostgreSQL ${version}${on} is too old`,
+      remedy,
+    };
+  }
+  if (majorVersion < first || majorVersion > last) {
+    const remedy = `Versions ${first} to ${last} are tested`;
+    return { check: "connection", status: "warning", message, remedy };
+  }
+  if (unused.length > 0) {
+    const remedy = `Not used here, and left out of the URL: ${unused.join(", ")}`;
+    return { check: "connection", status: "warning", message, remedy };
+  }
+  return { check: "connection", status: "ok", message };
+}
+
+/** The check of a server that could not be used for its pooler; undefined where `error` says something else. */
+export function poolerProblem(
+  error: unknown,
+  address: { host: string; port: number },
+): DatabaseCheck | undefined {
+  if (!(error instanceof TransactionPooled)) return undefined;
+  const name = knownTransactionPooler(address) ?? "A pooler";
+  const message = `${name} in transaction mode is in front: locks and settings of a session do not last there`;
+  return { check: "pooler", status: "problem", message, remedy: sessionRemedy(address) };
+}
+
+function checkPooler({ pooling }: ServerReport): DatabaseCheck {
+  if (pooling === "full") {
+    const message = "The pooler in front has room for a single connection";
+    const remedy = "Raise its pool size (default_pool_size in PgBouncer) to 20 or more";
+    return { check: "pooler", status: "warning", message, remedy };
+  }
+  const message =
+    pooling === "none" ? "Connected without a pooler in between" : "A pooler is in front, and keeps sessions";
+  return { check: "pooler", status: "ok", message };
+}
+
+/** Over the open internet every row, and perhaps the password, would be read along; who wants that says so in the URL. */
+function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: Reached): DatabaseCheck {
+  if (link.tls !== undefined) {
+    const isVerified = url.sslMode.startsWith("verify-");
+    const further = seesTls ? "" : "; it ends at a proxy in front of the server";
+    const checked = isVerified
+      ? ", and the server's certificate is checked"
+      : "; with sslmode=verify-full the server's certificate is checked too";
+    return { check: "encryption", status: "ok", message: `Encrypted with ${link.tls}${further}${checked}` };
+  }
+  const message = "The connection is not encrypted";
+  if (isOwn && kind !== "public") return { check: "encryption", status: "ok", message };
+  const isChosen = isOwn || kind !== "public" || url.askedSslMode === "disable";
+  const remedy =
+    url.sslMode === "prefer"
+      ? "Turn on TLS there (ssl = on), or at the proxy in front of it: the server does not offer it"
+      : "Add ?sslmode=require to the URL";
+  return { check: "encryption", status: isChosen ? "warning" : "problem", message, remedy };
+}
+
+function checkLatency({ connectMs, roundTripMs }: ServerReport): DatabaseCheck {
+  const message = `${inMs(connectMs)} to connect, ${inMs(roundTripMs)} for a round trip`;
+  if (roundTripMs <= SLOW_ROUND_TRIP_MS) return { check: "latency", status: "ok", message };
+  const remedy = "Everything waits for that: choose a database near the service";
+  return { check: "latency", status: "warning", message, remedy };
+}
+
+function inMs(ms: number): string {
+  return ms < 10 ? `${ms.toFixed(1)} ms` : `${Math.round(ms)} ms`;
+}

@@ -1,0 +1,332 @@
+/**
+ * Databases that hold replicas: on a cluster of ours, made with a random name and role, or hosted by a customer.
+ */
+import type postgres from "postgres";
+import type { Actor, Context, Db } from "../../context";
+import { BasetideError, isBasetideError } from "../../errors";
+import type { ServerUrl } from "../../external";
+import { newId } from "../../ids";
+import {
+  databaseUrl,
+  dropDatabase,
+  endSessionsOf,
+  installReplica,
+  nameDatabase,
+  type Provisioned,
+  provisionDatabase,
+  restoreLimits,
+  rotatePassword,
+  setWritable,
+} from "../../replica";
+import { countChange, noteChange } from "../audit";
+import { type Cluster, clusterAdminUrl, pickCluster } from "./clusters";
+import { type Inspection, inspect } from "./external-database";
+import { externalServer, parsePlace } from "./external-url";
+import { installationId } from "./installation";
+import { isControlServer } from "./same-server";
+
+export interface Database {
+  id: string;
+  accountId: string;
+  /** Null: hosted by the customer. */
+  clusterId: string | null;
+  name: string;
+  /**
+   * Whom credentials are for: our role for the customer, or the user of the URL that they gave. A pooler may know that
+   * user under another name than the server does.
+   */
+  role: string;
+  /** Where customers connect to. */
+  host: string;
+  port: number;
+  /** May the customer's role make tables and views of its own beside ours? */
+  isWritable: boolean;
+  /** Connections that the role may open; of no meaning where the customer hosts it. */
+  connections: number;
+}
+
+export interface Credentials {
+  url: string;
+  /** A command line for a shell. */
+  psql: string;
+  host: string;
+  port: number;
+  database: string;
+  user: string;
+  password: string;
+}
+
+const INSUFFICIENT_PRIVILEGE = "42501";
+
+type DatabaseContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
+/** `config`: which networks a customer's server may be in. */
+type AddressContext = Pick<Context, "config" | "db" | "secrets" | "log">;
+
+/** @throws BasetideError `not_found`, also when it is another account's */
+export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
+  const [database] = await db<Database[]>`
+    ${selectDatabases(db)} where d.id = ${id} ${accountId === undefined ? db`` : db`and d.account_id = ${accountId}`}`;
+  if (!database) throw new BasetideError("not_found", `There is no database ${id}`);
+  return database;
+}
+
+/** The account's databases, in the order they were made. */
+export async function listDatabases(db: Db, accountId: string): Promise<Database[]> {
+  return db<Database[]>`${selectDatabases(db)} where d.account_id = ${accountId} order by d.created_at, d.id`;
+}
+
+/**
+ * Makes a database and its read-only role on a cluster of ours, ready to be synced into `schema`.
+ *
+ * @param chosen the cluster, by the operator, whom no account's limit binds; one that has room, in the account's region,
+ *   unless given
+ * @throws BasetideError `conflict` when the account has as many databases as it may, or no cluster has room
+ */
+export async function createHostedDatabase(
+  ctx: DatabaseContext & Pick<Context, "config">,
+  accountId: string,
+  schema: string,
+  chosen?: Cluster,
+  connections = ctx.config.databaseConnections,
+): Promise<Database> {
+  const [account] = await ctx.db<{ region: string | null }[]>`
+    select region from accounts where id = ${accountId}`;
+  const cluster = chosen ?? (await pickCluster(ctx, connections, account?.region ?? undefined));
+  const adminUrl = await clusterAdminUrl(ctx, cluster.id);
+  const named = { ...nameDatabase(), connections };
+  const id = newId("database");
+  // Before it is made: whatever a crash leaves of it is known, and cleared away as a database without a base.
+  await ctx.db.begin(async (tx) => {
+    if (chosen === undefined) await requireAllowance(tx, ctx.config, accountId);
+    await tx`
+      insert into databases (id, account_id, cluster_id, name, role_name, sealed_password, connection_limit)
+      values (${id}, ${accountId}, ${cluster.id}, ${named.database}, ${named.role},
+        ${ctx.secrets.seal(named.password, passwordContext(id))}, ${connections})`;
+  });
+  try {
+    await provisionDatabase(adminUrl, await installationId(ctx.db), named);
+    await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role });
+    return await getDatabase(ctx.db, id);
+  } catch (error) {
+    await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>
+      ctx.log.error({ error: dropError, databaseId: id }, "database left behind"),
+    );
+    if (!isBasetideError(error) || error.details?.sqlState !== INSUFFICIENT_PRIVILEGE) throw error;
+    ctx.log.error({ error, cluster: cluster.name }, "cluster refuses a new database");
+    throw new BasetideError(
+      "conflict",
+      `The cluster ${cluster.name} takes no new databases: its role lacks a right there. The operator's \`doctor\` says which`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Holds the account's row, so that two requests at once are counted one after the other.
+ *
+ * @throws BasetideError `conflict`
+ */
+async function requireAllowance(
+  tx: postgres.TransactionSql,
+  config: Context["config"],
+  accountId: string,
+): Promise<void> {
+  await tx`select from accounts where id = ${accountId} for update`;
+  const [has] = await tx<{ databases: number }[]>`
+    select count(*)::int as databases from databases where account_id = ${accountId} and cluster_id is not null`;
+  if (has!.databases >= config.accountDatabases) {
+    throw new BasetideError(
+      "conflict",
+      `This account has ${has!.databases} hosted databases, as many as it may. Put the base into one of them, or ask the operator (ACCOUNT_DATABASES)`,
+    );
+  }
+}
+
+/** In this order: what cannot be dropped now stays known. */
+async function unmake(
+  { db }: DatabaseContext,
+  adminUrl: string,
+  id: string,
+  { database, role }: Provisioned,
+): Promise<void> {
+  await dropDatabase(adminUrl, database, role);
+  await db`delete from databases where id = ${id}`;
+}
+
+/**
+ * Lets the database's role make tables and views of its own in the schemas of its bases, or takes that right back:
+ * what it made stays. Our tables stay read-only to it. Connections that are open keep their defaults.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts, or on the server of the control plane
+ */
+export async function setDatabaseWritable(
+  ctx: DatabaseContext,
+  database: Database,
+  isWritable: boolean,
+): Promise<Database> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by the customer, who says who writes there");
+  }
+  const url = databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
+  // A role that may write is a larger risk than one that reads, and nothing of the control plane's may be beside it.
+  if (isWritable && (await isControlServer(ctx.db, url))) {
+    throw new BasetideError(
+      "conflict",
+      `${database.name} is on the server of the control plane, where no customer may write. Move its bases to another cluster first: \`operator cluster add\`, \`operator base move\``,
+    );
+  }
+  const schemas = await ctx.db<{ name: string }[]>`
+    select schema_name as name from bases where database_id = ${database.id}`;
+  for (const { name } of schemas) await setWritable(url, database.role, name, isWritable);
+  await ctx.db.begin(async (tx) => {
+    await tx`update databases set is_writable = ${isWritable} where id = ${database.id}`;
+    const { accountId, id, name } = database;
+    const details = { name, is_writable: isWritable };
+    await noteChange(tx, ctx.actor, { accountId, action: "database.writable", subject: id, details });
+  });
+  ctx.log.info({ databaseId: database.id, isWritable }, "database writable or not");
+  return getDatabase(ctx.db, database.id);
+}
+
+/**
+ * Sets how many connections the database's role may open. Those that are open stay, until the watchdog ends what is too
+ * many.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts
+ */
+export async function setConnectionLimit(
+  ctx: DatabaseContext,
+  database: Database,
+  connections: number,
+): Promise<Database> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by the customer, who sets the limits there");
+  }
+  await restoreLimits(await clusterAdminUrl(ctx, database.clusterId), { role: database.role, connections });
+  await ctx.db.begin(async (tx) => {
+    await tx`update databases set connection_limit = ${connections} where id = ${database.id}`;
+    const { accountId, id, name } = database;
+    const change = { accountId, subject: id, details: { name, connections } };
+    await noteChange(tx, ctx.actor, { ...change, action: "database.limited" });
+  });
+  return getDatabase(ctx.db, database.id);
+}
+
+/** Where that very database is, with the rights to write there. @throws BasetideError `secret_unreadable` */
+export async function databaseAdminUrl(ctx: AddressContext, database: Database): Promise<ServerUrl> {
+  if (database.clusterId !== null) {
+    return databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
+  }
+  return externalServer(await externalUrl(ctx, database), ctx.config.privateDestinations);
+}
+
+/** Who reads there and may not write; undefined where the customer hosts the database, whose role we are. */
+export function readerOf({ clusterId, role }: Database): string | undefined {
+  return clusterId === null ? undefined : role;
+}
+
+/** The URL that the customer gave for a database of theirs. @throws BasetideError `secret_unreadable` */
+async function externalUrl(ctx: DatabaseContext, database: Database): Promise<string> {
+  const [row] = await ctx.db<{ sealed_url: string }[]>`
+    select sealed_url from databases where id = ${database.id}`;
+  if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
+  return parsePlace(ctx.secrets.open(row.sealed_url, urlContext(database.id))).text;
+}
+
+/** A customer's database as the onboarding sees it, with what has changed there since. @throws BasetideError `secret_unreadable` */
+export async function inspectKnown(ctx: AddressContext, database: Database): Promise<Inspection> {
+  const [base] = await ctx.db<{ schema: string }[]>`
+    select schema_name as schema from bases where database_id = ${database.id} order by created_at limit 1`;
+  return inspect(ctx, await externalUrl(ctx, database), base?.schema ?? "public");
+}
+
+/** What a SQL client needs. @throws BasetideError `secret_unreadable` */
+export async function databaseCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
+  if (database.clusterId === null) {
+    const url = new URL(await externalUrl(ctx, database));
+    return toCredentials(database, decodeURIComponent(url.password), url.search);
+  }
+  const [row] = await ctx.db<{ sealed_password: string }[]>`
+    select sealed_password from databases where id = ${database.id}`;
+  if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
+  return toCredentials(database, ctx.secrets.open(row.sealed_password, passwordContext(database.id)), "");
+}
+
+/**
+ * The credentials for a person or program that asks for them, which is recorded: one entry per actor and hour.
+ *
+ * @throws BasetideError `secret_unreadable`
+ */
+export async function showCredentials(
+  ctx: DatabaseContext & { actor: Actor },
+  database: Database,
+): Promise<Credentials> {
+  const { accountId, id, name } = database;
+  const change = { accountId, subject: id, details: { name } };
+  await countChange(ctx.db, ctx.actor, { ...change, action: "credentials.shown" });
+  return databaseCredentials(ctx, database);
+}
+
+/**
+ * Gives the database's role a new password; the old one opens nothing from then on.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts
+ */
+export async function rotateCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by you: change its password there");
+  }
+  // A crash between these two leaves a password that nobody knows; rotating again mends it.
+  const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
+  await ctx.db.begin(async (tx) => {
+    await tx`
+      update databases set sealed_password = ${ctx.secrets.seal(password, passwordContext(database.id))}
+      where id = ${database.id}`;
+    const { accountId, id, name } = database;
+    const change = { accountId, subject: id, details: { name } };
+    await noteChange(tx, ctx.actor, { ...change, action: "credentials.rotated" });
+  });
+  return toCredentials(database, password, "");
+}
+
+/**
+ * Ends the connections that were opened with the database's credentials.
+ *
+ * @throws BasetideError `conflict` for a database that the customer hosts
+ */
+export async function endDatabaseSessions(ctx: DatabaseContext, database: Database): Promise<void> {
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by you: end its connections there");
+  }
+  await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
+}
+
+/** Where the sealed password of a database is bound to. */
+export function passwordContext(databaseId: string): string {
+  return `databases.password:${databaseId}`;
+}
+
+/** Where the sealed URL of a customer's own database is bound to. */
+export function urlContext(databaseId: string): string {
+  return `databases.url:${databaseId}`;
+}
+
+function selectDatabases(db: Db) {
+  return db`
+    select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
+      coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
+      d.is_writable as "isWritable", d.connection_limit as connections
+    from databases as d left join clusters as c on c.id = d.cluster_id`;
+}
+
+function toCredentials(database: Database, password: string, query: string): Credentials {
+  const { host, port, name, role } = database;
+  const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const login = `${encodeURIComponent(role)}:${encodeURIComponent(password)}`;
+  const url = `postgres://${login}@${address}/${encodeURIComponent(name)}${query}`;
+  return { url, psql: `psql ${shellQuote(url)}`, host, port, database: name, user: role, password };
+}
+
+function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,149 @@
+/**
+ * Where a new base's replica goes: a database made for it, a schema of a database that the account has, or a
+ * database that the customer hosts.
+ */
+import type { Context } from "../../context";
+import { BasetideError } from "../../errors";
+import { isId, newId } from "../../ids";
+import { installReplica, setWritable } from "../../replica";
+import { type DatabaseCheck, requireUsable } from "./database-check";
+import {
+  createHostedDatabase,
+  type Database,
+  databaseAdminUrl,
+  getDatabase,
+  readerOf,
+  urlContext,
+} from "./databases";
+import { inspect, inspectExternal } from "./external-database";
+import { externalServer, type Place, parsePlace, withTls } from "./external-url";
+
+export const DEFAULT_SCHEMA = "public";
+/** With `_swap` behind it a schema's name stays far under Postgres' 63 bytes. */
+const SCHEMA_NAME = /^(?!pg_)[a-z][a-z0-9_]{0,39}$/;
+
+export type Destination =
+  | { kind: "new" }
+  | { kind: "existing"; database_id: string; schema: string }
+  | { kind: "external"; url: string; schema?: string | undefined };
+
+type DestinationContext = Pick<Context, "db" | "secrets" | "log" | "config">;
+
+/**
+ * Makes the destination ready: afterwards the schema, its `_swap` and the sync's functions are there.
+ *
+ * @throws BasetideError `destination_invalid` for one that cannot be used, `not_found` for a database that the
+ *   account does not have, `already_exists` for a schema that another base has
+ */
+export async function prepareDestination(
+  ctx: DestinationContext,
+  accountId: string,
+  destination: Destination,
+): Promise<{ databaseId: string; schema: string }> {
+  if (destination.kind === "new") {
+    const database = await createHostedDatabase(ctx, accountId, DEFAULT_SCHEMA);
+    return { databaseId: database.id, schema: DEFAULT_SCHEMA };
+  }
+  const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
+  if (destination.kind === "existing") {
+    const database = await ownDatabase(ctx, accountId, destination.database_id);
+    await refuseTakenSchema(ctx, database.id, schema);
+    const url = await databaseAdminUrl(ctx, database);
+    await installReplica(url, { schema, role: readerOf(database) });
+    // A writable database is writable in every schema that has a base.
+    if (database.isWritable && typeof url === "string") await setWritable(url, database.role, schema, true);
+    return { databaseId: database.id, schema };
+  }
+  return { databaseId: await useExternal(ctx, accountId, destination.url, schema), schema };
+}
+
+/**
+ * What can be said of a destination before anything is made there: for a customer's own database all that
+ * `inspectExternal` finds, and whether its schema is free.
+ *
+ * @throws BasetideError `destination_invalid` for a schema's name or a URL of the wrong form, `not_found`,
+ *   `already_exists` for a schema that another base has
+ */
+export async function inspectDestination(
+  ctx: DestinationContext,
+  accountId: string,
+  destination: Destination,
+): Promise<DatabaseCheck[]> {
+  if (destination.kind === "new") return [];
+  const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
+  if (destination.kind === "existing") {
+    const database = await ownDatabase(ctx, accountId, destination.database_id);
+    await refuseTakenSchema(ctx, database.id, schema);
+    return [];
+  }
+  const checks = await inspectExternal(ctx, destination.url, schema);
+  if (checks.some(({ status }) => status === "problem")) return checks;
+  const known = await knownExternal(ctx, accountId, parsePlace(destination.url));
+  if (known !== null) await refuseTakenSchema(ctx, known, schema);
+  return checks;
+}
+
+/** Installs into the customer's own database, and remembers it once however many bases go there. */
+async function useExternal(
+  ctx: DestinationContext,
+  accountId: string,
+  url: string,
+  schema: string,
+): Promise<string> {
+  const { db, secrets } = ctx;
+  const place = parsePlace(url);
+  const { checks, report } = await inspect(ctx, url, schema);
+  requireUsable(checks);
+  const known = await knownExternal(ctx, accountId, place);
+  if (known !== null) await refuseTakenSchema(ctx, known, schema);
+  const server = externalServer(url, ctx.config.privateDestinations);
+  await installReplica(server, { schema });
+  const id = known ?? newId("database");
+  const sealedUrl = secrets.seal(
+    report?.link.tls === undefined ? place.text : withTls(place),
+    urlContext(id),
+  );
+  // The newest URL that works is the one to keep: its password may be the changed one.
+  await db`
+    insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)
+    values (${id}, ${accountId}, ${place.database}, ${place.user}, ${sealedUrl}, ${place.host}, ${place.port})
+    on conflict (id) do update set sealed_url = excluded.sealed_url, role_name = excluded.role_name`;
+  return id;
+}
+
+/** @throws BasetideError `already_exists` when the database is another account's destination */
+async function knownExternal(
+  ctx: DestinationContext,
+  accountId: string,
+  place: Place,
+): Promise<string | null> {
+  const [known] = await ctx.db<{ id: string; account_id: string }[]>`
+    select id, account_id from databases
+    where cluster_id is null and external_host = ${place.host} and external_port = ${place.port}
+      and name = ${place.database}`;
+  if (known && known.account_id !== accountId) {
+    throw new BasetideError("already_exists", "This database is the destination of another account");
+  }
+  return known?.id ?? null;
+}
+
+async function ownDatabase(ctx: DestinationContext, accountId: string, id: string): Promise<Database> {
+  if (!isId("database", id)) throw new BasetideError("not_found", `There is no database ${id}`);
+  return getDatabase(ctx.db, id, accountId);
+}
+
+async function refuseTakenSchema(ctx: DestinationContext, databaseId: string, schema: string): Promise<void> {
+  const [taken] = await ctx.db`
+    select from bases where database_id = ${databaseId} and schema_name = ${schema}`;
+  if (!taken) return;
+  throw new BasetideError("already_exists", `Another base has the schema ${schema} of this database`);
+}
+
+/** @throws BasetideError `destination_invalid` */
+export function checkSchemaName(schema: string): string {
+  if (SCHEMA_NAME.test(schema) && !schema.endsWith("_swap") && schema !== "information_schema") return schema;
+  throw new BasetideError(
+    "destination_invalid",
+    `"${schema}" cannot be the schema: take up to 40 of a-z, 0-9 and _, a letter first, not ending in _swap`,
+  );
+}

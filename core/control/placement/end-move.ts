@@ -1,0 +1,49 @@
+/**
+ * The other database of a base that is being moved to another cluster: the new one until the base lives there, then
+ * the old one. It goes when the move is over, or when it is known that nobody works on it any more.
+ */
+import type { Context, Db } from "../../context";
+import { asOnly } from "../../postgres";
+import { removeReplica } from "../../replica";
+import { attempt } from "../jobs";
+import { databaseAdminUrl, getDatabase } from "./databases";
+import { dropWhole, isUsedByOthers, withDatabaseLocked } from "./drop-database";
+
+type DropContext = Pick<Context, "config" | "db" | "secrets" | "log">;
+
+/** Runs `work` as the only one who moves the base. @returns null, without doing anything, when somebody does already */
+export function asMover<T>(db: Db, baseId: string, work: () => Promise<T>): Promise<{ result: T } | null> {
+  return asOnly(db, `move ${baseId}`, work);
+}
+
+/** Drops what a move of the base has made, or left, in its other database. */
+export async function endMove(
+  ctx: DropContext,
+  base: { id: string; schema: string },
+  databaseId: string,
+): Promise<void> {
+  const database = await getDatabase(ctx.db, databaseId);
+  await withDatabaseLocked(ctx, database, async (tx) => {
+    await tx`update bases set move_database_id = null where id = ${base.id} and move_database_id = ${databaseId}`;
+    if (await isUsedByOthers(tx, databaseId)) {
+      await removeReplica(await databaseAdminUrl(ctx, database), base.schema);
+    } else {
+      await dropWhole(ctx, tx, database);
+    }
+  });
+}
+
+/** Ends the moves whose process has died. */
+export async function endBrokenMoves(ctx: DropContext): Promise<void> {
+  const moves = await ctx.db<{ id: string; schema: string; database_id: string }[]>`
+    select id, schema_name as schema, move_database_id as database_id from bases
+    where move_database_id is not null`;
+  for (const { database_id, ...base } of moves) {
+    try {
+      const end = () => endMove(ctx, base, database_id);
+      await asMover(ctx.db, base.id, () => attempt(ctx.db, { task: "move", subject: base.id }, false, end));
+    } catch (error) {
+      ctx.log.warn({ baseId: base.id, error }, "broken move not ended");
+    }
+  }
+}

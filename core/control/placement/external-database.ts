@@ -1,0 +1,212 @@
+/**
+ * A database that a customer hosts: is it one that a replica can live in? Looked at step by step, from its address to
+ * the rights there, so that whoever sets it up reads what is well and what exactly is missing.
+ */
+
+import type postgres from "postgres";
+import type { Context } from "../../context";
+import { BasetideError, isBasetideError } from "../../errors";
+import { checkHost } from "../../net";
+import { probe, refuseKnownPooler, type ServerReport } from "../../postgres";
+import { connectReplica, quoteIdent } from "../../replica";
+import { connectionTrouble } from "./connection-trouble";
+import { checkServer, type DatabaseCheck, poolerProblem } from "./database-check";
+import { readersByDefault, settingsProblem } from "./database-settings";
+import { externalServer, parsePlace } from "./external-url";
+import { isSameServer, type ServerIdentity, serverIdentity } from "./server-identity";
+
+/** For all of it: a server that takes connections and then says nothing must not keep anybody waiting. */
+const TOTAL_TIMEOUT_MS = 20_000;
+/** The oldest on which what is installed into a replica has run. */
+const FIRST_MAJOR_VERSION = 14;
+
+type InspectContext = Pick<Context, "config" | "db">;
+
+/** What was found, and what to know when the database is used. */
+export interface Inspection {
+  checks: DatabaseCheck[];
+  /** Undefined where it could not be connected to. */
+  report: ServerReport | undefined;
+}
+
+/**
+ * Looks at the database of `url`, connected as the service will be, and stops at the first problem. Changes nothing there.
+ *
+ * @param schema a name that was checked
+ */
+export async function inspectExternal(
+  ctx: InspectContext,
+  url: string,
+  schema: string,
+): Promise<DatabaseCheck[]> {
+  return (await inspect(ctx, url, schema)).checks;
+}
+
+/** As `inspectExternal`, with what it was told. */
+export async function inspect(ctx: InspectContext, url: string, schema: string): Promise<Inspection> {
+  const checks: DatabaseCheck[] = [];
+  let report: ServerReport | undefined;
+  try {
+    const place = parsePlace(url);
+    const { host, port } = place;
+    // Before its name is looked up.
+    refuseKnownPooler(place);
+    const kind = await checkHost(host, ctx.config.privateDestinations);
+    const server = externalServer(url, ctx.config.privateDestinations);
+    await inTime((signal) => {
+      const look = async (sql: postgres.Sql, found: ServerReport) => {
+        report = found;
+        const over = found.link.family === undefined ? "" : `, over ${found.link.family}`;
+        checks.push({ check: "address", status: "ok", message: `${host}, port ${port}${over}` });
+        const facts = await readFacts(sql, schema);
+        await refuseOurOwn(ctx, facts);
+        const reached = { url: place, kind, isOwn: false, firstMajorVersion: FIRST_MAJOR_VERSION };
+        checks.push(...checkServer(found, reached));
+        if (checks.some(({ status }) => status === "problem")) return;
+        const settings = await settingsProblem(sql);
+        if (settings) checks.push({ check: "rights", status: "problem", ...settings });
+        else checks.push(...judgeRights(schema, facts));
+      };
+      return probe(server, connectReplica, look, signal);
+    });
+  } catch (error) {
+    checks.push(await problemOf(error, url, checks.length === 0 ? "address" : "connection"));
+  }
+  return { checks, report };
+}
+
+async function problemOf(
+  error: unknown,
+  url: string,
+  check: "address" | "connection",
+): Promise<DatabaseCheck> {
+  const pooler = isBasetideError(error) ? undefined : poolerProblem(error, parsePlace(url));
+  return pooler ?? { check, status: "problem", message: await connectionTrouble(error, url) };
+}
+
+async function inTime(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+  const controller = new AbortController();
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    reject(new Error("it takes too long to answer"));
+    controller.abort();
+  }, TOTAL_TIMEOUT_MS);
+  try {
+    await Promise.race([work(controller.signal), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface Facts {
+  database: string;
+  /** Of the session: a pooler may take another name for it. */
+  role: string;
+  is_super: boolean;
+  is_admin: boolean;
+  may_create: boolean;
+  has_schema: boolean;
+  /** The schema, and the one in which tables are built, which is the role's own. */
+  has_both_schemas: boolean;
+  may_use_schema: boolean;
+  has_tables: boolean;
+  /** Roles of theirs that default privileges let read what we make in the schema. */
+  readers: string[];
+  server: ServerIdentity;
+}
+
+async function readFacts(sql: postgres.Sql, schema: string): Promise<Facts> {
+  const [facts] = await sql<Omit<Facts, "readers" | "server">[]>`
+    select current_database() as database, current_user::text as role,
+      rolsuper as is_super, rolsuper or rolcreaterole as is_admin,
+      has_database_privilege(current_database(), 'CREATE') as may_create,
+      n.oid is not null as has_schema,
+      n.oid is not null and exists(select from pg_namespace as s where s.nspname = ${schema}::text || '_swap'
+        and s.nspowner = pg_roles.oid) as has_both_schemas,
+      coalesce(has_schema_privilege(n.oid, 'CREATE') and has_schema_privilege(n.oid, 'USAGE'), true)
+        as may_use_schema,
+      to_regnamespace(quote_ident(${schema}::text || '_swap')) is null
+        and exists(select from pg_class as c where c.relnamespace = n.oid and c.relkind in ('r', 'p', 'v', 'm'))
+        as has_tables
+    from pg_roles left join pg_namespace as n on n.nspname = ${schema}
+    where rolname = current_user`;
+  if (!facts) throw new BasetideError("destination_invalid", "The role is not listed in pg_roles there");
+  return { ...facts, readers: await readersByDefault(sql, schema), server: await serverIdentity(sql) };
+}
+
+/** A URL into one of our own servers must not open what is ours: the control plane, other customers' databases. */
+async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void> {
+  const [own] = await db<{ database: string; is_replica: boolean }[]>`
+    select current_database() as database,
+      exists(select from databases where cluster_id is not null and name = ${facts.database}) as is_replica`;
+  if (own?.is_replica) {
+    throw new BasetideError(
+      "destination_invalid",
+      `The database ${facts.database} is hosted here: use the destination kind "existing"`,
+    );
+  }
+  const isOurs = isSameServer(await serverIdentity(db), facts.server);
+  if (isOurs && (facts.is_admin || own?.database === facts.database)) {
+    throw new BasetideError("destination_invalid", "That server belongs to the service itself");
+  }
+}
+
+/** Both are said at once: whoever may grant the one may grant the other. */
+function judgeRights(schema: string, facts: Facts): DatabaseCheck[] {
+  return [judgeRole(schema, facts), judgeSchema(schema, facts)];
+}
+
+function judgeRole(schema: string, facts: Facts): DatabaseCheck {
+  if (!facts.may_create && facts.has_both_schemas) {
+    const message = `${facts.role} owns ${schema}_swap, and needs no right to create schemas`;
+    return { check: "rights", status: "ok", message };
+  }
+  if (!facts.may_create) {
+    return {
+      check: "rights",
+      status: "problem",
+      message: `The role ${facts.role} may not create schemas`,
+      remedy: grantSchemas(schema, facts),
+    };
+  }
+  if (facts.is_super) {
+    const message = `${facts.role} is a superuser; a role that may create schemas is enough`;
+    return { check: "rights", status: "warning", message };
+  }
+  return { check: "rights", status: "ok", message: `${facts.role} may create schemas` };
+}
+
+/** Two ways: to let the role make schemas, or to make for it those that it needs. */
+function grantSchemas(schema: string, facts: Facts): string {
+  const role = quoteIdent(facts.role);
+  const [shown, swap] = [schema, `${schema}_swap`].map(quoteIdent);
+  return `grant create on database ${quoteIdent(facts.database)} to ${role}; -- or: create schema if not exists ${shown} authorization ${role}; create schema ${swap} authorization ${role};`;
+}
+
+function judgeSchema(schema: string, facts: Facts): DatabaseCheck {
+  if (!facts.may_use_schema) {
+    return {
+      check: "schema",
+      status: "problem",
+      message: `The role ${facts.role} may not create tables in the schema ${schema}`,
+      remedy: `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(facts.role)};`,
+    };
+  }
+  if (facts.readers.length > 0) {
+    const roles = facts.readers.map((name) => (name === "public" ? name : quoteIdent(name))).join(", ");
+    return {
+      check: "schema",
+      status: "warning",
+      message: `Default privileges in the schema ${schema} will let ${facts.readers.join(", ")} read the base's tables: take another schema if they should not`,
+      remedy: `alter default privileges in schema ${quoteIdent(schema)} revoke select on tables from ${roles};`,
+    };
+  }
+  if (facts.has_tables) {
+    const message = `The schema ${schema} has tables of yours: one with the name of a table of the base is in the way`;
+    return { check: "schema", status: "warning", message };
+  }
+  const message = facts.has_schema
+    ? `The schema ${schema} can be used`
+    : `The schema ${schema} will be created`;
+  return { check: "schema", status: "ok", message };
+}

@@ -1,0 +1,49 @@
+/** Clusters and databases: where replicas are, checks of servers, operators' requests. */
+export { clusterTroubles, inspectCluster } from "./cluster-check";
+export {
+  addCluster,
+  type Cluster,
+  clusterAdminUrl,
+  clusterByName,
+  drainCluster,
+  ensureDefaultCluster,
+  listClusters,
+} from "./clusters";
+export { checkServer, type DatabaseCheck, describeServer, poolerProblem } from "./database-check";
+export { settingsProblem } from "./database-settings";
+export {
+  type Credentials,
+  createHostedDatabase,
+  type Database,
+  databaseAdminUrl,
+  databaseCredentials,
+  endDatabaseSessions,
+  getDatabase,
+  inspectKnown,
+  listDatabases,
+  readerOf,
+  rotateCredentials,
+  setConnectionLimit,
+  setDatabaseWritable,
+  showCredentials,
+} from "./databases";
+export { checkSchemaName, type Destination, inspectDestination, prepareDestination } from "./destinations";
+export {
+  dropWhole,
+  isUsedByOthers,
+  removeStrays,
+  removeUnusedDatabase,
+  withDatabaseLocked,
+} from "./drop-database";
+export { asMover, endBrokenMoves, endMove } from "./end-move";
+export { type Ailment, ailmentsOf, orphansOn, replicaDatabases } from "./reconcile";
+export {
+  approveRequest,
+  createRequest,
+  denyRequest,
+  listRequests,
+  type OperatorRequest,
+  type RequestKind,
+  requestKinds,
+} from "./requests";
+export { startWatchdog } from "./watchdog";

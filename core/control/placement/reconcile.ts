@@ -1,0 +1,306 @@
+/**
+ * Do the clusters hold what the control plane believes, and nothing of this service besides? What is amiss, and how
+ * each is mended: after a restore of the control plane from a dump, all of it is.
+ */
+import type { Context } from "../../context";
+import type { ServerUrl } from "../../external";
+import {
+  countForeign,
+  DEFAULT_CONNECTIONS,
+  databaseUrl,
+  dropDatabase,
+  dropLeftovers,
+  droppedRelations,
+  examineHosted,
+  guardDatabase,
+  type HostedState,
+  hasReplica,
+  installReplica,
+  type Labelled,
+  labelHosted,
+  labelledDatabases,
+  type Provisioned,
+  restoreHosted,
+  restoreLimits,
+  setPassword,
+  setWritable,
+  viewsWithForeignCode,
+} from "../../replica";
+import { noteChange } from "../audit";
+import { type Cluster, clusterAdminUrl } from "./clusters";
+import { type Database, databaseAdminUrl, passwordContext, readerOf, setDatabaseWritable } from "./databases";
+import { installationId } from "./installation";
+import { isControlServer } from "./same-server";
+
+type HealContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
+
+/** A database that is younger may be about to be noted: it is made first. */
+const ORPHAN_AFTER_MS = 10 * 60_000;
+
+export interface Ailment {
+  /** `warning`: nothing fails for it. */
+  severity: "warning" | "problem";
+  message: string;
+  /** What mending does, or, where it cannot be mended by itself, what a person is to do. */
+  remedy: string;
+  mend?: () => Promise<void>;
+}
+
+/** Every database that replicas live in, with their schemas. */
+export async function replicaDatabases({
+  db,
+}: Pick<Context, "db">): Promise<(Database & { schemas: string[] })[]> {
+  return db<(Database & { schemas: string[] })[]>`
+    select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
+      coalesce(d.external_host, '') as host, coalesce(d.external_port, 0) as port, d.is_writable as "isWritable",
+      d.connection_limit as connections, array_agg(b.schema_name order by b.schema_name) as schemas
+    from databases as d join bases as b on b.database_id = d.id and b.state <> 'deleting'
+    group by d.id order by d.id`;
+}
+
+/** @throws BasetideError `replica_unavailable`, `secret_unreadable` */
+export async function ailmentsOf(
+  ctx: HealContext,
+  database: Database & { schemas: string[] },
+): Promise<Ailment[]> {
+  if (database.clusterId === null) return externalAilments(ctx, database);
+  const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
+  const [row] = await ctx.db<{ sealed: string }[]>`
+    select sealed_password as sealed from databases where id = ${database.id}`;
+  const password = ctx.secrets.open(row!.sealed, passwordContext(database.id));
+  const { name, role, connections } = database;
+  const hosted = { database: name, role, password, connections };
+  const state = await examineHosted(adminUrl, hosted, database.schemas);
+  const ailments = hostedAilments(ctx, {
+    ...database,
+    adminUrl,
+    hosted,
+    state,
+    installation: await installationId(ctx.db),
+  });
+  if (!state.hasDatabase) return ailments;
+  const installed = database.schemas.filter((schema) => !state.missingSchemas.includes(schema));
+  ailments.push(...(await droppedAilments(ctx, database, databaseUrl(adminUrl, name), installed)));
+  ailments.push(...(await viewsThatWillGo(databaseUrl(adminUrl, name), name, installed)));
+  if (database.isWritable && (await isControlServer(ctx.db, adminUrl))) {
+    ailments.push(writableBesideControl(ctx, database));
+  }
+  return ailments;
+}
+
+/** Also after the right to write was taken back: what a customer has made stays. */
+async function viewsThatWillGo(url: string, database: string, schemas: string[]): Promise<Ailment[]> {
+  const views = (await Promise.all(schemas.map((schema) => viewsWithForeignCode(url, schema)))).flat();
+  return views.map(({ view, owner, code }) => ({
+    severity: "warning",
+    message: `${database}: the view ${view} uses ${code}, which is not ours, so the next rebuild of its table drops it`,
+    remedy: `make it without that, as ${owner}; or run the statements that _sync_issues will have then, as ${owner}`,
+  }));
+}
+
+function writableBesideControl(ctx: HealContext, database: Database): Ailment {
+  return {
+    severity: "problem",
+    message: `${database.name}: its customer may write, on the server that holds the control plane`,
+    remedy: "made read-only; what the customer has made stays",
+    mend: async () => void (await setDatabaseWritable(ctx, database, false)),
+  };
+}
+
+/** Databases of this service on the cluster that the control plane knows nothing of. */
+export async function orphansOn(ctx: HealContext, cluster: Cluster): Promise<Ailment[]> {
+  const adminUrl = await clusterAdminUrl(ctx, cluster.id);
+  const labelled = await labelledDatabases(adminUrl, await installationId(ctx.db));
+  // Of all clusters: two of them may be one server.
+  const rows = await ctx.db<{ name: string }[]>`select name from databases where cluster_id is not null`;
+  const known = new Set(rows.map(({ name }) => name));
+  const orphans = labelled.filter(
+    ({ database, madeMsAgo }) => !known.has(database) && madeMsAgo > ORPHAN_AFTER_MS,
+  );
+  return Promise.all(orphans.map((orphan) => orphanAilment(ctx, cluster, adminUrl, orphan)));
+}
+
+interface Examined extends Database {
+  schemas: string[];
+  adminUrl: string;
+  hosted: Provisioned;
+  state: HostedState;
+  installation: string;
+}
+
+function hostedAilments(ctx: HealContext, examined: Examined): Ailment[] {
+  const { adminUrl, hosted, state, installation, schemas, isWritable } = examined;
+  const name = hosted.database;
+  const url = databaseUrl(adminUrl, name);
+  const ailments: Ailment[] = [];
+  const add = (
+    message: string,
+    remedy: string,
+    work: () => Promise<void>,
+    severity: Ailment["severity"] = "problem",
+  ) =>
+    ailments.push({
+      severity,
+      message: `${name}: ${message}`,
+      remedy,
+      mend: () => mend(ctx, examined, message, work),
+    });
+
+  if (!state.hasDatabase || !state.hasRole) {
+    const what = [state.hasDatabase ? "" : "database", state.hasRole ? "" : "role"]
+      .filter(Boolean)
+      .join(" and ");
+    add(`its ${what} is not there`, "made again, under the same names, and synced anew", async () => {
+      await restoreHosted(adminUrl, hosted, installation);
+      await install(ctx, examined, url, schemas);
+    });
+    return ailments;
+  }
+  if (state.missingSchemas.length > 0) {
+    add(`schema ${state.missingSchemas.join(", ")} is not there`, "made again, and synced anew", async () => {
+      for (const schema of state.missingSchemas) await dropLeftovers(url, schema);
+      await install(ctx, examined, url, state.missingSchemas);
+    });
+  }
+  if (!state.isGuarded) {
+    add("others than its role may connect, or call what writes", "forbidden again", () =>
+      guardDatabase(adminUrl, hosted),
+    );
+  }
+  if (!state.isLimited) {
+    add("its role lacks the limits of a customer's role", "limited again", () =>
+      restoreLimits(adminUrl, hosted),
+    );
+  }
+  if (state.pausedUntil) {
+    const until = state.pausedUntil.toISOString();
+    ailments.push({
+      severity: "warning",
+      message: `${name}: its role used up transaction ids and may not connect until ${until}`,
+      remedy: `A worker ends the pause; to end it now, \`database set-connections ${examined.id} ${hosted.connections ?? DEFAULT_CONNECTIONS}\``,
+    });
+  }
+  if (!state.takesPassword) {
+    add("the password that its owner is shown does not open it", "set again to the one that is shown", () =>
+      setPassword(adminUrl, hosted.role, hosted.password),
+    );
+  }
+  const differing = schemas.filter(
+    (schema) =>
+      !state.missingSchemas.includes(schema) && state.writableSchemas.includes(schema) !== isWritable,
+  );
+  if (differing.length > 0) {
+    add(
+      `is ${isWritable ? "not writable" : "writable"}, against what is kept here`,
+      "made as it is kept here",
+      () => setAll(url, hosted.role, differing, isWritable),
+    );
+  }
+  if (state.installation !== installation) {
+    const work = () => labelHosted(adminUrl, name, installation);
+    add("is not marked as this service's", "marked", work, "warning");
+  }
+  return ailments;
+}
+
+async function externalAilments(
+  ctx: HealContext,
+  database: Database & { schemas: string[] },
+): Promise<Ailment[]> {
+  const url = await databaseAdminUrl(ctx, database);
+  const missing: string[] = [];
+  for (const schema of database.schemas) if (!(await hasReplica(url, schema))) missing.push(schema);
+  const installed = database.schemas.filter((schema) => !missing.includes(schema));
+  const dropped = await droppedAilments(ctx, database, url, installed);
+  if (missing.length === 0) return dropped;
+  const message = `schema ${missing.join(", ")} is not there`;
+  return [
+    {
+      severity: "problem",
+      message: `${database.host}/${database.name}: ${message}`,
+      remedy: "made again, and synced anew",
+      mend: () => mend(ctx, database, message, () => install(ctx, database, url, missing)),
+    },
+    ...dropped,
+  ];
+}
+
+/** What was dropped of replicas that are installed. A worker makes it again within minutes, too, where the base syncs. */
+async function droppedAilments(
+  ctx: HealContext,
+  database: Database,
+  url: ServerUrl,
+  schemas: string[],
+): Promise<Ailment[]> {
+  const ailments: Ailment[] = [];
+  for (const schema of schemas) {
+    const dropped = await droppedRelations(url, schema);
+    if (dropped.length === 0) continue;
+    const message = `${dropped.join(", ")}: dropped by somebody`;
+    ailments.push({
+      severity: "problem",
+      message: `${database.name}: ${message}`,
+      remedy: "made again, and synced anew",
+      mend: () => mend(ctx, database, message, () => install(ctx, database, url, [schema])),
+    });
+  }
+  return ailments;
+}
+
+async function orphanAilment(
+  ctx: HealContext,
+  cluster: Cluster,
+  adminUrl: string,
+  { database, role, inUse }: Labelled,
+): Promise<Ailment> {
+  const message = `${cluster.name}: ${database} belongs to no base`;
+  const foreign = await countForeign(adminUrl, database);
+  if (foreign > 0) {
+    const remedy = `It holds ${foreign} things that a customer has made: save them, then drop it by hand`;
+    return { severity: "warning", message, remedy };
+  }
+  if (inUse > 0) {
+    const remedy = "A process of the service is connected to it: stop what runs on another control plane";
+    return { severity: "warning", message, remedy };
+  }
+  return {
+    severity: "warning",
+    message,
+    remedy: "dropped: it is a copy, and whoever connects the base again gets another",
+    async mend() {
+      await dropDatabase(adminUrl, database, role ?? database);
+      const details = { cluster: cluster.name, database, what: "belongs to no base" };
+      await noteChange(ctx.db, ctx.actor, { accountId: null, action: "service.mended", details });
+    },
+  };
+}
+
+/** Installs what a replica needs, and has its bases synced as soon as a worker looks. */
+async function install(
+  ctx: HealContext,
+  database: Database,
+  url: ServerUrl,
+  schemas: string[],
+): Promise<void> {
+  const { id, role, isWritable } = database;
+  for (const schema of schemas) await installReplica(url, { schema, role: readerOf(database) });
+  // Only databases of ours can be writable.
+  if (isWritable && typeof url === "string") await setAll(url, role, schemas, true);
+  await ctx.db`
+    update bases set resync_requested_at = now() where database_id = ${id} and schema_name = any (${schemas})`;
+}
+
+async function setAll(url: string, role: string, schemas: string[], isWritable: boolean): Promise<void> {
+  for (const schema of schemas) await setWritable(url, role, schema, isWritable);
+}
+
+async function mend(
+  ctx: HealContext,
+  { accountId, id, name }: Database,
+  what: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  await work();
+  const change = { accountId, subject: id, details: { database: name, what } };
+  await noteChange(ctx.db, ctx.actor, { ...change, action: "service.mended" });
+}

@@ -1,0 +1,202 @@
+/**
+ * What customers ask of the operator: another region, a writable database, several bases in one database. An approval
+ * of the first two carries itself out; the others are for a person to do, who says so in the answer.
+ */
+import type { Actor, Context, Db } from "../../context";
+import { BasetideError } from "../../errors";
+import { isId, newId } from "../../ids";
+import { cleanText, isUniqueViolation } from "../../postgres";
+import { noteChange } from "../audit";
+import { listClusters } from "./clusters";
+import { getDatabase, setDatabaseWritable } from "./databases";
+
+const REGION = /^[a-z0-9][a-z0-9-]{1,39}$/;
+const MAX_MESSAGE_LENGTH = 2000;
+
+export const requestKinds = ["region", "writable", "shared_database", "other"] as const;
+export type RequestKind = (typeof requestKinds)[number];
+export type RequestState = "open" | "approved" | "denied";
+
+export interface NewRequest {
+  kind: RequestKind;
+  /** Of a `writable` request: the database. */
+  databaseId?: string | undefined;
+  /** Of a `region` request: its code. */
+  region?: string | undefined;
+  message?: string | undefined;
+}
+
+export interface OperatorRequest {
+  id: string;
+  accountId: string;
+  /** E-mail address of the account. */
+  email: string;
+  kind: RequestKind;
+  databaseId: string | null;
+  /** Name of the database. */
+  database: string | null;
+  region: string | null;
+  message: string;
+  state: RequestState;
+  /** What the operator said to it; empty while open, and where there was nothing to say. */
+  answer: string;
+  createdAt: Date;
+  decidedAt: Date | null;
+}
+
+type RequestContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
+
+/**
+ * @throws BasetideError `invalid_request` for one that lacks what its kind needs, `not_found` for a database that the
+ *   account does not have, `conflict` for what needs no operator, `already_exists` while the same is open
+ */
+export async function createRequest(
+  db: Db,
+  accountId: string,
+  request: NewRequest,
+  actor?: Actor,
+): Promise<OperatorRequest> {
+  const { databaseId, region } = await checkSubject(db, accountId, request);
+  const message = cleanText(request.message ?? "").trim();
+  if (message.length > MAX_MESSAGE_LENGTH) {
+    throw new BasetideError("invalid_request", `The message has more than ${MAX_MESSAGE_LENGTH} characters`);
+  }
+  if (message === "" && (request.kind === "other" || request.kind === "shared_database")) {
+    throw new BasetideError("invalid_request", "Say in the message what you ask for");
+  }
+  const id = newId("request");
+  try {
+    await db.begin(async (tx) => {
+      await tx`
+        insert into requests (id, account_id, kind, database_id, region, message)
+        values (${id}, ${accountId}, ${request.kind}, ${databaseId}, ${region}, ${message})`;
+      const details = { kind: request.kind, region, database: databaseId };
+      await noteChange(tx, actor, { accountId, action: "request.created", subject: id, details });
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error, "requests_open_key")) throw error;
+    throw new BasetideError("already_exists", "You have asked for this already; the operator will answer");
+  }
+  return getRequest(db, id);
+}
+
+/** The account's requests, or everybody's: the open ones first, then the newest. */
+export async function listRequests(
+  db: Db,
+  filter: { accountId?: string; state?: RequestState } = {},
+): Promise<OperatorRequest[]> {
+  const { accountId, state } = filter;
+  return selectRequests(
+    db,
+    db`${accountId === undefined ? db`true` : db`r.account_id = ${accountId}`}
+      and ${state === undefined ? db`true` : db`r.state = ${state}`}`,
+  );
+}
+
+/** @throws BasetideError `not_found` */
+export async function getRequest(db: Db, id: string): Promise<OperatorRequest> {
+  const [request] = isId("request", id) ? await selectRequests(db, db`r.id = ${id}`) : [];
+  if (!request) throw new BasetideError("not_found", `There is no request ${id}`);
+  return request;
+}
+
+/**
+ * Carries out what the request asks for, where a program can, and closes it.
+ *
+ * @param by the operator's e-mail address, or `cli`
+ * @throws BasetideError `conflict` when it is closed, or no cluster of the region takes databases
+ */
+export async function approveRequest(
+  ctx: RequestContext,
+  id: string,
+  decision: { by: string; answer?: string | undefined },
+): Promise<OperatorRequest> {
+  const request = await openRequest(ctx.db, id);
+  if (request.kind === "region") await moveAccount(ctx.db, request);
+  if (request.kind === "writable") {
+    await setDatabaseWritable(ctx, await getDatabase(ctx.db, request.databaseId!), true);
+  }
+  return closeRequest(ctx, id, "approved", decision);
+}
+
+/** @throws BasetideError `conflict` when it is closed */
+export async function denyRequest(
+  ctx: Pick<Context, "db" | "actor">,
+  id: string,
+  decision: { by: string; answer?: string | undefined },
+): Promise<OperatorRequest> {
+  await openRequest(ctx.db, id);
+  return closeRequest(ctx, id, "denied", decision);
+}
+
+async function checkSubject(
+  db: Db,
+  accountId: string,
+  { kind, databaseId, region }: NewRequest,
+): Promise<{ databaseId: string | null; region: string | null }> {
+  if (kind === "region") {
+    const code = region?.trim().toLowerCase() ?? "";
+    if (REGION.test(code)) return { databaseId: null, region: code };
+    throw new BasetideError("invalid_request", "The region is a code such as eu-central-1");
+  }
+  if (kind !== "writable") return { databaseId: null, region: null };
+  if (!databaseId || !isId("database", databaseId)) {
+    throw new BasetideError("invalid_request", "Say which database is to be writable");
+  }
+  const database = await getDatabase(db, databaseId, accountId);
+  if (database.clusterId === null) {
+    throw new BasetideError("conflict", "This database is hosted by you: who writes there is yours to say");
+  }
+  if (database.isWritable) throw new BasetideError("conflict", "This database is writable already");
+  return { databaseId, region: null };
+}
+
+/** From now on the account's new databases go to the region. */
+async function moveAccount(db: Db, { accountId, region }: OperatorRequest): Promise<void> {
+  const clusters = await listClusters(db);
+  if (!clusters.some((cluster) => cluster.region === region && cluster.state === "active")) {
+    throw new BasetideError(
+      "conflict",
+      `No cluster in ${region} takes new databases: add one first, then approve`,
+    );
+  }
+  await db`update accounts set region = ${region} where id = ${accountId}`;
+}
+
+async function openRequest(db: Db, id: string): Promise<OperatorRequest> {
+  const request = await getRequest(db, id);
+  if (request.state === "open") return request;
+  throw new BasetideError("conflict", `The request was ${request.state} before`);
+}
+
+async function closeRequest(
+  { db, actor }: Pick<Context, "db" | "actor">,
+  id: string,
+  state: Exclude<RequestState, "open">,
+  { by, answer }: { by: string; answer?: string | undefined },
+): Promise<OperatorRequest> {
+  const said = cleanText(answer ?? "")
+    .trim()
+    .slice(0, MAX_MESSAGE_LENGTH);
+  await db.begin(async (tx) => {
+    const [closed] = await tx<{ account_id: string; kind: string }[]>`
+      update requests set state = ${state}, answer = ${said}, decided_at = now(), decided_by = ${by}
+      where id = ${id} and state = 'open' returning account_id, kind`;
+    if (!closed) throw new BasetideError("conflict", "Somebody else has just decided the request");
+    const change = { accountId: closed.account_id, subject: id, details: { kind: closed.kind } };
+    await noteChange(tx, actor, { ...change, action: `request.${state}` });
+  });
+  return getRequest(db, id);
+}
+
+function selectRequests(db: Db, where: ReturnType<Db>): Promise<OperatorRequest[]> {
+  return db<OperatorRequest[]>`
+    select r.id, r.account_id as "accountId", a.email, r.kind, r.database_id as "databaseId",
+      d.name as database, r.region, r.message, r.state, r.answer,
+      r.created_at as "createdAt", r.decided_at as "decidedAt"
+    from requests as r
+      join accounts as a on a.id = r.account_id
+      left join databases as d on d.id = r.database_id
+    where ${where}
+    order by r.state <> 'open', r.created_at desc, r.id`;
+}

@@ -1,0 +1,37 @@
+/**
+ * Is a cluster the server that holds the control plane? Asked of the servers themselves: two addresses may be one server,
+ * and one address may be a pooler in front of several.
+ */
+import { randomBytes } from "node:crypto";
+import type { Db } from "../../context";
+import { connectServer } from "../../postgres";
+
+const CONNECT_TIMEOUT_SECONDS = 5;
+
+/**
+ * Takes an advisory lock with a random key in the control plane, and looks for it in the cluster. Every role may read
+ * `pg_locks`, which shows all databases of a server, so this needs no rights and no settings.
+ *
+ * @throws what the connection to the cluster does: a caller that cannot tell must not go on
+ */
+export async function isControlServer(db: Db, adminUrl: string): Promise<boolean> {
+  const [high, low] = [randomBytes(4).readInt32BE(), randomBytes(4).readInt32BE()];
+  const cluster = connectServer(adminUrl, {
+    max: 1,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    onnotice: () => {},
+  });
+  try {
+    // Of the transaction: it goes through poolers too, and is free again whatever happens.
+    return await db.begin(async (tx) => {
+      await tx`select pg_advisory_xact_lock(${high}::int, ${low}::int)`;
+      const [seen] = await cluster`
+        select from pg_locks
+        where locktype = 'advisory' and granted and objsubid = 2
+          and classid = (${high}::bigint & 4294967295)::oid and objid = (${low}::bigint & 4294967295)::oid`;
+      return seen !== undefined;
+    });
+  } finally {
+    await cluster.end({ timeout: 1 });
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * The watchdog of all clusters, in one worker at a time: ends sessions of customers that exceed their limits, and pauses
+ * roles that use up transaction ids.
+ */
+import type { Sql } from "postgres";
+import { Counter } from "prom-client";
+import type { Context } from "../../context";
+import { connectServer, WATCHED_BY_SERVER } from "../../postgres";
+import {
+  type EndReason,
+  endExcess,
+  endPauses,
+  type IdWatch,
+  pauseRole,
+  SAFE_SEARCH_PATH,
+  watchIds,
+} from "../../replica";
+import { recordTimeline } from "./cluster-timeline";
+import { clusterAdminUrl, listClusters } from "./clusters";
+
+/** How often all clusters are looked at, whatever the number of workers. */
+const EVERY_MS = 3000;
+/** A worker asks a little more often: what it takes is free only EVERY_MS after the last look. */
+const ASK_MS = 1000;
+/** Longest that a cluster may take to answer: the next look passes over one that is still asked. */
+const CLUSTER_TIMEOUT_MS = 10_000;
+const IDLE_TIMEOUT_SECONDS = 30;
+
+type WatchContext = Pick<Context, "config" | "db" | "secrets" | "log" | "metrics">;
+
+interface Customer {
+  clusterId: string;
+  accountId: string;
+  role: string;
+  database: string;
+  isWritable: boolean;
+  connections: number;
+}
+
+export interface Watchdog {
+  stop(): Promise<void>;
+}
+
+export function startWatchdog(ctx: WatchContext): Watchdog {
+  const ended = new Counter({
+    name: "basetide_watchdog_ended_total",
+    help: "Sessions of customers' roles that were ended because they exceeded a limit",
+    labelNames: ["reason"],
+    registers: [ctx.metrics],
+  });
+  const paused = new Counter({
+    name: "basetide_watchdog_paused_total",
+    help: "Pauses of customers' roles that used up transaction ids",
+    registers: [ctx.metrics],
+  });
+  const pools = new Map<string, Sql>();
+  const idWatches = new Map<string, IdWatch>();
+  let looking: Promise<void> | undefined;
+  const timer = setInterval(() => {
+    looking ??= look()
+      .catch((error: unknown) => ctx.log.warn({ error }, "watchdog: clusters not looked at"))
+      .finally(() => {
+        looking = undefined;
+      });
+  }, ASK_MS);
+
+  async function look(): Promise<void> {
+    if (!(await takeTurn(ctx))) return;
+    const customers = await ctx.db<Customer[]>`
+      select cluster_id as "clusterId", account_id as "accountId", role_name as role, name as database,
+        is_writable as "isWritable", connection_limit as connections
+      from databases where cluster_id is not null`;
+    await Promise.all(
+      (await listClusters(ctx.db)).map(async ({ id, name }) => {
+        try {
+          const own = customers.filter(({ clusterId }) => clusterId === id);
+          if (own.length > 0) await within(lookAt({ id, name }, await clusterAdminUrl(ctx, id), own));
+        } catch (error) {
+          ctx.log.warn({ cluster: name, error }, "watchdog: cluster not looked at");
+        }
+      }),
+    );
+  }
+
+  async function lookAt(
+    { id, name: cluster }: { id: string; name: string },
+    adminUrl: string,
+    customers: Customer[],
+  ): Promise<void> {
+    const admin = poolOf(adminUrl);
+    await recordTimeline(ctx.db, id, admin);
+    const limits = new Map(customers.map(({ role, connections }) => [role, connections]));
+    for (const role of await endPauses(admin, limits))
+      ctx.log.info({ cluster, role }, "customer's pause is over");
+    const roles = customers.map(({ role }) => role);
+    const databases = customers.map(({ database }) => database);
+    const ids = customers.map(({ accountId }) => accountId);
+    const accounts = { ids, connections: ctx.config.accountConnections };
+    const writers = customers.filter(({ isWritable }) => isWritable).map(({ role }) => role);
+    for (const session of await endExcess(admin, { roles, databases, writers, accounts })) {
+      ended.inc({ reason: session.reason satisfies EndReason });
+      ctx.log.warn({ cluster, ...session }, "session of a customer ended");
+    }
+    const readers = roles.filter((role) => !writers.includes(role));
+    const idWatch = idWatches.get(adminUrl) ?? watchIds();
+    idWatches.set(adminUrl, idWatch);
+    for (const role of await idWatch.find(admin, readers)) {
+      // The search takes seconds, in which a database may have been made writable.
+      const [writer] = await ctx.db`select from databases where role_name = ${role} and is_writable`;
+      if (writer) continue;
+      const pause = await pauseRole(admin, role);
+      if (!pause) continue;
+      paused.inc();
+      ctx.log.warn({ cluster, ...pause }, "customer paused: it used up transaction ids");
+    }
+  }
+
+  function poolOf(adminUrl: string): Sql {
+    const known = pools.get(adminUrl);
+    if (known) return known;
+    const pool = connectServer(adminUrl, {
+      max: 1,
+      idle_timeout: IDLE_TIMEOUT_SECONDS,
+      onnotice: () => {},
+      connection: {
+        application_name: "basetide-watchdog",
+        search_path: SAFE_SEARCH_PATH,
+        statement_timeout: CLUSTER_TIMEOUT_MS,
+        ...WATCHED_BY_SERVER,
+      },
+    });
+    pools.set(adminUrl, pool);
+    return pool;
+  }
+
+  return {
+    async stop() {
+      clearInterval(timer);
+      await Promise.all([...pools.values()].map((pool) => pool.end({ timeout: 1 })));
+      await looking;
+    },
+  };
+}
+
+/** Is it time to look, and this process the one that does? One row decides, so no process has to be elected. */
+async function takeTurn({ db }: WatchContext): Promise<boolean> {
+  const [taken] = await db`
+    update watchdog_clock set looked_at = now()
+    where looked_at < now() - ${EVERY_MS} * interval '1 ms' returning looked_at`;
+  return taken !== undefined;
+}
+
+async function within<T>(work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("the cluster does not answer")), CLUSTER_TIMEOUT_MS);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

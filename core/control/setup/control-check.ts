@@ -1,0 +1,42 @@
+/** Can a server hold the control plane, and how is it reached? */
+import type { ServerUrl } from "../../external";
+import { kindOfHost } from "../../net";
+import { connectControl, ownServer, probe, type SessionOptions } from "../../postgres";
+import {
+  checkServer,
+  type DatabaseCheck,
+  describeServer,
+  poolerProblem,
+  settingsProblem,
+} from "../placement";
+
+/** Before it, `nulls not distinct` is not known. */
+const FIRST_MAJOR_VERSION = 15;
+
+export interface ControlReport {
+  /** One line about the server and the way there. */
+  summary: string;
+  checks: DatabaseCheck[];
+}
+
+/** @throws what the connection does */
+export async function inspectControl(databaseUrl: string): Promise<ControlReport> {
+  const url = ownServer(databaseUrl);
+  const kind = await kindOfHost(url.host);
+  try {
+    return await probe(databaseUrl, connect, async (sql, report) => {
+      const checks = checkServer(report, { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION });
+      const settings = await settingsProblem(sql);
+      if (settings) checks.push({ check: "rights", status: "problem", ...settings });
+      return { summary: describeServer(report), checks };
+    });
+  } catch (error) {
+    const pooler = poolerProblem(error, url);
+    if (pooler) return { summary: pooler.message, checks: [pooler] };
+    throw error;
+  }
+}
+
+function connect(url: ServerUrl, session: SessionOptions) {
+  return connectControl(url as string, { max: 1, ...session });
+}

@@ -1,0 +1,66 @@
+/**
+ * Prepares a Postgres server to hold the control plane, as its superuser: a role that owns one database, may do nothing
+ * else on the server, and is the only one that may connect there.
+ */
+import { BasetideError } from "../../errors";
+import {
+  databaseUrl,
+  ensureLogin,
+  giveDatabase,
+  type Login,
+  majorVersion,
+  quoteIdent,
+  tryAll,
+  withAdmin,
+} from "../../replica";
+
+/**
+ * Idempotent. What a superuser made in the database is given to the role.
+ *
+ * @param superuserUrl of any database on the server
+ * @throws BasetideError `conflict` where the database holds what other programs have made
+ * @returns statements that the server refused: its operator is not a superuser. The service runs without them.
+ */
+export async function prepareControl(
+  superuserUrl: string,
+  login: Login & { database: string },
+): Promise<string[]> {
+  const [name, role] = [quoteIdent(login.database), quoteIdent(login.role)];
+  return withAdmin(superuserUrl, async (admin) => {
+    await admin`select pg_advisory_lock(hashtextextended('basetide prepare', 0))`;
+    const [found] = await admin`select from pg_database where datname = ${login.database}`;
+    if (found) await refuseOthers(superuserUrl, login);
+    await ensureLogin(admin, login, "");
+    // The operator of a managed server gives away only what a role of theirs could own.
+    const [me] = await admin<{ is_super: boolean }[]>`
+      select rolsuper as is_super from pg_roles where rolname = current_user`;
+    if (!me!.is_super) await admin.unsafe(`grant ${role} to current_user`);
+    if (!found) await admin.unsafe(`create database ${name} template template0 encoding 'UTF8'`);
+    await giveDatabase(superuserUrl, login.database, login.role);
+    await admin.unsafe(`revoke all on database ${name} from public`);
+    const version = await majorVersion(admin);
+    return version >= 16 ? tryAll(admin, [`grant pg_use_reserved_connections to ${role}`]) : [];
+  });
+}
+
+/** A database with tables and without our migrations is another program's: it would lose its rights there. */
+async function refuseOthers(
+  superuserUrl: string,
+  { database, role }: Login & { database: string },
+): Promise<void> {
+  await withAdmin(databaseUrl(superuserUrl, database), async (sql) => {
+    const [other] = await sql<{ name: string }[]>`
+      select c.oid::regclass::text as name from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+      where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
+        and c.relowner <> coalesce(to_regrole(quote_ident(${role}))::oid, 0) and to_regclass('public.schema_migrations') is null
+        and not exists (
+          select from pg_depend as d
+          where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
+      limit 1`;
+    if (!other) return;
+    throw new BasetideError(
+      "conflict",
+      `The database ${database} holds ${other.name}, which is not Basetide's, and would be closed to its other users: name a database of its own in DATABASE_URL`,
+    );
+  });
+}

@@ -1,0 +1,97 @@
+/** A base as the management API and the operator's command line show it. */
+import type { Db } from "../../context";
+import { serverNow } from "../../postgres";
+import type { Base, LiveState } from "../bases";
+import { type Budget, budgetsOf, nextMonth, toBudgetJson } from "../budgets";
+import { indicatorOf } from "./indicator";
+
+/** Errors that end when calls are counted anew. */
+const MONTHLY: ReadonlySet<string> = new Set(["source_billing_limit", "budget_spent"]);
+
+/** Bases with their budgets as they stand. */
+export async function baseJsons(db: Db, bases: Base[]) {
+  const now = bases[0] ? serverNow(bases[0]) : new Date();
+  const workspaceIds = new Set(bases.flatMap((base) => base.workspaceId ?? []));
+  const budgets = await budgetsOf(db, [...workspaceIds], now);
+  return bases.map((base) =>
+    toBaseJson(base, now, base.workspaceId === null ? null : (budgets.get(base.workspaceId) ?? null)),
+  );
+}
+
+export async function baseJson(db: Db, base: Base) {
+  const [json] = await baseJsons(db, [base]);
+  return json!;
+}
+
+export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) {
+  const { sync, sweep, error, progress } = base;
+  return {
+    id: base.id,
+    platform: base.platform,
+    base_id: base.sourceBaseId,
+    name: base.name,
+    state: base.state,
+    indicator: indicatorOf(base, now),
+    settings: {
+      turbo: base.settings.turbo,
+      rapid: base.settings.rapid,
+      live: base.settings.live,
+      linked_records_as_text: base.settings.linkedRecordsAsText,
+      lookups_as_text: base.settings.lookupsAsText,
+      link_views: base.settings.linkViews,
+      history: base.settings.history,
+      history_days: base.settings.historyDays,
+      notify: base.settings.notify,
+      own_attachment_urls: base.settings.ownAttachmentUrls,
+      replica_reads: base.settings.replicaReads,
+      indexes: base.settings.indexes.map(({ table, column, kind }) => ({ table, column, kind })),
+      paused: base.settings.paused,
+    },
+    database: base.database,
+    tables: base.tables,
+    sync: {
+      kind: sync?.kind ?? progress?.kind ?? null,
+      started_at: sync?.startedAt.toISOString() ?? progress?.started_at ?? null,
+      completed_at: sync?.completedAt.toISOString() ?? null,
+      duration_ms: sync?.durationMs ?? null,
+      // The replica is complete as of the start of the last sync that completed; before one, nobody knows.
+      lag_ms: sync ? Math.max(0, now.getTime() - sync.startedAt.getTime()) : null,
+      progress,
+    },
+    // Rows are as of then in every respect; in rapid mode `sync` knows nothing of deletes and computed fields.
+    sweep: sweep && {
+      started_at: sweep.startedAt.toISOString(),
+      completed_at: sweep.completedAt.toISOString(),
+    },
+    live: base.live && toLiveJson(base.live),
+    budget: budget && toBudgetJson(budget),
+    error: error && {
+      code: error.code,
+      message: error.message,
+      since: error.since.toISOString(),
+      until: MONTHLY.has(error.code) ? nextMonth(now).toISOString() : null,
+    },
+    issues: base.issues,
+    issue_count: base.issueCount,
+    repairs: base.repairs,
+  };
+}
+
+function toLiveJson(live: LiveState) {
+  return {
+    state: live.state,
+    reason: live.reason,
+    by: live.by,
+    last_change_at: live.changedAt?.toISOString() ?? null,
+    read_at: live.readAt?.toISOString() ?? null,
+    due_at: live.dueAt?.toISOString() ?? null,
+    waiting: live.waiting,
+    waiting_since: live.waitingSince?.toISOString() ?? null,
+    missed: live.missed,
+    missed_at: live.missedAt?.toISOString() ?? null,
+    compared_at: live.comparedAt?.toISOString() ?? null,
+    stale_since: live.staleSince?.toISOString() ?? null,
+    gap_since: live.gapSince?.toISOString() ?? null,
+    expires_at: live.expiresAt?.toISOString() ?? null,
+  };
+}

@@ -1,0 +1,144 @@
+/**
+ * The indicator of a base: green, yellow or red, and why, in words for a tooltip and a screen reader.
+ *
+ * Usual is the median of the last 20 sweeps, in rapid mode of the last 20 turns. Yellow: slower than twice that, late,
+ * waiting or paused. Red: slower than five times, five times as late, or failing. In rapid mode the sweep beside the
+ * turns must not be late either: it alone sees deletes and computed fields. Live mode is judged by how fresh SQL is,
+ * and a rest that the call budget asks for is no delay.
+ */
+import { nextStep } from "../../errors";
+import type { Base } from "../bases";
+import { inWords } from "./format";
+import { liveIndicator } from "./live-indicator";
+
+export interface Indicator {
+  color: "green" | "yellow" | "red";
+  reason: string;
+}
+
+const YELLOW_FACTOR = 2;
+const RED_FACTOR = 5;
+/** Fewer sweeps than this do not say what is usual. */
+const MIN_SWEEPS = 3;
+/** A sync within this is never called slow: small bases are done in a fraction of a second, and vary by more. */
+const NEVER_SLOW_MS = 2_000;
+/** Between two syncs the base may wait for a worker, or for the source's 30 s pause: that is not late yet. */
+const LATE_GRACE_MS = 60_000;
+
+type IndicatorFacts = Pick<
+  Base,
+  | "state"
+  | "sync"
+  | "sweep"
+  | "error"
+  | "progress"
+  | "recentSweepMs"
+  | "createdAt"
+  | "live"
+  | "restsUntil"
+  | "isReadOnly"
+> & { settings: Pick<Base["settings"], "live" | "rapid"> };
+
+export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
+  if (base.state === "deleting") return { color: "yellow", reason: "Being deleted" };
+  if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused" };
+  if (base.isReadOnly)
+    return { color: "red", reason: "The control plane takes no writes: nothing is synced" };
+  if (base.error) return failing(base.error, base.state, now);
+  if (!base.sync) return first(base, now);
+  if (isLive(base)) return liveIndicator(base, now);
+  return (
+    noLonger(base, now) ??
+    resting(base, now) ??
+    late(base, now) ??
+    slow(base) ??
+    lateSweep(base, now) ?? { color: "green", reason: inTime(base.sync.durationMs) }
+  );
+}
+
+/** Are its changes read from the source's feed? Not in rapid mode, where the key may not, or before the first read. */
+export function isLive<Facts extends Pick<IndicatorFacts, "settings" | "live">>(
+  base: Facts,
+): base is Facts & { live: NonNullable<Facts["live"]> } {
+  const { live, settings } = base;
+  return (
+    settings.live && !settings.rapid && live !== null && live.readAt !== null && live.state !== "refused"
+  );
+}
+
+/** The middle value; the mean of the two middle ones for an even number; null for none. */
+export function median(values: number[]): number | null {
+  if (values.length === 0) return null;
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = Math.floor(sorted.length / 2);
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+function first(base: IndicatorFacts, now: Date): Indicator {
+  const ageMs = now.getTime() - base.createdAt.getTime();
+  if (base.progress || ageMs <= LATE_GRACE_MS) return { color: "green", reason: "The first sync is running" };
+  return { color: "yellow", reason: `The first sync has not begun for ${inWords(ageMs)}` };
+}
+
+function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: Date): Indicator {
+  const since = inWords(now.getTime() - error.since.getTime());
+  const isWaiting = state !== "needs_attention" && nextStep[error.code] === "wait";
+  return {
+    color: isWaiting ? "yellow" : "red",
+    reason: `${isWaiting ? "Waiting" : "Failing"} for ${since}: ${error.message}`,
+  };
+}
+
+function resting({ restsUntil }: IndicatorFacts, now: Date): Indicator | null {
+  if (!restsUntil || now > restsUntil) return null;
+  const waitMs = restsUntil.getTime() - now.getTime();
+  return {
+    color: "green",
+    reason: `In step with the call budget; the next sync begins in ${inWords(waitMs)}`,
+  };
+}
+
+function late(base: IndicatorFacts, now: Date): Indicator | null {
+  const dueAt = Math.max(base.sync!.completedAt.getTime(), base.restsUntil?.getTime() ?? 0);
+  const ageMs = now.getTime() - dueAt;
+  const expectedMs = median(base.recentSweepMs) ?? base.sync!.durationMs;
+  if (ageMs <= YELLOW_FACTOR * expectedMs + LATE_GRACE_MS) return null;
+  const color = ageMs > RED_FACTOR * (expectedMs + LATE_GRACE_MS) ? "red" : "yellow";
+  const sinceMs = now.getTime() - base.sync!.completedAt.getTime();
+  return { color, reason: `No sync has completed for ${inWords(sinceMs)}; usual are ${inWords(expectedMs)}` };
+}
+
+/** Nothing changed for hours, and so nothing was synced: that is no delay of the sweeps that come now. */
+function noLonger({ sync }: IndicatorFacts, now: Date): Indicator | null {
+  if (sync!.kind !== "live") return null;
+  const ageMs = now.getTime() - sync!.completedAt.getTime();
+  if (ageMs <= LATE_GRACE_MS) return null;
+  return { color: "yellow", reason: "Live mode has ended: every record is being read" };
+}
+
+function slow(base: IndicatorFacts): Indicator | null {
+  const usualMs = median(base.recentSweepMs);
+  const { kind, durationMs } = base.sync!;
+  // A rebuild is longer than a sweep and says nothing about the base's health.
+  if ((kind !== "sweep" && kind !== "rapid") || usualMs === null || base.recentSweepMs.length < MIN_SWEEPS)
+    return null;
+  if (durationMs <= NEVER_SLOW_MS || durationMs <= YELLOW_FACTOR * usualMs) return null;
+  const color = durationMs > RED_FACTOR * usualMs ? "red" : "yellow";
+  return { color, reason: `The last sync took ${inWords(durationMs)}; usual are ${inWords(usualMs)}` };
+}
+
+/** In rapid mode: are deletes and computed fields seen in time? */
+function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null {
+  if (sync!.kind !== "rapid" || !sweep) return null;
+  const ageMs = now.getTime() - sweep.completedAt.getTime();
+  if (ageMs <= YELLOW_FACTOR * sweep.besideMs + LATE_GRACE_MS) return null;
+  const color = ageMs > RED_FACTOR * (sweep.besideMs + LATE_GRACE_MS) ? "red" : "yellow";
+  return {
+    color,
+    reason: `Deletes and computed fields were last swept ${inWords(ageMs)} ago; usual are ${inWords(sweep.besideMs)}`,
+  };
+}
+
+function inTime(durationMs: number): string {
+  return `In sync; the last sync took ${inWords(durationMs)}`;
+}

@@ -1,0 +1,101 @@
+/**
+ * How well a base in live mode is: judged by measured freshness, never by how long ago a sync was.
+ *
+ * Where nothing changes no sync completes for hours, and that is well as long as the feed is read when it is due, SQL
+ * was compared with the source lately, and nothing that changed waits for long.
+ */
+import type { Base, LiveState } from "../bases";
+import { inWords } from "./format";
+import type { Indicator } from "./indicator";
+
+/** Of a base in live mode. */
+type LiveBase = Pick<Base, "createdAt" | "sweep"> & { live: LiveState };
+
+/** Later than this after it was due is late: a worker may be restarting, a lease change hands. */
+const GRACE_MS = 60_000;
+/** Trouble that lasts for this long is red. */
+const RED_MS = 5 * 60_000;
+/**
+ * A base that is polled or in use is compared every minute or 12; one that rests on notifications, and is asked every
+ * five minutes whether there is anything, every 6 hours; where a budget slows all that down, once in five reads.
+ */
+const UNCOMPARED_MS = 60 * 60_000;
+const RESTING_PACE_MS = 4 * 60_000;
+const RESTING_UNCOMPARED_MS = 6.5 * 60 * 60_000;
+const UNCOMPARED_READS = 6;
+/** Twice and five times as long as a sweep beside the feed takes, as for a sweep of its own. */
+const YELLOW_SWEEPS = 2;
+const RED_SWEEPS = 5;
+/** Where nobody knows yet how long a sweep takes: that of 10,000 records, beside a feed. */
+const UNKNOWN_SWEEP_MS = 60_000;
+
+/** The worst of what is the matter; green where nothing is. */
+export function liveIndicator(base: LiveBase, now: Date): Indicator {
+  const troubles = [unread, stale, uncompared, gap, waiting].flatMap((judge) => judge(base, now) ?? []);
+  return troubles.find(({ color }) => color === "red") ?? troubles[0] ?? well(base, now);
+}
+
+function unread({ live: { readAt, dueAt } }: LiveBase, now: Date): Indicator | null {
+  const lateMs = dueAt ? now.getTime() - dueAt.getTime() : 0;
+  if (lateMs <= GRACE_MS) return null;
+  const since = readAt ? `for ${inWords(now.getTime() - readAt.getTime())}` : "yet";
+  return { color: colorAfter(lateMs), reason: `The source was not asked for changes ${since}` };
+}
+
+function stale({ live: { staleSince } }: LiveBase, now: Date): Indicator | null {
+  if (!staleSince) return null;
+  const ageMs = now.getTime() - staleSince.getTime();
+  return { color: colorAfter(ageMs), reason: `SQL was found to lag behind the source ${inWords(ageMs)} ago` };
+}
+
+/** A sweep compares everything, too. */
+function uncompared(base: LiveBase, now: Date): Indicator | null {
+  const { readAt, dueAt } = base.live;
+  const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
+  const usualMs = paceMs < RESTING_PACE_MS ? UNCOMPARED_MS : RESTING_UNCOMPARED_MS;
+  const limitMs = Math.max(usualMs, UNCOMPARED_READS * paceMs);
+  const ageMs = now.getTime() - (lastCompared(base) ?? base.createdAt).getTime();
+  if (ageMs <= limitMs) return null;
+  const reason = `SQL was not compared with the source for ${inWords(ageMs)}`;
+  return { color: ageMs > RED_SWEEPS * limitMs ? "red" : "yellow", reason };
+}
+
+function gap({ live: { gapSince }, sweep }: LiveBase, now: Date): Indicator | null {
+  if (!gapSince) return null;
+  const ageMs = now.getTime() - gapSince.getTime();
+  const sweepMs = (sweep?.besideMs ?? UNKNOWN_SWEEP_MS) + GRACE_MS;
+  if (ageMs <= YELLOW_SWEEPS * sweepMs) return null;
+  return {
+    color: ageMs > RED_SWEEPS * sweepMs ? "red" : "yellow",
+    reason: `The source no longer tells what changed before ${inWords(ageMs)} ago: every record is being read`,
+  };
+}
+
+/** Many at once take as long as a sweep of their tables, which is no fault until then. */
+function waiting({ live, sweep }: LiveBase, now: Date): Indicator | null {
+  if (live.waiting === 0 || !live.waitingSince) return null;
+  const ageMs = now.getTime() - live.waitingSince.getTime();
+  if (ageMs <= GRACE_MS) return null;
+  const records = live.waiting === 1 ? "1 changed record waits" : `${live.waiting} changed records wait`;
+  return {
+    color: ageMs > Math.max(RED_MS, YELLOW_SWEEPS * (sweep?.besideMs ?? 0)) ? "red" : "yellow",
+    reason: `${records} to be read, the oldest for ${inWords(ageMs)}`,
+  };
+}
+
+function well(base: LiveBase, now: Date): Indicator {
+  const compared = lastCompared(base);
+  const reason = compared
+    ? `Live; SQL was the same as the source ${inWords(now.getTime() - compared.getTime())} ago`
+    : "Live; changes are read as the source tells of them";
+  return { color: "green", reason };
+}
+
+function lastCompared({ live, sweep }: LiveBase): Date | null {
+  const times = [live.comparedAt, sweep?.startedAt].flatMap((time) => time?.getTime() ?? []);
+  return times.length === 0 ? null : new Date(Math.max(...times));
+}
+
+function colorAfter(ms: number): "yellow" | "red" {
+  return ms > RED_MS ? "red" : "yellow";
+}

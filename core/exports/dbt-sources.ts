@@ -1,0 +1,85 @@
+/** A dbt `sources.yml` of a base's replica: what dbt is told of the tables that are there. */
+import { stringify } from "yaml";
+import type { Base } from "../control/bases";
+import { type ColumnSpec, type LinkView, snakeCase, type TableSpec } from "../replica";
+
+interface Shape {
+  tables: TableSpec[];
+  linkViews: LinkView[];
+}
+
+/** What every table has. */
+const RECORD_COLUMNS = [
+  {
+    name: "id",
+    description: "The record's id in the source",
+    data_type: "text",
+    tests: ["unique", "not_null"],
+  },
+  {
+    name: "created_time",
+    description: "When the record was created, UTC",
+    data_type: "timestamp",
+    tests: ["not_null"],
+  },
+];
+
+/** @returns YAML; the source is called as the base is, in snake_case */
+export function dbtSources(
+  base: Pick<Base, "id" | "name" | "sourceBaseId" | "database">,
+  { tables, linkViews }: Shape,
+): string {
+  const source = {
+    name: snakeCase(base.name) || "basetide",
+    description: `${base.name} (${base.sourceBaseId}), kept up to date by Basetide`,
+    database: base.database.name,
+    schema: base.database.schema,
+    tables: [...tables.map(tableEntry), ...linkViews.map((view) => viewEntry(view, tables))],
+  };
+  return stringify(literal({ version: 2, sources: [source] }), { lineWidth: 110 });
+}
+
+/** dbt renders what it reads with Jinja: every text of the source, wherever it stands, has to come out as it is. */
+function literal<T>(value: T): T;
+function literal(value: unknown): unknown {
+  if (typeof value === "string") return value.replace(/\{[{%#]/g, (opening) => `{{ '${opening}' }}`);
+  if (Array.isArray(value)) return value.map(literal);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, literal(one)]));
+}
+
+function tableEntry({ name, sourceName, tableId, description, columns }: TableSpec) {
+  return {
+    name,
+    description: described(`${sourceName} (${tableId})`, description),
+    columns: [...RECORD_COLUMNS, ...columns.map(columnEntry)],
+  };
+}
+
+function columnEntry({ name, sourceName, fieldId, sourceType, description, columnType }: ColumnSpec) {
+  return {
+    name,
+    // Names may be words of SQL, or begin with a digit.
+    quote: true,
+    description: described(`${sourceName} (${fieldId}, ${sourceType})`, description),
+    data_type: columnType,
+  };
+}
+
+function viewEntry({ name, tableId, fieldId, columns: [from, to] }: LinkView, tables: TableSpec[]) {
+  const table = tables.find((one) => one.tableId === tableId);
+  const column = table?.columns.find((one) => one.fieldId === fieldId);
+  return {
+    name,
+    description: `One row per link of ${table?.name ?? tableId}.${column?.name ?? fieldId}`,
+    columns: [
+      { name: from, quote: true, data_type: "text", tests: ["not_null"] },
+      { name: "position", quote: true, data_type: "integer", tests: ["not_null"] },
+      { name: to, quote: true, data_type: "text", tests: ["not_null"] },
+    ],
+  };
+}
+
+function described(origin: string, description: string | undefined): string {
+  return description ? `${origin}\n\n${description}` : origin;
+}

@@ -1,0 +1,11 @@
+/** What every HTTP server has: gate, headers, limits, certificates. */
+export { allowLongAnswer } from "./answer-time";
+export { type Authority, createAuthority, openAuthority } from "./authority";
+export { clientAddress, isFromThisMachine } from "./client-address";
+export { clientNetwork, networkOf } from "./client-network";
+export { compressed } from "./compress";
+export { type Listener, type ListenOptions, listen, portError } from "./listen";
+export { forwarded } from "./own-headers";
+export { RateWindow } from "./rate-window";
+export { reachedAt } from "./reached-at";
+export { pathOf } from "./request-path";

@@ -1,0 +1,47 @@
+/** The routes that every process serves for its operators: `/healthz`, `/readyz`, `/metrics`. */
+import { Elysia } from "elysia";
+import type { Registry } from "prom-client";
+import type { Config } from "../../config";
+import { asControlError } from "../../postgres";
+import { isFromThisMachine } from "..";
+import { answerMetrics, noMetrics } from "./metrics";
+
+/** A dependency that does not answer in this time counts as away. */
+const READY_TIMEOUT_MS = 3_000;
+
+/**
+ * - `/healthz`: 200 while the process answers at all; who gets no answer restarts it.
+ * - `/readyz`: 200 when `ready` resolves, else 503; who gets 503 sends no traffic here.
+ * - `/metrics`: Prometheus text for requests of this machine; 404 for all others, and where METRICS_PORT has them.
+ */
+export function healthRoutes(parts: {
+  config: Pick<Config, "metricsPort" | "clientIpHeader">;
+  metrics: Registry;
+  ready: () => Promise<void>;
+}) {
+  const { metricsPort, clientIpHeader } = parts.config;
+  const isHidden = (request: Request) =>
+    metricsPort !== undefined || !isFromThisMachine(request, clientIpHeader);
+  const hidden = { detail: { hide: true } };
+  return new Elysia({ name: "health" })
+    .get("/healthz", () => Response.json({ status: "ok" }), hidden)
+    .get("/readyz", () => readiness(parts.ready), hidden)
+    .get(
+      "/metrics",
+      ({ request }) => (isHidden(request) ? noMetrics() : answerMetrics([parts.metrics])),
+      hidden,
+    );
+}
+
+async function readiness(ready: () => Promise<void>): Promise<Response> {
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("No answer in time")), READY_TIMEOUT_MS);
+  try {
+    await Promise.race([ready(), timeout]);
+    return Response.json({ status: "ready" });
+  } catch (error) {
+    return Response.json({ status: "not_ready", code: asControlError(error).code }, { status: 503 });
+  } finally {
+    clearTimeout(timer);
+  }
+}

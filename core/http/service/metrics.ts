@@ -1,0 +1,54 @@
+/** Metrics of a process, as Prometheus reads them, and the listener of their own that they have with METRICS_PORT. */
+import { Registry } from "prom-client";
+import type { Config } from "../../config";
+import type { Logger } from "../../log";
+import { type Listener, listen, pathOf } from "..";
+
+/** @param registries of the roles in this process: one, but for `bun run up` */
+export async function answerMetrics(registries: Registry[]): Promise<Response> {
+  const texts = await Promise.all(registries.map((registry) => registry.metrics()));
+  return new Response(joined(texts), { headers: { "content-type": Registry.PROMETHEUS_CONTENT_TYPE } });
+}
+
+export function noMetrics(): Response {
+  const message = "Metrics are not served here; see METRICS_PORT";
+  return Response.json({ error: { code: "not_found", message } }, { status: 404 });
+}
+
+/**
+ * Serves `/metrics` on METRICS_PORT.
+ *
+ * @returns undefined where that is not set
+ * @throws BasetideError `port_taken`
+ */
+export function listenForMetrics(
+  config: Pick<Config, "metricsPort" | "metricsHost" | "host">,
+  registries: Registry[],
+  log: Logger,
+): Listener | undefined {
+  if (config.metricsPort === undefined) return undefined;
+  const listener = listen(
+    { fetch: (request) => (pathOf(request) === "/metrics" ? answerMetrics(registries) : noMetrics()) },
+    {
+      port: config.metricsPort,
+      portVariable: "METRICS_PORT",
+      host: config.metricsHost ?? config.host,
+      log,
+    },
+  );
+  log.info({ port: listener.port }, "metrics are served");
+  return listener;
+}
+
+/** A metric that several registries have may be described once only; its samples differ in the label `role`. */
+function joined(texts: string[]): string {
+  if (texts.length === 1) return texts[0]!;
+  const samples = new Map<string, string[]>();
+  for (const block of texts.flatMap((text) => text.trim().split("\n\n"))) {
+    const lines = block.split("\n");
+    const described = lines.filter((line) => line.startsWith("# ")).join("\n");
+    const known = samples.get(described) ?? [];
+    samples.set(described, [...known, ...lines.filter((line) => line !== "" && !line.startsWith("# "))]);
+  }
+  return [...samples].map(([described, lines]) => `${[described, ...lines].join("\n")}\n`).join("\n");
+}

@@ -1,0 +1,61 @@
+/** Counts what sync's calls are for, by key and month; written down every few seconds. */
+import type { Db } from "../context";
+import type { Logger } from "../log";
+import type { QuotaKey } from "./backend";
+
+const FLUSH_MS = 10_000;
+
+export class CallCounter {
+  readonly #ctx: { db: Db; log: Logger };
+  #calls = new Map<QuotaKey, Map<string, number>>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(ctx: { db: Db; log: Logger }) {
+    this.#ctx = ctx;
+  }
+
+  count(key: QuotaKey, kind: string): void {
+    add(this.#calls, key, kind, 1);
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  }
+
+  /** Writes down what was counted; what cannot be written is kept for the next time. Never fails. */
+  async flush(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const counted = this.#calls;
+    this.#calls = new Map();
+    const rows = [...counted].flatMap(([key, kinds]) =>
+      [...kinds].map(([kind, calls]) => ({ key, kind, calls })),
+    );
+    if (rows.length === 0) return;
+    // Two workers that write the same rows must do so in the same order.
+    rows.sort((a, b) => (a.key === b.key ? order(a.kind, b.kind) : order(a.key, b.key)));
+    try {
+      await this.#ctx.db`
+        insert into quota_kinds as k (key, month, kind, calls)
+        select c.key, date_trunc('month', now() at time zone 'UTC')::date, c.kind, c.calls
+        from json_to_recordset(${JSON.stringify(rows)}::text::json) as c (key text, kind text, calls bigint)
+        on conflict (key, month, kind) do update set calls = k.calls + excluded.calls`;
+    } catch (error) {
+      this.#ctx.log.debug({ error }, "calls by kind not written down");
+      for (const { key, kind, calls } of rows) add(this.#calls, key, kind, calls);
+      this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+    }
+  }
+
+  /** The last flush. */
+  async stop(): Promise<void> {
+    await this.flush();
+    clearTimeout(this.#timer);
+  }
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}
+
+function add(to: Map<string, Map<string, number>>, key: string, kind: string, calls: number): void {
+  const kinds = to.get(key) ?? new Map<string, number>();
+  to.set(key, kinds.set(kind, (kinds.get(kind) ?? 0) + calls));
+}

@@ -1,0 +1,90 @@
+/**
+ * A proxy's standing with the ledger: while it can, it says twice a second that it is there.
+ *
+ * I4. Once it cannot, it may serve clients by itself, and the ledger leaves places free for one that it no longer hears
+ * of. Neither sees the other then, so each waits for what the other may still do: the proxy gives nothing out before its
+ * silence must have been noticed, and is heard of again only when what it gave out is past.
+ */
+import { MOST_DELAY_MS, MOST_MARGIN_MS, WINDOW_MS } from "./backend";
+import type { QuotaClock } from "./clock";
+
+const EVERY_MS = 500;
+/** A proxy counts as silent when nothing was heard of it for so long, ms; `quota_take` has the same. */
+const SILENT_MS = 1500;
+/** How far ahead others may have booked by then, ms: an overdue sync two windows, and what it asks early; clients less. */
+const BOOKED_AHEAD_MS = 2 * WINDOW_MS + 10 + MOST_DELAY_MS + MOST_MARGIN_MS;
+/** From the last word of a proxy to the first place that it gives out by itself, ms. */
+const NOTICED_MS = SILENT_MS + BOOKED_AHEAD_MS + WINDOW_MS;
+
+export interface Heartbeat {
+  /** Places per window and key that this process may give out by itself; 0 while the ledger does not know it. */
+  readonly share: number;
+  /** From when on it may, ms on the clock. */
+  readonly freeFrom: number;
+  /** A place was given out for `at`, ms on the clock. */
+  gaveOut(at: number): void;
+  /** Ends it; the ledger forgets the process where it can be told so. */
+  leave(): Promise<void>;
+}
+
+/** How a proxy speaks to the ledger. */
+export interface Register {
+  /**
+   * Resolves when the control plane answers and its clock is known; changes nothing there.
+   *
+   * @throws BasetideError `control_unavailable`
+   */
+  reach(): Promise<void>;
+  /**
+   * Says that a process is there. What comes of it is not known where it fails: the message may arrive, and late.
+   *
+   * @returns the process's share
+   * @throws BasetideError `control_unavailable`
+   */
+  attend(id: string): Promise<number>;
+  /** @throws BasetideError `control_unavailable` */
+  leave(id: string): Promise<void>;
+}
+
+/** @param id of the process; one that is started again in its place has the same */
+export function startHeartbeat(register: Register, clock: QuotaClock, id: string): Heartbeat {
+  let share = 0;
+  let sentAt = -Infinity;
+  let lastGivenAt = -Infinity;
+  let hasLeft = false;
+  let cancelAlarm = () => {};
+
+  const isPast = () => clock.now() >= lastGivenAt + WINDOW_MS;
+
+  async function beat(): Promise<void> {
+    try {
+      await register.reach();
+      if (isPast()) {
+        sentAt = clock.now();
+        share = await register.attend(id);
+      }
+    } catch {
+      // Who takes places meets the same, and says so.
+    }
+    if (!hasLeft) cancelAlarm = clock.at(clock.now() + EVERY_MS, () => (beating = beat()));
+  }
+  let beating = beat();
+
+  return {
+    get share() {
+      return share;
+    },
+    get freeFrom() {
+      return sentAt + NOTICED_MS;
+    },
+    gaveOut(at) {
+      lastGivenAt = Math.max(lastGivenAt, at);
+    },
+    async leave() {
+      hasLeft = true;
+      cancelAlarm();
+      await beating;
+      if (isPast()) await register.leave(id).catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,56 @@
+/** What the ledger tells Prometheus; labels are the kind of call and the reason, never a base. */
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import type { BlockReason, CallKind } from "./backend";
+
+export interface QuotaMetrics {
+  /** A call may go out; it waited so long, ms. */
+  granted(kind: CallKind, waitedMs: number): void;
+  missed(kind: CallKind): void;
+  blocked(reason: BlockReason): void;
+  fallback(isAway: boolean): void;
+}
+
+const WAIT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+
+/** The metrics of a registry; the ledgers of one process (`apps/up`) share them. */
+export function quotaMetrics(registry: Registry): QuotaMetrics {
+  const registers = [registry];
+  function counter(name: string, help: string, label: string): Counter {
+    const known = registry.getSingleMetric(name);
+    return known instanceof Counter ? known : new Counter({ name, help, labelNames: [label], registers });
+  }
+  function waitHistogram(): Histogram {
+    const name = "basetide_quota_wait_seconds";
+    const help = "Time from asking for a request of a base's quota to having it";
+    const known = registry.getSingleMetric(name);
+    if (known instanceof Histogram) return known;
+    return new Histogram({ name, help, labelNames: ["kind"], buckets: WAIT_SECONDS, registers });
+  }
+  function fallbackGauge(): Gauge {
+    const name = "basetide_quota_fallback";
+    const help =
+      "1 while the control plane is away and clients are served from a window of this process alone";
+    const known = registry.getSingleMetric(name);
+    return known instanceof Gauge ? known : new Gauge({ name, help, registers });
+  }
+
+  const grants = counter("basetide_quota_grants_total", "Requests granted", "kind");
+  const missed = counter(
+    "basetide_quota_missed_total",
+    "Grants that this process got to too late to use, so that it asked again; many mean that it lacks CPU",
+    "kind",
+  );
+  const blocks = counter("basetide_quota_blocks_total", "Pauses that the source asked for (429)", "reason");
+  const wait = waitHistogram();
+  const fallback = fallbackGauge();
+
+  return {
+    granted(kind, waitedMs) {
+      grants.inc({ kind });
+      wait.observe({ kind }, waitedMs / 1000);
+    },
+    missed: (kind) => missed.inc({ kind }),
+    blocked: (reason) => blocks.inc({ reason }),
+    fallback: (isAway) => fallback.set(isAway ? 1 : 0),
+  };
+}

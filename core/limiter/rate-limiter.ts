@@ -1,0 +1,272 @@
+/**
+ * The quota ledger of a process: books every request to a source before it is sent.
+ *
+ * I4. Never more than 5 requests in any one-second window for one base, over all processes together; clients go
+ * first. The rule itself is `quota_take` in sql/control/functions; here is who waits how.
+ */
+import type { Registry } from "prom-client";
+import type { Db } from "../context";
+import type { HeldConnection } from "../http/connections";
+import type { Logger } from "../log";
+
+import type { BlockReason, CallKind, LiveKind, QuotaKey } from "./backend";
+import { processClock, type QuotaClock } from "./clock";
+import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
+import { type LocalWindow, localWindow, withFallback } from "./fallback-limiter";
+import { type Heartbeat, startHeartbeat } from "./heartbeat";
+import { createDelay } from "./margin";
+import { quotaMetrics } from "./metrics";
+import { type Connections, createLane, type Lane, type Waiting } from "./wait-queue";
+
+/** The longest pause that is kept, ms: a month and a day. */
+const LONGEST_BLOCK_MS = 32 * 86_400_000;
+/** Keys known before those that nobody waits for are dropped. */
+const KEYS_KEPT = 1000;
+
+export interface LedgerOptions {
+  /** A control plane that does not answer within it counts as away, ms. */
+  callTimeoutMs?: number;
+  /**
+   * Names a process that serves clients while the control plane is away (a proxy's host and port); others say that it
+   * is away.
+   */
+  standsInAs?: string;
+  clock?: QuotaClock;
+}
+
+export interface QuotaUsage {
+  /** The running month, UTC: `2026-11`. */
+  month: string;
+  sync: number;
+  client: number;
+}
+
+export interface ClientCall {
+  deadlineMs: number;
+  signal: AbortSignal;
+  /** Callers take turns; those without a name are one. */
+  caller?: string;
+  /** The key that syncs the base: the call counts against its user's limit, too. */
+  isOwnKey?: boolean;
+  /** Where the call's connection is from; absent: it needs none. */
+  connections?: Connections | undefined;
+}
+
+export interface SyncCall {
+  /** For a change that someone waits to see: one reservation in five, whatever clients ask for. */
+  live?: LiveKind | undefined;
+  /** Of the source, where the limit of 50 a second that it sets each user may matter. */
+  user?: string | null | undefined;
+  /** Where the call's connection is from; absent: it needs none. */
+  connections?: Connections | undefined;
+}
+
+export interface Ledger {
+  /**
+   * Resolves when a sync request may be sent, which must then happen at once, on the connection that it resolves with.
+   *
+   * @param share requests per second that sync may use: 3 or 5
+   * @throws BasetideError `control_unavailable`; what opening a connection failed with; the signal's reason
+   */
+  takeSync(
+    key: QuotaKey,
+    share: number,
+    signal: AbortSignal,
+    options?: SyncCall,
+  ): Promise<HeldConnection | undefined>;
+  /**
+   * Resolves when a client's request may be sent, as `takeSync`. Where the process stands in for the control plane, it
+   * goes on without it, at a lower rate.
+   *
+   * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
+   *   `control_unavailable` where nobody stands in; what opening a connection failed with; the signal's reason, and the
+   *   place goes to whoever is next
+   */
+  takeClient(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
+  /**
+   * Resolves when a client's request may be sent whose key the source has not accepted for the base: behind clients and
+   * sync, and rarely. It is not counted: see `countServed`.
+   *
+   * @throws BasetideError as `takeClient`
+   */
+  takeUnproven(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
+  /** The source has served a request of `takeUnproven`: it counts in the month after all. Never fails. */
+  countServed(key: QuotaKey): Promise<void>;
+  /**
+   * The source said 429. `rate_limited`: nobody gets a request of the key for `ms`. `billing_limit`: the month's cap
+   * is spent for `ms`; that is noted, for people to see, and shuts nobody out: sync stops by itself, and clients are
+   * told by the source. Never fails: the answer is what counts.
+   *
+   * @param options.isOwn false: a client's key was told so, which may be that client's own limit. There is a pause then
+   *   only where the base was asked often enough to be over its limit
+   */
+  block(key: QuotaKey, ms: number, reason: BlockReason, options?: { isOwn: boolean }): Promise<void>;
+  /** The source answers again, before a spent cap was to end. Never fails. */
+  lift(key: QuotaKey): Promise<void>;
+  /**
+   * Requests granted this month, without those granted while the control plane was away.
+   *
+   * @throws BasetideError `control_unavailable`
+   */
+  usage(key: QuotaKey): Promise<QuotaUsage>;
+  /**
+   * Drops what is kept of a deleted base.
+   *
+   * @throws BasetideError `control_unavailable`
+   */
+  forget(key: QuotaKey): Promise<void>;
+  /** Ends what stands in for the control plane. Never fails. */
+  close(): Promise<void>;
+}
+
+export function createLedger(
+  ctx: { db: Db; log: Logger; metrics: Registry },
+  options: LedgerOptions = {},
+): Ledger {
+  const { callTimeoutMs = 1000, standsInAs, clock = processClock } = options;
+  const metrics = quotaMetrics(ctx.metrics);
+  const lanes = new Map<string, Lane>();
+  const windows = new Map<QuotaKey, LocalWindow>();
+  const delay = createDelay();
+  let awayFrom = -Infinity;
+
+  const control = controlPlane(ctx.db, clock, callTimeoutMs, (isAway, error) => {
+    metrics.fallback(isAway);
+    if (isAway) {
+      awayFrom = clock.now();
+      ctx.log.warn({ error }, "quota ledger away; clients are served from a local window, sync rests");
+    } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "quota ledger back");
+  });
+
+  const heartbeat = standsInAs === undefined ? undefined : startHeartbeat(control, clock, standsInAs);
+
+  async function take(kind: CallKind, lane: Lane, deadlineAt: number, signal: AbortSignal, waiting: Waiting) {
+    const askedAt = clock.now();
+    const held = await lane.wait(deadlineAt, signal, waiting);
+    metrics.granted(kind, clock.now() - askedAt);
+    return held;
+  }
+
+  function laneOf(key: QuotaKey, kind: CallKind, share: number, counting: Counting): Lane {
+    const name = `${kind} ${share} ${key} ${counting.user ?? ""} ${counting.isOwnKey ?? false}`;
+    const known = lanes.get(name);
+    if (known) return known;
+    if (lanes.size >= KEYS_KEPT) dropIdle(lanes, (lane) => lane.isIdle);
+    const shared = control.book(key, kind, share, counting);
+    const book =
+      (kind === "client" || kind === "unproven") && heartbeat
+        ? withFallback(shared, () => windowOf(key, heartbeat), heartbeat, clock)
+        : shared;
+    const lane = createLane(kind, book, clock, delay, () => metrics.missed(kind));
+    lanes.set(name, lane);
+    return lane;
+  }
+
+  function windowOf(key: QuotaKey, { share, freeFrom }: Heartbeat): LocalWindow {
+    const window = windows.get(key) ?? localWindow(clock);
+    if (windows.size >= KEYS_KEPT) dropIdle(windows, (other) => other.isIdle);
+    windows.set(key, window);
+    window.open(share, freeFrom);
+    return window;
+  }
+
+  /** Nobody pauses for a client's own limit, at the price that a base's limit is seen only by those who meet it. */
+  async function blockIfPlausible(key: QuotaKey, ms: number): Promise<void> {
+    try {
+      const [row] = await control.call(
+        (db) => db<{ is_blocked: boolean }[]>`
+          select quota_block(${key}, ${ms}, 'rate_limited', null, false) as is_blocked`,
+      );
+      if (!row!.is_blocked) return;
+      metrics.blocked("rate_limited");
+      ctx.log.warn({ quotaKey: key, blockMs: ms }, "source asked a client for a pause");
+      if (heartbeat) windowOf(key, heartbeat).shutUntil(clock.now() + ms);
+    } catch (error) {
+      ctx.log.debug({ quotaKey: key, error }, "pause that a client was asked for not noted");
+    }
+  }
+
+  return {
+    takeSync(key, share, signal, { user, connections, live } = {}) {
+      const kind = live ?? "sync";
+      return take(kind, laneOf(key, kind, share, { user }), Infinity, signal, { connections });
+    },
+    takeClient: (key, { deadlineMs, signal, isOwnKey, ...waiting }) =>
+      take("client", laneOf(key, "client", 5, { isOwnKey }), clock.now() + deadlineMs, signal, waiting),
+    takeUnproven: (key, { deadlineMs, signal, connections }) =>
+      take("unproven", laneOf(key, "unproven", 5, {}), clock.now() + deadlineMs, signal, { connections }),
+
+    async countServed(key) {
+      try {
+        await control.call((db) => db`select quota_served(${key})`);
+      } catch (error) {
+        ctx.log.debug({ quotaKey: key, error }, "served call not counted");
+      }
+    },
+
+    async block(key, ms, reason, { isOwn } = { isOwn: true }) {
+      const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
+      if (reason === "rate_limited" && !isOwn) return blockIfPlausible(key, blockMs);
+      metrics.blocked(reason);
+      ctx.log.warn({ quotaKey: key, blockMs, reason }, "source asked for a pause");
+      if (reason === "rate_limited" && heartbeat) windowOf(key, heartbeat).shutUntil(clock.now() + blockMs);
+      try {
+        await control.call((db) =>
+          reason === "rate_limited"
+            ? db`select quota_block(${key}, ${blockMs}, ${reason})`
+            : noteSpentCap(db, key, blockMs),
+        );
+      } catch (error) {
+        ctx.log.warn({ quotaKey: key, error }, "pause kept in this process only");
+      }
+    },
+
+    async lift(key) {
+      try {
+        await control.call(
+          (db) => db`delete from quota_blocks where key = ${key} and reason = 'billing_limit'`,
+        );
+      } catch (error) {
+        ctx.log.debug({ quotaKey: key, error }, "pause not lifted");
+      }
+    },
+
+    usage: (key) => readUsage(control, key),
+
+    async forget(key) {
+      await control.call((db) => db`select quota_forget(${key})`);
+    },
+
+    close: async () => heartbeat?.leave(),
+  };
+}
+
+function noteSpentCap(db: Db, key: QuotaKey, ms: number) {
+  return db`
+    insert into quota_blocks (key, reason, blocked_at, blocked_until)
+    values (${key}, 'billing_limit', now(), now() + ${ms} * interval '1 ms')
+    on conflict (key) do update
+      set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until`;
+}
+
+async function readUsage(control: ControlPlane, key: QuotaKey): Promise<QuotaUsage> {
+  const [row] = await control.call(
+    (db) => db<{ month: string; sync: string; client: string }[]>`
+    with month as (select date_trunc('month', now() at time zone 'UTC')::date as first_day),
+    calls as (
+      select c.sync, c.client from quota_calls c join month on c.month = first_day where c.key = ${key}
+      union all
+      select w.sync_calls, w.client_calls from quota_windows w join month
+        on date_trunc('month', to_timestamp(w.counted_from / 1000) at time zone 'UTC')::date = first_day
+      where w.key = ${key}
+    )
+    select to_char((select first_day from month), 'YYYY-MM') as month,
+      coalesce(sum(sync), 0) as sync, coalesce(sum(client), 0) as client
+    from calls`,
+  );
+  return { month: row!.month, sync: Number(row!.sync), client: Number(row!.client) };
+}
+
+function dropIdle<T>(known: Map<string, T>, isIdle: (one: T) => boolean): void {
+  for (const [name, one] of known) if (isIdle(one)) known.delete(name);
+}

@@ -1,0 +1,36 @@
+/** Does a server take TLS? For the driver that cannot ask and then go on without it. */
+
+import type { PostgresUrl } from "../postgres-url";
+import { liveSocket } from "./live-socket";
+
+export const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+export const TLS_OFFERED = 0x53;
+export const TLS_REFUSED = 0x4e;
+const TIMEOUT_MS = 5000;
+
+/** @throws what the operating system does where the server cannot be reached */
+export async function offersTls({ host, port }: Pick<PostgresUrl, "host" | "port">): Promise<boolean> {
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  const socket = liveSocket();
+  const timer = setTimeout(() => socket.destroy(timedOut(host)), TIMEOUT_MS);
+  socket
+    .once("data", (answer: Buffer) => resolve(answer[0] === TLS_OFFERED))
+    .once("error", reject)
+    .once("close", () => reject(closed(host)));
+  socket.connect(port, host, () => socket.write(SSL_REQUEST));
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    socket.on("error", () => {});
+    socket.destroy();
+  }
+}
+
+function timedOut(host: string): Error {
+  return Object.assign(new Error(`${host} does not answer`), { code: "CONNECT_TIMEOUT" });
+}
+
+function closed(host: string): Error {
+  return Object.assign(new Error(`${host} closed the connection`), { code: "CONNECTION_CLOSED" });
+}

@@ -1,0 +1,90 @@
+/** The connection to the control plane, and what its failures are called. */
+import postgres from "postgres";
+import type { Db } from "../context";
+import { asBasetideError, BasetideError } from "../errors";
+import { connectServer, type SessionOptions } from "./client";
+import { CERTIFICATE_CODES, isConnectionError, isNotWritable } from "./errors";
+import { WATCHED_BY_SERVER } from "./options";
+import { CONTROL_SETTINGS } from "./session-settings";
+import { TransactionPooled } from "./transaction-pooled";
+
+/** Connections of one process: enough for its requests at once, few enough for a fleet on one server. */
+const POOL_SIZE = 10;
+const CONNECT_TIMEOUT_SECONDS = 5;
+const IDLE_TIMEOUT_SECONDS = 60;
+
+const READ_ONLY_MESSAGE =
+  "The control plane's server takes no writes: it is a standby, or read-only. It is tried again by itself, and its host's name looked up again.";
+
+/** A pool on the control plane; connections are made when the first query needs them. */
+export function connectControl(url: string, options: { max?: number } & SessionOptions = {}): Db {
+  const { max = POOL_SIZE, ...session } = options;
+  const pool = {
+    max,
+    connect_timeout: CONNECT_TIMEOUT_SECONDS,
+    idle_timeout: IDLE_TIMEOUT_SECONDS,
+    onnotice: () => {},
+    connection: { application_name: "basetide", ...CONTROL_SETTINGS, ...WATCHED_BY_SERVER },
+  };
+  return connectServer(url, pool, session);
+}
+
+/** SQLSTATE 23505, on that constraint or index if one is named. */
+export function isUniqueViolation(error: unknown, constraint?: string): boolean {
+  return (
+    error instanceof postgres.PostgresError &&
+    error.code === "23505" &&
+    (constraint === undefined || error.constraint_name === constraint)
+  );
+}
+
+/** SQLSTATE of a text that holds a NUL: a byte that Postgres has no place for. */
+const UNSTORABLE_STATE = "22021";
+
+/**
+ * Like `asBasetideError`, and a lost control plane is called `control_unavailable`. Text with a NUL gets as far as
+ * here where a caller's words are looked for as they came: nothing is called that.
+ */
+export function asControlError(error: unknown): BasetideError {
+  if (error instanceof postgres.PostgresError && error.code === UNSTORABLE_STATE) {
+    return new BasetideError("invalid_request", "A text holds the character NUL", { cause: error });
+  }
+  if (error instanceof TransactionPooled) {
+    return new BasetideError("config_invalid", `DATABASE_URL: ${error.message}`, { cause: error });
+  }
+  if (!isConnectionError(error)) return asBasetideError(error);
+  const message = isNotWritable(error) ? READ_ONLY_MESSAGE : untrusted(error);
+  return new BasetideError("control_unavailable", message, { cause: error });
+}
+
+/**
+ * Checks that the control plane takes writes.
+ *
+ * @throws BasetideError `control_unavailable`
+ */
+export async function requireWritable(db: Db): Promise<void> {
+  const [row] = await db<{ is_read_only: boolean }[]>`
+    select current_setting('transaction_read_only')::boolean as is_read_only`;
+  if (row!.is_read_only) throw new BasetideError("control_unavailable", READ_ONLY_MESSAGE);
+}
+
+/** That a certificate is the reason, and the remedy; undefined for any other. */
+function untrusted(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !("code" in error)) return undefined;
+  if (!CERTIFICATE_CODES.includes(String(error.code))) return undefined;
+  const remedy = "NODE_EXTRA_CA_CERTS names a file with further authorities";
+  return `The certificate of the control plane's server cannot be trusted: ${error.message}. ${remedy}.`;
+}
+
+/**
+ * `value` as JSON text that Postgres takes: it knows neither NUL nor half a surrogate pair, and names and cells of
+ * the source may hold both. Use as `${jsonText(value)}::text::jsonb`.
+ */
+export function jsonText(value: unknown): string {
+  return JSON.stringify(value, (_key, part) => (typeof part === "string" ? cleanText(part) : part));
+}
+
+/** `text` without what Postgres cannot store. */
+export function cleanText(text: string): string {
+  return text.toWellFormed().replaceAll("\0", "");
+}

@@ -1,0 +1,21 @@
+/** Connections to Postgres: clients, options, sessions, poolers, and the classes of its errors. */
+export { connectServer, ownServer, type SessionOptions } from "./client";
+export {
+  asControlError,
+  cleanText,
+  connectControl,
+  isUniqueViolation,
+  jsonText,
+  requireWritable,
+} from "./control-database";
+export { CERTIFICATE_CODES, isConnectionError, isNotWritable, isServerTrouble } from "./errors";
+export { asOnly } from "./exclusive";
+export { ipv6OnlyProblem } from "./ipv6-only";
+export { requireKeptSessions } from "./kept-sessions";
+export { postgresLine, WATCHED_BY_SERVER } from "./options";
+export { connectPg, pgOptions } from "./pg-client";
+export { probe, type ServerReport } from "./probe";
+export { agoMs, serverNow, serverTime } from "./server-time";
+export { knownTransactionPooler, refuseKnownPooler, sessionRemedy } from "./session-urls";
+export { isNewer, isOutdated, templateVersion } from "./template-version";
+export { TRANSACTION_POOLED, TransactionPooled } from "./transaction-pooled";

@@ -1,0 +1,141 @@
+/**
+ * What every process does at its start and end: the context, the signals, and releasing in reverse order.
+ */
+import { once } from "node:events";
+import { collectDefaultMetrics, Registry } from "prom-client";
+import { type Config, readConfig } from "./config";
+import type { Context } from "./context";
+import { BasetideError } from "./errors";
+import { observeGateway } from "./external";
+import { listenForMetrics } from "./http/service";
+import { createLogger, type Logger } from "./log";
+import { asControlError, connectControl } from "./postgres";
+import { parsePostgresUrl } from "./postgres-url";
+import { passwordOf, scrub, scrubberOf } from "./scrub";
+import { createSecretBox, loadSecretKeys } from "./secrets";
+import { printable } from "./terminal";
+import { startTracing } from "./trace";
+
+/** Longest wait for connections to end, in seconds: what still runs then is cut off. */
+const CLOSE_TIMEOUT_SECONDS = 5;
+
+/** Longest that a process whose start has failed takes to release what it had, ms. */
+const RELEASE_MS = 8000;
+
+/** Something that was started: a listener, a worker. */
+export interface Running {
+  stop(): Promise<void>;
+}
+
+/**
+ * Log, secrets, metrics and a pool on the control plane, which connects at its first query.
+ *
+ * @param role the process's name in log and metrics: `console`, `worker`, `proxy`
+ * @throws BasetideError `config_invalid` without DATABASE_URL, or without SECRET_KEY in production
+ */
+export function createContext(config: Config, role: string): Context {
+  if (config.databaseUrl === undefined) {
+    throw new BasetideError(
+      "config_invalid",
+      "DATABASE_URL: required here (`bun run up` is the way that brings its own Postgres)",
+    );
+  }
+  const metrics = new Registry();
+  metrics.setDefaultLabels({ role });
+  collectDefaultMetrics({ register: metrics });
+  const log = createLogger(config.logLevel, role, cleanerOf(config));
+  observeGateway(log, metrics);
+  reportUnused({ DATABASE_URL: config.databaseUrl, REPLICA_URL: config.replicaUrl }, log);
+  return {
+    config,
+    db: connectControl(config.databaseUrl),
+    log,
+    secrets: createSecretBox(loadSecretKeys(config)),
+    metrics,
+  };
+}
+
+/** Names what of the URLs has no effect here, so that no one counts on it. */
+function reportUnused(urls: Record<string, string | undefined>, log: Logger): void {
+  for (const [variable, url] of Object.entries(urls)) {
+    const parsed = url === undefined ? "" : parsePostgresUrl(url);
+    if (typeof parsed === "string" || parsed.ignored.length === 0) continue;
+    log.warn({ variable, parameters: parsed.ignored }, "parameters of a URL have no effect here");
+  }
+}
+
+/** Takes out of a text what opens a door, and this process's own secrets whatever they look like. */
+function cleanerOf(config: Config): (text: string) => string {
+  const urls = [config.databaseUrl, config.replicaUrl, config.superuserUrl, config.smtpUrl];
+  return scrubberOf([...loadSecretKeys(config), ...urls.map(passwordOf)]);
+}
+
+export async function closeContext(ctx: Context): Promise<void> {
+  await ctx.db.end({ timeout: CLOSE_TIMEOUT_SECONDS });
+  ctx.metrics.clear();
+}
+
+/**
+ * The whole life of a process: configuration and context, `start`, then SIGTERM or SIGINT, then everything is
+ * released in the reverse order. A second signal ends it at once. Whatever `start` throws becomes one clear line on
+ * standard error and exit code 1.
+ *
+ * @param start is given the context and a stack: what is put there is released in reverse order, also when a later
+ *   step of the start fails
+ */
+export async function runProcess(
+  role: string,
+  start: (ctx: Context, releases: AsyncDisposableStack) => Promise<void>,
+): Promise<void> {
+  const releases = new AsyncDisposableStack();
+  let clean = scrub;
+  try {
+    const config = readConfig(process.env);
+    const ctx = createContext(config, role);
+    clean = cleanerOf(config);
+    releases.defer(() => closeContext(ctx));
+    endAtFaults(ctx);
+    const metrics = listenForMetrics(config, [ctx.metrics], ctx.log);
+    if (metrics) releases.defer(() => metrics.stop());
+    const { otlpEndpoint } = ctx.config;
+    if (otlpEndpoint) {
+      const tracing = await startTracing(role, otlpEndpoint, ctx.log);
+      releases.defer(() => tracing.stop());
+    }
+    const signal = nextSignal();
+    await start(ctx, releases);
+    ctx.log.info("started");
+    ctx.log.info({ signal: await signal }, "stopping");
+    void nextSignal().then(() => process.exit(1));
+    await releases.disposeAsync();
+    ctx.log.info("stopped");
+  } catch (error) {
+    console.error(printable(clean(`basetide ${role}: ${asControlError(error).message}`)));
+    if (!(error instanceof BasetideError)) console.error(printable(clean(stackOf(error))));
+    // What the failed step had begun is on no stack, and would hold the process open: its supervisor waits for its end.
+    await Promise.race([releases.disposeAsync().catch(() => {}), Bun.sleep(RELEASE_MS)]);
+    process.exit(1);
+  }
+}
+
+/** Where it came from, and what caused it; not its fields, which may hold anything. */
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : `\ncaused by: ${stackOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+/** From now on an error that nothing has caught ends the process, with a line in the log: nothing may be printed past that. */
+export function endAtFaults({ log }: Pick<Context, "log">): void {
+  const end = (error: unknown) => {
+    log.fatal({ error: error instanceof Error ? error : new Error(String(error)) }, "crashed");
+    process.exit(1);
+  };
+  process.on("uncaughtException", end).on("unhandledRejection", end);
+}
+
+/** The first of them to come. */
+function nextSignal(): Promise<string> {
+  const names = ["SIGTERM", "SIGINT"];
+  return Promise.race(names.map((name) => once(process, name).then(() => name)));
+}

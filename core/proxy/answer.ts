@@ -1,0 +1,64 @@
+/** What the source's answer to a write says of records. Read defensively: a field or shape more is no reason to fail. */
+import { isAirtableId } from "../source";
+
+/** A record as the answer has it: `fields` by field name or by field id, even mixed; empty cells are absent. */
+export interface AnsweredRecord {
+  id: string;
+  createdTime: string;
+  fields: Record<string, unknown>;
+}
+
+export interface WriteAnswer {
+  /** Whole records. */
+  records: AnsweredRecord[];
+  /** Ids of records that were deleted. */
+  gone: string[];
+}
+
+/**
+ * Reads `{id, createdTime, fields}`, `{id, deleted: true}`, and `{records: [either, …]}`.
+ *
+ * @returns null if the text is no JSON or of another shape: then nothing is known of what was written
+ */
+export function readWriteAnswer(text: string): WriteAnswer | null {
+  const body = parseJson(text);
+  if (!isObject(body)) return null;
+  const items = Array.isArray(body.records) ? body.records : [body];
+  // The last word on each: an image of a record is applied once.
+  const last = new Map<string, AnsweredRecord | null>();
+  for (const item of items) {
+    if (!isObject(item) || !isRecordId(item.id)) return null;
+    const { id, createdTime, fields } = item;
+    if (item.deleted === true) last.set(id, null);
+    else if (typeof createdTime === "string" && isObject(fields)) last.set(id, { id, createdTime, fields });
+    else return null;
+  }
+  return {
+    records: [...last.values()].filter((record) => record !== null),
+    gone: [...last].filter(([, record]) => record === null).map(([id]) => id),
+  };
+}
+
+/** The ids that the body of a batch update names: `{records: [{id?, fields}]}`. */
+export function idsInRequest(text: string): string[] {
+  const body = parseJson(text);
+  if (!isObject(body) || !Array.isArray(body.records)) return [];
+  return body.records.flatMap((item: unknown) => (isObject(item) && isRecordId(item.id) ? [item.id] : []));
+}
+
+/** Can the source be asked for a record of this id? What cannot be asked for could never be mended. */
+export function isRecordId(id: unknown): id is string {
+  return typeof id === "string" && isAirtableId("rec", id);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,101 @@
+/**
+ * Answers a read from a replica, in the source's own JSON, where every cell that is asked for can be given back as it
+ * was; everything else is the source's to answer.
+ */
+import { type CatalogTable, type ColumnSpec, type ReadRows, type Replica, readRows } from "../../replica";
+import { type CellMaker, cellMaker } from "./cells";
+import { translateFormula } from "./formula";
+import { readOffset, writeOffset } from "./offset";
+import type { ReadRequest } from "./request";
+
+export interface ReadAnswer {
+  status: 200 | 422;
+  body: unknown;
+  /** The data is at least as new as this. */
+  asOf: Date | null;
+}
+
+/** What the source says of a place in a list that it does not know any more: the reader begins again. */
+const LOST: ReadAnswer = {
+  status: 422,
+  body: { error: { type: "LIST_RECORDS_ITERATOR_NOT_AVAILABLE" } },
+  asOf: null,
+};
+
+/**
+ * @param tables of the replica, by the source's table id
+ * @returns undefined for what only the source can answer; never where `request.offset` is one of ours
+ * @throws BasetideError `shape_changed`, `replica_unavailable`
+ */
+export async function answerRead(
+  replica: Replica,
+  tables: ReadonlyMap<string, CatalogTable>,
+  request: ReadRequest,
+): Promise<ReadAnswer | undefined> {
+  const place = request.offset === undefined ? undefined : readOffset(request.offset);
+  const otherwise = request.offset === undefined ? undefined : LOST;
+  const table = tableOf(tables, request.tableRef);
+  if (!table || (request.offset !== undefined && place?.tableId !== table.spec.tableId)) return otherwise;
+  const makers = makersOf(table.spec.columns, request.fields);
+  if (!makers) return otherwise;
+  const condition = request.formula && translateFormula(request.formula, table.spec.columns);
+  if (request.formula && !condition) return otherwise;
+  const given = place?.given ?? 0;
+  const atMost = Math.min(request.pageSize, request.maxRecords - given);
+  if (atMost < 1) return otherwise;
+  const found = await readRows(replica, table, {
+    columns: makers.map(({ column }) => column.name),
+    condition: condition || undefined,
+    after: place?.after,
+    ids: request.recordId === undefined ? undefined : [request.recordId],
+    // One more tells whether there are more.
+    limit: atMost + 1,
+  });
+  if (found.withIssues > 0 || !found.asOf) return otherwise;
+  const records = found.rows.slice(0, atMost).map((row) => recordOf(row, makers, request.byFieldId));
+  const { asOf } = found;
+  // One that is not here may be in another table: the source looks there, too.
+  if (request.recordId !== undefined) return records[0] ? { status: 200, body: records[0], asOf } : otherwise;
+  const hasMore = found.rows.length > atMost && given + atMost < request.maxRecords;
+  const last = records.at(-1);
+  const next = { tableId: table.spec.tableId, after: last?.id ?? "", given: given + records.length };
+  return { status: 200, body: hasMore ? { records, offset: writeOffset(next) } : { records }, asOf };
+}
+
+interface Making {
+  column: ColumnSpec;
+  make: CellMaker;
+}
+
+/** By id, or by its very name. */
+function tableOf(tables: ReadonlyMap<string, CatalogTable>, ref: string): CatalogTable | undefined {
+  return tables.get(ref) ?? tables.values().find(({ spec }) => spec.sourceName === ref);
+}
+
+/** Undefined where a field is not known, or its column does not keep all of a cell. */
+function makersOf(columns: ColumnSpec[], fields: string[]): Making[] | undefined {
+  const wanted =
+    fields.length === 0
+      ? columns
+      : fields.map((ref) => columns.find(({ fieldId, sourceName }) => fieldId === ref || sourceName === ref));
+  const making: Making[] = [];
+  for (const column of new Set(wanted)) {
+    const make = column && cellMaker(column);
+    if (!make) return undefined;
+    making.push({ column, make });
+  }
+  return making;
+}
+
+function recordOf(
+  [id, createdTime, ...cells]: ReadRows["rows"][number],
+  makers: Making[],
+  byFieldId: boolean,
+) {
+  const fields: Record<string, unknown> = {};
+  for (const [index, { column, make }] of makers.entries()) {
+    const cell = make(cells[index]!);
+    if (cell !== undefined) fields[byFieldId ? column.fieldId : column.sourceName] = cell;
+  }
+  return { id: id as string, createdTime: createdTime as string, fields };
+}

@@ -1,0 +1,116 @@
+/** Mends what was noted: reads the records again and applies them, as soon as that is possible. */
+import { asBasetideError, type ErrorCode } from "../errors";
+import type { Running } from "../process";
+import type { Claim, Repairs } from "./repairs";
+import type { ReplicaPool } from "./replica-pool";
+import { type ShowContext, showWrite } from "./show-write";
+
+/** How often others' notes are looked for, ms. */
+const POLL_MS = 2000;
+/**
+ * Tables that are mended at the same time. Databases on customers' own servers have lanes of their own: however many of
+ * them hang, no hosted one waits.
+ */
+const LANES = 4;
+/** How often a claim that is being mended is claimed anew, ms: a third of what it lasts. */
+const RENEW_MS = 20_000;
+/** Errors that one record among many may be the reason of; all others say something about the base or its databases. */
+const OF_ONE_RECORD: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "source_bad_answer",
+  "source_rejected",
+  "source_not_found",
+  "invalid_request",
+  "internal",
+]);
+
+/** Starts the loop. Many processes may run one: each repair is claimed by one of them. */
+export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: ReplicaPool): Running {
+  const over = new AbortController();
+  const alarms = new Set<() => void>();
+  const wake = () => {
+    for (const ring of alarms) ring();
+  };
+  repairs.onNote = wake;
+
+  async function mend(claim: Claim): Promise<void> {
+    // The quota may make it take long; another process must not ask for the same meanwhile.
+    const unsettled = new Set(claim.records);
+    const renewing = setInterval(() => {
+      repairs.renew({ ...claim, records: [...unsettled] }).catch((error: unknown) => {
+        ctx.log.debug({ baseId: claim.base.id, error }, "claim not renewed");
+      });
+    }, RENEW_MS);
+    try {
+      await settle(claim, (settled) => {
+        for (const record of settled) unsettled.delete(record);
+      });
+    } finally {
+      clearInterval(renewing);
+    }
+  }
+
+  /** Mends the claim's records, or puts them off; half by half where one of them fails the others. */
+  async function settle(claim: Claim, onSettled: (records: Claim["records"]) => void): Promise<void> {
+    const { base, tableRef, records } = claim;
+    const log = ctx.log.child({ baseId: base.id });
+    const write = { tableRef, ids: records.map(({ id }) => id), answer: null };
+    try {
+      const showing = await pool.use(base, (handle) =>
+        showWrite(ctx, base, handle, write, null, { signal: over.signal, isForClient: false }),
+      );
+      await repairs.done(claim);
+      if (showing === "no_table") log.warn({ records: records.length }, "repair of a table that is gone");
+      else log.info({ records: records.length }, "records repaired");
+    } catch (error) {
+      if (records.length > 1 && !over.signal.aborted && OF_ONE_RECORD.has(asBasetideError(error).code)) {
+        const middle = Math.ceil(records.length / 2);
+        await settle({ ...claim, records: records.slice(0, middle) }, onSettled);
+        return settle({ ...claim, records: records.slice(middle) }, onSettled);
+      }
+      // Also when it is this process that ends: another one need not wait for the claim to run out.
+      if (!over.signal.aborted) log.warn({ error, records: records.length }, "repair put off");
+      await repairs.putOff(claim);
+    }
+    onSettled(records);
+  }
+
+  async function mendAll(isExternal: boolean): Promise<void> {
+    while (!over.signal.aborted) {
+      const claim = await repairs.claim(isExternal);
+      if (!claim) return;
+      await mend(claim);
+    }
+  }
+
+  async function run(isExternal: boolean): Promise<void> {
+    while (!over.signal.aborted) {
+      let pauseMs = POLL_MS;
+      const alarm = Promise.withResolvers<void>();
+      alarms.add(alarm.resolve);
+      try {
+        // By one of the two: in turn.
+        if (!isExternal) await repairs.flush();
+        const { count, nextInMs } = await repairs.pending(isExternal);
+        ctx.writeMetrics.repairsPending(count, repairs.inMemory);
+        if (nextInMs === 0) await Promise.all(Array.from({ length: LANES }, () => mendAll(isExternal)));
+        else pauseMs = Math.min(POLL_MS, nextInMs ?? POLL_MS);
+      } catch (error) {
+        ctx.log.debug({ error }, "repairs not looked at");
+        ctx.writeMetrics.repairsPending(0, repairs.inMemory);
+      }
+      const timer = setTimeout(alarm.resolve, pauseMs);
+      await alarm.promise;
+      clearTimeout(timer);
+      alarms.delete(alarm.resolve);
+    }
+  }
+
+  const running = Promise.all([run(false), run(true)]);
+  return {
+    async stop() {
+      over.abort();
+      wake();
+      await running;
+    },
+  };
+}

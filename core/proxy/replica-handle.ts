@@ -1,0 +1,191 @@
+/** One replica as proxied writes see it: its tables, remembered, and its functions, none of which hangs for long. */
+
+import { within } from "../async";
+import { type ErrorCode, isBasetideError } from "../errors";
+import { LruMap } from "../lru-map";
+import type { AttachmentSigner } from "../replica";
+import {
+  applyImages,
+  type CatalogTable,
+  type CellIssue,
+  compileMapper,
+  issuesOf,
+  latestAsked,
+  loadCatalog,
+  locateRecords,
+  mapRecords,
+  noteImage,
+  type RecordMapper,
+  type Replica,
+  takeTicket,
+} from "../replica";
+import type { SourceRecord, SourceSchema } from "../source";
+import { oddIssues } from "../sync/engine";
+import { answerRead, type ReadAnswer, type ReadRequest } from "./reads";
+import { Rereads } from "./rereads";
+
+/** A replica that does not answer within this counts as away, ms; a swap holds a table for less. */
+const ANSWER_MS = 3000;
+const AWAY: ErrorCode = "replica_unavailable";
+/** Records remembered that were shown with cells that do not fit. */
+const MAX_ODD = 1000;
+/** Before a read is left to the source, tables that were loaded longer ago than this are loaded again, ms. */
+const MAX_AGE_MS = 5000;
+/** Shapes may change while a read is answered, but not at every try. */
+const MAX_TRIES = 5;
+
+/** A table of the replica, and what its records are mapped with. */
+export interface LiveTable extends CatalogTable {
+  map: RecordMapper;
+}
+
+export interface ImagesOfRecords {
+  ticket: number;
+  records: SourceRecord[];
+  gone: string[];
+}
+
+export class ReplicaHandle {
+  readonly #replica: Replica;
+  readonly #loadSigner: () => Promise<AttachmentSigner | undefined>;
+  /** Records that are read from the source again, for all writes that wait for them. */
+  readonly rereads = new Rereads((tableId, ids) =>
+    within(ANSWER_MS, AWAY, latestAsked(this.#replica, tableId, ids)),
+  );
+  #tables: Promise<Map<string, LiveTable>> | undefined;
+  /** performance.now() */
+  #loadedAt = Number.NEGATIVE_INFINITY;
+  /** When records were last shown with cells that do not fit, performance.now(); by record id. */
+  readonly oddAt = new LruMap<string, number>(MAX_ODD);
+  /** The source's schema as somebody asked for it last; for names that the catalog does not have. */
+  schema: { value: SourceSchema; at: number } | undefined;
+
+  /** @param loadSigner the base's, as it is then; asked only for tables that have attachment URLs of ours */
+  constructor(replica: Replica, loadSigner: () => Promise<AttachmentSigner | undefined>) {
+    this.#replica = replica;
+    this.#loadSigner = loadSigner;
+  }
+
+  ticket(): Promise<number> {
+    return within(ANSWER_MS, AWAY, takeTicket(this.#replica));
+  }
+
+  /** By the source's table id, as last read. */
+  tables(): Promise<Map<string, LiveTable>> {
+    this.#tables ??= this.#load();
+    return this.#tables;
+  }
+
+  reloadTables(): Promise<Map<string, LiveTable>> {
+    this.#tables = this.#load();
+    return this.#tables;
+  }
+
+  /**
+   * Applies images. A cell that its column's type cannot have may mean that the field has another type by now, or its name
+   * another field: an image with such a cell is left out where its keys are names, and counts as lost.
+   *
+   * @returns the ids whose image lost; `odd`: those with such a cell that has not been there before
+   * @throws BasetideError `shape_changed`, `replica_unavailable`
+   */
+  async apply(
+    table: LiveTable,
+    { ticket, records, gone }: ImagesOfRecords,
+    isByName: boolean,
+  ): Promise<{ lost: string[]; odd: string[] }> {
+    const issues: CellIssue[] = [];
+    const rows = mapRecords(table.map, records, issues);
+    const odd = await this.#newlyOdd(table, issues);
+    const isLeftOut = (id: unknown) => isByName && odd.has(id as string);
+    const images = {
+      epoch: null,
+      ticket,
+      rows: rows.filter((row) => !isLeftOut(row.id)),
+      gone,
+      issues: issues.filter(({ recordId }) => !isLeftOut(recordId)),
+      records: records.filter(({ id }) => !isLeftOut(id)),
+    };
+    const { lost } = await within(ANSWER_MS, AWAY, applyImages(this.#replica, table, images));
+    return { lost: isByName ? [...lost, ...odd] : lost, odd: [...odd] };
+  }
+
+  /** Of records with cells that their columns' types cannot have: those of which it is not known already. */
+  async #newlyOdd({ spec }: LiveTable, issues: CellIssue[]): Promise<Set<string>> {
+    const odd = oddIssues(spec, issues);
+    if (odd.length === 0) return new Set();
+    const ids = odd.map(({ recordId }) => recordId);
+    const known = await within(ANSWER_MS, AWAY, issuesOf(this.#replica, spec.name, ids));
+    const isKnown = (issue: CellIssue) =>
+      known.some(
+        (one) => one.record_id === issue.recordId && one.column === issue.column && one.value === issue.value,
+      );
+    return new Set(odd.filter((issue) => !isKnown(issue)).map(({ recordId }) => recordId));
+  }
+
+  /** @throws BasetideError `shape_changed`, `replica_unavailable` */
+  locate(tables: LiveTable[], ids: readonly string[]): Promise<Map<string, string[]>> {
+    return within(ANSWER_MS, AWAY, locateRecords(this.#replica, tables, ids));
+  }
+
+  /**
+   * Keeps images for the rebuild of a table that is not there yet.
+   *
+   * @returns the ids whose image lost
+   * @throws BasetideError `shape_changed`: it is there
+   */
+  async note(tableId: string, { ticket, records, gone }: ImagesOfRecords): Promise<string[]> {
+    const images = [
+      ...records.map((record) => ({ id: record.id, record })),
+      ...gone.map((id) => ({ id, record: null })),
+    ];
+    const notes = images.map(async ({ id, record }) =>
+      (await noteImage(this.#replica, tableId, ticket, id, record)) ? [] : [id],
+    );
+    return (await within(ANSWER_MS, AWAY, Promise.all(notes))).flat();
+  }
+
+  /**
+   * Answers a read as the replica is now.
+   *
+   * @returns undefined for what only the source can answer
+   * @throws BasetideError `replica_unavailable`
+   */
+  async answer(request: ReadRequest): Promise<ReadAnswer | undefined> {
+    let tables = await this.tables();
+    for (let tries = 1; ; tries++) {
+      try {
+        const answer = await within(ANSWER_MS, AWAY, answerRead(this.#replica, tables, request));
+        // A name that the tables at hand do not have may be newer than they are.
+        if (answer || performance.now() - this.#loadedAt < MAX_AGE_MS) return answer;
+      } catch (error) {
+        if (!isBasetideError(error, "shape_changed") || tries === MAX_TRIES) throw error;
+      }
+      tables = await this.reloadTables();
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#replica.close();
+  }
+
+  #load(): Promise<Map<string, LiveTable>> {
+    this.#loadedAt = performance.now();
+    const loading = this.#loadTables();
+    loading.catch(() => {
+      if (this.#tables === loading) this.#tables = undefined;
+    });
+    return loading;
+  }
+
+  /** The key is asked for after the catalog: it is never an older one than that of the tables. */
+  async #loadTables(): Promise<Map<string, LiveTable>> {
+    const catalog = await within(ANSWER_MS, AWAY, loadCatalog(this.#replica));
+    const hasOwnUrls = catalog
+      .values()
+      .some(({ spec }) => spec.columns.some(({ attachmentUrls }) => attachmentUrls !== undefined));
+    const signer = hasOwnUrls ? await this.#loadSigner() : undefined;
+    return new Map(
+      [...catalog].map(([id, table]) => [id, { ...table, map: compileMapper(table.spec, signer) }]),
+    );
+  }
+}

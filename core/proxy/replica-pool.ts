@@ -1,0 +1,99 @@
+/**
+ * Replicas that proxied writes go to: opened when first written, kept while they are in use, closed when idle.
+ *
+ * A replica that could not be reached is forgotten, so that the next write starts with what the control plane says
+ * of it then (it may have moved, or have another password) and without the driver's growing pauses.
+ */
+
+import { within } from "../async";
+import type { Context } from "../context";
+import { attachmentSigner } from "../control/bases";
+import { databaseAdminUrl, getDatabase } from "../control/placement";
+import { isBasetideError } from "../errors";
+import { openReplica } from "../replica";
+import { type ConnectedBase, replicaKey } from "./connected-bases";
+import { ReplicaHandle } from "./replica-handle";
+
+/** Replicas open at once. Their connections share a small budget of each server, and are closed when they idle. */
+const MAX_OPEN = 300;
+const MAX_IDLE_MS = 10 * 60_000;
+/** Longest wait for the control plane to say where a replica is, ms. */
+const LOOKUP_MS = 2000;
+
+interface Entry {
+  handle: Promise<ReplicaHandle>;
+  users: number;
+  usedAt: number;
+  /** Closed as soon as nobody uses it. */
+  isForgotten: boolean;
+}
+
+export class ReplicaPool {
+  readonly #ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
+  readonly #entries = new Map<string, Entry>();
+
+  constructor(ctx: Pick<Context, "config" | "db" | "secrets" | "log">) {
+    this.#ctx = ctx;
+  }
+
+  /** @throws BasetideError `replica_unavailable`, `control_unavailable`, `secret_unreadable`; what `work` throws */
+  async use<T>(base: ConnectedBase, work: (handle: ReplicaHandle) => Promise<T>): Promise<T> {
+    const key = replicaKey(base);
+    const entry = this.#entries.get(key) ?? this.#open(key, base);
+    entry.users++;
+    try {
+      const handle = await entry.handle.catch((error: unknown) => {
+        this.#forget(key, entry);
+        throw error;
+      });
+      return await work(handle);
+    } catch (error) {
+      if (isBasetideError(error, "replica_unavailable")) this.#forget(key, entry);
+      throw error;
+    } finally {
+      entry.users--;
+      entry.usedAt = performance.now();
+      if (entry.isForgotten) this.#close(entry);
+    }
+  }
+
+  async close(): Promise<void> {
+    const entries = [...this.#entries.values()];
+    this.#entries.clear();
+    await Promise.all(entries.map(async ({ handle }) => (await handle.catch(() => null))?.close()));
+  }
+
+  #open(key: string, base: ConnectedBase): Entry {
+    this.#closeIdle();
+    const entry = { handle: this.#connect(base), users: 0, usedAt: performance.now(), isForgotten: false };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  async #connect({ id, databaseId, schema }: ConnectedBase): Promise<ReplicaHandle> {
+    const where = async () => databaseAdminUrl(this.#ctx, await getDatabase(this.#ctx.db, databaseId));
+    const url = await within(LOOKUP_MS, "control_unavailable", where());
+    const signer = () => within(LOOKUP_MS, "control_unavailable", attachmentSigner(this.#ctx, id));
+    return new ReplicaHandle(openReplica({ url, schema }, "writes"), signer);
+  }
+
+  #forget(key: string, entry: Entry): void {
+    entry.isForgotten = true;
+    if (this.#entries.get(key) === entry) this.#entries.delete(key);
+  }
+
+  #closeIdle(): void {
+    const oldestFirst = [...this.#entries].sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    for (const [key, entry] of oldestFirst) {
+      const isIdle = performance.now() - entry.usedAt > MAX_IDLE_MS;
+      if (entry.users > 0 || !(isIdle || this.#entries.size >= MAX_OPEN)) continue;
+      this.#forget(key, entry);
+      this.#close(entry);
+    }
+  }
+
+  #close(entry: Entry): void {
+    if (entry.users > 0) return;
+    void entry.handle.then((handle) => handle.close()).catch(() => {});
+  }
+}

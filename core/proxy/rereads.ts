@@ -1,0 +1,225 @@
+/**
+ * Reads records again whose row image in SQL may be older than a write: one request at a time for each table and caller,
+ * shared by all writes that wait for its records.
+ *
+ * I1. A wait for a record ends only when SQL shows a row image that the source was asked for after the wait began, by
+ * this request or by any other. An image that loses is read again, three times at most: what the second one loses to was
+ * asked for after the first one was applied or lost, and so after the wait began.
+ */
+import type { SourceRecord } from "../source";
+import type { ImagesOfRecords } from "./replica-handle";
+
+/** While a request waits for the quota, its ticket is taken again this often, ms: the older, the likelier it loses. */
+const REFRESH_MS = 100;
+/** Ids that one request reads. */
+const BATCH = 100;
+/** Requests of one run that bring no wait to its end. */
+const MAX_VAIN = 20;
+
+/** Records that SQL must show as of `since` or later. */
+export interface Wanted {
+  tableId: string;
+  ids: readonly string[];
+  /** A ticket that was taken after the write was answered. */
+  since: number;
+  /** Whose turn in the quota the requests take. */
+  caller: string;
+}
+
+/** How records are read and shown. */
+export interface Reading {
+  /** @param choose names the records; called when the request may be sent, which must then happen at once */
+  read(
+    tableId: string,
+    choose: () => readonly string[],
+    signal: AbortSignal,
+  ): Promise<{ records: SourceRecord[]; gone: string[] }>;
+  /** @returns the ids whose image lost; null where neither the replica nor the source has the table */
+  apply(tableId: string, images: ImagesOfRecords): Promise<readonly string[] | null>;
+}
+
+/** A new ticket, and the one before which the source was asked for the latest row image of each record. */
+export interface Latest {
+  ticket: number;
+  asked: ReadonlyMap<string, number>;
+}
+
+interface Wait {
+  tableId: string;
+  caller: string;
+  /** Those that are not shown yet. */
+  ids: Set<string>;
+  since: number;
+  resolve(hasTable: boolean): void;
+  reject(error: unknown): void;
+}
+
+interface Run {
+  tableId: string;
+  caller: string;
+  reading: Reading;
+  ticket: number;
+  isRefreshing: boolean;
+  isSent: boolean;
+  over: AbortController;
+}
+
+export class Rereads {
+  readonly #latest: (tableId: string, ids: string[]) => Promise<Latest>;
+  readonly #waits = new Set<Wait>();
+  /** By table and caller. */
+  readonly #runs = new Map<string, Run>();
+
+  constructor(latest: (tableId: string, ids: string[]) => Promise<Latest>) {
+    this.#latest = latest;
+  }
+
+  /**
+   * Resolves when SQL shows the records as of `since` or later.
+   *
+   * @returns false where neither the replica nor the source has the table
+   * @throws the signal's reason; what `reading` throws
+   */
+  async shown(
+    { tableId, ids, since, caller }: Wanted,
+    reading: Reading,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    signal.throwIfAborted();
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    const wait: Wait = { tableId, caller, ids: new Set(ids), since, resolve, reject };
+    const leave = () => reject(signal.reason);
+    signal.addEventListener("abort", leave);
+    this.#waits.add(wait);
+    this.#start(wait, reading);
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener("abort", leave);
+      this.#waits.delete(wait);
+      this.#endIdle();
+    }
+  }
+
+  /** Row images of these records, asked for after the ticket `asked` was taken, are in SQL now. */
+  applied(tableId: string, ids: Iterable<string>, asked: number): void {
+    this.#settle(tableId, new Map(Array.from(ids, (id) => [id, asked])));
+    for (const run of this.#runs.values()) {
+      if (run.tableId === tableId && !run.isSent) this.#refreshLater(run);
+    }
+  }
+
+  #start({ tableId, caller }: Wait, reading: Reading): void {
+    const key = `${tableId} ${caller}`;
+    if (this.#runs.has(key)) return;
+    const state = { ticket: 0, isRefreshing: false, isSent: false, over: new AbortController() };
+    const run: Run = { tableId, caller, reading, ...state };
+    this.#runs.set(key, run);
+    void this.#run(run, key);
+  }
+
+  async #run(run: Run, key: string): Promise<void> {
+    try {
+      for (let vain = 0; this.#isWanted(run); vain++) {
+        if (vain === MAX_VAIN)
+          throw new Error(`Records of table ${run.tableId} change faster than they are read`);
+        const before = this.#waits.size;
+        await this.#readOnce(run);
+        if (this.#waits.size < before) vain = 0;
+      }
+    } catch (error) {
+      if (this.#runs.get(key) !== run) return;
+      for (const wait of this.#waits) if (isOf(run, wait)) wait.reject(error);
+    } finally {
+      if (this.#runs.get(key) === run) this.#runs.delete(key);
+    }
+  }
+
+  async #readOnce(run: Run): Promise<void> {
+    const { tableId, reading, over } = run;
+    await this.#refresh(run);
+    if (!this.#isWanted(run)) return;
+    const refresh = setInterval(() => this.#refreshLater(run), REFRESH_MS);
+    let ids: string[] = [];
+    let ticket = 0;
+    const choose = () => {
+      clearInterval(refresh);
+      run.isSent = true;
+      ({ ticket } = run);
+      ids = this.#idsFor(run);
+      return ids;
+    };
+    try {
+      const read = await reading.read(tableId, choose, over.signal);
+      const lost = await reading.apply(tableId, { ticket, ...read });
+      run.isSent = false;
+      if (!lost) for (const wait of this.#waitsOf(tableId)) wait.resolve(false);
+      else
+        this.applied(
+          tableId,
+          ids.filter((id) => !lost.includes(id)),
+          ticket,
+        );
+    } finally {
+      run.isSent = false;
+      clearInterval(refresh);
+    }
+  }
+
+  /** Takes a new ticket, and sees what others have brought to SQL. */
+  async #refresh(run: Run): Promise<void> {
+    const ids = new Set(this.#waitsOf(run.tableId).flatMap((wait) => [...wait.ids]));
+    const { ticket, asked } = await this.#latest(run.tableId, [...ids]);
+    run.ticket = Math.max(run.ticket, ticket);
+    this.#settle(run.tableId, asked);
+  }
+
+  /** The same while the run waits for the quota: one at a time, and without it the ticket at hand is good. */
+  #refreshLater(run: Run): void {
+    if (run.isRefreshing) return;
+    run.isRefreshing = true;
+    this.#refresh(run)
+      .catch(() => {})
+      .finally(() => {
+        run.isRefreshing = false;
+      });
+  }
+
+  #settle(tableId: string, asked: ReadonlyMap<string, number>): void {
+    for (const wait of this.#waitsOf(tableId)) {
+      for (const id of wait.ids) if ((asked.get(id) ?? 0) > wait.since) wait.ids.delete(id);
+      if (wait.ids.size > 0) continue;
+      this.#waits.delete(wait);
+      wait.resolve(true);
+    }
+    this.#endIdle();
+  }
+
+  /** A request that nothing waits for any more gives up its turn; one that was sent is finished. */
+  #endIdle(): void {
+    for (const [key, run] of this.#runs) {
+      if (run.isSent || this.#isWanted(run)) continue;
+      this.#runs.delete(key);
+      run.over.abort();
+    }
+  }
+
+  #isWanted(run: Run): boolean {
+    return this.#waits.values().some((wait) => isOf(run, wait));
+  }
+
+  #waitsOf(tableId: string): Wait[] {
+    return [...this.#waits].filter((wait) => wait.tableId === tableId);
+  }
+
+  /** The run's own first; other callers' go along. */
+  #idsFor(run: Run): string[] {
+    const waits = this.#waitsOf(run.tableId);
+    const own = waits.filter((wait) => isOf(run, wait));
+    return [...new Set([...own, ...waits].flatMap((wait) => [...wait.ids]))].slice(0, BATCH);
+  }
+}
+
+function isOf({ tableId, caller }: Run, wait: Wait): boolean {
+  return wait.tableId === tableId && wait.caller === caller;
+}

@@ -1,0 +1,53 @@
+/**
+ * The table that a write was in, where the request names it by a name that another table may have by now.
+ *
+ * Neither a record nor a field ever moves from one table to another: the table that has one of them is the right one,
+ * whatever the catalog says of the name. Of a record that no table has, the source's schema is asked.
+ */
+import type { SourceSchema } from "../source";
+import type { WriteAnswer } from "./answer";
+import type { ReplicaHandle } from "./replica-handle";
+import { findTable, isId, ofCatalog, ofSource } from "./table-view";
+
+export interface Addressed {
+  tableRef: string;
+  ids: string[];
+  answer: WriteAnswer | null;
+  /** The records are new: no table had them before. */
+  isCreation?: boolean;
+}
+
+/**
+ * @param askSchema the source's schema as it is now
+ * @returns an id or a name of the table; `isMoved`: the catalog has the name for another one
+ * @throws BasetideError `shape_changed`, `replica_unavailable`
+ */
+export async function rightTable(
+  handle: ReplicaHandle,
+  { tableRef, ids, answer, isCreation = false }: Addressed,
+  askSchema: () => Promise<SourceSchema>,
+): Promise<{ ref: string; isMoved: boolean }> {
+  const asNamed = { ref: tableRef, isMoved: false };
+  if (isId(tableRef)) return asNamed;
+  const tables = [...(await handle.tables()).values()];
+  const named = findTable(tables.map(ofCatalog), tableRef)?.tableId;
+  if (named === undefined) return asNamed;
+  const isNamed = ({ spec }: (typeof tables)[number]) => spec.tableId === named;
+  const keys = new Set(answer?.records.flatMap((record) => Object.keys(record.fields)));
+  const owner = tables.find(({ spec }) => spec.columns.some(({ fieldId }) => keys.has(fieldId)));
+  if (owner) return { ref: owner.spec.tableId, isMoved: !isNamed(owner) };
+  if (isCreation) return asNamed;
+  if ((await handle.locate(tables.filter(isNamed), ids)).size > 0) return asNamed;
+  const [other] = (
+    await handle.locate(
+      tables.filter((table) => !isNamed(table)),
+      ids,
+    )
+  ).keys();
+  if (other !== undefined) return { ref: other, isMoved: true };
+  // What is gone, and was in no table, is shown as it is.
+  if (answer?.records.length === 0) return asNamed;
+  const schema = await askSchema();
+  const now = findTable(schema.tables.map(ofSource), tableRef)?.tableId;
+  return { ref: now ?? tableRef, isMoved: now !== undefined && now !== named };
+}

@@ -1,0 +1,228 @@
+/**
+ * Brings one replica to show a write that the source has made.
+ *
+ * I1. It says `shown` only when the replica shows the answer's image of every record, or something newer: where an image
+ * lost, `Rereads` waits for one that was asked for after the answer.
+ */
+import { isBasetideError } from "../errors";
+import type { SourceRecord, SourceSchema } from "../source";
+import type { AnsweredRecord, WriteAnswer } from "./answer";
+import type { ConnectedBase } from "./connected-bases";
+import type { WritesContext } from "./context";
+import type { WriteMetrics } from "./metrics";
+import type { ImagesOfRecords, ReplicaHandle } from "./replica-handle";
+import type { Reading } from "./rereads";
+import { rightTable } from "./right-table";
+import type { RequestLook } from "./schema-check";
+import { type Asking, type SourceReader, sourceReader } from "./source-reader";
+import { type NamedTable, ofCatalog, ofSource, type TableView, viewTable } from "./table-view";
+
+/** A schema of the source that was asked for this long ago, ms, knows the names of answers given now. */
+const SCHEMA_FRESH_MS = 5000;
+/** Shapes may change while images are mapped, but not at every try. */
+const MAX_TRIES = 20;
+
+export interface Write {
+  /** Whatever names the table: its id, its name, or the id of one of its fields. */
+  tableRef: string;
+  /** Every record that was written. */
+  ids: string[];
+  /** What the source answered; null where that is not known: the records are read. */
+  answer: WriteAnswer | null;
+  /** The records are new. */
+  isCreation?: boolean;
+}
+
+/**
+ * `shown`: SQL has it. `kept`: SQL will have it with the table, which is not built yet. `odd`: SQL has it but for a cell
+ * that does not fit its column's type, which may be another by now. `no_table`: neither the replica nor the source knows
+ * the table.
+ */
+export type Showing = "shown" | "kept" | "odd" | "no_table";
+
+export interface ShowContext extends WritesContext {
+  writeMetrics: WriteMetrics;
+  requestLook: RequestLook;
+}
+
+/**
+ * @param ticket taken before the source was asked to write; null if there was none, and the records are read anew
+ * @param asking how records are read anew
+ * @throws BasetideError `replica_unavailable`, or why the source could not be read
+ */
+export async function showWrite(
+  ctx: ShowContext,
+  base: ConnectedBase,
+  handle: ReplicaHandle,
+  write: Write,
+  ticket: number | null,
+  asking: Asking,
+): Promise<Showing> {
+  const from = performance.now();
+  const schemaSince = schemaAsker(handle, sourceReader(ctx, base, asking));
+  const show = shower(ctx, base, handle, () => schemaSince(from - SCHEMA_FRESH_MS));
+  const { ref, isMoved } = await tableOf(handle, write, () => schemaSince(from));
+  if (isMoved) ctx.requestLook([base.id]);
+  const told = write.answer && ticket !== null ? { ticket, ...write.answer } : null;
+  const outcome = await show(ref, told, write.ids);
+  if (!outcome) return "no_table";
+  const { tableId, lost } = outcome;
+  const isLost = new Set(lost);
+  if (told && isLost.size < write.ids.length) {
+    const shown = write.ids.filter((id) => !isLost.has(id));
+    handle.rereads.applied(tableId, shown, told.ticket);
+  }
+  if (lost.length > 0) {
+    const wanted = { tableId, ids: lost, since: await handle.ticket(), caller: asking.caller ?? "" };
+    if (!(await handle.rereads.shown(wanted, readingOf(ctx, base, handle, asking), asking.signal)))
+      return "no_table";
+  }
+  if (write.ids.some((id) => (handle.oddAt.get(id) ?? 0) >= from)) return "odd";
+  return (await handle.tables()).has(tableId) ? "shown" : "kept";
+}
+
+async function tableOf(handle: ReplicaHandle, write: Write, askSchema: () => Promise<SourceSchema>) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await rightTable(handle, write, askSchema);
+    } catch (error) {
+      if (!isBasetideError(error, "shape_changed") || tries === MAX_TRIES) throw error;
+      await handle.reloadTables();
+    }
+  }
+}
+
+/** @returns the source's schema, asked for after a time (performance.now()) */
+function schemaAsker(handle: ReplicaHandle, source: SourceReader) {
+  return async (since: number) => {
+    const known = handle.schema;
+    if (known && known.at >= since) return known.value;
+    const at = performance.now();
+    handle.schema = { value: await source.schema(), at };
+    return handle.schema.value;
+  };
+}
+
+/** How records are read again, for this write and others: it goes on when this one's time is up. */
+function readingOf(ctx: ShowContext, base: ConnectedBase, handle: ReplicaHandle, asking: Asking): Reading {
+  const source = (signal: AbortSignal) => sourceReader(ctx, base, { ...asking, signal });
+  const askSchema = () => {
+    const schemaSince = schemaAsker(handle, source(AbortSignal.timeout(ctx.config.upstreamTimeoutMs)));
+    return schemaSince(performance.now() - SCHEMA_FRESH_MS);
+  };
+  const show = shower(ctx, base, handle, askSchema);
+  return {
+    read: (tableId, choose, signal) => source(signal).records(tableId, choose),
+    apply: (tableId, images) => showRead({ handle, show, askSchema }, tableId, images),
+  };
+}
+
+/** Where images went, and which of them have to be read anew. */
+interface Outcome {
+  tableId: string;
+  lost: string[];
+}
+
+/** Brings images to the table that `ref` names, whatever shape it gets meanwhile; null: there is no such table. */
+type Show = (ref: string, images: ImagesOfRecords | null, ids: string[]) => Promise<Outcome | null>;
+
+function shower(
+  ctx: ShowContext,
+  base: ConnectedBase,
+  handle: ReplicaHandle,
+  askSchema: () => Promise<SourceSchema>,
+): Show {
+  return async (ref, images, ids) => {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const view = await viewTable(handle, ref, keysOf(images?.records ?? []), askSchema);
+      if (!view) return null;
+      const { tableId } = view;
+      if (view.isOutdated) ctx.requestLook([base.id]);
+      if (!images || !view.isComplete) return { tableId, lost: ids };
+      const applied = await applyTo(handle, view, byFieldId(images, view));
+      if (applied !== "shape_changed") {
+        const { lost, odd } = applied;
+        if (odd.length > 0) ctx.requestLook([base.id]);
+        if (lost.length > 0) ctx.writeMetrics.lost(lost.length);
+        const isLost = new Set(lost);
+        for (const id of odd) if (!isLost.has(id)) handle.oddAt.set(id, performance.now());
+        return { tableId, lost };
+      }
+      await handle.reloadTables();
+      handle.schema = undefined;
+    }
+    throw new Error(`A write does not get through to table ${ref} after ${MAX_TRIES} tries`);
+  };
+}
+
+/**
+ * Shows records that were read by their ids. The source gives a record by any table's name: one that has fields of
+ * another table is shown there, and in this one it is gone.
+ *
+ * @returns the ids whose image lost; null where there is no such table
+ */
+async function showRead(
+  { handle, show, askSchema }: { handle: ReplicaHandle; show: Show; askSchema: () => Promise<SourceSchema> },
+  tableId: string,
+  { ticket, records, gone }: ImagesOfRecords,
+): Promise<string[] | null> {
+  const tables = [...(await handle.tables()).values()].map(ofCatalog);
+  const ownerOf = async ({ fields }: AnsweredRecord) => {
+    if (Object.keys(fields).length === 0) return tableId;
+    // A table that is new to the replica, too, may have the record.
+    return ownerIn(tables, fields) ?? ownerIn((await askSchema()).tables.map(ofSource), fields) ?? tableId;
+  };
+  const owners = await Promise.all(records.map(ownerOf));
+  const byTable = Map.groupBy(records.keys(), (index) => owners[index]!);
+  const here = (byTable.get(tableId) ?? []).map((index) => records[index]!);
+  byTable.delete(tableId);
+  const lost: string[] = [];
+  for (const [other, indices] of byTable) {
+    const misplaced = indices.map((index) => records[index]!);
+    const ids = misplaced.map(({ id }) => id);
+    gone = [...gone, ...ids];
+    lost.push(...((await show(other, { ticket, records: misplaced, gone: [] }, ids))?.lost ?? []));
+  }
+  const images = { ticket, records: here, gone };
+  const outcome = await show(tableId, images, [...gone, ...here.map(({ id }) => id)]);
+  return outcome && [...new Set([...lost, ...outcome.lost])];
+}
+
+function ownerIn(tables: NamedTable[], fields: Record<string, unknown>): string | undefined {
+  return tables.find((table) => table.fields.some(({ id }) => id in fields))?.tableId;
+}
+
+/** @returns the ids whose image lost, and those with cells that do not fit */
+async function applyTo(
+  handle: ReplicaHandle,
+  view: TableView,
+  images: ImagesOfRecords,
+): Promise<{ lost: string[]; odd: string[] } | "shape_changed"> {
+  try {
+    if (view.live) return await handle.apply(view.live, images, view.isByName);
+    return { lost: await handle.note(view.tableId, images), odd: [] };
+  } catch (error) {
+    if (isBasetideError(error, "shape_changed")) return "shape_changed";
+    throw error;
+  }
+}
+
+function keysOf(records: AnsweredRecord[]): Set<string> {
+  return new Set(records.flatMap((record) => Object.keys(record.fields)));
+}
+
+/** What no key is known for is left out; a whole record's image comes only from a view that knows every key. */
+function byFieldId({ ticket, records, gone }: ImagesOfRecords, view: TableView): ImagesOfRecords {
+  return {
+    ticket,
+    gone,
+    records: records.map(({ id, createdTime, fields }): SourceRecord => {
+      const cells: Record<string, unknown> = {};
+      for (const [key, cell] of Object.entries(fields)) {
+        const fieldId = view.fieldId(key);
+        if (fieldId !== undefined) cells[fieldId] = cell;
+      }
+      return { id, createdTime, fields: cells };
+    }),
+  };
+}

@@ -1,0 +1,98 @@
+/**
+ * Notices records of another shape than the one they are mapped for: the source's schema may change at any moment,
+ * and its lists tell of it only by what is in them.
+ *
+ * I6. Such records are not written before a look at the schema has said what they mean.
+ */
+import { BasetideError } from "../../errors";
+import {
+  type CellIssue,
+  hasSameColumns,
+  onlyAddsColumns,
+  ROW_TOO_WIDE,
+  type TableSpec,
+  UNSTORABLE_TEXT,
+} from "../../replica";
+import type { FieldType, SourceRecord } from "../../source";
+import type { BaseMemory } from "../state";
+import type { Shapes } from "./schema-tracker";
+
+/** Cells of these fit or not whatever the schema says: they are computed, or typed in freely. */
+const UNRULY: ReadonlySet<FieldType> = new Set([
+  "formula",
+  "rollup",
+  "lookup",
+  "barcode",
+  "ai_text",
+  "button",
+]);
+
+/** Reasons that say nothing of the field's type. */
+const OF_ANY_TYPE: ReadonlySet<string> = new Set([UNSTORABLE_TEXT, ROW_TOO_WIDE]);
+
+export interface Checked {
+  shapes: Shapes;
+  memory: BaseMemory;
+  /** What is written may lack columns that its table is still to get: all others are brought up to date meanwhile. */
+  isWithoutNew?: boolean | undefined;
+}
+
+/**
+ * Looks at the schema if `records` hold fields that `spec` does not know, or cells that its types cannot have (once
+ * in a look, as a cell may be odd for good).
+ *
+ * @param issues what mapping the records made
+ * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ */
+export async function checkShape(
+  checked: Checked,
+  spec: TableSpec,
+  records: Iterable<SourceRecord>,
+  issues: CellIssue[],
+): Promise<void> {
+  const { shapes, memory, isWithoutNew } = checked;
+  const { rebuild } = shapes.table(spec.tableId);
+  const known = isWithoutNew && rebuild && onlyAddsColumns(spec, rebuild) ? rebuild : spec;
+  const unknown = unknownFields(known, records, memory.unexplainedFields);
+  if (unknown.size === 0 && !(areOdd(spec, issues) && shapes.isFirstDoubt(spec.tableId))) return;
+  await shapes.lookAgain();
+  confirmShape(shapes, spec, isWithoutNew);
+  // Those that nobody can explain are waited for until the next look that is due anyway.
+  for (const id of unknown) memory.unexplainedFields.add(id);
+}
+
+/**
+ * @param isWithoutNew columns may be missing from `spec`
+ * @throws BasetideError `source_schema_changed` unless the table is still wanted with the columns of `spec`
+ */
+export function confirmShape(shapes: Shapes, spec: TableSpec, isWithoutNew = false): void {
+  const { source, live, rebuild } = shapes.table(spec.tableId);
+  const wanted = rebuild ?? live?.spec;
+  if (source && wanted && hasSameColumns(spec, wanted)) return;
+  if (source && wanted && isWithoutNew && onlyAddsColumns(spec, wanted)) return;
+  throw new BasetideError("source_schema_changed", `The shape of table ${spec.tableId} has changed.`);
+}
+
+function unknownFields(
+  spec: TableSpec,
+  records: Iterable<SourceRecord>,
+  unexplained: ReadonlySet<string>,
+): Set<string> {
+  const known = new Set(spec.columns.map((column) => column.fieldId));
+  const unknown = new Set<string>();
+  for (const { fields } of records) {
+    for (const id in fields) if (!known.has(id) && !unexplained.has(id)) unknown.add(id);
+  }
+  return unknown;
+}
+
+function areOdd(spec: TableSpec, issues: CellIssue[]): boolean {
+  return oddIssues(spec, issues).length > 0;
+}
+
+/** Those of the issues that a cell of its column's type cannot have: the field may have another type by now. */
+export function oddIssues(spec: TableSpec, issues: CellIssue[]): CellIssue[] {
+  if (issues.length === 0) return [];
+  const ruly = new Set(spec.columns.filter(({ type }) => !UNRULY.has(type)).map((column) => column.name));
+  return issues.filter(({ column, reason }) => ruly.has(column) && !OF_ANY_TYPE.has(reason));
+}

@@ -1,0 +1,323 @@
+/**
+ * Sweeps one table: reads all its records, writes those that changed, deletes those that are gone.
+ *
+ * I1, I2. Every page carries a ticket, and so loses to whatever was applied to a record after it was asked for. What no
+ * page has is asked for by id before it is deleted.
+ * I3. A sweep that starts when the source is quiet leaves the table equal to the source.
+ */
+import { BasetideError, isBasetideError } from "../../errors";
+import {
+  type Applied,
+  applyImages,
+  type CellIssue,
+  dropFullIndexes,
+  type Images,
+  type JournalEntry,
+  journalSince,
+  mapRecords,
+  onlyAddsColumns,
+  type Replica,
+  rowIds,
+  type ShapeChange,
+} from "../../replica";
+import type { RecordPage, SourceRecord, SourceTable } from "../../source";
+import { type BaseMemory, fingerprintIn, isUrlRefresh, type TableMemory, tableMemory } from "../state";
+import { evidenceOf } from "./evidence";
+import { readAsNow, rememberRead } from "./read-as";
+import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
+import { checkShape } from "./schema-check";
+import type { Shapes } from "./schema-tracker";
+
+/** How often a sweep starts over within one sync when the source loses its place. */
+const MAX_STARTS = 5;
+
+export interface TableOutcome {
+  /** Records that the source has. */
+  seen: number;
+  inserted: number;
+  updated: number;
+  deleted: number;
+  /** Records that it could not bring up to date or judge, as somebody else wrote them meanwhile. */
+  lost: string[];
+}
+
+export interface Sweep {
+  replica: Replica;
+  reader: Reader;
+  epoch: number;
+  shapes: Shapes;
+  memory: BaseMemory;
+  /** Told of every change of shape that was carried out. */
+  onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
+  /** Told after each page how many records have been read. */
+  onProgress: (recordsDone: number) => void;
+  /**
+   * The table is to get columns, and what it has is brought up to date meanwhile. The journal is then told of all that is
+   * written, for the build that waits.
+   */
+  isWithoutNew?: boolean;
+  /** Told which rows were not as they are now, but for those with nothing but other URLs of attachments. */
+  onChanges?: ((tableId: string, recordIds: string[]) => void) | undefined;
+}
+
+/** Sweeps `source` into its live table. */
+export function sweepTable(sweep: Sweep, source: SourceTable, table: TableMemory): Promise<TableOutcome> {
+  return restarting(MAX_STARTS, () => sweepOnce(sweep, source, table));
+}
+
+async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory): Promise<TableOutcome> {
+  const { replica, reader } = sweep;
+  // A change in place makes another of it, with the same fingerprints.
+  let table = first;
+  const { fingerprints } = table;
+  const readAs = readAsNow(sweep.memory, reader.connection).get(source.id);
+  const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, lost: [] };
+  await expectJournalled(replica, table);
+  const startedAt = performance.now();
+  const isComparing = !table.isComplete || startedAt - table.comparedAt >= sweep.memory.compareEveryMs;
+  if (isComparing) fingerprints.expectAll();
+  fingerprints.beginPass();
+  let isFirst = true;
+  let witness: string | undefined;
+  for await (const ticketed of readTable(reader, source)) {
+    const { page } = ticketed;
+    await sweep.shapes.tend();
+    table = liveTable(sweep, table);
+    const changed = changedRecords(page, table);
+    const isPart = !isFirst || page.offset !== undefined;
+    isFirst = false;
+    if (table.massChange.isNews(page, changed.indices, isPart)) {
+      await sweep.shapes.lookAgain();
+      table = liveTable(sweep, table);
+    }
+    await takePage(sweep, table, ticketed, changed, outcome);
+    if (page.size > 0) witness = page.id(page.size - 1);
+    sweep.onProgress(fingerprints.seen);
+  }
+  table = liveTable(sweep, table);
+  if (isComparing || fingerprints.size > fingerprints.seen) {
+    await judgeUnseen(sweep, source, table, witness, outcome);
+  }
+  outcome.seen = fingerprints.seen;
+  fingerprints.forgetUnseen();
+  // Their notes in the journal have been read already: forgotten now, they would never be missed.
+  for (const id of outcome.lost) fingerprints.expect(id);
+  table.isComplete = true;
+  if (isComparing) table.comparedAt = startedAt;
+  await rememberRead(sweep, source.id, readAs);
+  return outcome;
+}
+
+/** Writes what has changed of a page, and tells whose rows were written. */
+async function takePage(
+  sweep: Sweep,
+  table: TableMemory,
+  { page, ticket }: TicketedPage,
+  { indices, refreshed }: Changed,
+  outcome: TableOutcome,
+): Promise<void> {
+  const applied = await applyRecords(sweep, table, { page, ticket }, indices, sweep.isWithoutNew);
+  outcome.inserted += applied.inserted;
+  outcome.updated += applied.updated;
+  outcome.lost.push(...applied.lost);
+  if (!sweep.onChanges || applied.inserted + applied.updated === 0) return;
+  const asked = indices.map((index) => page.id(index));
+  const ids = await writtenIds(sweep.replica, table, ticket, asked, applied);
+  sweep.onChanges(
+    table.live.spec.tableId,
+    ids.filter((id) => !refreshed.has(id)),
+  );
+}
+
+/** What writing records into a live table takes. */
+type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "shapes" | "memory" | "isWithoutNew">;
+
+/**
+ * Writes these records of a page, and remembers what they look like; what lost is compared when it is next seen.
+ *
+ * @param isNoted whether the journal is told of all of them, and not only of those that changed. Then the table may be
+ *   about to get columns: the build that has them reads the journal
+ * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ */
+export async function applyRecords(
+  writing: Writing,
+  table: TableMemory,
+  { page, ticket }: TicketedPage,
+  indices: number[],
+  isNoted = false,
+): Promise<Pick<Applied, "inserted" | "updated" | "lost">> {
+  if (indices.length === 0) return { inserted: 0, updated: 0, lost: [] };
+  const records = indices.map((index) => page.record(index));
+  const stampBefore = table.journalStamp;
+  const { inserted, updated, lost } = await writeRecords(writing, table, records, ticket, isNoted);
+  const isLost = new Set(lost);
+  // Somebody read the journal meanwhile, which may have told of a later image than this one.
+  const isDoubtful = table.journalStamp !== stampBefore;
+  for (const index of indices) {
+    const id = page.id(index);
+    if (isDoubtful || isLost.has(id)) table.fingerprints.expect(id);
+    else table.fingerprints.learn(id, fingerprintIn(table, page, index));
+  }
+  return { inserted, updated, lost };
+}
+
+/** Writes records into the table, under whatever names it has by then. */
+function writeRecords(
+  writing: Writing,
+  known: TableMemory,
+  records: SourceRecord[],
+  ticket: number,
+  isNoted: boolean,
+): Promise<Applied> {
+  const noting = { ...writing, isWithoutNew: isNoted };
+  return onLiveTable(noting, known, async (table) => {
+    const issues: CellIssue[] = [];
+    const rows = mapRecords(table.map, records, issues);
+    await checkShape(noting, table.live.spec, records, issues);
+    const images: Images = { epoch: writing.epoch, ticket, rows, gone: [], issues };
+    return isNoted ? { ...images, records } : images;
+  });
+}
+
+/**
+ * Removes records that the source says are gone; the journal is told, be there rows or not.
+ *
+ * @returns how many rows there were, and what lost
+ * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ */
+export async function removeRecords(
+  writing: Writing,
+  table: TableMemory,
+  gone: string[],
+  ticket: number,
+): Promise<Pick<Applied, "deleted" | "lost">> {
+  const { epoch } = writing;
+  const images: Images = { epoch, ticket, rows: [], gone, issues: [], records: [] };
+  const noting = { ...writing, isWithoutNew: true };
+  const { deleted, lost } = await onLiveTable(noting, table, async () => images);
+  for (const id of gone) table.fingerprints.expect(id);
+  return { deleted, lost };
+}
+
+/** Applies images that are made for the table as it is live at that moment. */
+async function onLiveTable(
+  writing: Writing,
+  known: TableMemory,
+  imagesFor: (table: TableMemory) => Promise<Images>,
+): Promise<Applied> {
+  for (;;) {
+    const table = liveTable(writing, known);
+    const images = await imagesFor(table);
+    if (liveTable(writing, known) !== table) continue;
+    try {
+      const applied = await applyImages(writing.replica, table.live, images);
+      tellLost(writing, applied);
+      return applied;
+    } catch (error) {
+      // An index of the setting's must not keep a row from being written.
+      if (await dropFullIndexes(writing.replica, writing.epoch, table.live.spec.tableId, error)) continue;
+      if (!isBasetideError(error, "shape_changed")) throw error;
+      await writing.shapes.reload();
+      if (liveTable(writing, known) === table) throw error;
+    }
+  }
+}
+
+function tellLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void {
+  if (lost.length > 0) reader.onLost?.(lost.length);
+}
+
+/** The table as it is live now. @throws BasetideError `source_schema_changed` when it is to go or to be rebuilt */
+export function liveTable(
+  { shapes, memory, isWithoutNew }: Pick<Writing, "shapes" | "memory" | "isWithoutNew">,
+  known: TableMemory,
+): TableMemory {
+  const { tableId } = known.live.spec;
+  const { source, live, rebuild } = shapes.table(tableId);
+  const isInTheWay = rebuild && !(isWithoutNew && live && onlyAddsColumns(live.spec, rebuild));
+  if (!source || !live || isInTheWay) {
+    throw new BasetideError("source_schema_changed", `The shape of table ${tableId} has changed.`);
+  }
+  return tableMemory(memory, live);
+}
+
+/** Records that others wrote since the last sweep are compared in SQL, and missed if the source lacks them. */
+export async function expectJournalled(replica: Replica, table: TableMemory): Promise<JournalEntry[]> {
+  const entries = await journalSince(replica, table.live.spec.tableId, table.journalStamp);
+  for (const entry of entries) {
+    table.fingerprints.expect(entry.recordId);
+    table.journalStamp = Math.max(table.journalStamp, entry.stamp);
+  }
+  return entries;
+}
+
+interface Changed {
+  /** Of the page's records that are not known to be in the replica as they are. */
+  indices: number[];
+  /** Ids of those among them that have nothing but other URLs. */
+  refreshed: Set<string>;
+}
+
+function changedRecords(page: RecordPage, table: TableMemory): Changed {
+  const { fingerprints } = table;
+  const indices: number[] = [];
+  const refreshed = new Set<string>();
+  for (let index = 0; index < page.size; index++) {
+    const id = page.id(index);
+    const known = fingerprints.get(id);
+    if (fingerprints.see(id, fingerprintIn(table, page, index))) continue;
+    indices.push(index);
+    if (isUrlRefresh(table, page, index, known)) refreshed.add(id);
+  }
+  return { indices, refreshed };
+}
+
+/** Those of the records whose rows were written: where not all were, the journal tells. */
+async function writtenIds(
+  replica: Replica,
+  { live }: TableMemory,
+  ticket: number,
+  ids: string[],
+  { inserted, updated, lost }: Pick<Applied, "inserted" | "updated" | "lost">,
+): Promise<string[]> {
+  const kept = ids.filter((id) => !lost.includes(id));
+  if (inserted + updated === kept.length) return kept;
+  const entries = await journalSince(replica, live.spec.tableId, ticket);
+  const written = new Set(entries.filter(({ record }) => !record).map(({ recordId }) => recordId));
+  return kept.filter((id) => written.has(id));
+}
+
+/** Asks for the rows that this pass did not see; writes those that are there, and deletes those that are not. */
+async function judgeUnseen(
+  sweep: Sweep,
+  source: SourceTable,
+  first: TableMemory,
+  witness: string | undefined,
+  outcome: TableOutcome,
+): Promise<void> {
+  const { reader, onChanges, memory } = sweep;
+  const ids: string[] = [];
+  for await (const batch of rowIds(sweep.replica, first.live)) {
+    for (const id of batch) if (!first.fingerprints.hasSeen(id)) ids.push(id);
+  }
+  const missing = { ids, witness, emptySpellMs: memory.emptySpellMs };
+  for await (const { found, gone, ticket } of evidenceOf(reader, source, missing)) {
+    const table = liveTable(sweep, first);
+    for (const ticketed of found) {
+      await takePage(sweep, table, ticketed, changedRecords(ticketed.page, table), outcome);
+    }
+    if (gone.length === 0) continue;
+    // What somebody wrote since they were asked for is not this answer's to judge.
+    const images: Images = { epoch: sweep.epoch, ticket, rows: [], gone, issues: [] };
+    const { deleted, lost } = await onLiveTable(sweep, table, async () => images);
+    outcome.deleted += deleted;
+    outcome.lost.push(...lost);
+    const isLost = new Set(lost);
+    if (deleted > 0) {
+      onChanges?.(
+        source.id,
+        gone.filter((id) => !isLost.has(id)),
+      );
+    }
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * One sync of a base: a look at its shape, then every table read at the same time, until the replica is what the
+ * source was.
+ *
+ * I3. A sync counts as completed only when every table has been read from end to end.
+ */
+import type { Base, Progress, RunReport } from "../../control/bases";
+import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
+import {
+  type AttachmentUrls,
+  markSyncCompleted,
+  markSyncStarted,
+  noteDamage,
+  onlyAddsColumns,
+  type Replica,
+  readIssues,
+  type TableSpec,
+} from "../../replica";
+import type { SourceTable } from "../../source";
+import { failSpan } from "../../trace";
+import { type BaseMemory, forgetRows, tableMemory } from "../state";
+import { endSync } from "./end-sync";
+import { ProgressBoard } from "./progress";
+import type { Reader } from "./reader";
+import { rebuildTable } from "./rebuild";
+import { type Look, Shapes, type TableShape } from "./schema-tracker";
+import { sweepTable, type TableOutcome } from "./sweep";
+
+/** How often a table that keeps changing its shape is begun anew within one sync. */
+const MAX_SHAPES = 5;
+
+export interface SyncInput {
+  base: Base;
+  replica: Replica;
+  epoch: number;
+  memory: BaseMemory;
+  /** How attachments are reached by URLs of ours; absent: by the source's. `memory` has what signs them. */
+  attachmentUrls?: AttachmentUrls | undefined;
+  /** Everything of a Reader but what this sync makes itself. */
+  reader: Omit<Reader, "counts" | "onFirstRequest">;
+  schemaPollMs: number;
+  /** Every live table is to be read into a new one, whatever is known of it. */
+  isForced: boolean;
+  /** Told of every change of shape that was carried out. */
+  onShapeChange?: Look["onShapeChange"];
+  /** Told when a requested look at the schema has been made. */
+  onRequestedLook?: Look["onRequestedLook"];
+  onMisplaced?: Look["onMisplaced"];
+  /** Called whenever the progress of a first sync or a rebuild has changed: often. */
+  onProgress: (progress: Progress) => void;
+}
+
+/** The report of a sync that starts now. */
+export function newReport(): RunReport {
+  return {
+    kind: "sweep",
+    startedAt: new Date(),
+    completedAt: null,
+    seen: 0,
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    requests: 0,
+    waitMs: 0,
+  };
+}
+
+/**
+ * Runs one sync. Failures end in the report, not in an exception.
+ *
+ * @throws BasetideError only `sync_stopped` and `lease_lost`: there is nobody to report to
+ */
+export async function syncBase(input: SyncInput): Promise<RunReport> {
+  const { replica, epoch } = input;
+  const report = newReport();
+  let started: Promise<void> | undefined;
+  const counts = { requests: 0, waitMs: 0 };
+  const onFirstRequest = () => {
+    report.startedAt = new Date();
+    started = markSyncStarted(replica, epoch);
+    started.catch(() => {});
+  };
+  try {
+    await syncTables(input, { ...input.reader, counts, onFirstRequest }, report);
+    // A base without tables may not have asked for anything.
+    if (!started) onFirstRequest();
+    await started;
+    await markSyncCompleted(replica, epoch);
+    report.completedAt = new Date();
+    const issues = await readIssues(replica);
+    report.issueCount = issues.total;
+    report.issues = issues.latest;
+  } catch (caught) {
+    const error = asBasetideError(caught);
+    if (!report.completedAt && started && error.code !== "replica_unavailable")
+      await endSync(replica, epoch, started);
+    if (nextStep[error.code] === "stop") throw error;
+    if (nextStep[error.code] === "look_at_schema") input.memory.schemaSeenAt = Number.NEGATIVE_INFINITY;
+    report.error = error;
+    failSpan(error.code);
+  }
+  report.requests = counts.requests;
+  report.waitMs = Math.round(counts.waitMs);
+  return report;
+}
+
+/** What of the base's settings, and of its attachment URLs, shapes its columns. */
+export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" | "attachmentUrls">) {
+  return { ...base.settings, attachmentUrls };
+}
+
+/** Passes over the tables until each has been read, and none is to be rebuilt. */
+async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
+  const { memory, replica, epoch } = input;
+  // Who presses Resync may have dropped something a moment ago.
+  if (input.isForced) forgetRows(memory, await noteDamage(replica, epoch));
+  const shapes = await Shapes.open({
+    ...input,
+    reader,
+    settings: typeSettingsOf(input),
+    signal: reader.stop,
+  });
+  const forced = new Set(input.isForced ? shapes.catalog.keys() : []);
+  const specs = shapes.tables.flatMap(({ id }) => specToBuild(shapes, id, forced) ?? []);
+  if (specs.length > 0) report.kind = buildKind(input);
+  const rebuild = new Map(specs.map((spec) => [spec.tableId, spec]));
+  const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress);
+  /** Records seen, by table id. */
+  const done = new Map<string, number>();
+  for (;;) {
+    const open = shapes.tables.filter(({ id }) => !done.has(id) || shapes.table(id).rebuild);
+    if (open.length === 0) break;
+    const outcomes = await allTables(open, reader, (table, shared) =>
+      syncTable(input, shared, shapes, table.id, forced, board, report),
+    );
+    for (const [index, outcome] of outcomes.entries()) {
+      report.inserted += outcome?.inserted ?? 0;
+      report.updated += outcome?.updated ?? 0;
+      report.deleted += outcome?.deleted ?? 0;
+      if (outcome) done.set(open[index]!.id, outcome.seen);
+    }
+  }
+  report.tables = shapes.tables.map((table) => ({
+    name: memory.tables.get(table.id)?.live.spec.name ?? table.name,
+    source_name: table.name,
+    source_id: table.id,
+    records: done.get(table.id) ?? 0,
+  }));
+  report.seen = report.tables.reduce((sum, table) => sum + table.records, 0);
+}
+
+/** Brings one table up to date, whatever shape it takes meanwhile. @returns null when the source has it no more */
+async function syncTable(
+  input: SyncInput,
+  reader: Reader,
+  shapes: Shapes,
+  tableId: string,
+  forced: Set<string>,
+  board: ProgressBoard,
+  report: RunReport,
+): Promise<TableOutcome | null> {
+  const { replica, epoch, memory, onShapeChange } = input;
+  const onProgress = (records: number) => board.records(tableId, records);
+  const sweep = { replica, reader, epoch, shapes, memory, onShapeChange, onProgress };
+  for (let attempt = 1; ; attempt++) {
+    const shape = shapes.table(tableId);
+    if (!shape.source) return null;
+    const spec = specToBuild(shapes, tableId, forced);
+    try {
+      if (!spec) return await sweepTable(sweep, shape.source, tableMemory(memory, shape.live!));
+      report.kind = buildKind(input);
+      board.begin(spec);
+      const wasRead = memory.builds.has(tableId);
+      const outcome = await rebuildTable(sweep, shape.source, spec);
+      forced.delete(tableId);
+      board.done(tableId);
+      if (!wasRead) return outcome;
+      // I3. What an earlier sync read is older than this one.
+      const { live } = shapes.table(tableId);
+      const swept = await sweepTable(sweep, shape.source, tableMemory(memory, live!));
+      return { ...swept, inserted: swept.inserted + outcome.inserted };
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      const { live } = shapes.table(tableId);
+      if (spec && live && onlyAddsColumns(live.spec, spec) && isBasetideError(error, "replica_busy")) {
+        await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableMemory(memory, live));
+        throw waiting(live.spec, spec, error);
+      }
+      const isLast = attempt === MAX_SHAPES;
+      if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(shapes, tableId, shape))) throw error;
+    }
+  }
+}
+
+/** What people read while queries keep new columns from being shown. */
+function waiting(live: TableSpec, wanted: TableSpec, cause: BasetideError): BasetideError {
+  const known = new Set(live.columns.map(({ fieldId }) => fieldId));
+  const names = wanted.columns.filter(({ fieldId }) => !known.has(fieldId)).map(({ name }) => name);
+  const text = `New columns of ${live.name} (${names.join(", ")}) wait for transactions that hold it; its other columns are kept up to date. ${cause.message}`;
+  return new BasetideError(cause.code, text, { cause, details: cause.details });
+}
+
+/** What the table is to be built as, if it is. */
+function specToBuild(shapes: Shapes, tableId: string, forced: ReadonlySet<string>): TableSpec | undefined {
+  const { live, rebuild } = shapes.table(tableId);
+  return rebuild ?? (forced.has(tableId) ? live?.spec : undefined);
+}
+
+function buildKind({ base }: SyncInput): RunReport["kind"] {
+  return base.sync ? "rebuild" : "first";
+}
+
+/** Has the table another shape than the one that failed? If nobody knows of one, the source is asked. */
+export async function isOvertaken(shapes: Shapes, tableId: string, failed: TableShape): Promise<boolean> {
+  if (Bun.deepEquals(failed, shapes.table(tableId))) await shapes.lookAgain();
+  return !Bun.deepEquals(failed, shapes.table(tableId));
+}
+
+/**
+ * Works on all tables at the same time, so that the quota and not the latency is the limit. One that fails does not
+ * keep the others from being brought up to date, unless its failure is the whole base's.
+ *
+ * @throws BasetideError the gravest of the failures, when all have ended
+ */
+async function allTables(
+  tables: SourceTable[],
+  reader: Reader,
+  work: (table: SourceTable, reader: Reader) => Promise<TableOutcome | null>,
+): Promise<(TableOutcome | null)[]> {
+  const over = new AbortController();
+  const shared = { ...reader, stop: AbortSignal.any([reader.stop, over.signal]) };
+  const errors: BasetideError[] = [];
+  const outcomes = await Promise.all(
+    tables.map(async (table) => {
+      try {
+        return await work(table, shared);
+      } catch (caught) {
+        const error = asBasetideError(caught);
+        reader.log.debug({ error, tableId: table.id }, "table not synced");
+        errors.push(error);
+        if (isWholeBases(error)) over.abort(new BasetideError("sync_stopped"));
+      }
+    }),
+  );
+  if (reader.stop.aborted) throw new BasetideError("sync_stopped");
+  // Those that were stopped because of a graver one say nothing.
+  const [gravest] = errors
+    .filter((error) => error.code !== "sync_stopped")
+    .toSorted((a, b) => gravity(b) - gravity(a));
+  if (gravest) throw gravest;
+  return outcomes as (TableOutcome | null)[];
+}
+
+/** Could it be that the table or a field is not there any more? */
+export function mayMeanOldSchema({ code }: BasetideError): boolean {
+  return code === "source_forbidden" || nextStep[code] === "look_at_schema";
+}
+
+const gravityOf: Record<NextStep, number> = {
+  wait: 0,
+  retry: 0,
+  restart_table: 0,
+  look_at_schema: 1,
+  needs_attention: 2,
+  stop: 3,
+};
+
+/** Does the error end the sync of the whole base, and not only of one table? */
+export function isWholeBases(error: BasetideError): boolean {
+  return error.code === "budget_spent" || gravity(error) >= gravityOf.needs_attention;
+}
+
+function gravity(error: BasetideError): number {
+  return gravityOf[nextStep[error.code]];
+}

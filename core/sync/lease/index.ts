@@ -1,0 +1,6 @@
+/** Leases of bases, and moving a base to another cluster. */
+export { holdLease, type LeaseSignals, type Memories, type SyncContext } from "./lease";
+export { failedRun } from "./log-run";
+export { syncMetrics } from "./metrics";
+export { moveBase } from "./move-base";
+export { SettingsWatch } from "./settings-watch";

@@ -1,0 +1,76 @@
+/** What the syncs of a lease go by: the base as it was read, its replica, and how the source is asked. */
+import { type Base, getBase, recordSchemaChanges, settleSchemaLook } from "../../control/bases";
+import { ownCallsKey, quotaKeyOf } from "../../control/budgets";
+import { requestRepairs } from "../../control/jobs";
+import { takeTicket } from "../../replica";
+import type { CatchUpInput, SyncInput } from "../engine";
+import { attachmentUrlsOf } from "../engine";
+import { cadenceFor, withinBudget } from "../pacing";
+import { TicketSource } from "../state";
+import type { Lease } from "./lease";
+
+/** @param stop aborts when the sync is to make no further request */
+export function inputOf(
+  lease: Lease,
+  base: Base,
+  stop: AbortSignal,
+  onProgress: SyncInput["onProgress"],
+): Omit<SyncInput, "isForced"> {
+  const { ctx, replica, epoch, memory, held, budget } = lease;
+  const quotaKey = quotaKeyOf(base);
+  const mode = base.settings.rapid ? "rapid" : "sweep";
+  let isAnswered = false;
+  return {
+    base,
+    replica,
+    epoch,
+    memory,
+    attachmentUrls: attachmentUrlsOf(ctx.config, base),
+    schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(budget, base, mode).schemaMs),
+    onProgress,
+    onShapeChange: (changes) => {
+      lease.indexes.changed();
+      recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
+        ctx.log.warn({ error, changes: changes.length }, "schema changes not noted");
+      });
+    },
+    onMisplaced: (records) => requestRepairs(ctx.db, base.id, records),
+    onRequestedLook: (requestedAt) => {
+      settleSchemaLook(ctx.db, base.id, requestedAt).catch((error: unknown) => {
+        ctx.log.debug({ error }, "requested look not settled");
+      });
+    },
+    reader: {
+      connection: held.connection,
+      sourceBaseId: base.sourceBaseId,
+      ledger: withinBudget(ctx.ledger, budget),
+      quotaKey,
+      onRequest: (kind) => {
+        ctx.callCounter.count(quotaKey, kind);
+        ctx.callCounter.count(ownCallsKey(base.id), kind);
+        ctx.syncMetrics.requested(kind);
+      },
+      onAnswer: () => {
+        isAnswered = true;
+      },
+      // A source that was down, and still is, holds nobody up for longer than it takes to see that.
+      mayTryAgain: () => isAnswered || memory.failures === 0 || !lease.isCrowded(),
+      onLost: (images) => ctx.syncMetrics.lost(images),
+      share: held.share,
+      tickets: new TicketSource(() => takeTicket(replica)),
+      log: ctx.log,
+      stop,
+      kill: held.kill,
+    },
+  };
+}
+
+/** The same for a catch-up; null while the first sync has not been completed. */
+export async function catchUpInput(lease: Lease): Promise<CatchUpInput | null> {
+  const { ctx, baseId, held, platform } = lease;
+  const base = await getBase(ctx.db, baseId);
+  if (!base.sync) return null;
+  held.poke();
+  const { modifiedSince } = platform;
+  return { ...inputOf(lease, base, held.stop, () => {}), ctx, modifiedSince };
+}

@@ -1,0 +1,69 @@
+/** How a lease goes live: the base's feed, and the pace that its budget allows. */
+import type { Base } from "../../control/bases";
+import type { Platform } from "../../source";
+import type { Reader } from "../engine";
+import {
+  compareFreshness,
+  type FeedContext,
+  type Live,
+  type LiveFeed,
+  type LiveInput,
+  liveBase,
+  openFeed,
+} from "../modes/live";
+import type { TogetherInput } from "../modes/shared";
+import type { HeldBudget } from "../pacing";
+import { cadenceOf } from "../pacing";
+import type { BaseMemory } from "../state";
+import type { SyncMetrics } from "./metrics";
+
+interface LiveLease {
+  ctx: FeedContext & { syncMetrics: SyncMetrics };
+  platform: Platform;
+  memory: BaseMemory;
+  budget: HeldBudget;
+}
+
+/** The feed of a base that is to be live; null where it is not, or cannot be now. */
+export async function feedOf(
+  { ctx, memory }: Pick<LiveLease, "ctx" | "memory">,
+  base: Base,
+  reader: TogetherInput["reader"],
+): Promise<LiveFeed | null> {
+  const { live, rapid } = base.settings;
+  if (!live || rapid) return null;
+  const asking: Reader = {
+    ...reader,
+    counts: { requests: 0, waitMs: 0 },
+    onFirstRequest: () => {},
+    kind: "hooks",
+  };
+  return openFeed(ctx, base, asking, memory);
+}
+
+/** Live until the lease is over; see `liveBase`. */
+export function goLive(
+  { ctx, platform, budget }: LiveLease,
+  feed: LiveFeed,
+  input: TogetherInput,
+): Promise<void> {
+  const { modifiedSince } = platform;
+  const compare = async ({ front, pending, misses }: Live) => {
+    await compareFreshness({
+      ...front,
+      feed,
+      modifiedSince: modifiedSince!,
+      isPending: (tableId, recordId) => pending.has(tableId, recordId),
+      isTold: (tableId, recordId, sinceMs) => misses.wasNamedSince(tableId, recordId, sinceMs),
+      onStale: (count) => ctx.syncMetrics.untold("comparison", count),
+    });
+  };
+  const liveInput: LiveInput = {
+    ...input,
+    feed,
+    cadence: (facts) => cadenceOf({ ...facts, ratePerSecond: budget.ratePerSecond }),
+    onMissed: (count) => ctx.syncMetrics.untold("sweep", count),
+    compare: modifiedSince && compare,
+  };
+  return liveBase(liveInput);
+}

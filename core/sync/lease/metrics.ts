@@ -1,0 +1,97 @@
+/** What the worker's metrics say of syncs. No label names a base. */
+import { Counter, Histogram, type Registry } from "prom-client";
+import type { RunReport } from "../../control/bases";
+import type { AskKind } from "../engine";
+
+export interface SyncMetrics {
+  /**
+   * Counts a sync that has ended.
+   *
+   * @param syncedFrom when the sync before it began; null where there was none, or live mode has told of changes since
+   */
+  observe(report: RunReport, syncedFrom: Date | null): void;
+  /** A request to the source goes out. */
+  requested(kind: AskKind): void;
+  /** Images that lost to one applied after their ticket: their records are read or compared anew. */
+  lost(images: number): void;
+  /** Counts records that the feed of live mode told nothing of: found by a sweep, or by a comparison with the source. */
+  untold(foundBy: "sweep" | "comparison", count: number): void;
+}
+
+/** A round of live mode takes a second, a base that keeps to a small budget is swept once a day. */
+const LAG_SECONDS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14_400, 86_400];
+
+/** Registers the metrics; once per registry. */
+export function syncMetrics(registry: Registry): SyncMetrics {
+  const registers = [registry];
+  const syncs = new Counter({
+    name: "basetide_syncs_total",
+    help: "Syncs that ended, by kind (first, rebuild, sweep, rapid, live) and outcome (completed, or the error's code)",
+    labelNames: ["kind", "outcome"],
+    registers,
+  });
+  const rows = new Counter({
+    name: "basetide_sync_rows_total",
+    help: "Rows that syncs wrote, by change (inserted, updated, deleted)",
+    labelNames: ["change"],
+    registers,
+  });
+  const records = new Counter({
+    name: "basetide_sync_records_total",
+    help: "Records that syncs read",
+    registers,
+  });
+  const requests = new Counter({
+    name: "basetide_sync_requests_total",
+    help: "Requests that syncs made to sources, by what for (sweep: a page of a table)",
+    labelNames: ["kind"],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "basetide_sync_duration_seconds",
+    help: "Duration of completed syncs",
+    labelNames: ["kind"],
+    buckets: [0.5, 1, 2, 5, 10, 20, 40, 80, 160, 320, 640, 1280],
+    registers,
+  });
+  const lag = new Histogram({
+    name: "basetide_sync_lag_seconds",
+    help: "How old the oldest change may be that a sync brought, when it completed: since the one before it began (live: since the feed was asked)",
+    labelNames: ["kind"],
+    buckets: LAG_SECONDS,
+    registers,
+  });
+  const lost = new Counter({
+    name: "basetide_sync_lost_images_total",
+    help: "Images of syncs that lost to a later one, so that their records are read or compared anew",
+    registers,
+  });
+  const missed = new Counter({
+    name: "basetide_live_missed_records_total",
+    help: "Records that a sweep found changed and the source's feed never told of",
+    registers,
+  });
+  const stale = new Counter({
+    name: "basetide_live_stale_records_total",
+    help: "Records that a comparison with the source found stale, of which its feed told nothing",
+    registers,
+  });
+  return {
+    untold: (foundBy, count) => (foundBy === "sweep" ? missed : stale).inc(count),
+    requested: (kind) => requests.inc({ kind }),
+    lost: (images) => lost.inc(images),
+    observe(report, syncedFrom) {
+      syncs.inc({ kind: report.kind, outcome: report.error?.code ?? "completed" });
+      rows.inc({ change: "inserted" }, report.inserted);
+      rows.inc({ change: "updated" }, report.updated);
+      rows.inc({ change: "deleted" }, report.deleted);
+      records.inc(report.seen);
+      const { kind, startedAt, completedAt, isBeside } = report;
+      if (!completedAt) return;
+      duration.observe({ kind }, (completedAt.getTime() - startedAt.getTime()) / 1000);
+      const changesSince = kind === "live" ? startedAt : syncedFrom;
+      if (changesSince && !isBeside)
+        lag.observe({ kind }, (completedAt.getTime() - changesSince.getTime()) / 1000);
+    },
+  };
+}

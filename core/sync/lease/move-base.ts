@@ -1,0 +1,239 @@
+/**
+ * Moves a base to another cluster: into a new database there, with its first sync, while the old one goes on being
+ * synced and read. Then the base is pointed at the new one, and the old one is dropped.
+ *
+ * I1. Records that clients write through the proxy meanwhile are read again into the new replica: before the base
+ * lives there, and, for as long as a write may be under way to the old one, after it.
+ * I7. `bases.move_database_id` always names the database that is to be dropped, whatever becomes of the move; the next
+ * move of the base, its deletion, or the next start of a console does it.
+ */
+
+import { wait } from "../../async";
+import type { Context } from "../../context";
+import { noteChange } from "../../control/audit";
+import {
+  attachmentSigner,
+  type Base,
+  fence,
+  getBase,
+  openApiKey,
+  type Progress,
+  replicaTarget,
+} from "../../control/bases";
+import { quotaKeyOf } from "../../control/budgets";
+import { noteGapOfAny } from "../../control/feeds";
+import {
+  asMover,
+  clusterByName,
+  createHostedDatabase,
+  type Database,
+  endMove,
+  getDatabase,
+  removeUnusedDatabase,
+} from "../../control/placement";
+import { BasetideError } from "../../errors";
+import type { Ledger } from "../../limiter";
+import { claimEpoch, openReplica, type Replica, takeTicket } from "../../replica";
+import type { Platform } from "../../source";
+import { platformById } from "../../source";
+import type { Reader } from "../engine";
+import {
+  attachmentUrlsOf,
+  copyWrites,
+  type LoadSigner,
+  syncBase,
+  type WrittenElsewhere,
+  writtenElsewhere,
+} from "../engine";
+import { emptyMemory, TicketSource } from "../state";
+
+/** Requests a second: the syncs of the old replica go on beside it. */
+const SHARE = 3;
+const COPY_PAUSE_MS = 250;
+
+export interface MoveContext extends Context {
+  ledger: Ledger;
+  platforms: Platform[];
+}
+
+export interface MoveOptions {
+  signal: AbortSignal;
+  onProgress?: (progress: Progress) => void;
+  /**
+   * Longest that a write to the old replica may be under way once the base lives elsewhere, ms: a time-out of the
+   * source, and one more until it is shown, unless given.
+   */
+  graceMs?: number;
+}
+
+/**
+ * @returns the base as it is then: with another database, and so other credentials
+ * @throws BasetideError `conflict` when it cannot be moved there, or somebody moves it already; `not_found`; what kept
+ *   its first sync from completing. The base stays where it was, and nothing is left of the new database
+ */
+export async function moveBase(
+  ctx: MoveContext,
+  baseId: string,
+  clusterName: string,
+  options: MoveOptions,
+): Promise<Base> {
+  const moved = await asMover(ctx.db, baseId, () => moveLocked(ctx, baseId, clusterName, options));
+  if (!moved) throw new BasetideError("conflict", "The base is being moved already");
+  return moved.result;
+}
+
+async function moveLocked(
+  ctx: MoveContext,
+  baseId: string,
+  clusterName: string,
+  options: MoveOptions,
+): Promise<Base> {
+  const base = await getBase(ctx.db, baseId);
+  await endEarlierMove(ctx, base);
+  const from = await getDatabase(ctx.db, base.database.id);
+  const to = await prepare(ctx, base, from, clusterName);
+  const releases = new AsyncDisposableStack();
+  const open = async (database: Database) => {
+    const replica = openReplica(await replicaTarget(ctx, placed(base, database)));
+    releases.defer(() => replica.close());
+    return replica;
+  };
+  let isMoved = false;
+  try {
+    const [source, target] = [await open(from), await open(to)];
+    const written = releases.use(await writtenElsewhere(source));
+    const reader = await readerFor(ctx, base, target, options.signal);
+    await firstSync(ctx, base, target, reader, options);
+    const loadSigner = () => attachmentSigner(ctx, baseId);
+    await copyWrites(target, reader, await written.take(), loadSigner);
+    await pointAt(ctx, base, from, to);
+    isMoved = true;
+    await fence(ctx, from, base.database.schema);
+    const graceMs = options.graceMs ?? 2 * ctx.config.upstreamTimeoutMs;
+    await copyLateWrites(target, reader, written, loadSigner, graceMs);
+  } finally {
+    await releases.disposeAsync();
+    await endMove(ctx, inSchema(base), isMoved ? from.id : to.id).catch((error: unknown) => {
+      ctx.log.warn({ baseId, error }, "database of a move not dropped");
+    });
+  }
+  ctx.log.info({ baseId, cluster: clusterName }, "base moved");
+  return getBase(ctx.db, baseId);
+}
+
+async function endEarlierMove(ctx: MoveContext, base: Base): Promise<void> {
+  const [row] = await ctx.db<{ id: string | null }[]>`
+    select move_database_id as id from bases where id = ${base.id}`;
+  if (row?.id) await endMove(ctx, inSchema(base), row.id);
+}
+
+function inSchema(base: Base): { id: string; schema: string } {
+  return { id: base.id, schema: base.database.schema };
+}
+
+/** Makes the new database and notes it. @throws BasetideError `conflict` */
+async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName: string): Promise<Database> {
+  const cluster = await clusterByName(ctx.db, clusterName);
+  if (base.state === "deleting") throw new BasetideError("conflict", "The base is being deleted");
+  if (from.clusterId === null) {
+    throw new BasetideError("conflict", "The base lives in a database that the customer hosts");
+  }
+  if (from.isWritable) {
+    throw new BasetideError(
+      "conflict",
+      `The database ${from.name} is writable: what the customer made there would be lost. Make it read-only first`,
+    );
+  }
+  if (cluster.id === from.clusterId) {
+    throw new BasetideError("conflict", `The base lives on the cluster "${clusterName}" already`);
+  }
+  if (cluster.state !== "active") {
+    throw new BasetideError("conflict", `The cluster "${clusterName}" takes no new databases`);
+  }
+  const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, cluster, from.connections);
+  const [noted] = await ctx.db`
+    update bases set move_database_id = ${to.id}
+    where id = ${base.id} and state <> 'deleting' and move_database_id is null returning id`;
+  if (noted) return to;
+  await removeUnusedDatabase(ctx, to.id);
+  throw new BasetideError("conflict", "The base is being deleted");
+}
+
+function placed(base: Base, { id, name, host, port }: Database): Base {
+  return { ...base, database: { id, name, host, port, schema: base.database.schema } };
+}
+
+async function readerFor(
+  ctx: MoveContext,
+  base: Base,
+  target: Replica,
+  signal: AbortSignal,
+): Promise<Omit<Reader, "counts" | "onFirstRequest">> {
+  return {
+    connection: platformById(ctx.platforms, base.platform).connect(await openApiKey(ctx, base)),
+    sourceBaseId: base.sourceBaseId,
+    ledger: ctx.ledger,
+    quotaKey: quotaKeyOf(base),
+    share: () => SHARE,
+    tickets: new TicketSource(() => takeTicket(target)),
+    log: ctx.log.child({ baseId: base.id }),
+    stop: signal,
+    kill: signal,
+  };
+}
+
+/** @throws BasetideError why it did not complete */
+async function firstSync(
+  ctx: MoveContext,
+  base: Base,
+  target: Replica,
+  reader: Omit<Reader, "counts" | "onFirstRequest">,
+  { onProgress = () => {} }: MoveOptions,
+): Promise<void> {
+  const epoch = await claimEpoch(target);
+  const memory = emptyMemory(epoch);
+  memory.attachmentSigner = await attachmentSigner(ctx, base.id);
+  const report = await syncBase({
+    base: { ...base, sync: null, tables: [] },
+    replica: target,
+    epoch,
+    memory,
+    attachmentUrls: attachmentUrlsOf(ctx.config, base),
+    reader,
+    schemaPollMs: ctx.config.schemaPollMs,
+    isForced: false,
+    onProgress,
+  });
+  if (report.error) throw new BasetideError(report.error.code, report.error.message);
+}
+
+/** From here on the base lives in `to`. @throws BasetideError `conflict` when it is being deleted */
+async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Database): Promise<void> {
+  await ctx.db.begin(async (tx) => {
+    const [moved] = await tx`
+      update bases set database_id = ${to.id}, move_database_id = ${from.id}, replica_identity = null
+      where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
+      returning id`;
+    if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");
+    // What the feed told meanwhile is in the old replica only.
+    await noteGapOfAny(tx, base.id);
+    const { accountId, id } = base;
+    const details = { name: base.name, from: from.host, to: to.host };
+    await noteChange(tx, ctx.actor, { accountId, action: "base.moved", subject: id, details });
+  });
+}
+
+/** Writes that clients sent before the base was pointed at its new database, and that are shown in the old one. */
+async function copyLateWrites(
+  target: Replica,
+  reader: Omit<Reader, "counts" | "onFirstRequest">,
+  written: WrittenElsewhere,
+  loadSigner: LoadSigner,
+  graceMs: number,
+): Promise<void> {
+  const until = performance.now() + graceMs;
+  do {
+    await wait(Math.min(COPY_PAUSE_MS, graceMs), reader.stop);
+    await copyWrites(target, reader, await written.take(), loadSigner);
+  } while (performance.now() < until);
+}

@@ -1,0 +1,118 @@
+/** What goes on beside live rounds: the reconciling sweep and what it says of them, rebuilds, and upkeep. */
+
+import { wait } from "../../../async";
+import type { RunReport } from "../../../control/bases";
+import { asBasetideError, isBasetideError } from "../../../errors";
+import { journalledTables } from "../../../replica";
+import { expectJournalled, isWholeBases, newReport, tableCounts, tellIssues } from "../../engine";
+import { tableMemory } from "../../state";
+import type { RebuildWatch } from "../shared";
+import { type PassWatch, readSince, sweptAgoMs } from "../shared";
+import type { Live } from "./live";
+
+const TRIM_INTERVAL_MS = 30_000;
+/** While it is not time yet, what the pace is by then is looked at this often. */
+const TICK_MS = 1000;
+
+/** A pass that begins after changes went missing from the feed finds them: one is begun at once. */
+export function passWatch(live: Live): PassWatch {
+  const { input, memory, feed, rounds } = live;
+  return {
+    everyMs: () => live.cadence().sweepEveryMs,
+    lastAgoMs: () => sweptAgoMs(input.base),
+    isWanted() {
+      const { gapSince } = feed;
+      const isNew = gapSince !== null && gapSince.getTime() !== memory.gapSeen?.getTime();
+      if (isNew) memory.gapSeen = gapSince;
+      return isNew;
+    },
+    async onEnd() {
+      if (feed.gapSince) {
+        const begunAt = input.memory.passBegunAt!;
+        await feed.closeGap(begunAt);
+        if (!feed.gapSince) rounds.unchanged(begunAt);
+      }
+      // One that is open still wants another pass.
+      memory.gapSeen = null;
+      live.followGap();
+    },
+  };
+}
+
+/** A sweep found these rows to be other than the source's records, of which the feed may yet tell. */
+export function sweepsChanges({ feed, misses, pending }: Live, tableId: string, recordIds: string[]): void {
+  // What happened before the gap is known to be missing.
+  if (feed.gapSince) return;
+  misses.found(
+    tableId,
+    recordIds.filter((id) => !pending.has(tableId, id)),
+    performance.now(),
+  );
+}
+
+/** A rebuild is a sync of its own. */
+export function rebuildWatch({ input, shapes, rounds, wake, stop }: Live): RebuildWatch {
+  return {
+    onBegin(tableId) {
+      const startedAt = new Date();
+      return async ({ seen, inserted }) => {
+        const report: RunReport = {
+          ...newReport(),
+          kind: "rebuild",
+          startedAt,
+          completedAt: new Date(),
+          seen,
+          inserted,
+          tables: tableCounts(shapes.tables, input.memory, input.base),
+        };
+        await tellIssues(input.replica, report);
+        await input.onRun(report);
+        input.reader.log.info({ tableId, seen }, "table rebuilt");
+        wake.ring();
+      };
+    },
+    onFailure(_tableId, error) {
+      if (!stop.aborted) void rounds.failed(error).catch(() => {});
+    },
+  };
+}
+
+/** The journal is read before it is forgotten: sweeps compare what others wrote. */
+export async function keepJournalShort(live: Live): Promise<void> {
+  const { input, shapes, stop } = live;
+  const { replica, memory } = input;
+  for (;;) {
+    await wait(TRIM_INTERVAL_MS, stop);
+    const now = performance.now();
+    try {
+      for (const tableId of await journalledTables(replica)) {
+        const { live: table } = shapes.table(tableId);
+        if (table) await expectJournalled(replica, tableMemory(memory, table));
+      }
+      await input.onRead(readSince(live, now));
+    } catch (error) {
+      // What a write holds is read the next time.
+      if (!isBasetideError(error, "replica_busy")) throw error;
+    }
+  }
+}
+
+/** Compares what SQL shows with the source, now and then. */
+export async function keepComparing(live: Live): Promise<void> {
+  const { input, memory, stop } = live;
+  if (!input.compare) return;
+  for (;;) {
+    await wait(TICK_MS, stop);
+    if (performance.now() - memory.comparedAt < live.cadence().freshnessMs) continue;
+    const startedAt = performance.now();
+    try {
+      await input.compare(live);
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      // One that the lease's end breaks off is made by the next lease at once: a lease is as long as they are apart.
+      if (isWholeBases(error)) throw error;
+      input.reader.log.debug({ error }, "not compared with the source");
+    }
+    memory.comparedAt = startedAt;
+  }
+}

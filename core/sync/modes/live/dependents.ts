@@ -1,0 +1,137 @@
+/** Which records hang on those that changed, as the links in the replica and in what was just read say. */
+import { isBasetideError } from "../../../errors";
+import { linkedIds, linkingIds, type Replica } from "../../../replica";
+import type {
+  ChangedCells,
+  Dependents,
+  Hop,
+  SourceConnection,
+  SourceRecord,
+  SourceSchema,
+} from "../../../source";
+import type { Shapes } from "../../engine";
+import type { BaseMemory } from "../../state";
+import type { Named } from "./dirty-set";
+
+export type IdsByTable = Map<string, Set<string>>;
+
+interface Setting {
+  replica: Replica;
+  shapes: Shapes;
+  memory: Pick<BaseMemory, "schema">;
+  connection: SourceConnection;
+  /** Links beyond the first are not in the replica. */
+  linkedRecordsAsText: boolean;
+  /** Attachments are stored by URLs of ours. */
+  hasLastingUrls: boolean;
+}
+
+export class Dependants {
+  readonly #setting: Setting;
+  #schema: SourceSchema | undefined;
+  #known: { graph: Dependents; changesByItself: boolean } | undefined;
+
+  constructor(setting: Setting) {
+    this.#setting = setting;
+  }
+
+  /** What hangs on what, as the schema is now. Undefined while nobody knows it. */
+  get graph(): Dependents | undefined {
+    return this.#now?.graph;
+  }
+
+  /** Are there cells that change though nothing was changed, which no feed tells of? */
+  get changesByItself(): boolean {
+    return this.#now?.changesByItself ?? true;
+  }
+
+  get #now() {
+    const { memory, connection, hasLastingUrls } = this.#setting;
+    const { schema } = memory;
+    const feed = connection.changeFeed;
+    if (schema && feed && schema !== this.#schema) {
+      this.#schema = schema;
+      const changesByItself = feed.changesByItself(schema, { hasLastingUrls });
+      this.#known = { graph: feed.dependents(schema), changesByItself };
+    }
+    return this.#known;
+  }
+
+  /**
+   * Records to be read again because these changed.
+   *
+   * @param fresh the changed records as they were just read, where they were
+   */
+  async of({ cells, relinked }: Changed, fresh: Fresh = new Map()): Promise<IdsByTable> {
+    const { graph } = this;
+    if (!graph || cells.length === 0) return new Map();
+    return graph.records(cells, (hop, ids) => this.#linking(hop, ids, relinked, fresh));
+  }
+
+  async #linking(hop: Hop, ids: string[], relinked: Relinked, fresh: Fresh): Promise<Set<string>> {
+    try {
+      return await this.#find(hop, ids, relinked, fresh);
+    } catch (error) {
+      if (!isBasetideError(error, "shape_changed")) throw error;
+      await this.#setting.shapes.reload();
+      return this.#find(hop, ids, relinked, fresh);
+    }
+  }
+
+  /**
+   * The other side of a link holds the same links on the changed records themselves: nothing has to be searched. But
+   * where it has changed, or its record is gone, a write through the proxy may have been there first: who was linked
+   * before only the other records still know.
+   */
+  async #find(hop: Hop, ids: string[], relinked: Relinked, fresh: Fresh): Promise<Set<string>> {
+    const { replica, shapes, linkedRecordsAsText } = this.#setting;
+    const { inverseLinkFieldId: inverse } = hop;
+    const found = new Set<string>();
+    const add = (all: Iterable<string>) => {
+      for (const id of all) found.add(id);
+    };
+    const from = shapes.catalog.get(hop.fromTableId);
+    let searched = ids;
+    if (inverse !== undefined && from) {
+      for (const id of ids) add(links(fresh.get(id)?.fields[inverse]));
+      add(await linkedIds(replica, from, inverse, ids));
+      const isRelinked = (id: string) => relinked.has(id) && (relinked.get(id)?.has(inverse) ?? true);
+      if (!linkedRecordsAsText) searched = fresh.size > 0 ? [] : ids.filter(isRelinked);
+    }
+    const to = shapes.catalog.get(hop.tableId);
+    if (to && searched.length > 0) add(await linkingIds(replica, to, hop.viaLinkFieldId, searched));
+    return found;
+  }
+}
+
+type Fresh = ReadonlyMap<string, SourceRecord>;
+
+/** Records with other links than before, by id: in which fields; null: in all. */
+type Relinked = ReadonlyMap<string, ReadonlySet<string> | null>;
+
+export interface Changed {
+  cells: ChangedCells[];
+  relinked: Relinked;
+}
+
+/** The cells that the feed says have changed: those of records that came or went are all. */
+export function changedCells(tableId: string, entries: Iterable<[string, Named]>): Changed {
+  const byField = new Map<string | null, string[]>();
+  const relinked = new Map<string, ReadonlySet<string> | null>();
+  for (const [id, { why, fields, isNew }] of entries) {
+    if (why === "dependent") continue;
+    const all = why === "destroyed" ? null : fields;
+    if (!isNew) relinked.set(id, all);
+    for (const fieldId of all ?? [null]) {
+      const ids = byField.get(fieldId);
+      if (ids) ids.push(id);
+      else byField.set(fieldId, [id]);
+    }
+  }
+  const cells = [...byField].map(([fieldId, recordIds]) => ({ tableId, fieldId, recordIds }));
+  return { cells, relinked };
+}
+
+function links(cell: unknown): string[] {
+  return Array.isArray(cell) ? cell.filter((id): id is string => typeof id === "string") : [];
+}

@@ -1,0 +1,6 @@
+/** Live mode. */
+export { type FeedContext, LiveFeed, openFeed } from "./feed";
+export { compareFreshness } from "./freshness";
+export { type Live, type LiveInput, liveBase } from "./live";
+export type { LiveMemory } from "./live-cache";
+export { PingWatch } from "./notifications";

@@ -1,0 +1,57 @@
+/**
+ * Where a base's pings are to go: to this console, if the source can reach it.
+ *
+ * Nobody can know that from inside. An address of a private network says that it cannot, unless the source is in one,
+ * too (a sandbox); for what looks public the pings themselves are the proof, and until one came nobody waits for them.
+ */
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import type { Config } from "../../../config";
+import { kindOfAddress } from "../../../net";
+
+export interface PingAddress {
+  /** Null: the feed is to be polled. */
+  url: string | null;
+  /** False when it could not be found out, which is no reason to change what is there. */
+  isSure: boolean;
+}
+
+type AddressConfig = Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
+/** The addresses of a name. @throws when there are none, or nobody answers */
+type LookUp = (host: string) => Promise<string[]>;
+
+/** Names that mean another machine on every network, or none. */
+const PRIVATE_NAME =
+  /^[^.]+$|\.(local|localhost|internal|intranet|lan|home|home\.arpa|private|test|invalid)$/i;
+
+export async function pingAddress(
+  { consoleUrl, livePings, upstreams }: AddressConfig,
+  baseId: string,
+  lookUp: LookUp = lookUpAll,
+): Promise<PingAddress> {
+  const url = `${consoleUrl}/hooks/airtable/${baseId}`;
+  if (livePings === "on") return { url, isSure: true };
+  if (livePings === "off") return { url: null, isSure: true };
+  const own = await isPublic(consoleUrl, lookUp);
+  if (own === undefined) return { url: null, isSure: false };
+  if (own) return { url, isSure: true };
+  const sources = await Promise.all(Object.values(upstreams).map((address) => isPublic(address, lookUp)));
+  const isSourceNear = sources.every((isFar) => isFar === false);
+  return { url: isSourceNear ? url : null, isSure: !sources.includes(undefined) };
+}
+
+/** Is the address one of the internet? Undefined when nobody knows its name just now. */
+async function isPublic(url: string, lookUp: LookUp): Promise<boolean | undefined> {
+  const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
+  if (isIP(host)) return kindOfAddress(host) === "public";
+  if (PRIVATE_NAME.test(host)) return false;
+  try {
+    return (await lookUp(host)).every((address) => kindOfAddress(address) === "public");
+  } catch {
+    return undefined;
+  }
+}
+
+async function lookUpAll(host: string): Promise<string[]> {
+  return (await lookup(host, { all: true })).map(({ address }) => address);
+}

@@ -1,0 +1,121 @@
+/**
+ * Works on what waits, table by table: removes what is destroyed, reads records again, or sweeps the table where that
+ * takes no more calls.
+ */
+import { asBasetideError, isBasetideError } from "../../../errors";
+import { onlyAddsColumns } from "../../../replica";
+import { isOvertaken, isWholeBases, mayMeanOldSchema } from "../../engine";
+import { failurePauseMs } from "../../pacing";
+import { sweepInTurn } from "../shared";
+import { BATCH, type Batch } from "./dirty-set";
+import type { Live } from "./live";
+import { isStrangeId, removeDestroyed, reread } from "./reread";
+
+/** Tables that are worked on at once: latency is not to be the limit, and nobody is to wait behind a bulk edit. */
+const MAX_JOBS = 4;
+const LONGEST_WAIT_MS = 60_000;
+
+/** What keeps a table from being worked on for a while. */
+interface Pause {
+  failures: number;
+  untilMs: number;
+}
+
+/** Works on whatever waits, for ever. */
+export async function keepWorking(live: Live): Promise<void> {
+  const { pending, wake, stop, fate } = live;
+  const jobs = new Map<string, Promise<void>>();
+  const pauses = new Map<string, Pause>();
+  try {
+    for (;;) {
+      let nextMs = Math.min(LONGEST_WAIT_MS, pending.unpark(performance.now()));
+      for (const tableId of pending.tables()) {
+        const pauseMs = (pauses.get(tableId)?.untilMs ?? 0) - performance.now();
+        if (pauseMs > 0) nextMs = Math.min(nextMs, pauseMs);
+        if (jobs.size >= MAX_JOBS || jobs.has(tableId) || pauseMs > 0 || !isReady(live, tableId)) continue;
+        const job = workOn(live, tableId, pauses)
+          .catch((error) => fate.end(error))
+          .finally(() => {
+            jobs.delete(tableId);
+            live.isWorking = jobs.size > 0;
+            wake.ring();
+          });
+        jobs.set(tableId, job);
+        live.isWorking = true;
+      }
+      await wake.wait(nextMs, stop);
+    }
+  } finally {
+    await Promise.all(jobs.values());
+  }
+}
+
+/**
+ * Is the table there as the source has it? One that is not yet is being rebuilt, or looked for in the schema. One that is
+ * only to get columns is worked on meanwhile, unless it is to be read whole: the rebuild does that.
+ */
+function isReady(one: Live, tableId: string): boolean {
+  const { shapes, pending } = one;
+  const { source, live, rebuild } = shapes.table(tableId);
+  if (!source || !live || pending.isDoubted(tableId)) return false;
+  return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(one, tableId));
+}
+
+async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): Promise<void> {
+  const { shapes, pending, input } = live;
+  const shape = shapes.table(tableId);
+  let batch: Batch | undefined;
+  try {
+    batch = pending.takeDestroyed(tableId);
+    if (batch) await removeDestroyed(live, batch);
+    if (isToBeSwept(live, tableId)) {
+      if (shapes.table(tableId).rebuild) return;
+      await sweepNow(live, tableId);
+      return void pauses.delete(tableId);
+    }
+    batch = pending.take(tableId);
+    if (batch) await reread(live, batch);
+    pauses.delete(tableId);
+  } catch (caught) {
+    const error = asBasetideError(caught);
+    if (batch && isStrangeId(error)) {
+      input.reader.log.warn({ error, tableId }, "the feed names records that cannot be read");
+      return pending.settle(batch, [...batch.entries.keys()]);
+    }
+    if (batch) pending.giveBack(batch);
+    if (mayMeanOldSchema(error) && (await isOvertaken(shapes, tableId, shape))) return;
+    if (isWholeBases(error)) throw error;
+    if (isBasetideError(error, "source_schema_changed") && shapes.table(tableId).rebuild) return;
+    input.reader.log.debug({ error, tableId }, "changed records not read");
+    const failures = (pauses.get(tableId)?.failures ?? 0) + 1;
+    pauses.set(tableId, { failures, untilMs: performance.now() + failurePauseMs(failures, error) });
+    await live.rounds.failed(error);
+  } finally {
+    live.settled();
+  }
+}
+
+/**
+ * Would reading what waits by ids take no fewer calls than a sweep of the table? Not for what is said to be destroyed: a
+ * sweep asks for that by id, too.
+ */
+function isToBeSwept({ pending, input }: Live, tableId: string): boolean {
+  const { records, destroyed, isWhole } = pending.counts(tableId);
+  if (isWhole) return true;
+  const size = sizeOf(input, tableId);
+  const calls = Math.ceil((records - destroyed) / BATCH);
+  return size !== undefined && calls > 1 && calls >= Math.ceil(size / BATCH);
+}
+
+/** Records of the table, if anybody knows. */
+export function sizeOf({ memory, base }: Live["input"], tableId: string): number | undefined {
+  const known = memory.tables.get(tableId);
+  if (known?.isComplete) return known.fingerprints.size;
+  return base.tables.find((table) => table.source_id === tableId)?.records;
+}
+
+async function sweepNow(live: Live, tableId: string): Promise<void> {
+  await live.rounds.started();
+  const outcome = await sweepInTurn(live, live.front, tableId, true);
+  if (outcome) live.rounds.tally(outcome);
+}

@@ -1,0 +1,2 @@
+/** Rapid mode. */
+export { rapidBase } from "./rapid";

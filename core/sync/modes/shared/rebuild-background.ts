@@ -1,0 +1,104 @@
+/** Beside rapid turns and live rounds, tables are rebuilt where their shape asks for it. */
+
+import { wait } from "../../../async";
+import { asBasetideError, type BasetideError } from "../../../errors";
+import type { TableSpec } from "../../../replica";
+import type { TableOutcome } from "../../engine";
+import { isWholeBases, mayMeanOldSchema, ProgressBoard, rebuildTable } from "../../engine";
+import { failurePauseMs } from "../../pacing";
+import { type Together, whileReading } from "./sync-session";
+
+const TICK_MS = 250;
+/** Tables that are rebuilt at once: the rate is to be the limit, and not what the source takes to answer. */
+const MOST_AT_ONCE = 4;
+
+export interface RebuildWatch {
+  /** Told when a rebuild begins; what is returned is told when it is live. */
+  onBegin(tableId: string): (outcome: TableOutcome) => Promise<void> | void;
+  onFailure(tableId: string, error: BasetideError): void;
+}
+
+/**
+ * Rebuilds what is to be rebuilt, a few tables at once, with at least half of the requests. One that has been read and
+ * waits for queries to let go of its live table keeps no other waiting.
+ */
+export async function keepRebuilding(together: Together, watch: RebuildWatch): Promise<void> {
+  const { input, shapes, split, stop, fate } = together;
+  let board: ProgressBoard | undefined;
+  /** In a row, by table: one that fails often makes no other wait. */
+  const failures = new Map<string, number>();
+  const running = new Map<string, Promise<void>>();
+  const reading = new Set<string>();
+  // What sweeps have left is read again: the journal is trimmed without regard to it here.
+  input.memory.builds.clear();
+  const attempt = async (spec: TableSpec, shown: ProgressBoard, onWaiting: () => void) => {
+    try {
+      await rebuild(together, spec, shown, watch, onWaiting);
+      failures.delete(spec.tableId);
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      if (mayMeanOldSchema(error)) await shapes.lookAgain();
+      else if (isWholeBases(error)) throw error;
+      input.reader.log.warn({ error, tableId: spec.tableId }, "table not rebuilt");
+      watch.onFailure(spec.tableId, error);
+      const inARow = (failures.get(spec.tableId) ?? 0) + 1;
+      failures.set(spec.tableId, inARow);
+      await wait(failurePauseMs(inARow, error), stop);
+    }
+  };
+  try {
+    for (;;) {
+      stop.throwIfAborted();
+      const spec = shapes.rebuild.find(({ tableId }) => !running.has(tableId));
+      split.hurry("rebuild", spec !== undefined || reading.size > 0);
+      if (!spec || reading.size === MOST_AT_ONCE) {
+        if (running.size === 0) board = undefined;
+        await wait(TICK_MS, stop);
+        continue;
+      }
+      const { tableId } = spec;
+      board ??= boardOf(together, shapes.rebuild);
+      board.begin(spec);
+      reading.add(tableId);
+      const shown = board;
+      const onWaiting = () => {
+        reading.delete(tableId);
+        shown.waiting(tableId);
+      };
+      const attempted = attempt(spec, shown, onWaiting)
+        .catch((error: unknown) => fate.end(error))
+        .finally(() => {
+          reading.delete(tableId);
+          running.delete(tableId);
+        });
+      running.set(tableId, attempted);
+    }
+  } finally {
+    await Promise.all(running.values());
+  }
+}
+
+async function rebuild(
+  together: Together,
+  spec: TableSpec,
+  board: ProgressBoard,
+  watch: RebuildWatch,
+  onWaiting: () => void,
+): Promise<void> {
+  const { tableId } = spec;
+  const { source } = together.shapes.table(tableId);
+  if (!source) return;
+  const done = watch.onBegin(tableId);
+  const onProgress = (records: number) => board.records(tableId, records);
+  const outcome = await whileReading(together, tableId, () =>
+    rebuildTable({ ...together.beside, onProgress }, source, spec, onWaiting),
+  );
+  board.done(tableId);
+  await done(outcome);
+}
+
+function boardOf({ input }: Together, specs: TableSpec[]): ProgressBoard {
+  const rebuilt = new Map(specs.map((spec) => [spec.tableId, spec]));
+  const report = { kind: "rebuild" as const, startedAt: new Date() };
+  return new ProgressBoard(report, rebuilt, input.base.tables, input.onProgress);
+}

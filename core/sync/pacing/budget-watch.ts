@@ -1,0 +1,148 @@
+/**
+ * What the call budget leaves to the bases that a worker holds: one query every few seconds for all of them.
+ *
+ * Between two answers each base spends its own part of what was left, so that several together stay within it. That
+ * one of them spends what another has just not reported is what the budget keeps back for.
+ */
+import type { Context } from "../../context";
+import { type Allowance, allowancesOf } from "../../control/budgets";
+import { BasetideError } from "../../errors";
+import type { Ledger } from "../../limiter";
+
+const POLL_MS = 15_000;
+
+/** What one lease goes by. */
+export interface HeldBudget extends Disposable {
+  /** Calls that the base may make; Infinity without a cap. */
+  readonly ratePerSecond: number;
+  /** Whose limit over all bases may matter; null: it does not. */
+  readonly user: string | null;
+  /** Until when nothing is left, where that is so. */
+  readonly spentUntil: Date | null;
+  /**
+   * Takes one call out of the budget.
+   *
+   * @throws BasetideError `budget_spent`, `control_unavailable` while nobody knows
+   */
+  take(): Promise<void>;
+}
+
+export class BudgetWatch {
+  readonly #ctx: Pick<Context, "db" | "log">;
+  readonly #held = new Map<string, Part>();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(ctx: Pick<Context, "db" | "log">) {
+    this.#ctx = ctx;
+  }
+
+  /** Until what is returned is disposed of. @throws what the database says */
+  async hold(baseId: string): Promise<HeldBudget> {
+    const part = new Part(() => this.#read([baseId]));
+    await part.renew();
+    this.#held.set(baseId, part);
+    this.#timer ??= setTimeout(() => this.#poll(), POLL_MS);
+    part.onEnd = () => {
+      if (this.#held.get(baseId) === part) this.#held.delete(baseId);
+      if (this.#held.size === 0) this.#rest();
+    };
+    return part;
+  }
+
+  /** Nobody asks any more; a timer would keep the process from ending. */
+  #rest(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  async #read(baseIds: string[]): Promise<Allowance[]> {
+    return allowancesOf(this.#ctx.db, baseIds);
+  }
+
+  async #poll(): Promise<void> {
+    const ids = [...this.#held.keys()];
+    try {
+      for (const allowance of await this.#read(ids)) this.#held.get(allowance.baseId)?.set(allowance);
+    } catch (error) {
+      this.#ctx.log.debug({ error }, "budgets not looked at");
+    }
+    if (this.#held.size === 0) this.#rest();
+    else this.#timer = setTimeout(() => this.#poll(), POLL_MS);
+  }
+}
+
+/** `ledger`, for a sync that has to keep to a budget. */
+export function withinBudget(ledger: Ledger, budget: HeldBudget): Ledger {
+  return {
+    ...ledger,
+    takeSync: async (key, share, signal, call) => {
+      await budget.take();
+      return ledger.takeSync(key, share, signal, { ...call, user: budget.user });
+    },
+  };
+}
+
+class Part implements HeldBudget {
+  onEnd = () => {};
+  readonly #read: () => Promise<Allowance[]>;
+  #allowance: Allowance | undefined;
+  /** Calls of this base until the next answer. */
+  #left = 0;
+  #renewal: Promise<void> | undefined;
+
+  constructor(read: () => Promise<Allowance[]>) {
+    this.#read = read;
+  }
+
+  get ratePerSecond(): number {
+    return this.#allowance?.ratePerSecond ?? Infinity;
+  }
+
+  get user(): string | null {
+    return this.#allowance?.user ?? null;
+  }
+
+  get spentUntil(): Date | null {
+    const { left = Infinity, bases = 1, endsAt } = this.#allowance ?? {};
+    return endsAt && left < bases ? endsAt : null;
+  }
+
+  set(allowance: Allowance): void {
+    this.#allowance = allowance;
+    this.#left = Math.floor(allowance.left / allowance.bases);
+  }
+
+  /** Asks anew; at once for all who want it. */
+  renew(): Promise<void> {
+    this.#renewal ??= this.#ask().finally(() => {
+      this.#renewal = undefined;
+    });
+    return this.#renewal;
+  }
+
+  async take(): Promise<void> {
+    if (this.#left < 1) await this.renew();
+    if (this.#left < 1) throw spent(this.#allowance);
+    this.#left--;
+  }
+
+  async #ask(): Promise<void> {
+    const [allowance] = await this.#read();
+    if (allowance) this.set(allowance);
+    // The base is gone; whoever holds it is told so elsewhere.
+    else this.#left = Infinity;
+  }
+
+  [Symbol.dispose](): void {
+    this.onEnd();
+  }
+}
+
+function spent(allowance: Allowance | undefined): BasetideError {
+  const until = allowance?.endsAt.toISOString().slice(0, 10) ?? "the month ends";
+  const of = allowance?.workspace ? ` of the workspace "${allowance.workspace.name}"` : "";
+  return new BasetideError(
+    "budget_spent",
+    `The call budget${of} leaves sync nothing more this month. Syncing rests until ${until} (UTC), or a larger budget; clients go on.`,
+  );
+}

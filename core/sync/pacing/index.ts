@@ -1,0 +1,13 @@
+/** How often a base asks its source: cadence, budget, shares of the limit, pauses after failures. */
+export { BudgetWatch, type HeldBudget, withinBudget } from "./budget-watch";
+export {
+  ACTIVE_FOR_MS,
+  type Cadence,
+  type CadenceFacts,
+  CallBucket,
+  cadenceOf,
+  sweepCallsOf,
+} from "./cadence";
+export { failurePauseMs, isOutage, jittered } from "./failure-pause";
+export { type Lane, QuotaSplit } from "./quota-split";
+export { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";

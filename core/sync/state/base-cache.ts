@@ -1,0 +1,185 @@
+/** What a worker remembers of a base from one sync to the next. Losing it costs comparisons in SQL, nothing else. */
+
+import type { Base, RunReport } from "../../control/bases";
+import type { AttachmentSigner, CatalogTable, RecordMapper, TableSpec } from "../../replica";
+import { compileMapper } from "../../replica";
+import type { SourceSchema } from "../../source";
+import { SourceClock } from "../../source";
+import type { FilledBuild } from "../engine";
+import { EMPTY_SPELL_MS } from "../engine";
+import type { LiveMemory } from "../modes/live";
+import { Fingerprints } from "./fingerprints";
+import { MassChange } from "./mass-change";
+
+export interface TableMemory {
+  live: CatalogTable;
+  map: RecordMapper;
+  /** The URLs of its attachments are ours, which do not end: nothing has to be refreshed. */
+  hasLastingUrls: boolean;
+  fingerprints: Fingerprints;
+  /** Do the fingerprints know every row of the replica? Not before a whole sweep. */
+  isComplete: boolean;
+  massChange: MassChange;
+  /** When the last sweep began that compared every record with its row in SQL (performance.now()). */
+  comparedAt: number;
+  /** The journal has been read up to this stamp. */
+  journalStamp: number;
+}
+
+/** A sweep that goes over the tables one by one, and may take many leases. */
+export interface SweepPass {
+  startedAt: Date;
+  /** Ids of the tables that it has yet to read, in order. */
+  remaining: string[];
+  seen: number;
+  inserted: number;
+  updated: number;
+  deleted: number;
+  requests: number;
+  waitMs: number;
+}
+
+export interface BaseMemory {
+  /** The lease that these memories are of: they hold only if nobody else had the base in between. */
+  epoch: number;
+  /** The database that they are of. */
+  databaseId: string | null;
+  schema: SourceSchema | null;
+  /** performance.now() of the last look at the source's schema. */
+  schemaSeenAt: number;
+  /** The same of the last one that was compared with the replica's names: writes by names that had moved are known until then. */
+  namesSeenAt: number;
+  /** When somebody requested a look that has not been made yet; and the latest request that a look was made for. */
+  lookRequestedAt: Date | null;
+  lookMadeFor: Date | null;
+  /** Ids of fields that records have and the source's schema, looked at afterwards, has not. */
+  unexplainedFields: Set<string>;
+  /** By the source's table id. */
+  tables: Map<string, TableMemory>;
+  /** Tables that were rebuilt by a sync, and could not go live as queries held the old ones, by table id. */
+  builds: Map<string, FilledBuild>;
+  /** What signs attachment URLs of ours; undefined: the base has no key for them. */
+  attachmentSigner: AttachmentSigner | undefined;
+  /** Points in time with the ticket of then; the journal is trimmed to an old one. */
+  trimPoints: { at: number; ticket: number }[];
+  /** The source's clock, as its answers tell it. */
+  sourceClock: SourceClock;
+  /** Rapid mode, by table id: up to when (ms, the source's clock) the table's changes are in the replica. */
+  lookedUntil: Map<string, number>;
+  /** Rapid mode, by table id: when the table was last asked for its changes (performance.now()). */
+  lookBegunAt: Map<string, number>;
+  /** The sweep beside rapid turns or live rounds that is under way. */
+  pass: SweepPass | null;
+  /** When the last one began (performance.now()); -Infinity: the next is due at once. */
+  passBegunAt: number | null;
+  /** Live mode: what the feed told of and is still to be done. */
+  live: LiveMemory | null;
+  /** Syncs that failed in a row, and what the last of them failed with. */
+  failures: number;
+  failedWith: RunReport["error"] | null;
+  /** How long the source must go on saying that there is nothing before it is believed. */
+  emptySpellMs: number;
+  /** How long fingerprints are believed before a sweep compares every record with its row in SQL. */
+  compareEveryMs: number;
+}
+
+/**
+ * Half a day: sweeps are a day apart at most, where the budget allows, and so are comparisons then. They find what was
+ * changed in SQL behind the worker's back.
+ */
+const COMPARE_EVERY_MS = 12 * 3600_000;
+
+export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseMemory {
+  return {
+    epoch,
+    databaseId: null,
+    schema: null,
+    schemaSeenAt: Number.NEGATIVE_INFINITY,
+    namesSeenAt: Number.NEGATIVE_INFINITY,
+    lookRequestedAt: null,
+    lookMadeFor: null,
+    unexplainedFields: new Set(),
+    tables: new Map(),
+    builds: new Map(),
+    attachmentSigner: undefined,
+    trimPoints: [],
+    sourceClock: new SourceClock(),
+    lookedUntil: new Map(),
+    lookBegunAt: new Map(),
+    pass: null,
+    passBegunAt: null,
+    live: null,
+    failures: 0,
+    failedWith: null,
+    emptySpellMs,
+    compareEveryMs: COMPARE_EVERY_MS,
+  };
+}
+
+/**
+ * What a new lease goes on from. What is known of rows holds only if it follows directly on the lease that it is of, in
+ * the same database; how often the base has failed is known here as long as nobody has synced it meanwhile.
+ *
+ * @param isContinued the replica has all that it had then: else every table is swept at once
+ */
+export function recall(
+  known: BaseMemory | undefined,
+  base: Base,
+  epoch: number,
+  isContinued: boolean,
+): BaseMemory {
+  const isLast = isContinued && known?.epoch === epoch - 1 && known.databaseId === base.database.id;
+  const memory = isLast ? known : emptyMemory(epoch);
+  if (!isContinued) memory.passBegunAt = Number.NEGATIVE_INFINITY;
+  memory.epoch = epoch;
+  memory.databaseId = base.database.id;
+  // The new lease has dropped them.
+  memory.builds.clear();
+  memory.failures = base.error ? Math.max(1, known?.failures ?? 0) : 0;
+  memory.failedWith = base.error ? (known?.failedWith ?? null) : null;
+  return memory;
+}
+
+/** What is known of these tables' rows no longer holds: they are compared with the source at once. */
+export function forgetRows(memory: BaseMemory, tableIds: readonly string[]): void {
+  if (tableIds.length === 0) return;
+  for (const id of tableIds) memory.tables.delete(id);
+  memory.passBegunAt = Number.NEGATIVE_INFINITY;
+}
+
+/** Somebody wants the schema looked at, as of then. Asking for the same once more asks for nothing. */
+export function requestLook(memory: BaseMemory, at: Date | null): void {
+  const latest = Math.max(memory.lookRequestedAt?.getTime() ?? 0, memory.lookMadeFor?.getTime() ?? 0);
+  if (at && at.getTime() > latest) memory.lookRequestedAt = at;
+}
+
+/** How records become rows of a table of this shape. */
+export function mappingOf(
+  { attachmentSigner }: Pick<BaseMemory, "attachmentSigner">,
+  spec: TableSpec,
+): Pick<TableMemory, "map" | "hasLastingUrls"> {
+  return {
+    map: compileMapper(spec, attachmentSigner),
+    hasLastingUrls: spec.columns.some(({ attachmentUrls }) => attachmentUrls !== undefined),
+  };
+}
+
+/**
+ * The memory of a table as it is live now. Its fingerprints outlive a change in place: that renames columns, but a
+ * record still means the same row. A rebuild makes a memory of its own.
+ */
+export function tableMemory(memory: BaseMemory, live: CatalogTable): TableMemory {
+  const known = memory.tables.get(live.spec.tableId);
+  if (known?.live.shape === live.shape) return known;
+  const table: TableMemory = {
+    live,
+    ...mappingOf(memory, live.spec),
+    fingerprints: known?.fingerprints ?? new Fingerprints(),
+    isComplete: known?.isComplete ?? false,
+    massChange: known?.massChange ?? new MassChange(),
+    comparedAt: known?.comparedAt ?? Number.NEGATIVE_INFINITY,
+    journalStamp: known?.journalStamp ?? 0,
+  };
+  memory.tables.set(live.spec.tableId, table);
+  return table;
+}

@@ -1,8 +1,0 @@
-/** Proxied writes: what replicas are made to show before a client has its answer, and what is mended afterwards. */
-export { idsInRequest, isRecordId, readWriteAnswer, type WriteAnswer } from "./answer";
-export { bodyText } from "./body-text";
-export { type ConnectedBase, ConnectedBases, type Found, isKeyFresh, isSyncing } from "./connected-bases";
-export type { WritesContext } from "./context";
-export { countRepairs } from "./repairs";
-export type { Write } from "./show-write";
-export { type PreparedWrite, WriteThrough } from "./write-through";

@@ -1,0 +1,244 @@
+/** Who changed what: told with the change, from wherever it is made, and never more than what people may read. */
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { countUserEvent, listChanges, noteChange, trimAudit } from "../../../core/control/audit";
+import { PASSWORD, type TestConsole, testConsole } from "../../support/console-support";
+import { caller, connectBase, GOOD_KEY, OTHER_KEY } from "../../support/control-support";
+import { until } from "../../support/poll";
+import { startProgram } from "../../support/program";
+
+let made: TestConsole;
+beforeAll(async () => {
+  made = await testConsole();
+});
+afterAll(() => made?.[Symbol.asyncDispose]());
+
+type Person = Awaited<ReturnType<TestConsole["person"]>>;
+
+/** What the account's log has, the oldest first: who, what, details. */
+async function told(accountId: string) {
+  const entries = await listChanges(made.control.ctx.db, { accountId, limit: 1000 });
+  return entries
+    .reverse()
+    .map(({ actorKind, actor, action, details }) => [actorKind, actor, action, details]);
+}
+
+/** What the account's log has of these actions. */
+async function toldOf(accountId: string, ...actions: string[]) {
+  return (await told(accountId)).filter(([, , action]) => actions.includes(String(action)));
+}
+
+async function operate(...args: string[]): Promise<string> {
+  const { config } = made.control.ctx;
+  await using program = startProgram("apps/operator/main.ts", [...args, "--json"], {
+    DATABASE_URL: config.databaseUrl,
+    REPLICA_URL: inject("clusterUrl"),
+    SECRET_KEY: config.secretKey,
+    DATA_DIR: config.dataDir,
+  });
+  expect([await program.exited, program.errors()]).toEqual([0, ""]);
+  return program.output();
+}
+
+async function connected(person: Person): Promise<string> {
+  const { status, body: base } = await connectBase(caller(made.app), person.token);
+  expect(status).toBe(201);
+  return base.id;
+}
+
+test("what is changed in the console, by the API and by the command line is told in one log", async () => {
+  const person = await made.person();
+  const call = caller(made.app);
+  const id = await connected(person);
+  await call("PATCH", `/api/v1/bases/${id}`, {
+    token: person.token,
+    body: { turbo: true, api_key: GOOD_KEY },
+  });
+  await call("POST", `/api/v1/bases/${id}/sync`, { token: person.token });
+  await person.post(`/bases/${id}/settings/lookups_as_text`, { value: "on" });
+  await person.post(`/bases/${id}/connect/rotate`, {});
+  await person.post("/account/tokens", { name: "laptop" });
+  await person.post("/account/members", { email: "new@example.org" });
+  await person.post("/account/password", { current: PASSWORD, password: "another one" });
+  await person.post("/requests", { kind: "other", message: "A pony" });
+  await operate("base", "pause", id);
+  await call("DELETE", `/api/v1/bases/${id}`, { token: person.token });
+  const user = ["user", person.email];
+  const token = ["token", "test"];
+  expect(await told(person.accountId)).toEqual([
+    ["system", "basetide", "account.created", { email: person.email, is_operator: false }],
+    ["system", "basetide", "token.created", { name: "test" }],
+    [...user, "sign_in.succeeded", { from: expect.any(String), browser: "new" }],
+    [...token, "base.connected", { name: "Inventory", source_base: "appOne", destination: "new" }],
+    [...token, "base.changed", { turbo: true, api_key: "replaced" }],
+    [...token, "base.sync_requested", {}],
+    [...user, "base.changed", { lookups_as_text: true }],
+    [...user, "credentials.rotated", { name: expect.stringMatching(/^bt_/) }],
+    [...user, "token.created", { name: "laptop" }],
+    [...user, "member.invited", { email: "new@example.org" }],
+    [...user, "password.changed", {}],
+    [...user, "request.created", { kind: "other", region: null, database: null }],
+    ["cli", expect.any(String), "base.changed", { paused: true }],
+    [...token, "base.deleted", { name: "Inventory", source_base: "appOne" }],
+  ]);
+});
+
+test("a change that does not come about is not told, and what cannot be told does not come about", async () => {
+  const person = await made.person();
+  const call = caller(made.app);
+  const id = await connected(person);
+  const before = await told(person.accountId);
+  const refused = { token: person.token, body: { api_key: OTHER_KEY } };
+  expect((await call("PATCH", `/api/v1/bases/${id}`, refused)).status).toBe(422);
+  expect((await person.post("/account/tokens/tok_00000000000000000000/revoke", {})).status).toBe(404);
+  expect(await told(person.accountId)).toEqual(before);
+
+  const { db } = made.control.ctx;
+  await db`alter table audit_log add constraint full_up check (id < 0) not valid`;
+  try {
+    expect(
+      (await call("PATCH", `/api/v1/bases/${id}`, { token: person.token, body: { turbo: true } })).status,
+    ).toBe(500);
+    expect((await person.post("/account/tokens", { name: "unseen" })).status).toBe(500);
+  } finally {
+    await db`alter table audit_log drop constraint full_up`;
+  }
+  const { body } = await call("GET", `/api/v1/bases/${id}`, { token: person.token });
+  expect(body.settings.turbo).toBe(false);
+  expect((await person.get("/account/tokens")).text).not.toContain("unseen");
+});
+
+test("the account's members read it, page by page and by the API; of the operator they learn that it was one", async () => {
+  const person = await made.person();
+  const { db } = made.control.ctx;
+  const by = { kind: "operator", name: "root@basetide.example" } as const;
+  for (let index = 0; index < 60; index++) {
+    const details = { name: `<b>${index}</b>` };
+    await noteChange(db, by, { accountId: person.accountId, action: "base.changed", details });
+  }
+  const page = await person.get("/account/activity");
+  expect(page.text).toContain("&lt;b>59");
+  expect(page.text).not.toMatch(/<b>\d|root@basetide/);
+  const older = /href="(\/account\/activity\?before=\d+)"/.exec(page.text)![1]!;
+  expect((await person.get(older)).text).toContain("created the account");
+  const call = caller(made.app);
+  const { body } = await call("GET", "/api/v1/audit?limit=2", { token: person.token });
+  expect(body).toEqual([
+    expect.objectContaining({ actor: { kind: "operator", name: null }, details: { name: "<b>59</b>" } }),
+    expect.objectContaining({ action: "base.changed" }),
+  ]);
+  const next = await call("GET", `/api/v1/audit?limit=1&before=${body[1].id}`, { token: person.token });
+  expect(next.body).toMatchObject([{ details: { name: "<b>57</b>" } }]);
+  expect((await call("GET", "/api/v1/audit?before=x", { token: person.token })).status).toBe(422);
+});
+
+test("the operator reads all of it, or one account's", async () => {
+  const person = await made.person();
+  const all = JSON.parse(await operate("audit", "list", "--limit", "5"));
+  expect(all).toHaveLength(5);
+  const own = JSON.parse(await operate("audit", "list", "--account", person.email));
+  expect(own).toEqual([
+    expect.objectContaining({ actor: `user ${person.email}`, action: "sign_in.succeeded" }),
+    expect.objectContaining({ account: person.email, actor: "system basetide", action: "token.created" }),
+    expect.objectContaining({ action: "account.created" }),
+  ]);
+});
+
+test("entries are kept for 400 days", async () => {
+  const { db } = made.control.ctx;
+  const person = await made.person();
+  await noteChange(db, undefined, { accountId: person.accountId, action: "base.changed" });
+  await db`update audit_log set at = now() - interval '401 days'
+    where account_id = ${person.accountId} and action = 'base.changed'`;
+  await db`update audit_log set at = now() - interval '399 days'
+    where account_id = ${person.accountId} and action = 'token.created'`;
+  expect(await trimAudit(db)).toBe(1);
+  expect((await told(person.accountId)).map(([, , action]) => action)).toEqual([
+    "account.created",
+    "token.created",
+    "sign_in.succeeded",
+  ]);
+});
+
+test("what an intruder does is in the log: failed sign-ins, a reset, sessions ended, credentials shown", async () => {
+  const person = await made.person();
+  const { token, email, accountId } = person;
+  const call = caller(made.app);
+  const id = await connected(person);
+  for (let index = 0; index < 4; index++) {
+    await made.client(`192.0.2.${index}`).post("/sign-in", { email: email.toUpperCase(), password: "wrong" });
+  }
+  const intruder = made.client("192.0.2.9");
+  await intruder.post("/forgot-password", { email });
+  const link = new URL((await made.nextMail(email)).path, "http://console");
+  const password = "another password";
+  await intruder.post("/reset-password", { token: link.searchParams.get("token")!, password });
+  await intruder.post("/sign-in", { email, password });
+  await made.client("192.0.2.10").post("/sign-in", { email, password });
+  await intruder.post("/account/sessions/revoke-others", {});
+  for (let index = 0; index < 3; index++) await call("GET", `/api/v1/bases/${id}/credentials`, { token });
+  await intruder.get(`/bases/${id}/connect`);
+  const user = ["user", email];
+  const logged = await until(
+    async () => {
+      const found = await toldOf(
+        accountId,
+        ...["sign_in.succeeded", "sign_in.failed", "password.reset_requested", "password.reset"],
+        ...["session.ended", "credentials.shown"],
+      );
+      return found.some(([, , , details]) => (details as { times?: number }).times === 4) && found;
+    },
+    { what: "what is counted in the background" },
+  );
+  const times = {
+    user: email,
+    times: expect.any(Number),
+    last_from: expect.stringMatching(/^192\.0\.2\.\d$/),
+  };
+  expect(logged).toHaveLength(9);
+  expect(logged).toEqual(
+    expect.arrayContaining([
+      ["system", "basetide", "sign_in.failed", { ...times, times: 4 }],
+      ["system", "basetide", "password.reset_requested", { ...times, times: 1 }],
+      [...user, "password.reset", {}],
+      // The reset made the browser known.
+      [...user, "sign_in.succeeded", { from: "192.0.2.9", browser: "known" }],
+      [...user, "sign_in.succeeded", { from: "192.0.2.10", browser: "new" }],
+      [...user, "session.ended", { sessions: 1 }],
+      ["token", "test", "credentials.shown", { name: expect.stringMatching(/^bt_/), times: 3 }],
+      [...user, "credentials.shown", { name: expect.stringMatching(/^bt_/), times: 1 }],
+    ]),
+  );
+  const page = await intruder.get("/account/activity");
+  expect(page.text).toContain("viewed database credentials");
+  expect(page.text).toContain("times: 4");
+  const own = JSON.parse(await operate("audit", "list", "--account", email));
+  expect(own.map(({ action }: { action: string }) => action)).toContain("sign_in.failed");
+  const subjects = made.mails.filter(({ to }) => to === email).map(({ subject }) => subject);
+  expect(subjects).toEqual(expect.arrayContaining(["Your password was changed", "New sign-in to Basetide"]));
+}, 240_000);
+
+test("strangers cannot fill the log: failed sign-ins are one entry an hour", async () => {
+  const person = await made.person();
+  const failures = 100;
+  await Promise.all(
+    Array.from({ length: failures }, () =>
+      countUserEvent(made.control.ctx.db, person.email, { action: "sign_in.failed" }),
+    ),
+  );
+  const entries = await toldOf(person.accountId, "sign_in.failed");
+  // Two where the hour ended meanwhile.
+  expect(entries.length).toBeLessThanOrEqual(2);
+  const counts = entries.map(([, , , details]) => (details as { times: number }).times);
+  expect(counts.reduce((one, other) => one + other)).toBe(failures);
+});
+
+test("a new token is mailed to the owner, however many mails strangers asked for", async () => {
+  const person = await made.person();
+  const { email } = person;
+  for (let index = 0; index < 4; index++) await made.client().post("/forgot-password", { email });
+  await person.post("/account/tokens", { name: "laptop" });
+  const notice = await until(() => made.mails.find((one) => one.to === email && /token/.test(one.subject)), {
+    what: "the notice",
+  });
+  expect(notice.text).toContain(`${email} made the API token "laptop"`);
+});

@@ -1,0 +1,358 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
+import type { Account } from "../../../core/control/accounts";
+import { type Base, createBase, getBase, recordRun, saveProgress } from "../../../core/control/bases";
+import { asker, authByHeader } from "../../support/console";
+import { GOOD_KEY, OTHER_KEY, type TestControl, testControl } from "../../support/control-support";
+
+/** What a name may hold that wants to be more than a name. */
+const HOSTILE = `</script><script>alert(1)</script>"'><img src=x onerror=alert(2)>\u202e<b hx-get="/x">`;
+
+let control: TestControl;
+let ask: ReturnType<typeof asker>;
+
+beforeAll(async () => {
+  control = await testControl();
+  ask = asker(consoleApp(control.ctx, authByHeader()));
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+
+let accounts = 0;
+const newAccount = () => control.addAccount(`pages${accounts++}@example.com`);
+const connect = (account: Account) =>
+  createBase(control.ctx, account.id, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" });
+
+function completed(base: Base, facts: Partial<Parameters<typeof recordRun>[2]> = {}) {
+  const startedAt = new Date(Date.now() - 400);
+  return recordRun(control.ctx.db, base.id, {
+    kind: "sweep",
+    startedAt,
+    completedAt: new Date(),
+    seen: 3,
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    requests: 2,
+    waitMs: 0,
+    ...facts,
+  });
+}
+
+const issue = { table: "items", record_id: "rec1", column: "price", value: '"x"', reason: "not a number" };
+
+test("the pages of a base are nobody else's: 404 for another account, and no form of theirs does anything", async () => {
+  const [owner, other] = [await newAccount(), await newAccount()];
+  const base = await connect(owner);
+  const reads = [
+    "",
+    "/live?seen=",
+    "/tables/items",
+    "/issues",
+    "/runs",
+    "/proxy",
+    "/settings",
+    "/connect",
+    "/delete",
+  ];
+  for (const read of reads) {
+    const answer = await ask(`/bases/${base.id}${read}`, { account: other });
+    expect([read, answer.status]).toEqual([read, 404]);
+    expect(answer.text).not.toContain(base.database.name);
+  }
+  const forms: [string, Record<string, string>][] = [
+    ["/pause", { paused: "on" }],
+    ["/sync", {}],
+    ["/settings/turbo", { value: "on" }],
+    ["/key", { api_key: GOOD_KEY }],
+    ["/connect/rotate", {}],
+    ["/delete", { name: base.name }],
+  ];
+  for (const [path, form] of forms) {
+    expect([path, (await ask(`/bases/${base.id}${path}`, { account: other, form })).status]).toEqual([
+      path,
+      404,
+    ]);
+    const foreign = await ask(`/bases/${base.id}${path}`, { account: owner, form, from: "cross-site" });
+    expect([path, foreign.status]).toEqual([path, 403]);
+  }
+  const untouched = await getBase(control.ctx.db, base.id);
+  expect(untouched).toMatchObject({ state: "starting", settings: { turbo: false, paused: false } });
+  expect((await ask("/bases", { account: other })).text).not.toContain(base.id);
+  expect((await ask("/bases")).headers.get("location")).toMatch(/^\/sign-in/);
+});
+
+test("whatever the source calls things, a page shows it as text", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  await control.ctx.db`update bases set name = ${HOSTILE} where id = ${base.id}`;
+  const table = { name: HOSTILE, source_name: HOSTILE, source_id: `"><script>`, records: 1 };
+  const hostileIssue = {
+    table: HOSTILE,
+    record_id: `javascript:alert(1)//"><script>`,
+    column: HOSTILE,
+    value: HOSTILE,
+    reason: HOSTILE,
+  };
+  await completed(base, { tables: [table], issueCount: 1, issues: [hostileIssue] });
+  await completed(base, {
+    completedAt: null,
+    error: { code: "source_rejected", message: HOSTILE },
+  });
+  await saveProgress(control.ctx.db, base.id, {
+    kind: "rebuild",
+    started_at: new Date().toISOString(),
+    tables: [{ ...table, records_done: 1, records_estimate: null, done: false }],
+  });
+  const pages = ["", "/live?seen=", "/issues", "/runs", "/proxy", "/settings", "/connect", "/delete"];
+  for (const path of ["/bases", ...pages.map((page) => `/bases/${base.id}${page}`)]) {
+    const { status, text } = await ask(path, { account: owner });
+    expect([path, status]).toEqual([path, 200]);
+    const markup = text.replaceAll(/<script src="\/assets\/[\w.]+\.js" defer><\/script>/g, "");
+    expect(markup).not.toMatch(/<script|<img|<b hx-get|\son\w+="|\sstyle=|href="javascript:/i);
+    if (!path.endsWith("/runs")) expect(text).toContain("&lt;img src=x");
+  }
+  const { text } = await ask(`/bases/${base.id}/issues`, { account: owner });
+  expect(text).toContain(
+    `href="https://airtable.com/appOne/%22%3E%3Cscript%3E/javascript%3Aalert(1)%2F%2F%22%3E%3Cscript%3E"`,
+  );
+  const { text: searched } = await ask(`/bases?q=${encodeURIComponent(HOSTILE)}`, { account: owner });
+  expect(searched).not.toContain("<img");
+});
+
+test("what a rebuild could not carry over is shown with its statements, apart from cells", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const lost = {
+    table: "orders",
+    record_id: "",
+    column: "index orders_by_price",
+    value: "create index orders_by_price on public.orders using btree (price)",
+    reason: "not on the table any more since it was rebuilt: its column price is gone",
+  };
+  await completed(base, { issueCount: 1, issues: [lost] });
+  for (const path of ["", "/issues"]) {
+    const { text } = await ask(`/bases/${base.id}${path}`, { account: owner });
+    expect(text).toContain("What a rebuild could not carry over");
+    for (const part of ["index orders_by_price", lost.value, lost.reason]) expect(text).toContain(part);
+    expect(text).not.toContain("Cells that did not fit");
+    expect(text).not.toContain("https://airtable.com/appOne/");
+  }
+  await completed(base, { issueCount: 2, issues: [lost, issue] });
+  const { text } = await ask(`/bases/${base.id}/issues`, { account: owner });
+  expect(text).toContain("What a rebuild could not carry over");
+  expect(text).toContain("Cells that did not fit");
+});
+
+test("a base whose key is refused leads to where a new one is given", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  await completed(base, {
+    completedAt: null,
+    error: { code: "source_key_refused", message: "The source does not accept this key" },
+  });
+  const { text } = await ask(`/bases/${base.id}`, { account: owner });
+  expect(text).toContain(`href="/bases/${base.id}/settings#key"`);
+  expect(text).toContain("The last sync, failed.");
+});
+
+test("every page holds a strict policy, and no cache keeps what belongs to an account", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  for (const path of ["/bases", `/bases/${base.id}`, `/bases/${base.id}/connect`, "/requests"]) {
+    const { headers } = await ask(path, { account: owner });
+    expect(headers.get("content-security-policy")).toMatch(/default-src 'none'/);
+    expect(headers.get("content-security-policy")).not.toMatch(/unsafe/);
+    expect(headers.get("cache-control")).toBe("no-store");
+  }
+});
+
+test("a first sync is seen from its first second, table by table", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  expect((await ask(`/bases/${base.id}`, { account: owner })).text).toContain("First sync");
+  await saveProgress(control.ctx.db, base.id, {
+    kind: "first",
+    started_at: new Date().toISOString(),
+    tables: [
+      { name: "orders", source_name: "Orders", records_done: 1200, records_estimate: null, done: false },
+      { name: "people", source_name: "People", records_done: 300, records_estimate: 500, done: false },
+      { name: "done", source_name: "Done", records_done: 0, records_estimate: 0, done: true },
+    ],
+  });
+  const { text } = await ask(`/bases/${base.id}/live?seen=`, { account: owner, isHtmx: true });
+  expect(text).toContain("1 of 3 tables");
+  expect(text).toMatch(/<progress aria-label="Orders"><\/progress>/);
+  expect(text).toMatch(/<progress aria-label="People" max="500" value="300">/);
+  expect(text).toMatch(/<progress aria-label="Done" max="1" value="1">/);
+  expect(text).toContain("1,200 so far");
+});
+
+test("news hold the small part, and of the larger ones only what has changed", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const table = { name: "items", source_name: "Items", records: 3 };
+  await completed(base, { kind: "first", tables: [table] });
+  const page = (await ask(`/bases/${base.id}`, { account: owner })).text;
+  const next = (text: string) => /hx-get="(\/bases\/[^"]+\/live\?seen=[^"]+)"/.exec(text)![1]!;
+  const quiet = (await ask(next(page), { account: owner, isHtmx: true })).text;
+  expect(quiet).toContain('id="live"');
+  expect(quiet).not.toContain("hx-swap-oob");
+  expect(quiet.length).toBeLessThan(3000);
+  await completed(base, { tables: [{ ...table, records: 4 }], issueCount: 1, issues: [issue] });
+  const news = (await ask(next(quiet), { account: owner, isHtmx: true })).text;
+  const parts = [...news.matchAll(/<div id="(\w+)"[^>]* hx-swap-oob="innerMorph">/g)].map(([, id]) => id);
+  expect(parts).toEqual(["history", "tables", "issues"]);
+  const after = (await ask(next(news), { account: owner, isHtmx: true })).text;
+  expect(after).not.toContain("hx-swap-oob");
+});
+
+test("the reason of a colour is on hover, for screen readers, and in sight where something is wrong", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  await completed(base, { completedAt: null, error: { code: "source_key_refused", message: "Key revoked" } });
+  for (const path of ["/bases", `/bases/${base.id}`]) {
+    const { text } = await ask(path, { account: owner });
+    expect(text).toMatch(/class="badge state red" title="Failing for [^"]*Key revoked"/);
+    expect(text).toMatch(/<span class="visually-hidden">: Failing for [^<]*Key revoked<\/span>/);
+    expect(text).toContain("Needs attention");
+  }
+  expect((await ask(`/bases/${base.id}`, { account: owner })).text).toMatch(
+    /<span class="wrap" aria-hidden="true">Failing for/,
+  );
+});
+
+test("settings are saved by a form and by htmx alike", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const settings = {
+    turbo: "turbo",
+    rapid: "rapid",
+    linked_records_as_text: "linkedRecordsAsText",
+    lookups_as_text: "lookupsAsText",
+    link_views: "linkViews",
+    history: "history",
+    notify: "notify",
+    own_attachment_urls: "ownAttachmentUrls",
+  } as const;
+  for (const [name, key] of Object.entries(settings)) {
+    const path = `/bases/${base.id}/settings/${name}`;
+    const saved = async () => (await getBase(control.ctx.db, base.id)).settings[key];
+    const byForm = await ask(path, { account: owner, form: { value: "on" } });
+    expect([byForm.status, byForm.headers.get("location")]).toEqual([
+      303,
+      `/bases/${base.id}/settings?done=saved`,
+    ]);
+    expect(await saved()).toBe(true);
+    // An unticked box sends nothing.
+    const byHtmx = await ask(path, { account: owner, form: {}, isHtmx: true });
+    expect(byHtmx.text).toMatch(new RegExp(`^<form[^>]*id="setting-${name}"`));
+    expect(byHtmx.text).toContain('aria-checked="false"');
+    expect(await saved()).toBe(false);
+  }
+  expect(
+    (await ask(`/bases/${base.id}/settings/paused`, { account: owner, form: { value: "on" } })).status,
+  ).toBe(404);
+});
+
+test("the days of history are a whole number from 1 to 3650, and what is wrong with others stands beside the field", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const path = `/bases/${base.id}/history-days`;
+  const days = async () => (await getBase(control.ctx.db, base.id)).settings.historyDays;
+  expect(await days()).toBe(30);
+  expect((await ask(path, { account: owner, form: { history_days: "7" } })).status).toBe(303);
+  expect(await days()).toBe(7);
+  for (const wrong of ["", "0", "-1", "1.5", "3651", "many"]) {
+    const answer = await ask(path, { account: owner, form: { history_days: wrong } });
+    expect([wrong, answer.status]).toEqual([wrong, 422]);
+    expect(answer.text).toContain("Give a whole number of days");
+  }
+  expect(await days()).toBe(7);
+});
+
+test("attachment links can be revoked where there are some", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const version = async () => (await getBase(control.ctx.db, base.id)).attachmentKeyVersion;
+  const revoke = () => ask(`/bases/${base.id}/attachment-links/revoke`, { account: owner, form: {} });
+  const page = async () => (await ask(`/bases/${base.id}/settings`, { account: owner })).text;
+  expect(await page()).not.toContain("Revoke all");
+  expect([(await revoke()).status, await version()]).toEqual([409, 0]);
+  const path = `/bases/${base.id}/settings/own_attachment_urls`;
+  const switched = await ask(path, { account: owner, form: { value: "on" }, isHtmx: true });
+  expect(switched.text).toMatch(/id="attachment-links" hx-swap-oob="outerMorph">.*Revoke all/s);
+  // Switched off, links that were handed out are still there to be revoked.
+  await ask(path, { account: owner, form: {} });
+  expect(await page()).toContain("Revoke all");
+  expect((await revoke()).headers.get("location")).toBe(`/bases/${base.id}/settings?done=revoked`);
+  expect(await version()).toBe(2);
+});
+
+test("pause, resume, resync and a new key do what they say and say it", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const state = async () => (await getBase(control.ctx.db, base.id)).state;
+  const post = (path: string, form: Record<string, string> = {}) =>
+    ask(`/bases/${base.id}${path}`, { account: owner, form });
+  expect((await post("/pause", { paused: "on" })).headers.get("location")).toBe(
+    `/bases/${base.id}?done=paused`,
+  );
+  expect(await state()).toBe("paused");
+  expect((await post("/sync")).status).toBe(409);
+  const page = await ask(`/bases/${base.id}?done=paused`, { account: owner });
+  expect(page.text).toContain("The database stays readable as it is");
+  expect(page.text).toContain(">Resume<");
+  expect(page.text).not.toContain(">Resync<");
+  await post("/pause", { paused: "off" });
+  expect(await state()).toBe("starting");
+  expect((await post("/sync")).headers.get("location")).toBe(`/bases/${base.id}?done=synced`);
+  const refused = await post("/key", { api_key: OTHER_KEY });
+  expect(refused.status).toBe(422);
+  expect(refused.text).toMatch(/id="api_key-error" role="alert">[^<]*does not open the base/);
+  expect(refused.text).not.toContain(OTHER_KEY);
+  expect((await post("/key", { api_key: "pat with spaces" })).status).toBe(422);
+  expect((await post("/key", { api_key: GOOD_KEY })).headers.get("location")).toBe(
+    `/bases/${base.id}/settings?done=key`,
+  );
+});
+
+test("credentials are on no page but the one that asks for them, and a rotated password opens the database", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const connectPage = () => ask(`/bases/${base.id}/connect`, { account: owner });
+  const passwordOf = (text: string) => /id="connect-password"[^>]*>([^<]+)</.exec(text)![1]!;
+  const before = passwordOf((await connectPage()).text);
+  for (const path of ["", "/settings", "/proxy", "/runs"]) {
+    expect((await ask(`/bases/${base.id}${path}`, { account: owner })).text).not.toContain(before);
+  }
+  const rotated = await ask(`/bases/${base.id}/connect/rotate`, { account: owner, form: {} });
+  expect(rotated.headers.get("location")).toBe(`/bases/${base.id}/connect?done=rotated`);
+  const { text } = await connectPage();
+  expect(passwordOf(text)).not.toBe(before);
+  for (const part of ["url", "psql", "host", "port", "database", "user"]) {
+    expect(text).toMatch(new RegExp(`id="connect-${part}"[^>]*>[^<]+<`));
+  }
+  // What is shown in place of what is hidden does not hold it.
+  const shown = text.replaceAll(/<code class="copy-value" id="connect-\w+"[^>]*>[^<]*<\/code>/g, "");
+  expect(shown).not.toContain(passwordOf(text));
+});
+
+test("a base is deleted by its name, typed as it is shown", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  await control.ctx.db`update bases set name = ${"Two  words "} where id = ${base.id}`;
+  const remove = (name: string) => ask(`/bases/${base.id}/delete`, { account: owner, form: { name } });
+  const wrong = await remove("Two word");
+  expect(wrong.status).toBe(422);
+  expect(wrong.text).toContain('id="name-error" role="alert"');
+  expect((await remove("Two words")).headers.get("location")).toBe("/bases");
+  await expect(getBase(control.ctx.db, base.id)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("the list finds a base by its name and by its ids", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const list = async (q: string) => (await ask(`/bases?q=${q}`, { account: owner, isHtmx: true })).text;
+  for (const q of ["invent", "APPONE", base.database.name, base.id]) expect(await list(q)).toContain(base.id);
+  expect(await list("nothing")).toContain("No base has");
+});

@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
+import { getBase, listBases } from "../../../core/control/bases";
+import { createWorkspace, getWorkspace, listWorkspaces } from "../../../core/control/budgets";
+import { platforms } from "../../../core/source";
+import { type TestConsole, testConsole } from "../../support/console-support";
+import { noteCalls } from "../../support/live-rows";
+
+let sandbox: SandboxHandle;
+let site: TestConsole;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  const upstreams = { "api.airtable.com": sandbox.url };
+  site = await testConsole({ platforms: platforms({ upstreams, upstreamTimeoutMs: 5_000 }) });
+});
+afterAll(async () => {
+  await site?.[Symbol.asyncDispose]();
+  await sandbox?.stop();
+});
+
+type Person = Awaited<ReturnType<TestConsole["person"]>>;
+
+const PATH = "/account/workspaces";
+const db = () => site.control.ctx.db;
+const add = (person: Person, form: Record<string, string>) => person.post(PATH, form);
+const workspacesOf = (person: Person) => listWorkspaces(db(), person.accountId);
+
+let seed = 0;
+
+/** A base that is one step from being connected; `start` sends the form of that step. */
+async function atStart(person: Person) {
+  const sourceBaseId = sandbox.control.generate({ name: `Base ${++seed}`, records: 2, seed });
+  const { location } = await person.post("/new", { platform: "airtable" });
+  const path = location!.replace(/\/key$/, "");
+  await person.post(`${path}/key`, { key: sandbox.key });
+  await person.post(`${path}/base`, { base: sourceBaseId });
+  expect((await person.post(`${path}/destination`, { kind: "new" })).location).toBe(`${path}/start`);
+  return {
+    sourceBaseId,
+    page: () => person.get(`${path}/start`),
+    start: (form: Record<string, string>) => person.post(`${path}/start`, form),
+  };
+}
+
+const only = async (person: Person) => (await listBases(db(), person.accountId))[0]!;
+
+test("a workspace is added, changed and deleted by forms alone, with the calls of its plan and a fifth kept", async () => {
+  const person = await site.person();
+  expect((await person.get(PATH)).text).toContain("Add your workspace");
+  expect((await add(person, { name: "Sales", plan: "team" })).location).toBe(`${PATH}?done=added`);
+  const [made] = await workspacesOf(person);
+  expect(made).toMatchObject({ name: "Sales", plan: "team", callsPerMonth: 100_000, reserve: 20_000 });
+  const page = (await person.get(`${PATH}/${made!.id}`)).text;
+  expect(page).toContain('value="20000"');
+
+  // The reserve that stands in the form is that of the old plan.
+  const free = await person.post(`${PATH}/${made!.id}`, {
+    name: "Sales",
+    plan: "free",
+    calls: "",
+    reserve: "20000",
+  });
+  expect(free.location).toBe(`${PATH}/${made!.id}?done=saved`);
+  expect(await getWorkspace(db(), made!.id)).toMatchObject({ callsPerMonth: 1000, reserve: 200 });
+  await person.post(`${PATH}/${made!.id}`, {
+    name: "Sales",
+    plan: "custom",
+    calls: "50 000",
+    reserve: "1,500",
+  });
+  expect(await getWorkspace(db(), made!.id)).toMatchObject({ callsPerMonth: 50_000, reserve: 1500 });
+  await person.post(`${PATH}/${made!.id}`, { name: "Sales", plan: "business", calls: "", reserve: "1500" });
+  expect(await getWorkspace(db(), made!.id)).toMatchObject({ callsPerMonth: null, reserve: 0 });
+  expect((await person.get(PATH)).text).toContain("No cap: sync goes at full pace");
+  expect((await person.post(`${PATH}/${made!.id}/delete`, {})).location).toBe(`${PATH}?done=deleted`);
+  expect(await workspacesOf(person)).toEqual([]);
+});
+
+test.for([
+  [{ name: "", plan: "team" }, "name", "Say how the source calls it"],
+  [{ name: "x".repeat(101), plan: "team" }, "name", "between 1 and 100 letters"],
+  [{ name: "Twice", plan: "team" }, "name", "There is a workspace named"],
+  [{ name: "A", plan: "custom", calls: "" }, "calls", "A whole number of at least 1"],
+  [{ name: "A", plan: "custom", calls: "0" }, "calls", "A whole number of at least 1"],
+  [{ name: "A", plan: "custom", calls: "-5" }, "calls", "A whole number of at least 1"],
+  [{ name: "A", plan: "custom", calls: "1.5" }, "calls", "A whole number of at least 1"],
+  [{ name: "A", plan: "team", reserve: "lots" }, "reserve", "A whole number"],
+  [{ name: "A", plan: "free", reserve: "1001" }, "reserve", "More than the calls of a month"],
+] as const)(
+  "what cannot be is said beside its field, and what was typed stays: %j",
+  async ([form, field, message]) => {
+    const person = await site.person();
+    await add(person, { name: "Twice", plan: "free" });
+    const { status, text } = await add(person, form);
+    expect([status === 422 || status === 409, text]).toEqual([true, expect.stringContaining(message)]);
+    expect(text).toContain(`id="${field}-error"`);
+    expect(text).toContain(`value="${form.plan}" checked`);
+    expect(await workspacesOf(person)).toHaveLength(1);
+  },
+);
+
+test("a plan that is none is refused in words", async () => {
+  const { status, text } = await add(await site.person(), { name: "A", plan: "golden" });
+  expect([status, text]).toEqual([422, expect.stringContaining("Choose one of these")]);
+});
+
+test("a workspace is nobody else's, no other site's, and its name is text", async () => {
+  const owner = await site.person();
+  const stranger = await site.person();
+  const name = `<img src=x onerror=alert(1)>`;
+  const { id } = await createWorkspace(site.control.ctx, owner.accountId, { name, plan: "team" });
+  expect((await stranger.get(`${PATH}/${id}`)).status).toBe(404);
+  for (const path of [`${PATH}/${id}`, `${PATH}/${id}/delete`]) {
+    expect((await stranger.post(path, { name: "Mine", plan: "free" })).status).toBe(404);
+    const foreign = await owner.post(path, { name: "B", plan: "free" }, { "sec-fetch-site": "cross-site" });
+    expect(foreign.status).toBe(403);
+  }
+  expect((await stranger.get(PATH)).text).not.toContain("onerror");
+  const theirs = await atStart(stranger);
+  expect((await theirs.page()).text).not.toContain(id);
+  expect((await theirs.start({ plan: id })).status).toBe(404);
+  expect(await listBases(db(), stranger.accountId)).toEqual([]);
+  const draft = await atStart(owner);
+  for (const { text } of [await owner.get(PATH), await owner.get(`${PATH}/${id}`), await draft.page()]) {
+    expect(text).toContain("&lt;img src=x");
+    expect(text).not.toContain("<img");
+  }
+});
+
+test("the last step asks for the plan: no cap unless said otherwise, which makes no workspace", async () => {
+  const person = await site.person();
+  const first = await atStart(person);
+  expect((await first.page()).text).toMatch(/value="business" checked/);
+  expect((await first.start({})).location).toMatch(/^\/bases\/bas_/);
+  expect(await only(person)).toMatchObject({ workspaceId: null });
+  expect(await workspacesOf(person)).toEqual([]);
+});
+
+test("a plan makes a workspace for the base, the next base may share it or have one of its own", async () => {
+  const person = await site.person();
+  await (await atStart(person)).start({ plan: "team" });
+  const [team] = await workspacesOf(person);
+  expect(team).toMatchObject({ name: "Team workspace", callsPerMonth: 100_000, reserve: 20_000 });
+  expect((await only(person)).workspaceId).toBe(team!.id);
+  await noteCalls(db(), await only(person), { client: 10, byKind: { sweep: 1234 } });
+
+  const second = await atStart(person);
+  expect((await second.page()).text).toMatch(/1,24\d of 100,000 calls used this month/);
+  await second.start({ plan: team!.id });
+  await (await atStart(person)).start({ plan: "team" });
+  await (await atStart(person)).start({ plan: "custom", calls: "5,000" });
+  const all = await workspacesOf(person);
+  expect(all.map(({ name, callsPerMonth, baseIds }) => [name, callsPerMonth, baseIds.length])).toEqual([
+    ["Team workspace", 100_000, 2],
+    ["Team workspace 2", 100_000, 1],
+    ["Workspace", 5000, 1],
+  ]);
+});
+
+test("a number that is none starts nothing, and is asked for again with what was chosen", async () => {
+  const person = await site.person();
+  const draft = await atStart(person);
+  const { status, text } = await draft.start({ plan: "custom", calls: "some" });
+  expect([status, text]).toEqual([422, expect.stringContaining("A whole number of at least 1")]);
+  expect(text).toMatch(/value="custom" checked/);
+  expect(text).toContain('value="some"');
+  expect(await listBases(db(), person.accountId)).toEqual([]);
+});
+
+test("sent twice, or in vain, the last step leaves no workspace without a base", async () => {
+  const person = await site.person();
+  const draft = await atStart(person);
+  const answers = await Promise.all([draft.start({ plan: "free" }), draft.start({ plan: "free" })]);
+  expect(new Set(answers.map(({ location }) => location)).size).toBe(1);
+  expect((await workspacesOf(person)).map(({ baseIds }) => baseIds.length)).toEqual([1]);
+
+  const other = await site.person();
+  const failing = await atStart(other);
+  sandbox.control.addFault({ kind: "status_503" });
+  try {
+    const { status, text } = await failing.start({ plan: "team" });
+    expect([status >= 400, text]).toEqual([true, expect.stringContaining("It did not start")]);
+    expect(text).toMatch(/value="team" checked/);
+  } finally {
+    sandbox.control.clearFaults();
+  }
+  expect(await workspacesOf(other)).toEqual([]);
+});
+
+test("a base is put into a workspace and taken out of it in its settings, and shows the budget it has", async () => {
+  const person = await site.person();
+  await (await atStart(person)).start({});
+  const base = await only(person);
+  const settings = `/bases/${base.id}/settings`;
+  expect((await person.get(settings)).text).toContain("Add your workspace and its plan");
+  const { id } = await createWorkspace(site.control.ctx, person.accountId, { name: "Ours", plan: "team" });
+  const choose = (workspace: string) => person.post(`/bases/${base.id}/workspace`, { workspace });
+  const stranger = await site.person();
+  const foreign = await createWorkspace(site.control.ctx, stranger.accountId, {
+    name: "Theirs",
+    plan: "free",
+  });
+  for (const wrong of [foreign.id, "wsp_nope", ""]) {
+    const { status, text } = await choose(wrong);
+    expect([wrong, status, text]).toEqual([wrong, 404, expect.stringContaining('id="workspace-error"')]);
+  }
+  expect((await choose(id)).location).toBe(`${settings}?done=saved`);
+  expect((await person.get(settings)).text).toMatch(new RegExp(`value="${id}" selected`));
+  await noteCalls(db(), base, { client: 4000, byKind: { payloads: 300, sweep: 700, schema: 9 } });
+  const { text } = await person.get(`/bases/${base.id}`);
+  expect(text).toContain("This month's calls will last.");
+  expect(text).toMatch(/aria-label="5,01\d of 100,000 calls used this month; about/);
+  const page = (await person.get(`${PATH}/${id}`)).text;
+  const kinds = [...page.matchAll(/<th scope="row">([^<]+)<\/th><td class="number">([^<]+)</g)];
+  expect(kinds.map(([, kind, calls]) => [kind, calls])).toEqual([
+    ["Reading whole tables", "700"],
+    ["Asking what has changed", "300"],
+    ["Looking at tables and fields", "9"],
+  ]);
+  expect((await person.post(`${PATH}/${id}/delete`, {})).text).toContain("Move them to another one first");
+  await choose("none");
+  expect((await getBase(db(), base.id)).workspaceId).toBeNull();
+  expect((await person.get(`/bases/${base.id}`)).text).not.toContain("Call budget");
+});
+
+test("what is used up is said, with when it goes on, and a source that has slowed the base, too", async () => {
+  const person = await site.person();
+  await (await atStart(person)).start({ plan: "free" });
+  const base = await only(person);
+  const page = async () => (await person.get(`/bases/${base.id}`)).text;
+  await noteCalls(db(), base, { client: 0, byKind: { sweep: 795 } });
+  expect(await page()).toMatch(
+    /Sync has used its part of this month's calls\.<\/strong> It goes on on 1 \w+;/,
+  );
+  await noteCalls(db(), base, { client: 300, byKind: { sweep: 795 } });
+  expect(await page()).toMatch(
+    /This month's calls are used up\.<\/strong> Sync waits until 1 \w+\. Clients go on/,
+  );
+  expect(await page()).not.toContain("only two calls a second");
+  const key = `airtable:${base.sourceBaseId}`;
+  const until = Date.now() + 3_600_000;
+  await db()`select quota_slow(${key}, ${until}::float8, false)`;
+  expect(await page()).toContain("The source answers only two calls a second");
+  expect((await person.get(PATH)).text).toContain("The source answers only two calls a second");
+});

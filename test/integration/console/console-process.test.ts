@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { startConsole } from "../../../apps/console/start";
+import { type TestControl, testControl } from "../../support/control-support";
+import { freshDatabase, type TestDatabase } from "../../support/database";
+import { until } from "../../support/poll";
+
+let control: TestControl;
+let empty: TestDatabase;
+beforeAll(async () => {
+  [control, empty] = await Promise.all([testControl(), freshDatabase()]);
+});
+afterAll(async () => {
+  await control?.[Symbol.asyncDispose]();
+  await empty?.[Symbol.asyncDispose]();
+});
+
+/** The console as a process on an empty control plane. */
+function spawnConsole(env: Record<string, string>) {
+  const child = Bun.spawn([process.execPath, "apps/console/main.ts"], {
+    env: {
+      PATH: process.env.PATH ?? "",
+      DATABASE_URL: empty.url,
+      REPLICA_URL: inject("clusterUrl"),
+      SECRET_KEY: Buffer.alloc(32, 1).toString("base64"),
+      ...env,
+    },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  let log = "";
+  const reading = (async () => {
+    for await (const chunk of child.stdout) log += Buffer.from(chunk).toString();
+  })();
+  return { child, reading, log: () => log };
+}
+
+test("a console migrates, serves, and at SIGTERM ends cleanly", async () => {
+  const { child, reading, log } = spawnConsole({ CONSOLE_PORT: "0" });
+  try {
+    const port = await until(() => /"port":(\d+)/.exec(log())?.[1], {
+      what: "the console is up",
+      timeoutMs: 25_000,
+    });
+    const ready = await fetch(`http://127.0.0.1:${port}/readyz`);
+    expect(ready.status).toBe(200);
+    expect(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()).toContain('role="console"');
+    child.kill("SIGTERM");
+    expect(await child.exited).toBe(0);
+    await reading;
+    expect(log()).toContain("stopped");
+  } finally {
+    child.kill("SIGKILL");
+  }
+});
+
+test("with METRICS_PORT and HOST a process serves metrics there, and none on its own port", async () => {
+  const { child, log } = spawnConsole({ CONSOLE_PORT: "0", METRICS_PORT: "0", HOST: "127.0.0.1" });
+  try {
+    await until(() => log().includes('"msg":"started"'), { what: "the console is up", timeoutMs: 30_000 });
+    const portOf = (message: string) =>
+      log()
+        .split("\n")
+        .filter((line) => line.includes(message))
+        .map((line) => JSON.parse(line).port)[0];
+    const [own, metrics] = [portOf("console is up"), portOf("metrics are served")];
+    expect((await fetch(`http://127.0.0.1:${own}/metrics`)).status).toBe(404);
+    expect((await fetch(`http://127.0.0.1:${own}/healthz`)).status).toBe(200);
+    expect(await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text()).toContain('role="console"');
+    if (process.platform !== "linux") return;
+    for (const port of [own, metrics])
+      await expect(fetch(`http://127.0.0.2:${port}/healthz`)).rejects.toThrow();
+  } finally {
+    child.kill("SIGKILL");
+  }
+});
+
+test("a port that is taken is one line that names it and the variable, and exit code 1", async () => {
+  const running = await startConsole(control.ctx, { port: 0 });
+  try {
+    const { child } = spawnConsole({ CONSOLE_PORT: String(running.port) });
+    const [err, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+    expect([code, err]).toEqual([
+      1,
+      `basetide console: Port ${running.port} is in use by another program. Stop it, or set CONSOLE_PORT to another port.\n`,
+    ]);
+  } finally {
+    await running.stop();
+  }
+});
+
+test("in production a console without a secret key does not start", async () => {
+  const { child } = spawnConsole({ NODE_ENV: "production", SECRET_KEY: "" });
+  const [err, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+  expect([code, err]).toEqual([1, expect.stringContaining("SECRET_KEY: required in production")]);
+});

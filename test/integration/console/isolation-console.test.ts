@@ -1,0 +1,294 @@
+/**
+ * I8 over HTTP: every route of the console is asked by everybody whom it is not for, with the ids of somebody else's
+ * things. The routes are those that the app has, so that a new one cannot be forgotten.
+ */
+import { createHash } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createWebhook } from "../../../core/alerts";
+import { createBase, getBase } from "../../../core/control/bases";
+import { createWorkspace } from "../../../core/control/budgets";
+import { createDraft, setDraftKey } from "../../../core/control/onboarding";
+import { createRequest } from "../../../core/control/placement";
+import type { ConsoleClient } from "../../support/console-client";
+import { type TestConsole, testConsole } from "../../support/console-support";
+import { caller, GOOD_KEY } from "../../support/control-support";
+
+/** Open to everybody. */
+const PUBLIC =
+  /^\/(openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|attachments\/.*|sign-in|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|attachments\/.*)?$/;
+/** Words of the victim's that no other may read. */
+const MARK = "Inventory";
+
+let made: TestConsole;
+let victim: Awaited<ReturnType<TestConsole["person"]>>;
+let stranger: Awaited<ReturnType<TestConsole["person"]>>;
+/** Of the victim's things, by how a route's path begins. */
+let ids: [RegExp, string][];
+
+beforeAll(async () => {
+  made = await testConsole();
+  [victim, stranger] = [await made.person(), await made.person()];
+  const { ctx } = made.control;
+  const base = await createBase(ctx, victim.accountId, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  const draft = await createDraft(ctx, victim.accountId, "airtable");
+  await setDraftKey(ctx, draft, GOOD_KEY);
+  const request = await createRequest(ctx.db, victim.accountId, { kind: "other", message: MARK });
+  const workspace = await createWorkspace(ctx, victim.accountId, { name: MARK, plan: "team" });
+  const hook = { name: MARK, form: "json", url: "http://127.0.0.1:9/x" } as const;
+  const { webhook } = await createWebhook(ctx, victim.accountId, hook);
+  await victim.post("/account/members", { email: "friend@example.org" });
+  const { db } = ctx;
+  const one = async (rows: PromiseLike<readonly unknown[]>) => ((await rows)[0] as { id: string }).id;
+  ids = [
+    [/\/account\/tokens/, await one(db`select id from api_tokens where account_id = ${victim.accountId}`)],
+    [
+      /\/account\/sessions/,
+      await one(db`select s.id from sessions as s join account_members as m
+      on m.user_id = s.user_id where m.account_id = ${victim.accountId}`),
+    ],
+    [
+      /\/members/,
+      await one(db`
+      select user_id as id from account_members where account_id = ${victim.accountId}`),
+    ],
+    [
+      /\/account\/invitations/,
+      await one(db`
+      select id from invitations where account_id = ${victim.accountId}`),
+    ],
+    [/^\/new/, draft.id],
+    [/\/requests/, request.id],
+    [/\/workspaces/, workspace.id],
+    [/\/alerts/, webhook.id],
+    [/./, base.id],
+  ];
+});
+afterAll(() => made?.[Symbol.asyncDispose]());
+
+interface Route {
+  method: string;
+  path: string;
+  /** The path with the victim's ids. */
+  url: string;
+}
+
+function routes(): Route[] {
+  return made.app.routes
+    .filter(({ method }) => method !== "OPTIONS" && method !== "HEAD")
+    .map(({ method, path }) => {
+      const id = ids.find(([begins]) => begins.test(path))![1];
+      return { method, path, url: path.replace(/:(id|baseId)\b/, id).replace(/:\w+/g, "paused") };
+    });
+}
+
+const isApi = ({ path }: Route) => path.startsWith("/api/");
+const isPage = (route: Route) => !isApi(route) && !PUBLIC.test(route.path);
+
+/** Everything that the control plane has, but for the traces of looking and of refused attempts. */
+async function state(): Promise<string> {
+  const { db } = made.control.ctx;
+  const tables = await db<{ name: string }[]>`
+    select relname as name from pg_class
+    where relnamespace = 'public'::regnamespace and relkind = 'r'
+      and relname not in ('rate_limits', 'attempts') order by 1`;
+  const hash = createHash("sha256");
+  for (const { name } of tables) {
+    const rows = await db<{ row: string }[]>`
+      select (to_jsonb(t) - 'last_used_at' - 'updated_at' - 'choices_at')::text as row from ${db(name)} as t`;
+    hash.update(JSON.stringify([name, rows.map(({ row }) => row).sort()]));
+  }
+  return hash.digest("hex");
+}
+
+/** A form that would do something if it were let. */
+const form = {
+  value: "on",
+  paused: "on",
+  name: MARK,
+  api_key: GOOD_KEY,
+  key: GOOD_KEY,
+  base: "appOne",
+  kind: "new",
+  decision: "deny",
+  email: "mine@example.org",
+  region: "us-west-2",
+  url: "postgres://x:y@127.0.0.1:1/z",
+};
+const body = { paused: true, platform: "airtable", api_key: GOOD_KEY, base_id: "appOne" };
+
+function send(client: ConsoleClient, { method, url }: Route, headers?: Record<string, string>) {
+  if (method === "GET") return client.get(url, headers);
+  return client.post(url, { ...form, account: victim.accountId }, headers);
+}
+
+test("I8: who has not signed in is asked to, on every page, and has no call of the API", async () => {
+  const before = await state();
+  for (const route of routes().filter(isPage)) {
+    const answer = await send(made.client(), route);
+    const said = [route.method, route.path, answer.status, answer.location?.replace(/\?.*/, "")];
+    expect(said).toEqual([route.method, route.path, 303, "/sign-in"]);
+  }
+  const call = caller(made.app);
+  for (const token of [undefined, `bt_${"x".repeat(43)}`, victim.cookies.get("basetide.session_token")!]) {
+    for (const { method, path, url } of routes().filter(isApi)) {
+      const { status, body: said } = await call(method, url, {
+        ...(token === undefined ? {} : { token }),
+        ...(method === "GET" ? {} : { body }),
+      });
+      expect([method, path, status, said.error.code]).toEqual([method, path, 401, "unauthorized"]);
+    }
+  }
+  expect(await state()).toBe(before);
+});
+
+test("I8: to another account what is yours is not there, on every page and in every call", async () => {
+  const before = await state();
+  for (const route of routes().filter((one) => isPage(one) && one.path.includes(":"))) {
+    const answer = await send(stranger, route);
+    expect([route.method, route.path, answer.status]).toEqual([route.method, route.path, 404]);
+    expect(answer.text).not.toContain(MARK);
+  }
+  const call = caller(made.app);
+  for (const { method, path, url } of routes().filter((one) => isApi(one) && one.path.includes(":"))) {
+    const changes = {
+      workspaces: { name: "mine" },
+      alerts: { name: "mine" },
+      members: { revoke_tokens: true },
+    };
+    const [, kind] = Object.entries(changes).find(([name]) => path.includes(name)) ?? [];
+    const change = kind ?? { paused: true };
+    const sent = method === "GET" ? {} : { body: change };
+    const { status, body: said } = await call(method, url, { token: stranger.token, ...sent });
+    expect([method, path, status, said.error.code]).toEqual([method, path, 404, "not_found"]);
+    expect(JSON.stringify(said)).not.toContain(MARK);
+  }
+  for (const { method, url } of routes().filter((one) => !one.path.includes(":") && one.method === "GET")) {
+    const token = { authorization: `Bearer ${stranger.token}` };
+    const { text } = await stranger.get(url, url.startsWith("/api/") ? token : {});
+    expect([method, url, text.includes(MARK), text.includes(victim.email)]).toEqual([
+      method,
+      url,
+      false,
+      false,
+    ]);
+  }
+  expect(await state()).toBe(before);
+});
+
+test("what a signature opens is open to nobody without one", async () => {
+  const before = await state();
+  for (const route of routes().filter(({ path }) => /^\/(hooks|attachments)\//.test(path))) {
+    for (const client of [made.client(), stranger, victim]) {
+      const { status, text } = await send(client, route, { accept: "application/json" });
+      expect([route.path, [401, 403, 404].includes(status), text.includes(MARK)]).toEqual([
+        route.path,
+        true,
+        false,
+      ]);
+    }
+  }
+  expect(await state()).toBe(before);
+});
+
+test("who is no operator has no page of the operator's desk", async () => {
+  const before = await state();
+  for (const route of routes().filter(({ path }) => path.startsWith("/operator"))) {
+    for (const client of [victim, stranger]) {
+      const { status, text } = await send(client, route);
+      expect([route.method, route.path, status]).toEqual([route.method, route.path, 404]);
+      // One's own address is in the bar of every page; the desk lists everybody's.
+      expect(text).not.toContain(client === victim ? stranger.email : victim.email);
+    }
+  }
+  expect(await state()).toBe(before);
+});
+
+test("a form that another site sends does nothing, with whatever cookies, on every page", async () => {
+  const before = await state();
+  const foreign = [
+    { "sec-fetch-site": "cross-site", origin: "https://evil.example" },
+    { "sec-fetch-site": "same-site", origin: "http://other.console" },
+    { "sec-fetch-site": "none" },
+    { origin: "https://evil.example" },
+    { origin: "null" },
+    {},
+  ];
+  for (const route of routes().filter(
+    ({ method, path }) => method === "POST" && !/^\/(api|hooks)\//.test(path),
+  )) {
+    for (const headers of foreign) {
+      const { status } = await send(victim, route, headers as Record<string, string>);
+      expect([route.path, headers, status]).toEqual([route.path, headers, 403]);
+    }
+  }
+  expect(await state()).toBe(before);
+});
+
+test("a browser's cookies open no call of the API: only a token does", async () => {
+  const before = await state();
+  for (const { method, url } of routes().filter(isApi)) {
+    const cookie = [...victim.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
+    const request = new Request(`http://console${url}`, { method, headers: { cookie } });
+    expect([method, url, (await made.app.handle(request)).status]).toEqual([method, url, 401]);
+  }
+  expect(await state()).toBe(before);
+});
+
+test("every page carries the headers that keep it to itself", async () => {
+  for (const { url } of routes().filter((route) => isPage(route) && route.method === "GET")) {
+    const { headers, status } = await victim.get(url);
+    if (status >= 300 && status < 400) continue;
+    expect([url, Object.fromEntries(headers)]).toEqual([
+      url,
+      expect.objectContaining({
+        "content-security-policy": expect.stringMatching(/default-src 'none'.*frame-ancestors 'none'/),
+        "x-content-type-options": "nosniff",
+        "referrer-policy": expect.stringMatching(/^(no-referrer|same-origin)$/),
+        "cache-control": "no-store",
+      }),
+    ]);
+  }
+});
+
+test("a member does all that the owner does but for the members; once removed, nothing", async () => {
+  const { token, path } = await inviteFriend();
+  const friend = await made.person("friend@example.org");
+  expect((await friend.get(path)).text).toContain(victim.email);
+  expect((await friend.post("/invitation", { token })).location).toBe("/bases");
+  const base = ids.at(-1)![1];
+  expect((await friend.get(`/bases/${base}`)).text).toContain(MARK);
+  expect((await friend.post(`/bases/${base}/settings/turbo`, { value: "on" })).status).toBe(303);
+  expect((await getBase(made.control.ctx.db, base)).settings.turbo).toBe(true);
+
+  const before = await state();
+  const owner = ids.find(([begins]) => begins.test("/account/members"))![1];
+  for (const [url, sent] of [
+    ["/account/members", { email: "third@example.org" }],
+    [`/account/members/${owner}/remove`, {}],
+  ] as const) {
+    expect([url, (await friend.post(url, sent)).status]).toEqual([url, 403]);
+  }
+  expect(await state()).toBe(before);
+
+  const shown = await friend.post("/account/tokens", { name: "mine" });
+  const apiToken = /bt_[A-Za-z0-9_-]{43}/.exec(shown.text)![0];
+  const call = caller(made.app);
+  expect((await call("GET", `/api/v1/bases/${base}`, { token: apiToken })).status).toBe(200);
+  const { db } = made.control.ctx;
+  const [member] = await db<{ id: string }[]>`select id from users where email = 'friend@example.org'`;
+  expect((await victim.post(`/account/members/${member!.id}/remove`, {})).status).toBe(303);
+  expect((await friend.get(`/bases/${base}`)).status).toBe(404);
+  // A token that they made would otherwise outlive them.
+  expect((await call("GET", `/api/v1/bases/${base}`, { token: apiToken })).status).toBe(401);
+});
+
+async function inviteFriend(): Promise<{ token: string; path: string }> {
+  await made.nextMail("friend@example.org");
+  await victim.post("/account/members", { email: "friend@example.org" });
+  const { path } = await made.nextMail("friend@example.org");
+  return { path, token: new URLSearchParams(path.split("?")[1]).get("token")! };
+}

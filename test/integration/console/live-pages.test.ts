@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
+import type { Account } from "../../../core/control/accounts";
+import { type Base, createBase, getBase, recordRun, updateSettings } from "../../../core/control/bases";
+import { asker, authByHeader } from "../../support/console";
+import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+import { type FeedNoted, noteFeed } from "../../support/live-rows";
+
+let control: TestControl;
+let ask: ReturnType<typeof asker>;
+let owner: Account;
+let base: Base;
+
+beforeAll(async () => {
+  control = await testControl();
+  ask = asker(consoleApp(control.ctx, authByHeader()));
+  owner = await control.addAccount("live@example.com");
+  const made = { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" };
+  base = await createBase(control.ctx, owner.id, made);
+  const completedAt = new Date();
+  const startedAt = new Date(completedAt.getTime() - 400);
+  await recordRun(control.ctx.db, base.id, {
+    kind: "first",
+    startedAt,
+    completedAt,
+    seen: 3,
+    inserted: 3,
+    updated: 0,
+    deleted: 0,
+    requests: 2,
+    waitMs: 0,
+    tables: [{ name: "items", source_name: "Items", records: 3 }],
+  });
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+
+/** The words of a page, without markup. */
+async function wordsOf(path: string): Promise<string> {
+  const { text } = await ask(path, { account: owner });
+  return text
+    .replaceAll(/<[^>]*>/g, " ")
+    .replaceAll("&#39;", "'")
+    .replaceAll(/\s+/g, " ");
+}
+
+async function pageWith(feed: FeedNoted): Promise<string> {
+  await noteFeed(control.ctx.db, base, feed);
+  return wordsOf(`/bases/${base.id}`);
+}
+
+test("a live base says how changes arrive, when the last one did, and that SQL was compared with the source", async () => {
+  expect(await pageWith({ hasPings: true, pace: 1200 })).toMatch(
+    /Live : Live; SQL was the same as the source .* ago Changes arrive at once the source notifies us/,
+  );
+  const polled = await pageWith({ pace: 5, changedAgo: 200, comparedAgo: 70 });
+  expect(polled).toContain("Changes arrive within 5 s the source is asked");
+  expect(polled).toContain("Last change 3 min ago");
+  expect(polled).toContain("Compared 1 min ago SQL was the same as the source");
+  expect(polled).not.toContain("Lag");
+});
+
+test("what waits and what was missed is counted, and it is said what that means", async () => {
+  const well = await pageWith({});
+  expect(well).toContain("Waiting 0 every known change is in SQL");
+  expect(well).toContain("Missed so far: none");
+  const busy = await pageWith({ waiting: 4210, waitingAgo: 20, missed: 1 });
+  expect(busy).toMatch(/Waiting 4,210 changed records, the oldest for 2\d s/);
+  expect(busy).toContain("Missed so far: 1 record that changed without a word from the source");
+});
+
+test("a base that lags is not green, and says since when and what is done about it", async () => {
+  const stale = await pageWith({ staleAgo: 70, gapAgo: 70 });
+  expect(stale).toContain("Behind : SQL was found to lag behind the source 1 min 10 s ago");
+  expect(stale).toContain("SQL was behind the source");
+  expect(stale).toContain("so every record is read once more");
+  expect(await pageWith({ readAgo: 900 })).toContain("The source was not asked for changes for 15 min");
+});
+
+test("a key that may not is told what to tick and where, as text, and the base is judged by its sweeps", async () => {
+  const reason = "Tick the scope webhook:manage <script>alert(1)</script>";
+  await noteFeed(control.ctx.db, base, { state: "refused", reason });
+  const { text } = await ask(`/bases/${base.id}`, { account: owner });
+  expect(text).toContain("Not live");
+  expect(text).toContain("Tick the scope webhook:manage &lt;script>");
+  expect(text).toContain('href="https://example.com/keys"');
+  expect(text).toMatch(new RegExp(`href="/bases/${base.id}/settings">new API key`));
+  expect(text).toContain("<dt>Lag</dt>");
+  expect(text).not.toContain("Changes arrive");
+});
+
+test("before the first read, and where live mode is off or rapid mode is on, nothing looks live", async () => {
+  expect(await pageWith({ state: "making", readAgo: null })).toContain("Live mode is being set up");
+  const found = await getBase(control.ctx.db, base.id);
+  await updateSettings(control.ctx, found, { live: false });
+  expect(await pageWith({})).toMatch(/Live changes are switched off ?: all tables/);
+  await updateSettings(control.ctx, found, { live: true, rapid: true });
+  expect(await pageWith({})).not.toMatch(/Changes arrive|switched off/);
+  await updateSettings(control.ctx, found, { rapid: false });
+});
+
+test("the list shows a live base as such, and when its changes were last read", async () => {
+  await noteFeed(control.ctx.db, base, { readAgo: 125, pace: 1200, hasPings: true });
+  const words = await wordsOf("/bases");
+  expect(words).toMatch(/Inventory Live : Live; .* 2 min ago 1 3 /);
+  await noteFeed(control.ctx.db, base, { readAgo: 1000 });
+  expect(await wordsOf("/bases")).toContain("Failing : The source was not asked for changes");
+});
+
+test("live mode is a setting with a form of its own; rapid mode says there that it goes before it", async () => {
+  const path = `/bases/${base.id}/settings`;
+  const { text } = await ask(path, { account: owner });
+  expect(text).toMatch(/<form[^>]*id="setting-live"/);
+  expect(text).not.toContain("rapid mode is on");
+  const changed = await ask(`${path}/rapid`, { account: owner, form: { value: "on" }, isHtmx: true });
+  expect(changed.text).toMatch(/id="setting-live"[^>]* hx-swap-oob="outerMorph"/);
+  expect(changed.text).toContain("rapid mode is on and takes its place");
+  expect((await ask(path, { account: owner })).text).toContain("rapid mode is on and takes its place");
+  await ask(`${path}/rapid`, { account: owner, form: {} });
+  expect((await ask(`${path}/live`, { account: owner, form: {} })).status).toBe(303);
+  expect((await getBase(control.ctx.db, base.id)).settings).toMatchObject({ live: false, rapid: false });
+  await ask(`${path}/live`, { account: owner, form: { value: "on" } });
+  expect((await getBase(control.ctx.db, base.id)).settings.live).toBe(true);
+});

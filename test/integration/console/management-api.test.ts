@@ -1,0 +1,394 @@
+import { expect, inject, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
+import { recordRun, saveProgress } from "../../../core/control/bases";
+import { about } from "../../support/about";
+import { connectAs, GOOD_KEY, managementApi, OTHER_KEY } from "../../support/control-support";
+
+const api = managementApi();
+const { call, connect, newAccount } = api;
+
+test("a call without a valid token is refused before its body is looked at", async () => {
+  const calls: [string, string][] = [
+    ["GET", "/api/v1/platforms"],
+    ["POST", "/api/v1/source-bases"],
+    ["GET", "/api/v1/bases"],
+    ["POST", "/api/v1/bases"],
+    ["GET", "/api/v1/bases/bas_x"],
+    ["PATCH", "/api/v1/bases/bas_x"],
+    ["DELETE", "/api/v1/bases/bas_x"],
+    ["POST", "/api/v1/bases/bas_x/sync"],
+    ["GET", "/api/v1/bases/bas_x/runs?limit=many"],
+    ["GET", "/api/v1/bases/bas_x/credentials"],
+    ["POST", "/api/v1/bases/bas_x/credentials/rotate"],
+  ];
+  for (const [method, path] of calls) {
+    const body = method === "GET" ? undefined : {};
+    for (const token of [undefined, "wrong", `bt_${"A".repeat(43)}`]) {
+      const answer = await call(method, path, { ...(token ? { token } : {}), body });
+      expect([method, path, answer.status]).toEqual([method, path, 401]);
+      expect(answer.body.error).toMatchObject({ code: "unauthorized", request_id: expect.any(String) });
+    }
+  }
+});
+
+test("platforms and the bases that a key opens are listed; a bad key is told in the source's words", async () => {
+  const { token } = await newAccount();
+  const platforms = await call("GET", "/api/v1/platforms", { token });
+  expect(platforms.body).toEqual([
+    { id: "airtable", name: "Airtable", key_help_url: "https://example.com/keys" },
+  ]);
+  const ask = (api_key: string) =>
+    call("POST", "/api/v1/source-bases", { token, body: { platform: "airtable", api_key } });
+  const bases = await ask(OTHER_KEY);
+  expect(bases.status).toBe(200);
+  expect(bases.body).toMatchObject([{ id: "appTwo", permission: "read" }]);
+  const refused = await ask("patWrong");
+  expect(refused.status).toBe(422);
+  expect(refused.body.error).toMatchObject({
+    code: "source_key_refused",
+    message: "Authentication required",
+  });
+  const unknown = await call("POST", "/api/v1/source-bases", {
+    token,
+    body: { platform: "constructor", api_key: GOOD_KEY },
+  });
+  expect(unknown.body.error).toMatchObject({
+    code: "invalid_request",
+    message: expect.stringContaining("airtable"),
+  });
+});
+
+test("a connected base starts syncing into a database of its own, whose credentials only read", async () => {
+  const { token } = await newAccount();
+  const created = await connect(token, { settings: { turbo: true } });
+  expect(created.status).toBe(201);
+  expect(created.body).toEqual({
+    id: expect.stringMatching(/^bas_/),
+    platform: "airtable",
+    base_id: "appOne",
+    name: "Inventory",
+    state: "starting",
+    indicator: { color: "green", reason: "The first sync is running" },
+    settings: {
+      turbo: true,
+      rapid: false,
+      replica_reads: false,
+      live: true,
+      linked_records_as_text: false,
+      lookups_as_text: false,
+      link_views: false,
+      history: false,
+      history_days: 30,
+      notify: false,
+      own_attachment_urls: false,
+      indexes: [],
+      paused: false,
+    },
+    database: {
+      id: expect.stringMatching(/^dat_/),
+      name: expect.not.stringMatching(/inventory/i),
+      schema: "public",
+      host: expect.any(String),
+      port: Number(new URL(api.control.serverUrl).port),
+    },
+    tables: [],
+    sync: {
+      kind: null,
+      started_at: null,
+      completed_at: null,
+      duration_ms: null,
+      lag_ms: null,
+      progress: null,
+    },
+    sweep: null,
+    error: null,
+    issues: [],
+    issue_count: 0,
+    repairs: 0,
+    live: null,
+    budget: null,
+  });
+  expect(api.control.requested).toContain(created.body.id);
+  expect((await call("GET", "/api/v1/bases", { token })).body).toEqual([created.body]);
+  expect((await call("GET", `/api/v1/bases/${created.body.id}`, { token })).body).toEqual(created.body);
+
+  const { body: credentials } = await call("GET", `/api/v1/bases/${created.body.id}/credentials`, { token });
+  expect(credentials.psql).toBe(`psql '${credentials.url}'`);
+  await using sql = connectAs(credentials.url);
+  expect(await sql.db`select count(*)::int as n from _sync_meta`).toEqual([{ n: 1 }]);
+  await expect(sql.db`create table mine (id int)`).rejects.toMatchObject({ severity: "ERROR" });
+});
+
+test("the same base twice is refused for one account, and welcome from another", async () => {
+  const [one, two] = [await newAccount(), await newAccount()];
+  const [first, second] = await Promise.all([connect(one.token), connect(one.token)]);
+  expect([first.status, second.status].sort()).toEqual([201, 409]);
+  expect((await connect(one.token)).body.error).toMatchObject({ code: "already_exists" });
+  expect((await connect(two.token)).status).toBe(201);
+  const left = await api.control.ctx.db`
+    select d.id from databases as d left join bases as b on b.database_id = d.id where b.id is null`;
+  expect(left).toEqual([]);
+});
+
+test("another account's base does not exist, for every call", async () => {
+  const [owner, other] = [await newAccount(), await newAccount()];
+  const { id } = (await connect(owner.token)).body;
+  const calls: [string, string, unknown?][] = [
+    ["GET", ""],
+    ["PATCH", "", { turbo: true }],
+    ["DELETE", ""],
+    ["POST", "/sync"],
+    ["GET", "/runs"],
+    ["GET", "/credentials"],
+    ["POST", "/credentials/rotate"],
+  ];
+  for (const [method, path, body] of calls) {
+    const answer = await call(method, `/api/v1/bases/${id}${path}`, { token: other.token, body });
+    expect([method, path, answer.status]).toEqual([method, path, 404]);
+  }
+  expect((await call("GET", "/api/v1/bases", { token: other.token })).body).toEqual([]);
+  expect((await call("GET", `/api/v1/bases/${id}`, { token: owner.token })).body.settings.turbo).toBe(false);
+  expect((await call("GET", "/api/v1/bases/bas_%00", { token: other.token })).status).toBe(404);
+  const stolen = await connect(other.token, {
+    destination: {
+      kind: "existing",
+      database_id: (await call("GET", `/api/v1/bases/${id}`, { token: owner.token })).body.database.id,
+      schema: "mine",
+    },
+  });
+  expect(stolen.status).toBe(404);
+});
+
+test("a request of the wrong form is refused by the part that is wrong", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const patch = (body: unknown) => call("PATCH", `/api/v1/bases/${id}`, { token, body });
+  const wrong = [
+    { answer: await connect(token, { base_id: 5 }), part: "base_id" },
+    { answer: await connect(token, { settings: { turbo: "yes" } }), part: "turbo" },
+    { answer: await connect(token, { destination: { kind: "elsewhere" } }), part: "destination" },
+    { answer: await patch({ turboo: true }), part: "turboo" },
+    { answer: await patch({ turbo: "true" }), part: "turbo" },
+    { answer: await patch({}), part: "body" },
+    {
+      answer: await call("GET", `/api/v1/bases/${id}/runs?limit=0`, { token }),
+      part: "query: Expected integer",
+    },
+  ];
+  for (const { answer, part } of wrong) {
+    expect([part, answer.status]).toEqual([part, 422]);
+    expect(answer.body.error).toMatchObject({
+      code: "invalid_request",
+      message: expect.stringContaining(part),
+    });
+  }
+  const broken = await consoleApp(api.control.ctx).handle(
+    new Request("http://console/api/v1/bases", {
+      method: "POST",
+      body: "{nope",
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+    }),
+  );
+  expect([broken.status, (await broken.json()).error.message]).toEqual([422, "The body is not JSON"]);
+});
+
+test("settings change one by one, and pausing and resuming keep what else is set", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const patch = async (body: unknown) => (await call("PATCH", `/api/v1/bases/${id}`, { token, body })).body;
+  expect((await patch({ rapid: true })).settings).toMatchObject({ rapid: true, turbo: false });
+  expect(await patch({ paused: true })).toMatchObject({
+    state: "paused",
+    settings: { rapid: true, paused: true },
+  });
+  expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(409);
+  const asked = api.control.requested.length;
+  expect(await patch({ paused: false, lookups_as_text: true })).toMatchObject({
+    state: "starting",
+    settings: { rapid: true, paused: false, lookups_as_text: true },
+  });
+  expect(api.control.requested.slice(asked)).toEqual([id]);
+  expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(202);
+});
+
+test("attachment links are switched on, and revoked where there are some", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const path = `/api/v1/bases/${id}`;
+  const revoke = () => call("POST", `${path}/attachment-links/revoke`, { token });
+  const refused = await revoke();
+  expect([refused.status, refused.body.error.code]).toEqual([409, "conflict"]);
+  const changed = await call("PATCH", path, { token, body: { own_attachment_urls: true } });
+  expect(changed.body.settings.own_attachment_urls).toBe(true);
+  const asked = api.control.requested.length;
+  const revoked = await revoke();
+  expect([revoked.status, revoked.body.id]).toEqual([202, id]);
+  expect(api.control.requested.slice(asked)).toEqual([id]);
+});
+
+test("a new API key is checked, and takes a base out of needs_attention", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token, { base_id: "appTwo" })).body;
+  await recordRun(api.control.ctx.db, id, failed("source_key_refused"));
+  const red = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(red).toMatchObject({ state: "needs_attention", indicator: { color: "red" } });
+  const patch = (api_key: string) => call("PATCH", `/api/v1/bases/${id}`, { token, body: { api_key } });
+  expect((await patch("patWrong")).status).toBe(422);
+  expect((await call("GET", `/api/v1/bases/${id}`, { token })).body.state).toBe("needs_attention");
+  expect((await patch(OTHER_KEY)).body).toMatchObject({ state: "starting", indicator: { color: "green" } });
+});
+
+test("a key that opens other bases only is refused for this one, and nothing is made", async () => {
+  const { token } = await newAccount();
+  const before = await api.control.ctx.db`select count(*) from databases`;
+  const answer = await connect(token, { api_key: OTHER_KEY });
+  expect(answer.status).toBe(422);
+  expect(answer.body.error).toMatchObject({
+    code: "source_not_found",
+    message: expect.stringContaining("appOne"),
+  });
+  expect(await api.control.ctx.db`select count(*) from databases`).toEqual(before);
+});
+
+test("progress, the last sync and the runs are shown as they were reported", async () => {
+  const { token } = await newAccount();
+  const { id } = (await connect(token)).body;
+  const { db } = api.control.ctx;
+  const startedAt = new Date(Date.now() - 5000);
+  const table = { name: "items", source_name: "It\u0000ems \ud800" };
+  await saveProgress(db, id, {
+    kind: "first",
+    started_at: startedAt.toISOString(),
+    tables: [{ ...table, records_done: 100, records_estimate: null, done: false }],
+  });
+  const during = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(during.sync).toMatchObject({ kind: "first", completed_at: null, lag_ms: null });
+  expect(during.sync.progress.tables).toMatchObject([{ records_done: 100, source_name: "Items \ufffd" }]);
+
+  const issue = { table: "items", record_id: "rec1", column: "price", value: '"x"', reason: "not a number" };
+  await recordRun(db, id, {
+    ...failed("source_timeout"),
+    kind: "first",
+    startedAt,
+    completedAt: new Date(startedAt.getTime() + 2000),
+    error: undefined,
+    tables: [{ ...table, records: 250 }],
+    issueCount: 101,
+    issues: Array.from({ length: 101 }, () => issue),
+  });
+  const after = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(after).toMatchObject({
+    state: "active",
+    issue_count: 101,
+    tables: [{ name: "items", records: 250 }],
+  });
+  expect(after.issues).toEqual(Array.from({ length: 100 }, () => issue));
+  expect(after.sync).toMatchObject({ kind: "first", duration_ms: 2000, progress: null });
+  expect(after.sync.lag_ms).toBeGreaterThanOrEqual(5000);
+
+  await recordRun(db, id, failed("source_timeout"));
+  const failing = (await call("GET", `/api/v1/bases/${id}`, { token })).body;
+  expect(failing).toMatchObject({
+    state: "active",
+    sync: { duration_ms: 2000 },
+    indicator: { color: "red" },
+  });
+  const runs = (await call("GET", `/api/v1/bases/${id}/runs?limit=2`, { token })).body;
+  expect(runs).toMatchObject([
+    { kind: "sweep", completed_at: null, duration_ms: null, error: { code: "source_timeout" } },
+    { kind: "first", started_at: about(startedAt), duration_ms: 2000, error: null },
+  ]);
+});
+
+test("OpenAPI describes every call, without a page that loads anything", async () => {
+  const { status, body } = await call("GET", "/openapi");
+  expect(status).toBe(200);
+  expect(body.openapi).toMatch(/^3\./);
+  const calls = Object.entries(body.paths).flatMap(([path, methods]) =>
+    Object.keys(methods as object).map((method) => `${method} ${path}`),
+  );
+  expect(calls.sort()).toEqual([
+    "delete /api/v1/alerts/webhooks/{id}",
+    "delete /api/v1/bases/{id}",
+    "delete /api/v1/members/{id}",
+    "delete /api/v1/workspaces/{id}",
+    "get /api/v1/alerts",
+    "get /api/v1/alerts/webhooks",
+    "get /api/v1/alerts/webhooks/{id}",
+    "get /api/v1/audit",
+    "get /api/v1/bases",
+    "get /api/v1/bases/{id}",
+    "get /api/v1/bases/{id}/credentials",
+    "get /api/v1/bases/{id}/dbt-sources",
+    "get /api/v1/bases/{id}/er-diagram",
+    "get /api/v1/bases/{id}/runs",
+    "get /api/v1/bases/{id}/schema-changes",
+    "get /api/v1/members",
+    "get /api/v1/platforms",
+    "get /api/v1/requests",
+    "get /api/v1/workspaces",
+    "get /api/v1/workspaces/{id}",
+    "patch /api/v1/alerts",
+    "patch /api/v1/alerts/webhooks/{id}",
+    "patch /api/v1/bases/{id}",
+    "patch /api/v1/workspaces/{id}",
+    "post /api/v1/alerts/webhooks",
+    "post /api/v1/alerts/webhooks/{id}/test",
+    "post /api/v1/bases",
+    "post /api/v1/bases/{id}/attachment-links/revoke",
+    "post /api/v1/bases/{id}/credentials/rotate",
+    "post /api/v1/bases/{id}/sync",
+    "post /api/v1/destinations/check",
+    "post /api/v1/requests",
+    "post /api/v1/source-bases",
+    "post /api/v1/workspaces",
+  ]);
+});
+
+test("health and readiness need no token, metrics are for this machine; an unknown address is a plain 404", async () => {
+  expect((await call("GET", "/healthz")).status).toBe(200);
+  expect((await call("GET", "/readyz")).body).toEqual({ status: "ready" });
+  expect((await call("GET", "/metrics")).status).toBe(404);
+  expect((await call("GET", "/api/v1/nope")).body.error.code).toBe("not_found");
+});
+
+function failed(code: "source_key_refused" | "source_timeout") {
+  return {
+    kind: "sweep" as const,
+    startedAt: new Date(),
+    completedAt: null,
+    seen: 0,
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    requests: 1,
+    waitMs: 0,
+    error: { code, message: "It did not work" },
+  };
+}
+
+test("a database that you host is checked before a base is connected: every check, with its remedy", async () => {
+  const { token } = await newAccount();
+  const check = (url: string) =>
+    call("POST", "/api/v1/destinations/check", { token, body: { url, schema: "mine" } });
+  const { host } = new URL(inject("postgresUrl"));
+  const wrong = await check(`postgres://nobody:there@${host}/postgres`);
+  expect(wrong.status).toBe(200);
+  expect(wrong.body).toEqual({
+    is_usable: false,
+    checks: [
+      { check: "address", status: "problem", message: expect.stringContaining("nobody"), remedy: null },
+    ],
+  });
+  const known = await check("postgres://u:p@db.abcdefghijklmnop.supabase.co:6543/postgres");
+  // No name is looked up for that.
+  expect(known.body).toMatchObject({
+    is_usable: false,
+    checks: [
+      { check: "pooler", remedy: expect.stringContaining("db.abcdefghijklmnop.supabase.co on port 5432") },
+    ],
+  });
+  expect((await check("no URL")).body).toMatchObject({
+    checks: [{ status: "problem", message: expect.stringContaining("has the form postgres://") }],
+  });
+});

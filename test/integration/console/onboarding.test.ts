@@ -1,0 +1,267 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
+import { listBases } from "../../../core/control/bases";
+import { platforms } from "../../../core/source";
+import { type TestConsole, testConsole } from "../../support/console-support";
+import { ownDatabase } from "../../support/control-support";
+
+let sandbox: SandboxHandle;
+let site: TestConsole;
+const baseIds: string[] = [];
+/** Bases that no test speaks of by name: each takes the next, since looking at one is counted in its quota. */
+const spareIds: string[] = [];
+let used = 0;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ port: 0 });
+  for (const name of ["Zebra", "Älpha", "Inventory <i>"]) {
+    baseIds.push(sandbox.control.generate({ name, records: 5, seed: baseIds.length }));
+  }
+  for (let seed = 100; seed < 110; seed++) {
+    spareIds.push(sandbox.control.generate({ name: `Spare ${seed}`, records: 5, seed }));
+  }
+  const upstreams = { "api.airtable.com": sandbox.url };
+  site = await testConsole({ platforms: platforms({ upstreams, upstreamTimeoutMs: 5_000 }) });
+});
+afterAll(async () => {
+  await site?.[Symbol.asyncDispose]();
+  await sandbox?.stop();
+});
+
+type Person = Awaited<ReturnType<TestConsole["person"]>>;
+
+/** Begins to connect a base; `to` is the path of a step. */
+async function begin(person: Person) {
+  const { location } = await person.post("/new", { platform: "airtable" });
+  const path = location!.replace(/\/key$/, "");
+  return { id: path.split("/").at(-1)!, to: (step: string) => `${path}/${step}` };
+}
+
+async function beginWithBase(person: Person, baseId = spareIds[used++ % spareIds.length]!) {
+  const draft = await begin(person);
+  await person.post(draft.to("key"), { key: sandbox.key });
+  const chosen = await person.post(draft.to("base"), { base: baseId });
+  expect(chosen, /role="alert".*?<\/div>/.exec(chosen.text)?.[0]).toMatchObject({
+    location: draft.to("destination"),
+  });
+  return draft;
+}
+
+test("a step that comes too early leads to the one that is missing, and every page can be loaded again", async () => {
+  const person = await site.person();
+  const draft = await begin(person);
+  for (const step of ["base", "destination", "start"]) {
+    expect((await person.get(draft.to(step))).location).toBe(draft.to("key"));
+  }
+  await person.post(draft.to("key"), { key: sandbox.key });
+  expect((await person.get(draft.to("start"))).location).toBe(draft.to("base"));
+  await person.post(draft.to("base"), { base: baseIds[1]! });
+  await person.post(draft.to("destination"), { kind: "new" });
+  for (const step of ["key", "base", "destination", "start"]) {
+    expect([step, (await person.get(draft.to(step))).status]).toEqual([step, 200]);
+  }
+  expect((await person.get(draft.to("base"))).text).toMatch(new RegExp(`value="${baseIds[1]}"[^>]* checked`));
+  expect((await person.get("/new")).text).toContain("Go on with Älpha");
+  expect((await person.get(`/new/${draft.id}`)).location).toBe(draft.to("start"));
+});
+
+test("what one account has begun, no other sees", async () => {
+  const draft = await beginWithBase(await site.person());
+  const stranger = await site.person();
+  for (const step of ["key", "base", "destination", "start"]) {
+    expect((await stranger.get(draft.to(step))).status).toBe(404);
+    expect((await stranger.post(draft.to(step), { key: sandbox.key })).status).toBe(404);
+  }
+  expect((await stranger.get("/new")).text).not.toContain("Go on with");
+});
+
+test.for([
+  { scopes: [], names: "schema.bases:read" },
+  { scopes: ["data.records:read"], names: "schema.bases:read" },
+])("a key that lacks $names is told so by its name, beside the field", async ({ scopes, names }) => {
+  const person = await site.person();
+  const draft = await begin(person);
+  const key = sandbox.control.createKey({ scopes });
+  const { status, text } = await person.post(draft.to("key"), { key });
+  expect([status, text]).toEqual([422, expect.stringContaining(`lacks the scope ${names}`)]);
+  expect(text).toContain('id="key-error"');
+  expect((await person.get(draft.to("base"))).location).toBe(draft.to("key"));
+});
+
+test("a key that may not read records is found out when the base is chosen", async () => {
+  const person = await site.person();
+  const draft = await begin(person);
+  await person.post(draft.to("key"), { key: sandbox.control.createKey({ scopes: ["schema.bases:read"] }) });
+  const { status, text } = await person.post(draft.to("base"), { base: baseIds[0]! });
+  expect([status, text]).toEqual([422, expect.stringContaining("lacks the scope data.records:read")]);
+});
+
+test("a key that is none, or opens no base, or a source that is away, is said so", async () => {
+  const person = await site.person();
+  const draft = await begin(person);
+  const tryKey = async (key: string) => (await person.post(draft.to("key"), { key })).text;
+  expect(await tryKey("patWrong.0")).toContain("does not accept this key");
+  expect(await tryKey("ключ")).toContain("does not accept this key");
+  expect(await tryKey("")).toContain("does not accept this key");
+  expect(await tryKey(sandbox.control.createKey({ bases: {} }))).toContain("The key opens no base");
+  await using away = await testConsole({
+    platforms: platforms({
+      upstreams: { "api.airtable.com": "http://127.0.0.1:1" },
+      upstreamTimeoutMs: 5_000,
+    }),
+  });
+  const other = await away.person();
+  const answer = await other.post((await begin(other)).to("key"), { key: sandbox.key });
+  expect(answer.status).toBe(502);
+  expect(answer.text).toContain('id="key-error"');
+});
+
+test("bases are found by name, sorted, escaped, and those that are connected cannot be chosen again", async () => {
+  const person = await site.person();
+  const first = await beginWithBase(person, baseIds[2]!);
+  await person.post(first.to("destination"), { kind: "new" });
+  const started = await person.post(first.to("start"), {});
+  expect(started.location).toMatch(/^\/bases\/bas_/);
+
+  const draft = await begin(person);
+  await person.post(draft.to("key"), { key: sandbox.key });
+  const { text } = await person.get(draft.to("base"));
+  expect(text.indexOf("Älpha")).toBeLessThan(text.indexOf("Zebra"));
+  expect(text).toContain("Inventory &lt;i>");
+  expect(text).toContain(`href="${started.location}"`);
+  const found = await person.get(`${draft.to("base")}?q=ZEB`, { "hx-request": "true" });
+  expect(found.text).toContain("Zebra");
+  expect(found.text).not.toContain("Älpha");
+  const again = await person.post(draft.to("base"), { base: baseIds[2]! });
+  expect([again.status, again.text]).toEqual([409, expect.stringContaining("is connected already")]);
+  expect((await person.post(draft.to("base"), { base: "appNope" })).status).toBe(422);
+});
+
+test("starting twice makes one base, and leaves no secret behind", async () => {
+  const person = await site.person();
+  const draft = await beginWithBase(person);
+  await person.post(draft.to("destination"), { kind: "new" });
+  const sealed = () => site.control.ctx.db`
+    select sealed_api_key, sealed_url, choices from base_drafts where id = ${draft.id}`;
+  const [kept] = await sealed();
+  expect(kept!.sealed_api_key).toMatch(/^v1\./);
+  const answers = await Promise.all([person.post(draft.to("start"), {}), person.post(draft.to("start"), {})]);
+  expect(new Set(answers.map((answer) => answer.location)).size).toBe(1);
+  const bases = await listBases(site.control.ctx.db, person.accountId);
+  expect(answers[0]!.location).toBe(`/bases/${bases[0]!.id}`);
+  expect(bases).toHaveLength(1);
+  expect(await sealed()).toEqual([{ sealed_api_key: null, sealed_url: null, choices: null }]);
+  expect((await person.get(draft.to("key"))).location).toBe(`/bases/${bases[0]!.id}`);
+});
+
+test("two bases can share a database under different schemas", async () => {
+  const person = await site.person();
+  const first = await beginWithBase(person, baseIds[0]!);
+  await person.post(first.to("destination"), { kind: "new" });
+  await person.post(first.to("start"), {});
+  const second = await beginWithBase(person, baseIds[2]!);
+  const [base] = await listBases(site.control.ctx.db, person.accountId);
+  const page = (await person.get(second.to("destination"))).text;
+  expect(page).toContain(base!.database.name);
+  expect(page).toContain('value="inventory_i"');
+  const choose = (schema: string, database = base!.database.id) =>
+    person.post(second.to("destination"), { kind: "existing", database, schema });
+  for (const [schema, message] of [
+    ["public", "Another base has the schema public"],
+    ["Robert'); drop table", "cannot be the schema"],
+    ["pg_catalog", "cannot be the schema"],
+    ["x_swap", "cannot be the schema"],
+  ]) {
+    const { text } = await choose(schema!);
+    expect(text).toContain('id="schema-error"');
+    expect(text.replaceAll("&#39;", "'").replaceAll("&quot;", '"')).toContain(message);
+  }
+  expect((await choose("inventory", "dat_00000000000000000000")).text).toContain('id="database-error"');
+  const stranger = await beginWithBase(await site.person());
+  expect(stranger.id).not.toBe(second.id);
+  expect((await choose("inventory")).location).toBe(second.to("start"));
+  expect((await person.get(second.to("start"))).text).toContain(`${base!.database.name}, schema inventory`);
+  const { location } = await person.post(second.to("start"), {});
+  const bases = await listBases(site.control.ctx.db, person.accountId);
+  expect(bases.find((one) => location?.endsWith(one.id))!.database).toMatchObject({
+    id: base!.database.id,
+    schema: "inventory",
+  });
+});
+
+test("a customer's own database is looked at step by step, and the missing GRANT is given word by word", async () => {
+  await using own = await ownDatabase(site.control.serverUrl);
+  const person = await site.person();
+  const draft = await beginWithBase(person);
+  const look = async (url: string, more: Record<string, string> = { test: "on" }) => {
+    const { text, ...answer } = await person.post(draft.to("destination"), {
+      kind: "external",
+      url,
+      external_schema: "copy",
+      ...more,
+    });
+    return { ...answer, text: text.replaceAll("&quot;", '"').replaceAll("&amp;", "&") };
+  };
+  expect((await look("postgres://a:b@127.0.0.1:1/c")).text).toContain("nothing listens on port 1");
+  expect((await look(own.url.replace("s%2Fe%3Acret", "wrong"))).text).toMatch(
+    /refuses the password|PostgreSQL/,
+  );
+  const missing = await look(own.url);
+  expect(missing.status).toBe(422);
+  expect(missing.text).toContain(`grant create on database "${own.name}" to "${own.name}";`);
+  expect((await person.get(draft.to("start"))).location).toBe(draft.to("destination"));
+
+  await own.admin.unsafe(`grant create on database ${own.name} to ${own.name}`);
+  await own.inside.unsafe("create schema copy");
+  expect((await look(own.url)).text).toContain(`grant usage, create on schema "copy" to "${own.name}"`);
+  await own.inside.unsafe(`grant usage, create on schema copy to ${own.name}`);
+  const well = await look(own.url);
+  expect([well.status, well.location]).toEqual([200, null]);
+  expect(well.text).toContain("This database can be used");
+  expect((await look(own.url, {})).location).toBe(draft.to("start"));
+  expect((await person.get(draft.to("destination"))).text).not.toContain("cret");
+  expect((await look("", {})).location).toBe(draft.to("start"));
+  const { location } = await person.post(draft.to("start"), {});
+  expect(location).toMatch(/^\/bases\/bas_/);
+});
+
+test.for([
+  ["http://169.254.169.254/latest", "has the form postgres://"],
+  ["postgres://a:b@169.254.169.254/c", "is no place for a database"],
+  ["postgres://a:b@[::ffff:169.254.169.254]/c", "is no place for a database"],
+  ["postgres://a:b@10.0.0.1/c", "is in a private network"],
+  ["postgres://a:b@%zz/c", "has the form postgres://"],
+  ["postgres://a:b@good.example,169.254.169.254/c", "has the form postgres://"],
+  ["postgres://a:%zz@127.0.0.1/c", "cannot be used"],
+])("a URL that leads where no customer's database can be is refused: %s", async ([url, message]) => {
+  const person = await site.person();
+  const draft = await beginWithBase(person);
+  const { status, text } = await person.post(draft.to("destination"), { kind: "external", url: url! });
+  expect([status, text]).toEqual([422, expect.stringContaining(message!)]);
+});
+
+test("where private destinations are not allowed, neither this machine nor the control plane can be one", async () => {
+  const { databaseUrl } = site.control.ctx.config;
+  const person = await site.person();
+  const draft = await beginWithBase(person);
+  const ours = await person.post(draft.to("destination"), { kind: "external", url: databaseUrl! });
+  expect([ours.status, ours.text]).toEqual([422, expect.stringContaining("belongs to the service itself")]);
+
+  await using strict = await testConsole({
+    config: { privateDestinations: "no" },
+    platforms: platforms({ upstreams: { "api.airtable.com": sandbox.url }, upstreamTimeoutMs: 5_000 }),
+  });
+  const other = await strict.person();
+  const blocked = await beginWithBase(other);
+  for (const host of ["127.0.0.1", "localhost", "0.0.0.0", "[::1]", "[::ffff:7f00:1]"]) {
+    const { status, text } = await other.post(blocked.to("destination"), {
+      kind: "external",
+      url: `postgres://a:b@${host}/c`,
+    });
+    expect([
+      host,
+      status,
+      text.includes("the service&#39;s own machine") || text.includes("service's own machine"),
+    ]).toEqual([host, 422, true]);
+  }
+});

@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
+import type { Account } from "../../../core/control/accounts";
+import { createBase } from "../../../core/control/bases";
+import { reportWorker } from "../../../core/control/fleet";
+import { createRequest, getDatabase } from "../../../core/control/placement";
+import { openQueue } from "../../../core/queue";
+import { asker, authByHeader } from "../../support/console";
+import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+import { type ReplicaServer, replicaServer } from "../../support/replica-server";
+
+let control: TestControl;
+let replicas: ReplicaServer;
+let ask: ReturnType<typeof asker>;
+let operator: Account;
+let customer: Account;
+
+beforeAll(async () => {
+  replicas = await replicaServer();
+  control = await testControl(replicas.clusterUrl);
+  const { ctx } = control;
+  // The queue makes its tables.
+  await (await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false })).close();
+  ask = asker(consoleApp(ctx, authByHeader()));
+  operator = { ...(await control.addAccount("op@example.com")), isOperator: true };
+  customer = await control.addAccount("customer@example.com");
+});
+afterAll(async () => {
+  await control?.[Symbol.asyncDispose]();
+  await replicas?.[Symbol.asyncDispose]();
+});
+
+test("for accounts that are not an operator's there is no desk, and nothing there can be done", async () => {
+  const { id } = await createRequest(control.ctx.db, customer.id, { kind: "other", message: "Let me in" });
+  for (const path of ["", "/requests", "/clusters", "/accounts"]) {
+    const answer = await ask(`/operator${path}`, { account: customer });
+    expect([path, answer.status]).toEqual([path, 404]);
+    expect(answer.text).not.toContain('href="/operator"');
+    expect((await ask(`/operator${path}`)).headers.get("location")).toMatch(/^\/sign-in/);
+  }
+  const forms: [string, Record<string, string>][] = [
+    [`/requests/${id}`, { decision: "approve" }],
+    ["/clusters", { name: "mine", region: "x", url: control.ctx.config.databaseUrl! }],
+    ["/clusters/drain", { name: "default" }],
+  ];
+  for (const [path, form] of forms) {
+    expect((await ask(`/operator${path}`, { account: customer, form })).status).toBe(404);
+  }
+  expect(await control.ctx.db`select state from requests where id = ${id}`).toEqual([{ state: "open" }]);
+  expect(await control.ctx.db`select name, state from clusters`).toEqual([
+    { name: "default", state: "active" },
+  ]);
+});
+
+test("the fleet page lists what is quarantined, with the command that tries it again; nothing where nothing is", async () => {
+  const { db } = control.ctx;
+  expect((await ask("/operator", { account: operator })).text).not.toContain("Quarantined");
+  await db`
+    insert into task_attempts (task, subject, unended, due_at) values
+      ('deletion', 'bas_<b>one', 3, now()), ('move', 'dbs_two', 3, now()), ('stray', 'dbs_not', 2, now())`;
+  const { text } = await ask("/operator", { account: operator });
+  expect(text).toContain("Quarantined");
+  expect(text).toContain("bun run operator base delete bas_&lt;b>one --force");
+  expect(text).toContain("bun run operator base retry dbs_two");
+  expect(text).not.toContain("dbs_not");
+  expect((await ask("/operator", { account: customer })).status).toBe(404);
+  await db`delete from task_attempts`;
+});
+
+test("the fleet page says who is alive, what they hold and who went silent", async () => {
+  const { db } = control.ctx;
+  const worker = { id: "w1", host: "alpha", pid: 12, startedAt: new Date(), bases: 41, capacity: 200 };
+  await reportWorker(db, worker);
+  await reportWorker(db, { ...worker, id: "w2", host: "beta" });
+  await db`update workers set seen_at = now() - interval '1 minute' where id = 'w2'`;
+  const { text } = await ask("/operator", { account: operator });
+  expect(text).toMatch(/Workers alive<\/dt><dd>1<\/dd>/);
+  expect(text).toContain("41 of 200 places");
+  expect(text).toMatch(/Alive[\s\S]*alpha[\s\S]*Silent[\s\S]*beta/);
+  // On a phone a row is a block: each value says what it is.
+  expect(text).toContain('<td class="number" data-label="Bases">41</td>');
+});
+
+test("a request is approved and denied with a word to the customer, who reads it", async () => {
+  const { ctx } = control;
+  const base = await createBase(ctx, customer.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  const sent = await ask("/requests", {
+    account: customer,
+    form: { kind: "writable", region: "", database: base.database.id, message: "<b>please</b>" },
+  });
+  expect(sent.headers.get("location")).toBe("/requests?done=sent");
+  const desk = (await ask("/operator/requests", { account: operator })).text;
+  expect(desk).toContain("&lt;b>please");
+  const [, id] = /action="\/operator\/requests\/(req_\w+)"(?:(?!<form)[\s\S])*?/.exec(
+    desk.slice(desk.indexOf("A writable database")),
+  )!;
+  const decided = await ask(`/operator/requests/${id}`, {
+    account: operator,
+    form: { decision: "approve", answer: "Mind the gap" },
+  });
+  expect(decided.headers.get("location")).toBe("/operator/requests?done=approve");
+  expect(await getDatabase(ctx.db, base.database.id)).toMatchObject({ isWritable: true });
+  expect((await ask("/requests", { account: customer })).text).toContain("Mind the gap");
+  const again = await ask(`/operator/requests/${id}`, { account: operator, form: { decision: "deny" } });
+  expect(again.status).toBe(409);
+  expect(again.text).toContain("approved before");
+  expect((await ask(`/bases/${base.id}/connect`, { account: customer })).text).toContain("views of your own");
+});
+
+test("a form that cannot be sent says why and keeps what was typed", async () => {
+  const wrong = await ask("/requests", {
+    account: customer,
+    form: { kind: "region", region: "the moon!", database: "", message: "keep me" },
+  });
+  expect(wrong.status).toBe(422);
+  expect(wrong.text).toContain("such as eu-central-1");
+  expect(wrong.text).toContain('value="the moon!"');
+  expect(wrong.text).toContain(">keep me</textarea>");
+  const cluster = await ask("/operator/clusters", {
+    account: operator,
+    form: { name: "far", region: "eu-west-1", url: "postgres://a:s3cret@127.0.0.1:1/x", public_port: "" },
+  });
+  expect(cluster.status).toBe(409);
+  expect(cluster.text).toContain('value="far"');
+  expect(cluster.text).not.toContain("s3cret");
+});
+
+test("a cluster is added, takes databases, and is drained", async () => {
+  const { ctx } = control;
+  const added = await ask("/operator/clusters", {
+    account: operator,
+    form: {
+      name: "second",
+      region: "EU-West-1",
+      url: ctx.config.replicaUrl!,
+      public_host: "db.example.com",
+      public_port: "6432",
+    },
+  });
+  expect(added.headers.get("location")).toBe("/operator/clusters?done=added");
+  const list = (await ask("/operator/clusters", { account: operator })).text;
+  expect(list).toContain("db.example.com:6432");
+  expect(list).toContain("eu-west-1");
+  await ask("/operator/clusters/drain", { account: operator, form: { name: "second" } });
+  expect(await ctx.db`select state from clusters where name = 'second'`).toEqual([{ state: "draining" }]);
+  expect((await ask("/operator/accounts", { account: operator })).text).toContain("customer@example.com");
+});

@@ -1,0 +1,231 @@
+/** What is sealed at rest, and how its key is rotated while services run. */
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
+import { createWebhook } from "../../../core/alerts";
+import { createBase, openApiKey, replicaTarget } from "../../../core/control/bases";
+import { newAttachmentKey } from "../../../core/control/bases/attachment-keys";
+import { hookSecretContext } from "../../../core/control/feeds";
+import { createDraft, setDraftKey } from "../../../core/control/onboarding";
+import { databaseCredentials, getDatabase } from "../../../core/control/placement";
+import { examineSeals, rotateSeals } from "../../../core/control/setup";
+import { contextOf, type SealedColumn, sealedColumns } from "../../../core/control/setup/encryption";
+import { createSecretBox } from "../../../core/secrets";
+import { consoleClient } from "../../support/console-client";
+import { PASSWORD } from "../../support/console-support";
+import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+import { startProgram } from "../../support/program";
+
+let control: TestControl;
+beforeAll(async () => {
+  control = await testControl();
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+
+const newKey = () => randomBytes(32).toString("base64");
+
+/** The context as a process has it that was started with these keys: the first seals, all open. */
+function startedWith(...keys: [string, ...string[]]): TestControl["ctx"] {
+  const [secretKey, ...previousSecretKeys] = keys;
+  const { ctx } = control;
+  return { ...ctx, config: { ...ctx.config, secretKey, previousSecretKeys }, secrets: createSecretBox(keys) };
+}
+
+/** A row in every table that holds something sealed, by the product's own doing where there is a short way. */
+async function plant(): Promise<{ baseId: string; databaseId: string }> {
+  const { ctx } = control;
+  const account = await control.addAccount(`${crypto.randomUUID()}@example.org`);
+  const base = await createBase(ctx, account.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  const draft = await createDraft(ctx, account.id, "airtable");
+  await setDraftKey(ctx, draft, GOOD_KEY);
+  const seal = (table: string, column: string, id: string, plain: string) =>
+    ctx.secrets.seal(plain, contextOf({ table, column, key: "id" }, id));
+  await ctx.db`update base_drafts set sealed_url = ${seal("base_drafts", "sealed_url", draft.id, "postgres://x")}
+    where id = ${draft.id}`;
+  await ctx.db`
+    insert into live_feeds (base_id, hook_id, sealed_secret)
+    values (${base.id}, 'ach1', ${ctx.secrets.seal("mac", hookSecretContext(base.id))})
+    on conflict (base_id) do update set hook_id = 'ach1', sealed_secret = excluded.sealed_secret`;
+  await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
+  await ctx.db`update bases set sealed_attachment_key = ${newAttachmentKey(ctx, base.id)} where id = ${base.id}`;
+  const external = `dat_${randomBytes(10).toString("hex")}`;
+  await ctx.db`
+    insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)
+    values (${external}, ${account.id}, 'own', 'me', ${seal("databases", "sealed_url", external, "postgres://y")},
+      ${external}, 5432)`;
+  return { baseId: base.id, databaseId: base.database.id };
+}
+
+/** Every sealed value of the control plane, opened with these keys; its place where it cannot be. */
+async function openAll(columns: SealedColumn[], ...keys: [string, ...string[]]): Promise<string[]> {
+  const box = createSecretBox(keys);
+  const { db } = control.ctx;
+  const opened: string[] = [];
+  for (const column of columns) {
+    const rows = await db<{ id: string; sealed: string }[]>`
+      select ${db(column.key)} as id, ${db(column.column)} as sealed from ${db(column.table)}
+      where ${db(column.column)} is not null order by 1`;
+    if (rows.length === 0) throw new Error(`No test plants anything in ${column.table}.${column.column}`);
+    opened.push(...rows.map(({ id, sealed }) => box.open(sealed, contextOf(column, id))));
+  }
+  return opened;
+}
+
+test("a rotation forgets no sealed column: whatever the schema has is planted here, and sealed anew", async () => {
+  await plant();
+  const columns = await sealedColumns(control.ctx);
+  const old = control.ctx.config.secretKey!;
+  const before = await openAll(columns, old);
+  const key = newKey();
+  const rotated = await rotateSeals(startedWith(key, old));
+  expect(rotated).toEqual({ resealed: before.length, unreadable: 0 });
+  expect(await openAll(columns, key)).toEqual(before);
+  expect(await rotateSeals(startedWith(key, old))).toEqual({ resealed: 0, unreadable: 0 });
+  // Back, for the other tests.
+  await rotateSeals(startedWith(old, key));
+});
+
+test("processes with the old, both and the new key work side by side through every step of a rotation", async () => {
+  const { baseId, databaseId } = await plant();
+  const old = control.ctx.config.secretKey!;
+  const key = newKey();
+  const [before, ready, turned, after] = [
+    startedWith(old),
+    startedWith(old, key),
+    startedWith(key, old),
+    startedWith(key),
+  ];
+  const works = async (...processes: TestControl["ctx"][]) => {
+    for (const ctx of processes) {
+      expect(await openApiKey(ctx, { id: baseId })).toBe(GOOD_KEY);
+      await replicaTarget(ctx, { database: { id: databaseId, name: "", schema: "", host: "", port: 0 } });
+      expect((await databaseCredentials(ctx, await getDatabase(ctx.db, databaseId))).password).toMatch(
+        /^.{32}$/,
+      );
+    }
+  };
+  await works(before, ready);
+  // Some processes have been started anew with the new key, others not yet: each reads what the others write.
+  const account = await control.addAccount(`${crypto.randomUUID()}@example.org`);
+  const byTurned = await createDraft(turned, account.id, "airtable");
+  await setDraftKey(turned, byTurned, GOOD_KEY);
+  const [row] = await control.ctx
+    .db`select sealed_api_key as sealed from base_drafts where id = ${byTurned.id}`;
+  expect(ready.secrets.open(row!.sealed, `base_drafts.api_key:${byTurned.id}`)).toBe(GOOD_KEY);
+  await works(ready, turned);
+  await rotateSeals(turned);
+  await works(ready, turned, after);
+  expect(await examineSeals(after)).toMatchObject({ previous: 0, unreadable: 0 });
+  await rotateSeals(startedWith(old, key));
+});
+
+test("what somebody changes while it is sealed anew stays as they changed it", async () => {
+  const { baseId } = await plant();
+  const old = control.ctx.config.secretKey!;
+  const key = newKey();
+  const turned = startedWith(key, old);
+  const changed = turned.secrets.seal("patChanged.1", `bases.api_key:${baseId}`);
+  const secrets = {
+    ...turned.secrets,
+    // A person saves another key between the read and the write.
+    seal(plain: string, context: string) {
+      if (context === `bases.api_key:${baseId}`) pending.push(save());
+      return turned.secrets.seal(plain, context);
+    },
+  };
+  const pending: Promise<unknown>[] = [];
+  const save = async () => control.ctx.db`update bases set sealed_api_key = ${changed} where id = ${baseId}`;
+  // One connection, so that the person's statement is first.
+  await rotateSeals({ ...turned, secrets });
+  await Promise.all(pending);
+  expect(await openApiKey(turned, { id: baseId })).toBe("patChanged.1");
+  await rotateSeals(startedWith(old, key));
+});
+
+test("the command says what cannot be read, and doctor when the old key can go", async () => {
+  await plant();
+  const old = control.ctx.config.secretKey!;
+  const key = newKey();
+  const operate = async (words: string[], env: Record<string, string>) => {
+    const { config } = control.ctx;
+    const given = {
+      DATABASE_URL: config.databaseUrl,
+      REPLICA_URL: inject("clusterUrl"),
+      DATA_DIR: config.dataDir,
+      ...env,
+    };
+    await using program = startProgram("apps/operator/main.ts", [...words, "--json"], given);
+    const code = await program.exited;
+    return { code, answer: JSON.parse(program.output()) };
+  };
+  const secretsOf = async (env: Record<string, string>) =>
+    (await operate(["doctor"], env)).answer.find((finding: { check: string }) => finding.check === "secrets");
+  const rotating = { SECRET_KEY: key, SECRET_KEY_PREVIOUS: old };
+  expect(await secretsOf({ SECRET_KEY: old })).toMatchObject({ status: "ok" });
+  expect(await secretsOf(rotating)).toMatchObject({
+    status: "warning",
+    remedy: expect.stringContaining("secrets rotate"),
+  });
+  expect(await operate(["secrets", "rotate"], { SECRET_KEY: key })).toMatchObject({
+    code: 1,
+    answer: { resealed: 0 },
+  });
+  const rotated = await operate(["secrets", "rotate"], rotating);
+  expect(rotated).toMatchObject({ code: 0, answer: { unreadable: 0 } });
+  expect(rotated.answer.resealed).toBeGreaterThan(4);
+  expect(await secretsOf(rotating)).toMatchObject({
+    status: "ok",
+    message: expect.stringContaining("SECRET_KEY_PREVIOUS can go"),
+  });
+  await rotateSeals(startedWith(old, key));
+});
+
+test("who is signed in stays so through a rotation, also once the old key is gone", async () => {
+  const email = `${crypto.randomUUID()}@example.org`;
+  await control.addAccount(email);
+  const old = control.ctx.config.secretKey!;
+  const key = newKey();
+  const before = consoleClient(consoleApp(startedWith(old)));
+  expect((await before.post("/sign-in", { email, password: PASSWORD })).status).toBe(303);
+  const stolen = new Map(before.cookies);
+
+  const signedIn = async (keys: [string, ...string[]], cookies: Map<string, string>) => {
+    const client = consoleClient(consoleApp(startedWith(...keys)));
+    for (const [name, value] of cookies) client.cookies.set(name, value);
+    const { status } = await client.get("/account");
+    return { isIn: status === 200, cookies: client.cookies };
+  };
+  const turned = await signedIn([key, old], before.cookies);
+  expect(turned.isIn).toBe(true);
+  expect((await signedIn([key], turned.cookies)).isIn).toBe(true);
+  // A console that is not started anew yet.
+  expect((await signedIn([old, key], turned.cookies)).isIn).toBe(true);
+  expect((await signedIn([key], stolen)).isIn).toBe(false);
+  for (const [name, value] of turned.cookies)
+    stolen.set(name, value.replace(/\.[^.]+$/, `.${"A".repeat(43)}%3D`));
+  expect((await signedIn([key, old], stolen)).isIn).toBe(false);
+});
+
+test("a link for a new password is not to be read in the control plane", async () => {
+  const { createAuth } = await import("../../../apps/console/auth/auth");
+  const email = `${crypto.randomUUID()}@example.org`;
+  await control.addAccount(email);
+  const mails: string[] = [];
+  const auth = createAuth(control.ctx, {
+    isConfigured: true,
+    send: async ({ text }) => void mails.push(text),
+  });
+  const client = consoleClient(consoleApp(control.ctx, auth));
+  await client.post("/forgot-password", { email });
+  await expect.poll(() => mails.length).toBe(1);
+  const token = new URL(/https?:\S+/.exec(mails[0]!)![0]).searchParams.get("token")!;
+  const rows = await control.ctx.db<{ row: string }[]>`select v::text as row from verifications as v`;
+  expect(rows.filter(({ row }) => row.includes(token))).toEqual([]);
+  expect((await client.post("/reset-password", { token, password: "another one" })).location).toContain(
+    "/sign-in",
+  );
+});

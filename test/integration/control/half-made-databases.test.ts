@@ -1,0 +1,69 @@
+/** A database that was not made to its end: whatever there is of it is known, and cleared away. */
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { finishDeletions } from "../../../core/control/bases";
+import { createHostedDatabase, getDatabase } from "../../../core/control/placement";
+import { asAdmin } from "../../support/admin";
+import { type TestControl, testControl } from "../../support/control-support";
+import { until } from "../../support/poll";
+
+let control: TestControl;
+let accountId: string;
+
+beforeAll(async () => {
+  control = await testControl();
+  ({ id: accountId } = await control.addAccount("half@example.com"));
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+
+interface Known {
+  id: string;
+  name: string;
+  role: string;
+}
+
+const known = () => control.ctx.db<Known[]>`select id, name, role_name as role from databases`;
+
+/** The first that is known of. */
+function knownFirst(): Promise<Known> {
+  return until(async () => (await known())[0], { what: "the database is known", intervalMs: 1 });
+}
+
+/** Those of the names that a database or a role of the server has. */
+async function taken(...names: string[]): Promise<string[]> {
+  const rows = await control.ctx.db<{ name: string }[]>`
+    select datname as name from pg_database where datname = any (${names})
+    union all select rolname from pg_roles where rolname = any (${names})`;
+  return rows.map((row) => row.name);
+}
+
+test("a database is known before any of it is made, so that a crash leaves nothing that nobody knows", async () => {
+  const { ctx } = control;
+  const making = createHostedDatabase(ctx, accountId, "public");
+  const row = await knownFirst();
+  expect(await taken(row.name)).toEqual([]);
+  expect(await making).toEqual(await getDatabase(ctx.db, row.id));
+
+  // As a process leaves it that died in the middle: of one there is all but the base, of one the role alone.
+  const half = { id: "dat_half", name: "bt_half_made_database", role: "bt_half_made_role" };
+  await ctx.db`
+    insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+    select ${half.id}, ${accountId}, cluster_id, ${half.name}, ${half.role}, 'x' from databases`;
+  await asAdmin((admin) => admin.unsafe(`create role ${half.role}`), inject("clusterUrl"));
+  const names = [row.name, row.role, half.name, half.role];
+  await finishDeletions(ctx, async () => []);
+  expect((await taken(...names)).sort()).toEqual([row.name, row.role, half.role].sort());
+
+  await ctx.db`update databases set created_at = now() - interval '2 hours'`;
+  await finishDeletions(ctx, async () => []);
+  expect([await taken(...names), [...(await known())]]).toEqual([[], []]);
+});
+
+test("a database that cannot be made leaves nothing", async () => {
+  const { ctx } = control;
+  // Found out when the schema is made, the last thing of all.
+  const making = createHostedDatabase(ctx, accountId, "no\0schema");
+  making.catch(() => {});
+  const row = await knownFirst();
+  await expect(making).rejects.toThrow();
+  expect([await taken(row.name, row.role), [...(await known())]]).toEqual([[], []]);
+});

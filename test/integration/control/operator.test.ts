@@ -1,0 +1,307 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { verifyPassword } from "../../../core/control/accounts";
+import { createBase, deleteBase, getBase, recordRun } from "../../../core/control/bases";
+import { createRequest, getDatabase } from "../../../core/control/placement";
+import { asAdmin } from "../../support/admin";
+import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+import { freshDatabase } from "../../support/database";
+import { addPlainBases } from "../../support/plain-bases";
+import { type ReplicaServer, replicaServer } from "../../support/replica-server";
+
+let control: TestControl;
+let replicas: ReplicaServer;
+beforeAll(async () => {
+  replicas = await replicaServer();
+  control = await testControl(replicas.clusterUrl);
+});
+afterAll(async () => {
+  await control?.[Symbol.asyncDispose]();
+  await replicas?.[Symbol.asyncDispose]();
+});
+
+interface Answer {
+  code: number;
+  out: string;
+  err: string;
+}
+
+/** Runs the command line as a process, as operators do. */
+async function operate(args: string[], env: Record<string, string> = {}, typed = ""): Promise<Answer> {
+  const { config } = control.ctx;
+  const child = Bun.spawn([process.execPath, "apps/operator/main.ts", ...args], {
+    env: {
+      PATH: process.env.PATH ?? "",
+      DATABASE_URL: config.databaseUrl!,
+      REPLICA_URL: replicas.clusterUrl,
+      SECRET_KEY: config.secretKey!,
+      DATA_DIR: config.dataDir,
+      ...env,
+    },
+    stdin: Buffer.from(typed),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, err, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, out, err };
+}
+
+async function ask(...args: string[]) {
+  const { code, out, err } = await operate([...args, "--json"]);
+  expect([code, err]).toEqual([0, ""]);
+  return JSON.parse(out);
+}
+
+test("account create prints a token that the API takes; token create another", async () => {
+  const created = await ask(
+    "account",
+    "create",
+    "--email",
+    "op@example.com",
+    "--password",
+    "long enough",
+    "--operator",
+  );
+  expect(created).toEqual({
+    id: expect.stringMatching(/^acc_/),
+    email: "op@example.com",
+    is_operator: true,
+    token: expect.stringMatching(/^bt_/),
+  });
+  const token = await ask("token", "create", "--email", "OP@example.com", "--name", "laptop");
+  expect(token).toMatchObject({
+    email: "op@example.com",
+    name: "laptop",
+    token: expect.stringMatching(/^bt_/),
+  });
+  expect(token.token).not.toBe(created.token);
+  const again = await operate([
+    "account",
+    "create",
+    "--email",
+    "op@example.com",
+    "--password",
+    "long enough",
+    "--json",
+  ]);
+  expect([again.code, again.out]).toEqual([1, ""]);
+  expect(JSON.parse(again.err).error.code).toBe("already_exists");
+});
+
+test("a password and a URL are read from standard input, which no other user of the machine sees", async () => {
+  const create = ["account", "create", "--email", "stdin@example.com"];
+  const created = await operate([...create, "--password-stdin"], {}, "long enough too\n");
+  expect([created.code, created.err]).toEqual([0, ""]);
+  const [login] = await control.ctx.db`
+    select password from user_logins join users on users.id = user_id where email = 'stdin@example.com'`;
+  expect(await verifyPassword("long enough too", login!.password)).toBe(true);
+
+  for (const words of [create, [...create, "--password-stdin"]]) {
+    const none = await operate(words, {}, "\n");
+    expect([none.code, none.err]).toEqual([1, expect.stringContaining("--password-stdin")]);
+  }
+  const both = await operate([...create, "--password-stdin", "--password", "x"], {}, "y");
+  expect([both.code, both.err]).toEqual([1, expect.stringContaining("cannot be used with")]);
+
+  const add = ["cluster", "add", "--name", "typed", "--region", "eu-central-1", "--url-stdin"];
+  const refused = await operate(add, {}, "postgres://x:hidden@127.0.0.1:1/none\n");
+  expect([refused.code, refused.err]).toEqual([1, expect.stringMatching(/^error: Not usable: /)]);
+  expect(refused.err).not.toContain("hidden");
+});
+
+test("clusters are added, listed and drained; one that cannot serve is refused with the reason", async () => {
+  const add = ["cluster", "add", "--name", "second", "--region", "eu-central-1"];
+  const refused = await operate([...add, "--url", "postgres://x:hidden@127.0.0.1:1/none"]);
+  expect(refused.code).toBe(1);
+  expect(refused.err).toMatch(/^error: Not usable: /);
+  expect(refused.err).not.toContain("hidden");
+  const added = await ask(
+    ...add,
+    "--url",
+    inject("clusterUrl"),
+    "--public-host",
+    "eu.example.com",
+    "--public-port",
+    "5432",
+  );
+  expect(added).toMatchObject({
+    name: "second",
+    host: "eu.example.com",
+    port: 5432,
+    state: "active",
+    databases: 0,
+  });
+  expect(await ask("cluster", "drain", "second")).toMatchObject({ state: "draining" });
+  expect(await ask("cluster", "list")).toMatchObject([
+    { name: "default" },
+    { name: "second", state: "draining" },
+  ]);
+  expect((await operate(["cluster", "list"])).out).toContain("eu-central-1");
+  expect((await operate(["cluster", "drain", "third"])).err).toContain('There is no cluster "third"');
+});
+
+test("requests are listed, approved and denied; a database is made writable and read-only again", async () => {
+  const { ctx } = control;
+  const owner = await control.addAccount("asks@example.com");
+  const base = await createBase(ctx, owner.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appTwo",
+  });
+  const { database } = base;
+  const writable = await createRequest(ctx.db, owner.id, { kind: "writable", databaseId: database.id });
+  const pony = await createRequest(ctx.db, owner.id, { kind: "other", message: "A pony" });
+  expect((await ask("request", "list")).map((row: { id: string }) => row.id).sort()).toEqual(
+    [writable.id, pony.id].sort(),
+  );
+  expect(await ask("request", "approve", writable.id, "--answer", "Enjoy")).toMatchObject({
+    account: "asks@example.com",
+    subject: database.id,
+    state: "approved",
+    answer: "Enjoy",
+  });
+  expect(await getDatabase(ctx.db, database.id)).toMatchObject({ isWritable: true });
+  expect(await ask("request", "deny", pony.id)).toMatchObject({ state: "denied" });
+  expect(await ask("request", "list")).toEqual([]);
+  expect(await ask("request", "list", "--all")).toHaveLength(2);
+  const again = await operate(["request", "deny", pony.id]);
+  expect([again.code, again.err]).toEqual([1, "error: The request was denied before\n"]);
+  expect(await ask("database", "set-writable", database.id, "off")).toMatchObject({ is_writable: false });
+  expect((await operate(["database", "set-writable", database.id, "maybe"])).err).toContain("on or off");
+  expect((await operate(["database", "set-writable", "dat_nope"])).err).toContain("There is no database");
+  await deleteBase(ctx, base);
+});
+
+test("bases are listed, shown, paused, resumed and synced; doctor says what is wrong with one", async () => {
+  const { ctx } = control;
+  const owner = await control.addAccount("owner@example.com");
+  const { id, database } = await createBase(ctx, owner.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  expect(await ask("base", "list")).toMatchObject([{ id, account_id: owner.id, state: "starting" }]);
+  expect(await ask("base", "pause", id)).toMatchObject({ id, state: "paused" });
+  expect((await operate(["base", "resync", id])).err).toContain("resume it first");
+  expect(await ask("base", "resume", id)).toMatchObject({ id, state: "starting" });
+  await ask("base", "resync", id);
+  expect((await getBase(ctx.db, id)).resyncRequestedAt).toBeInstanceOf(Date);
+  expect((await operate(["base", "show", id])).out).toContain(database.name);
+  expect((await operate(["base", "show", "bas_nope", "--json"])).code).toBe(1);
+
+  // S15
+  const odd = "Nice\x1b]0;pwned\x07\x1b[2J\u202e\x9b\nbas_x  forged";
+  await ctx.db`update bases set name = ${odd} where id = ${id}`;
+  for (const words of [["list"], ["show", id], ["list", "--json"]]) {
+    const { out } = await operate(["base", ...words]);
+    expect(out).toContain("Nice\\u001b]0;pwned");
+    expect(out).not.toMatch(/(?!\n)\p{Cc}|\p{Bidi_Control}|\nbas_x/u);
+  }
+  expect((await ask("base", "list"))[0].name).toBe(odd);
+  await ctx.db`update bases set name = 'One' where id = ${id}`;
+
+  const checks = async () => {
+    const { code, out } = await operate(["doctor", "--json"]);
+    const findings: { check: string; status: string; message: string; remedy: string | null }[] =
+      JSON.parse(out);
+    return { code, bad: findings.filter((finding) => finding.status !== "ok"), findings };
+  };
+  const well = await checks();
+  expect([well.code, well.bad]).toEqual([0, []]);
+  expect(well.findings.map((finding) => finding.check)).toContain("secrets");
+
+  await recordRun(ctx.db, id, {
+    kind: "first",
+    startedAt: new Date(),
+    completedAt: null,
+    seen: 0,
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    requests: 0,
+    waitMs: 0,
+    error: { code: "source_key_refused", message: "Authentication required" },
+  });
+  expect(await checks()).toMatchObject({ code: 0, bad: [{ check: "base", status: "warning" }] });
+  await asAdmin(
+    (admin) => admin.unsafe(`drop database ${database.name} with (force)`),
+    replicas.superuserUrl,
+  );
+  const lost = await checks();
+  expect(lost.code).toBe(1);
+  expect(lost.bad).toContainEqual(expect.objectContaining({ check: "replica", status: "problem" }));
+  expect(lost.bad[0]!.remedy).toBeTruthy();
+});
+
+test("doctor names a wrong key, tables that are not there, and a server that is away", async () => {
+  const doctor = async (env: Record<string, string>) => {
+    const { code, out } = await operate(["doctor", "--json"], env);
+    const findings: { check: string; status: string }[] = JSON.parse(out);
+    expect(code).toBe(1);
+    return findings.filter((finding) => finding.status === "problem").map((finding) => finding.check);
+  };
+  expect(await doctor({ SECRET_KEY: Buffer.alloc(32, 7).toString("base64") })).toContain("secrets");
+  expect(await doctor({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" })).toEqual(["control_plane"]);
+  await using empty = await freshDatabase();
+  expect(await doctor({ DATABASE_URL: empty.url })).toEqual(["migrations"]);
+});
+
+test("without DATABASE_URL the address that the embedded Postgres left in DATA_DIR is used", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "basetide-operator-"));
+  try {
+    const env = { DATABASE_URL: "", DATA_DIR: dataDir };
+    expect((await operate(["cluster", "list"], env)).err).toContain("DATABASE_URL: required here");
+    writeFileSync(join(dataDir, "database-url"), `${control.ctx.config.databaseUrl}\n`);
+    expect((await operate(["cluster", "list"], env)).out).toContain("default");
+  } finally {
+    rmSync(dataDir, { recursive: true });
+  }
+});
+
+test("a wrong environment is one line that names the variable", async () => {
+  const { code, err } = await operate(["base", "list"], { SECRET_KEY: "short" });
+  expect(code).toBe(1);
+  expect(err.trim()).toBe("error: Configuration: SECRET_KEY: must be 32 bytes in base64");
+});
+
+test("base retry lifts a base's quarantine and asks for a sync; base delete --force ends a quarantined deletion", async () => {
+  const { db, secrets } = control.ctx;
+  const [id = "", deleted = ""] = await addPlainBases(control, 2);
+  const findings = async () => {
+    const { out } = await operate(["doctor", "--json"]);
+    return out;
+  };
+  await db`
+    insert into base_crashes (base_id, crashes, suspected_at, quarantines, quarantined_until)
+    values (${id}, 3, now(), 2, now() + interval '1 hour')`;
+  expect(await ask("base", "retry", id)).toEqual({ id, retried: true });
+  expect(await db`select from base_crashes where base_id = ${id} and quarantined_until > now()`).toHaveLength(
+    0,
+  );
+  // One that is not quarantined stays as it is, and is no error.
+  expect(await ask("base", "retry", deleted)).toEqual({ id: deleted, retried: true });
+
+  // Its database is on a customer's server that is not there: nothing is asked of it.
+  const [base] = await db<{ database_id: string }[]>`select database_id from bases where id = ${deleted}`;
+  const sealed = secrets.seal("postgres://u:p@127.0.0.1:1/db", `databases.url:${base!.database_id}`);
+  await db`
+    update databases set cluster_id = null, sealed_password = null, sealed_url = ${sealed}, external_host = '127.0.0.1',
+      external_port = 1 where id = ${base!.database_id}`;
+  await db`update bases set state = 'deleting' where id = ${deleted}`;
+  await db`insert into task_attempts (task, subject, unended) values ('deletion', ${deleted}, 3)`;
+  expect(await findings()).toContain(`base delete ${deleted} --force`);
+  expect(await ask("base", "delete", deleted, "--force")).toEqual({ id: deleted, deleted: true });
+  expect(await db`select from bases where id = ${deleted}`).toHaveLength(0);
+  expect(await findings()).not.toContain(`base delete ${deleted} --force`);
+  expect(await operate(["base", "delete", deleted, "--force"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(deleted),
+  });
+  await db`delete from bases where id = ${id}`;
+});

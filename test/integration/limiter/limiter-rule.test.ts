@@ -1,0 +1,381 @@
+/** The rule of the quota, as SQL, on a clock that jumps: any history, and simulated minutes of real lanes. */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { controlDatabase, type TestDatabase } from "../../support/database";
+import { quantile } from "../../support/quantile";
+import { EPOCH_MS, lateParts, mostWithin, simulate } from "../../support/quota-simulation";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await controlDatabase();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Times are exact to a quarter of a µs. */
+const WINDOW_MS = 999.999;
+/** What every call has for being late and on its way, ms. */
+const LEAST_MARGIN_MS = 20;
+
+type Action =
+  | { do: "client"; calls: number; reachMs: number; lateMs?: number }
+  | { do: "sync"; calls: number; share: number; lateMs?: number }
+  | { do: "give back"; which: number[] }
+  | { do: "block"; ms: number }
+  | { do: "pass"; ms: number };
+
+const lateMs = fc.constantFrom(0, 20, 100);
+const actions: fc.Arbitrary<Action[]> = fc.array(
+  fc.oneof(
+    fc.record({
+      do: fc.constant("client" as const),
+      calls: fc.integer({ min: 1, max: 6 }),
+      reachMs: fc.constantFrom(0, 300, 1000, 1100),
+      lateMs,
+    }),
+    fc.record({
+      do: fc.constant("sync" as const),
+      calls: fc.integer({ min: 1, max: 5 }),
+      share: fc.constantFrom(3, 5),
+      lateMs,
+    }),
+    fc.record({
+      do: fc.constant("give back" as const),
+      which: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
+    }),
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        do: fc.constant("pass" as const),
+        ms: fc.oneof(fc.integer({ min: 0, max: 80 }), fc.integer({ min: 0, max: 700 })),
+      }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ do: fc.constant("block" as const), ms: fc.integer({ min: 0, max: 3000 }) }),
+    },
+  ),
+  { minLength: 1, maxLength: 50 },
+);
+
+interface Call {
+  kind: "client" | "sync";
+  /** For sync: what it asked for. */
+  share: number;
+  askedAt: number;
+  /** From when on it may go out, and until when. */
+  from: number;
+  slot: number;
+}
+
+/** Plays a history against the SQL, and returns the calls that would have gone out and the blocks, in ms from 0. */
+async function play(
+  history: Action[],
+): Promise<{ calls: Call[]; blocks: { from: number; until: number }[] }> {
+  const key = `played:${crypto.randomUUID()}`;
+  const sql = database.sql;
+  let now = 0;
+  let calls: Call[] = [];
+  const blocks: { from: number; until: number }[] = [];
+
+  async function take(
+    { kind, share, lateMs = 0 }: { kind: "client" | "sync"; share: number; lateMs?: number | undefined },
+    within: number[],
+    back: number[],
+  ) {
+    const [row] = await sql<{ slots: (number | null)[] }[]>`
+      select to_json(slots) as slots from quota_take(${key}, ${kind}, ${share},
+        ${`{${within}}`}, ${`{${back.map((slot) => slot + EPOCH_MS)}}`}, ${EPOCH_MS + now}, null, ${lateMs})`;
+    for (const booked of row!.slots) {
+      if (booked === null) continue;
+      const slot = booked - EPOCH_MS;
+      calls.push({ kind, share, askedAt: now, from: slot - Math.max(LEAST_MARGIN_MS, lateMs), slot });
+    }
+  }
+
+  for (const action of history) {
+    if (action.do === "pass") now += action.ms;
+    if (action.do === "client") {
+      await take(
+        { kind: "client", share: 5, lateMs: action.lateMs },
+        Array(action.calls).fill(action.reachMs),
+        [],
+      );
+    }
+    if (action.do === "sync") await take({ kind: "sync", ...action }, Array(action.calls).fill(10), []);
+    if (action.do === "give back") {
+      for (const which of action.which) {
+        // Ahead, or a little past: its process got to it too late.
+        const recent = calls.filter((call) => call.slot > now - 500);
+        const unused = recent[which % Math.max(1, recent.length)];
+        if (!unused) continue;
+        await take(unused, [], [unused.slot]);
+        calls = calls.filter((call) => call !== unused);
+      }
+    }
+    if (action.do === "block") {
+      await sql`select quota_block(${key}, ${action.ms}, 'rate_limited', ${EPOCH_MS + now})`;
+      // What may have gone out already stays.
+      calls = calls.filter((call) => call.from <= now);
+      blocks.push({ from: now, until: now + action.ms });
+    }
+  }
+  return { calls, blocks };
+}
+
+const slotsOf = (calls: Call[]) => calls.map(({ slot }) => slot);
+
+test("I4: whatever happens, no sixth call within the window, wherever in its span each goes out", async () => {
+  await fc.assert(
+    fc.asyncProperty(actions, lateParts, async (history, parts) => {
+      const { calls } = await play(history);
+      const sent = calls.map(({ from, slot }, index) => from + (slot - from) * parts[index % parts.length]!);
+      expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test("I4: a call that went out late counts from when it did, for whatever is booked after that is known", async () => {
+  const steps = fc.array(
+    fc.record({
+      calls: fc.integer({ min: 0, max: 4 }),
+      passMs: fc.integer({ min: 0, max: 600 }),
+      late: fc.nat(9),
+    }),
+    { minLength: 2, maxLength: 25 },
+  );
+  await fc.assert(
+    fc.asyncProperty(steps, async (history) => {
+      const key = `late:${crypto.randomUUID()}`;
+      const sent: { slot: number; at: number }[] = [];
+      let now = 0;
+      for (const { calls, passMs, late } of history) {
+        const [row] = await database.sql<{ slots: (number | null)[] }[]>`
+          select to_json(slots) as slots
+          from quota_take(${key}, 'client', 5, ${`{${Array(calls).fill(300)}}`}, '{}', ${EPOCH_MS + now})`;
+        for (const slot of row!.slots.flatMap((booked) => booked ?? [])) {
+          const at = slot - EPOCH_MS;
+          expect(sent.filter((other) => at - other.at < WINDOW_MS).length).toBeLessThanOrEqual(4);
+          sent.push({ slot, at });
+        }
+        now += passMs;
+        const held = sent.at(-1 - late);
+        if (!held || held.at > now) continue;
+        await database.sql`select quota_late(${key}, ${held.slot}, ${EPOCH_MS + now})`;
+        held.at = now;
+      }
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("calls go in the order they were booked, never in the past, and none while the key is blocked", async () => {
+  await fc.assert(
+    fc.asyncProperty(actions, async (history) => {
+      const { calls, blocks } = await play(history);
+      expect(slotsOf(calls)).toEqual(slotsOf(calls).toSorted((a, b) => a - b));
+      for (const call of calls) expect(call.from).toBeGreaterThanOrEqual(call.askedAt - 0.001);
+      const blocked = calls.filter((call) =>
+        blocks.some(({ from, until }) => from < call.from && call.from < until - 0.001),
+      );
+      expect(blocked).toEqual([]);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("sync never takes more than its share of a window, however often it asks", async () => {
+  const pausesMs = fc.array(fc.oneof(fc.integer({ min: 0, max: 130 }), fc.integer({ min: 0, max: 700 })), {
+    minLength: 10,
+    maxLength: 60,
+  });
+  await fc.assert(
+    fc.asyncProperty(pausesMs, fc.constantFrom(3, 5), async (pauses, share) => {
+      const asks = { do: "sync" as const, calls: 5, share };
+      const { calls } = await play(pauses.flatMap((ms) => [asks, { do: "pass" as const, ms }]));
+      expect(mostWithin(slotsOf(calls), WINDOW_MS)).toBeLessThanOrEqual(share);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+/** One minute of a sync and of clients of two processes, each asking at random. */
+async function minute(load: { clientsPerSecond: number; share: number; tables: number }) {
+  const run = simulate(database.sql);
+  const untilMs = 60_000;
+  run.sync({ ...load, untilMs, latencyMs: () => 50 + Math.random() * 200 });
+  const lanes = [run.lane("client", 5), run.lane("client", 5)];
+  for (const lane of lanes) {
+    (async () => {
+      while (run.clock.now() < untilMs) {
+        await run.clock.sleep((Math.random() * 2 * 1000 * lanes.length) / load.clientsPerSecond);
+        run.take(lane, "client", { deadlineMs: 5000 });
+      }
+    })();
+  }
+  await run.clock.run(untilMs);
+  const of = (kind: string) => run.grants.filter((grant) => grant.kind === kind);
+  return { all: run.grants.map(({ at }) => at), sync: of("sync"), client: of("client") };
+}
+
+test("I4: proxies cut off from the ledger, any and at any time, and others that reach it keep to one limit together", async () => {
+  const cuts = fc.array(
+    fc.record({
+      proxy: fc.nat({ max: 3 }),
+      way: fc.constantFrom("cut" as const, "deaf" as const),
+      fromMs: fc.integer({ min: 1000, max: 20_000 }),
+      lastsMs: fc.integer({ min: 10, max: 12_000 }),
+    }),
+    { maxLength: 6 },
+  );
+  let byThemselves = 0;
+  await fc.assert(
+    fc.asyncProperty(cuts, fc.integer({ min: 1, max: 4 }), async (spells, count) => {
+      await database.sql`truncate quota_proxies`;
+      const run = simulate(database.sql);
+      const untilMs = 30_000;
+      const proxies = Array.from({ length: count }, () => run.proxy());
+      run.sync({ share: 5, tables: 2, untilMs, latencyMs: () => 100 });
+      for (const proxy of proxies) {
+        (async () => {
+          while (run.clock.now() < untilMs) {
+            const grant = await run.take(proxy.lane, "client", { deadlineMs: 20_000 });
+            if (grant && proxy.way !== "open") byThemselves++;
+            await run.clock.sleep(grant ? 20 : 500);
+          }
+        })();
+      }
+      for (const { proxy: index, way, fromMs, lastsMs } of spells) {
+        const proxy = proxies[index % count]!;
+        run.clock.at(fromMs, () => (proxy.way = way));
+        run.clock.at(fromMs + lastsMs, () => (proxy.way = "open"));
+      }
+      await run.clock.run(untilMs);
+      const sent = run.grants.map(({ at }) => at);
+      expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
+    }),
+    { numRuns: 12 },
+  );
+  await database.sql`truncate quota_proxies`;
+  expect(byThemselves).toBeGreaterThan(0);
+});
+
+test("clients go first: sync gets nothing that a client is waiting for, but for its floor", async () => {
+  for (const clientsPerSecond of [1, 3, 6]) {
+    const { all, sync, client } = await minute({ clientsPerSecond, share: 5, tables: 5 });
+    expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
+    const ahead = sync.filter(
+      ({ at }, index) =>
+        at - (sync[index - 1]?.at ?? -Infinity) < 6900 &&
+        client.some((waiting) => waiting.askedAt < at - 10 && waiting.at > at),
+    );
+    expect(ahead).toEqual([]);
+  }
+});
+
+test("sync goes on, once in 10 s, while clients ask for three times the quota, of which nothing is left unused", async () => {
+  const { all, sync } = await minute({ clientsPerSecond: 15, share: 5, tables: 3 });
+  expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
+  expect(all.length).toBeGreaterThanOrEqual(0.97 * 300);
+  const gaps = sync.map(({ at }, index) => at - (sync[index - 1]?.at ?? 0));
+  expect(sync.length).toBeGreaterThanOrEqual(6);
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(10_000);
+});
+
+test("a client that asks once a second waits for one place of a sync that uses all, not for five", async () => {
+  for (const tables of [1, 5]) {
+    const run = simulate(database.sql);
+    const untilMs = 300_000;
+    run.sync({ share: 5, tables, untilMs, latencyMs: () => 50 + Math.random() * 200 });
+    const lane = run.lane("client", 5);
+    (async () => {
+      while (run.clock.now() < untilMs) {
+        const rest = run.clock.sleep(1000);
+        await run.take(lane, "client");
+        await rest;
+      }
+    })();
+    await run.clock.run(untilMs);
+    const waits = run.grants.filter(({ kind }) => kind === "client").map(({ askedAt, at }) => at - askedAt);
+    expect(waits.length).toBeGreaterThan(290);
+    expect(quantile(waits, 0.95)).toBeLessThanOrEqual(250);
+  }
+});
+
+test("a sync on its own gets its share, with one table or with many", async () => {
+  for (const share of [3, 5]) {
+    for (const tables of [1, 5]) {
+      const run = simulate(database.sql);
+      run.sync({ share, tables, pages: 100, untilMs: 60_000, latencyMs: () => 150 });
+      await run.clock.run(60_000);
+      expect(run.grants).toHaveLength(100);
+      expect(run.grants.at(-1)!.at + 150).toBeLessThanOrEqual((1.03 * 100_000) / share);
+    }
+  }
+});
+
+test("I4: a process without CPU to spare keeps its rate with little more than one question for each call", async () => {
+  for (const kind of ["sync", "client"] as const) {
+    const run = simulate(database.sql);
+    const slow = run.lane(kind, 3, () => 20 + Math.random() * 40);
+    const untilMs = 120_000;
+    for (let table = 0; table < 6; table++) {
+      (async () => {
+        while (run.clock.now() < untilMs) {
+          await run.take(slow, kind);
+          await run.clock.sleep(150);
+        }
+      })();
+    }
+    await run.clock.run(untilMs);
+    const sent = run.grants.map(({ at }) => at);
+    // What the source counts: a call may be late by some of what the window is longer than a second.
+    expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
+    const perSecond = sent.length / 120;
+    expect(perSecond).toBeGreaterThanOrEqual(kind === "sync" ? 0.95 * 3 : 4.3);
+    expect(run.missed() / sent.length).toBeLessThanOrEqual(0.1);
+  }
+});
+
+test("what a process is late by costs neither a burst of its calls nor sync's share anything", async () => {
+  const { calls } = await play([{ do: "client", calls: 6, reachMs: 0, lateMs: 100 }]);
+  expect(calls.map(({ from }) => from)).toEqual([0, 0, 0, 0, 0]);
+  const asks = Array.from({ length: 600 }, (): Action[] => [
+    { do: "sync", calls: 1, share: 3, lateMs: 100 },
+    { do: "pass", ms: 10 },
+  ]);
+  const synced = await play(asks.flat());
+  expect(synced.calls.length).toBeGreaterThanOrEqual((3 * 6000) / 1020);
+});
+
+test("I4: a place whose span had begun when the key was blocked counts after the block", async () => {
+  const call = { do: "client" as const, calls: 5, reachMs: 0, lateMs: 100 };
+  const { calls } = await play([
+    call,
+    { do: "pass", ms: 50 },
+    { do: "block", ms: 200 },
+    { do: "pass", ms: 200 },
+    call,
+  ]);
+  // The first five may go out until 100.
+  expect(calls.map(({ from }) => from)).toEqual([0, 0, 0, 0, 0]);
+});
+
+test("places given back late let no later call overtake those booked ahead", async () => {
+  const call = { do: "client" as const, calls: 1, reachMs: 1100 };
+  const { calls } = await play([
+    { ...call, calls: 6 },
+    { do: "give back", which: [0, 0, 0] },
+    { do: "pass", ms: 100 },
+    call,
+  ]);
+  expect(slotsOf(calls)).toEqual([20, 20, 1040, 1040]);
+});
+
+test("a clock that is set back shuts the key for one window, not for as long as it was set back", async () => {
+  const take = (now: number) => database.sql<{ slots: number[] }[]>`
+    select to_json(slots) as slots from quota_take('clock', 'client', 5, '{1100}', '{}', ${now})`;
+  await take(EPOCH_MS);
+  const [row] = await take(EPOCH_MS - 3_600_000);
+  expect(row!.slots).toEqual([EPOCH_MS - 3_600_000 + 1040]);
+});

@@ -1,0 +1,338 @@
+/** Slowed keys and the limit of a user, as SQL on a clock that jumps. */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { controlDatabase, type TestDatabase } from "../../support/database";
+import { EPOCH_MS, lateParts, mostWithin } from "../../support/quota-simulation";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await controlDatabase();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+/** Times are exact to a quarter of a µs. */
+const WINDOW_MS = 999.999;
+const MINUTE_MS = 60_000;
+/** A pause after a refusal, and for how long all is served between two pauses. */
+const PAUSE_MS = 30_000;
+const SERVED_MS = 15_000;
+/** What every call has for being late and on its way, ms. */
+const LEAST_MARGIN_MS = 20;
+
+let keys = 0;
+const newKey = () => `slow:${++keys}`;
+
+interface Take {
+  key: string;
+  kind?: "sync" | "client";
+  share?: number;
+  reachMs?: number;
+  lateMs?: number;
+  user?: string | null;
+  back?: number[];
+  /** A client's: is its key the user's own? */
+  isOwn?: boolean;
+}
+
+/** The key's sync is the user's. */
+const syncAs = (now: number, key: string, user: string) =>
+  database.sql`select quota_take(${key}, 'sync', 5, '{}', '{}', ${EPOCH_MS + now}, ${user})`;
+
+/** Books one call at `now`: until when it may go out; null when there is no place within reach. Times are from 0. */
+async function take(now: number, of: Take): Promise<number | null> {
+  const {
+    key,
+    kind = "client",
+    share = 5,
+    reachMs = 0,
+    lateMs = 0,
+    user = null,
+    back = [],
+    isOwn = true,
+  } = of;
+  const returned = `{${back.map((slot) => slot + EPOCH_MS)}}`;
+  if (user !== null && kind === "client") await syncAs(now, key, user);
+  const [row] = await database.sql<{ slots: (number | null)[] }[]>`
+    select to_json(slots) as slots from quota_take(${key}, ${kind}, ${share}, ${`{${reachMs}}`}, ${returned},
+      ${EPOCH_MS + now}, ${user}, ${lateMs}, ${isOwn})`;
+  const [slot] = row!.slots;
+  return slot === null || slot === undefined ? null : slot - EPOCH_MS;
+}
+
+const block = (now: number, key: string) =>
+  database.sql`select quota_block(${key}, 30000, 'rate_limited', ${EPOCH_MS + now})`;
+
+/** Asks every 20 ms for a while. @returns when calls went out */
+async function askFor(fromMs: number, ms: number, of: Take): Promise<number[]> {
+  const sent: number[] = [];
+  for (let now = fromMs; now < fromMs + ms; now += 20) {
+    const slot = await take(now, of);
+    if (slot !== null) sent.push(slot);
+  }
+  return sent;
+}
+
+/** A second of calls as fast as they are allowed, refused at its end; then the pause. @returns calls in that second */
+async function refusedAt(now: number, key: string): Promise<number> {
+  const sent = await askFor(now, 1000, { key });
+  await block(now + 1000, key);
+  return sent.length;
+}
+
+test("a source that refuses what it should allow, three times in ten minutes, is asked twice a second for an hour", async () => {
+  const key = newKey();
+  expect(await refusedAt(0, key)).toBe(5);
+  expect(await refusedAt(MINUTE_MS, key)).toBe(5);
+  expect(await refusedAt(2 * MINUTE_MS, key)).toBe(5);
+  const slowed = await askFor(3 * MINUTE_MS, 5000, { key });
+  expect(mostWithin(slowed, WINDOW_MS)).toBe(2);
+  const [row] = await database.sql`select is_certain, until from quota_slowed where key = ${key}`;
+  expect(row!.is_certain).toBe(false);
+  expect(row!.until.getTime() - EPOCH_MS).toBe(2 * MINUTE_MS + 1000 + 60 * MINUTE_MS);
+
+  // After the hour it is tried again, and the first refusal is enough.
+  expect(await refusedAt(63 * MINUTE_MS, key)).toBe(5);
+  expect(mostWithin(await askFor(64 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(2);
+  // After another without one, all is forgotten.
+  expect(mostWithin(await askFor(150 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
+  expect(await refusedAt(151 * MINUTE_MS, key)).toBe(5);
+  expect(mostWithin(await askFor(152 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
+});
+
+test("a source that serves more than two a second between its refusals has not slowed the base: its rate is back after each pause", async () => {
+  const key = newKey();
+  const rates: number[] = [];
+  for (let refusal = 0, now = 0; refusal < 5; refusal++, now += PAUSE_MS + SERVED_MS) {
+    rates.push((await askFor(now, SERVED_MS, { key })).length / (SERVED_MS / 1000));
+    await block(now + SERVED_MS, key);
+  }
+  // Less than five, as each refusal leaves more room between calls.
+  for (const rate of rates) expect(rate).toBeGreaterThan(3.9);
+  expect(await database.sql`select key from quota_slowed where key = ${key}`).toEqual([]);
+});
+
+test("what a source served long before does not count: one that refuses as soon as its pause is over has slowed the base", async () => {
+  const key = newKey();
+  expect((await askFor(0, SERVED_MS, { key })).length).toBeGreaterThan(60);
+  await block(SERVED_MS, key);
+  for (let refusal = 1; refusal <= 2; refusal++) await refusedAt(SERVED_MS + refusal * MINUTE_MS, key);
+  const slowed = await askFor(SERVED_MS + 3 * MINUTE_MS, 5000, { key });
+  expect(mostWithin(slowed, WINDOW_MS)).toBe(2);
+});
+
+test("a base that ran at its rate after an hour of being slowed is not slowed again by one refusal", async () => {
+  const key = newKey();
+  for (let minute = 0; minute < 3; minute++) await refusedAt(minute * MINUTE_MS, key);
+  const [row] = await database.sql<{ until: Date }[]>`select until from quota_slowed where key = ${key}`;
+  const endsAt = row!.until.getTime() - EPOCH_MS;
+  // Twice a second in that hour, as the ledger would have counted it.
+  await database.sql`update quota_windows set client_calls = client_calls + 7200 where key = ${key}`;
+  await askFor(endsAt + 1000, SERVED_MS, { key });
+  await block(endsAt + 1000 + SERVED_MS, key);
+  const after = await askFor(endsAt + 1000 + SERVED_MS + PAUSE_MS, 5000, { key });
+  expect(mostWithin(after, WINDOW_MS)).toBe(5);
+});
+
+test("refusals of a few calls, of calls that were under way together, or days apart slow nobody", async () => {
+  const [few, together, apart] = [newKey(), newKey(), newKey()];
+  for (let minute = 0; minute < 5; minute++) {
+    const now = minute * MINUTE_MS;
+    for (const at of [now, now + 600]) expect(await take(at, { key: few, reachMs: 2000 })).not.toBeNull();
+    await block(now + 900, few);
+  }
+  await askFor(0, 1000, { key: together });
+  for (let call = 0; call < 5; call++) await block(1000 + call, together);
+  for (let hour = 0; hour < 5; hour++) await refusedAt(hour * 60 * MINUTE_MS, apart);
+  expect(
+    await database.sql`select key from quota_slowed where key = any (${[few, together, apart]})`,
+  ).toEqual([]);
+});
+
+test("whatever happens, no third call of a slowed key within the window, and sync leaves one to clients", async () => {
+  const asks = fc.array(
+    fc.record({
+      kind: fc.constantFrom("sync" as const, "client" as const),
+      share: fc.constantFrom(3, 5),
+      afterMs: fc.integer({ min: 0, max: 700 }),
+      reachMs: fc.constantFrom(0, 10, 1000),
+    }),
+    { minLength: 5, maxLength: 40 },
+  );
+  await fc.assert(
+    fc.asyncProperty(asks, async (all) => {
+      const key = newKey();
+      await database.sql`select quota_slow(${key}, ${EPOCH_MS + 1e9}, true, ${EPOCH_MS})`;
+      await database.sql`select quota_open(${key}, ${EPOCH_MS})`;
+      const [sent, bySync]: number[][] = [[], []];
+      let now = 3000;
+      for (const { afterMs, ...ask } of all) {
+        now += afterMs;
+        const slot = await take(now, { key, ...ask });
+        if (slot === null) continue;
+        sent!.push(slot);
+        if (ask.kind === "sync" && ask.share === 3) bySync!.push(slot);
+      }
+      expect(mostWithin(sent!, WINDOW_MS)).toBeLessThanOrEqual(2);
+      expect(mostWithin(bySync!, WINDOW_MS)).toBeLessThanOrEqual(1);
+    }),
+    { numRuns: 60 },
+  );
+});
+
+test("a slow-down survives a crash of the server, and ends when it is to", async () => {
+  const key = newKey();
+  await take(0, { key });
+  await database.sql`select quota_slow(${key}, ${EPOCH_MS + MINUTE_MS}, true, ${EPOCH_MS})`;
+  // What recovery does to an unlogged table.
+  await database.sql`delete from quota_windows where key = ${key}`;
+  expect(mostWithin(await askFor(5000, 5000, { key }), WINDOW_MS)).toBe(2);
+  expect(mostWithin(await askFor(MINUTE_MS + 2000, 3000, { key }), WINDOW_MS)).toBe(5);
+  await database.sql`select quota_slow(${key}, ${EPOCH_MS + 9 * MINUTE_MS}, true, ${EPOCH_MS})`;
+  await database.sql`select quota_hasten(${key})`;
+  expect(mostWithin(await askFor(2 * MINUTE_MS, 3000, { key }), WINDOW_MS)).toBe(5);
+});
+
+test("a user's calls that another process has booked ahead count as early as they may go out", async () => {
+  const user = crypto.randomUUID();
+  const shut = "shut until then";
+  await take(0, { key: shut });
+  await block(0, shut);
+  // Fifty that begin when the pause ends and are good for 100 ms, as ten keys have them.
+  const keys = Array.from({ length: 10 }, () => newKey());
+  for (const key of keys) {
+    await take(0, { key });
+    await database.sql`update quota_windows set slots = '{}', blocked_until = ${EPOCH_MS + 1000} where key = ${key}`;
+    for (let call = 0; call < 5; call++)
+      expect(await take(0, { key, user, reachMs: 1000, lateMs: 100 })).toBe(1100);
+  }
+  // At -24 it would go out within the second before them.
+  expect(await take(20, { key: newKey(), user, lateMs: 0 })).toBeNull();
+});
+
+test("a user's 50 calls are shared by all keys: none gets a 51st, and each still has its five", async () => {
+  const asks = fc.array(
+    fc.record({
+      key: fc.integer({ min: 0, max: 14 }),
+      kind: fc.constantFrom("sync" as const, "client" as const),
+      reachMs: fc.constantFrom(10, 1000),
+      lateMs: fc.constantFrom(0, 20, 100),
+      afterMs: fc.constantFrom(0, 0, 0, 1, 7, 40),
+      isGivenBack: fc.boolean(),
+    }),
+    { minLength: 150, maxLength: 250 },
+  );
+  // All keys ask for their five at once: without the limit of the user they would get 75.
+  const call = { kind: "client", reachMs: 10, lateMs: 0, afterMs: 0, isGivenBack: false } as const;
+  const rush = Array.from({ length: 150 }, (_, index) => ({ ...call, key: index % 15 }));
+  let most = 0;
+  await fc.assert(
+    fc.asyncProperty(asks, lateParts, fc.uuid(), async (all, parts, user) => {
+      let now = 0;
+      let sent: { key: string; slot: number; at: number }[] = [];
+      for (const { key: number, afterMs, isGivenBack, ...ask } of all) {
+        now += afterMs;
+        const key = `${user}:${number}`;
+        const unused = isGivenBack ? sent.find((one) => one.key === key && one.slot > now) : undefined;
+        const slot = await take(now, { key, user, ...ask, back: unused ? [unused.slot] : [] });
+        sent = sent.filter((one) => one !== unused);
+        const part = parts[sent.length % parts.length]!;
+        const margin = Math.max(LEAST_MARGIN_MS, ask.lateMs);
+        if (slot !== null) sent.push({ key, slot, at: slot - margin * (1 - part) });
+      }
+      const times = sent.map((one) => one.at);
+      most = Math.max(most, mostWithin(times, WINDOW_MS));
+      expect(mostWithin(times, WINDOW_MS)).toBeLessThanOrEqual(50);
+      for (const { key } of sent) {
+        const own = sent.filter((one) => one.key === key).map((one) => one.at);
+        expect(mostWithin(own, WINDOW_MS)).toBeLessThanOrEqual(5);
+      }
+    }),
+    { numRuns: 12, endOnFailure: true, examples: [[rush, [1], crypto.randomUUID()]] },
+  );
+  // It was put to the test.
+  expect(most).toBe(50);
+});
+
+test("of a user's 50 calls sync leaves ten to clients, whatever it asks for", async () => {
+  const user = crypto.randomUUID();
+  const keys = Array.from({ length: 15 }, newKey);
+  const synced: number[] = [];
+  for (let now = 0; now < 5000; now += 20) {
+    for (const key of keys) {
+      const slot = await take(now, { key, user, kind: "sync" });
+      if (slot !== null) synced.push(slot);
+    }
+  }
+  expect(mostWithin(synced, WINDOW_MS)).toBe(40);
+  const clients: number[] = [];
+  for (const key of keys) {
+    const slot = await take(5000, { key, user });
+    if (slot !== null) clients.push(slot);
+  }
+  expect(clients).toHaveLength(10);
+});
+
+test("clients with other keys count in the user's limit, and are not held back by it", async () => {
+  const user = crypto.randomUUID();
+  const keys = Array.from({ length: 14 }, newKey);
+  const rush = (isOwn: boolean, now: number) =>
+    Promise.all(keys.flatMap((key) => Array.from({ length: 5 }, () => take(now, { key, user, isOwn }))));
+  expect((await rush(false, 0)).every((slot) => slot !== null)).toBe(true);
+  // A sync that had none for long gets in line, behind the second that they have used up.
+  expect(await take(100, { key: newKey(), user, kind: "sync" })).toBeGreaterThan(1000);
+  expect((await rush(true, 10_000)).filter((slot) => slot !== null)).toHaveLength(50);
+});
+
+test("a base refused that had kept to its five was refused for its user: all the user's bases pause, and none is slowed", async () => {
+  const user = crypto.randomUUID();
+  const [refused, other, own, foreign] = Array.from({ length: 4 }, newKey) as [
+    string,
+    string,
+    string,
+    string,
+  ];
+  for (const key of [own, foreign]) await syncAs(0, key, user);
+  await take(0, { key: refused, user, kind: "sync" });
+  expect(await take(0, { key: other, user, kind: "sync" })).not.toBeNull();
+  await block(100, refused);
+  expect(await take(10_000, { key: other, user, kind: "sync" })).toBeNull();
+  expect(await take(10_000, { key: own, user, isOwn: true })).toBeNull();
+  expect(await take(10_000, { key: foreign, user, isOwn: false })).not.toBeNull();
+  expect(await take(31_000, { key: other, user, kind: "sync" })).not.toBeNull();
+  const [row] = await database.sql`select refused_at, widened_ms from quota_windows where key = ${refused}`;
+  expect(row).toEqual({ refused_at: [], widened_ms: 0 });
+});
+
+test("a base refused that used all of its five pauses alone, and its calls are further apart from then on", async () => {
+  const user = crypto.randomUUID();
+  const [refused, other] = [newKey(), newKey()];
+  await take(0, { key: other, user, kind: "sync" });
+  expect((await askFor(0, 2000, { key: refused, user })).length).toBe(10);
+  await block(2000, refused);
+  expect(await take(10_000, { key: other, user, kind: "sync" })).not.toBeNull();
+  const [first, , , , , sixth] = await askFor(40_000, 3000, { key: refused, user });
+  expect(sixth! - first!).toBeGreaterThanOrEqual(1050);
+  expect(sixth! - first!).toBeLessThan(1090);
+});
+
+test("each refusal widens more, no more than a fifth of a second, and an hour takes half of it back", async () => {
+  const key = newKey();
+  const widened = async (now: number) => {
+    const [row] = await database.sql<{ ms: number }[]>`
+      select quota_widened(widened_ms, widened_at, ${EPOCH_MS + now}) as ms from quota_windows where key = ${key}`;
+    return Math.round(row!.ms);
+  };
+  const seen: number[] = [];
+  for (let hour = 0; hour < 4; hour++) {
+    const now = hour * 20 * MINUTE_MS;
+    await askFor(now, 1500, { key });
+    await block(now + 1500, key);
+    seen.push(await widened(now + 1500));
+  }
+  expect(seen[0]).toBe(30);
+  expect(seen).toEqual(seen.toSorted((a, b) => a - b));
+  expect(seen.at(-1)).toBe(200);
+  const last = 60 * MINUTE_MS + 1500;
+  expect(await widened(last + 60 * MINUTE_MS)).toBe(100);
+  expect(await widened(last + 11 * 60 * MINUTE_MS)).toBe(0);
+});

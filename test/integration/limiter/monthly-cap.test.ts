@@ -1,0 +1,60 @@
+/** A source that counts calls by the month, and has had enough of them. */
+import { expect, test, vi } from "vitest";
+import { activeBaseIds, getBase, requestResync } from "../../../core/control/bases";
+import { nextMonth } from "../../../core/control/budgets";
+import { toBaseJson } from "../../../core/control/status/base-json";
+import { expectWell, needingAttention } from "../../support/base-states";
+import { expectEqualToSource } from "../../support/equal-to-source";
+import { startFleet } from "../../support/fleet";
+import { dumpTable } from "../../support/replica";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+/** Requests that may have been on their way when the first was refused. */
+const ON_THE_WAY = 5;
+
+test.for([false, true])(
+  "a spent monthly cap stops the base (rapid: %s), says until when, and shuts out nobody else",
+  async (rapid) => {
+    await using fleet = await startFleet({
+      sandbox: { settings: { rateLimitOff: true } },
+      env: { SCHEMA_POLL_SECONDS: "0.1" },
+    });
+    const { ctx, sandbox } = fleet;
+    const sourceId = sandbox.control.generate({ records: 300, tables: 10 });
+    const connected = await fleet.connect(sourceId, { turbo: true, rapid });
+    await fleet.synced(connected.id);
+    const reader = await fleet.reader(connected);
+    const [table] =
+      connected.tables.length > 0 ? connected.tables : (await getBase(ctx.db, connected.id)).tables;
+    const rows = await dumpTable(reader, table!.name);
+    const refused = () => sandbox.control.log(sourceId).filter((entry) => entry.status === 429).length;
+
+    const { id: fault } = sandbox.control.addFault({ base: sourceId, kind: "billing_limit" });
+    const capped = await needingAttention(fleet, connected.id);
+    const until = nextMonth(new Date()).toISOString();
+    expect(capped.error).toMatchObject({
+      code: "source_billing_limit",
+      message: expect.stringContaining(`Syncing rests until ${until.slice(0, 10)}`),
+    });
+    const json = toBaseJson(capped, new Date());
+    expect(json).toMatchObject({ error: { until }, indicator: { color: "red" } });
+    expect(json.indicator.reason).toContain(until.slice(0, 10));
+    expect(await dumpTable(reader, table!.name)).toEqual(rows);
+
+    const key = `airtable:${sourceId}`;
+    const [block] = await ctx.db`select reason, blocked_until from quota_blocks where key = ${key}`;
+    expect(block!.reason).toBe("billing_limit");
+    expect(Math.abs(block!.blocked_until.getTime() - Date.parse(until))).toBeLessThan(1000);
+    const [window] = await ctx.db`select blocked_until from quota_windows where key = ${key}`;
+    expect(window!.blocked_until).toBeLessThan(Date.now());
+    expect(await activeBaseIds(ctx.db)).toEqual([]);
+    expect(refused()).toBeLessThanOrEqual(ON_THE_WAY);
+
+    sandbox.control.clearFaults(fault);
+    await requestResync(ctx, capped);
+    expectWell(await fleet.synced(connected.id));
+    expect(await ctx.db`select from quota_blocks where key = ${key}`).toEqual([]);
+    await expectEqualToSource(fleet, capped);
+  },
+);

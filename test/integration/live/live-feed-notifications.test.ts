@@ -1,0 +1,169 @@
+/** What wakes a feed: pings that the console takes, and a look at whether the hook still tells of everything. */
+
+import { createHmac } from "node:crypto";
+import { describe, expect, test } from "vitest";
+import { pingSecret } from "../../../core/control/feeds";
+import { created, expectNewHook, feedScene } from "../../support/feed-scene";
+import { until } from "../../support/poll";
+
+const signal = new AbortController().signal;
+const { stack, control, consoleUrl, opened } = feedScene();
+
+describe("a ping", () => {
+  async function post(path: string, body: string, mac: string | null) {
+    const response = await fetch(`${consoleUrl()}${path}`, {
+      method: "POST",
+      headers: { "content-type": "application/json", ...(mac && { "x-airtable-content-mac": mac }) },
+      body,
+    });
+    return { status: response.status, text: await response.text() };
+  }
+  const macOf = (secret: string, body: string) =>
+    `hmac-sha256=${createHmac("sha256", Buffer.from(secret, "base64")).update(body).digest("hex")}`;
+
+  test("wakes a feed that waits, at once; until one came nobody relies on them", async () => {
+    const { live, feed, read } = await opened();
+    await read();
+    expect((await live.kept())!.isPinged).toBe(false);
+    const waiting = feed.wakeUp(30_000, signal);
+    const at = performance.now();
+    const id = live.create("ping");
+    expect(await waiting).toBe(true);
+    expect(performance.now() - at).toBeLessThan(1000);
+    expect(feed.hasPings).toBe(true);
+    expect(created(await read())).toEqual([id]);
+    expect((await live.now()).live).toMatchObject({ by: "ping" });
+    // That the console can be reached holds for all bases.
+    expect((await (await stack().connect()).worker().open()).hasPings).toBe(false);
+    const other = await opened();
+    expect((await other.live.worker().open()).hasPings).toBe(true);
+  });
+
+  test("that came between two leases is heard by the next", async () => {
+    const { live, feed, read } = await opened();
+    await read();
+    await feed.noteDue(new Date(), { waiting: 0 });
+    const next = live.worker();
+    live.create("between");
+    await until(async () => (await live.kept())!.isPinged, { what: "the ping is noted" });
+    const adopted = await next.open();
+    expect(await adopted.wakeUp(30_000, signal)).toBe(true);
+  });
+
+  test("sent twice, and again later, is as good as one", async () => {
+    const { live, feed, read } = await opened();
+    control().settings({ webhooks: { pingDuplication: 1 } });
+    try {
+      const id = live.create("twice");
+      expect(await feed.wakeUp(30_000, signal)).toBe(true);
+      expect(created(await read())).toEqual([id]);
+      await until(() => control().webhooks.pings(live.sourceId).length === 2, { what: "both were sent" });
+    } finally {
+      control().settings({ webhooks: { pingDuplication: 0 } });
+    }
+    const secret = (await pingSecret(stack().fleet.ctx, live.base.id))!;
+    for (let time = 0; time < 3; time++)
+      expect(await post(`/hooks/airtable/${live.base.id}`, "{}", macOf(secret, "{}"))).toEqual({
+        status: 204,
+        text: "",
+      });
+    expect((await read()).payloads).toBe(0);
+  });
+
+  test("that is forged, of another base, too large or of nobody is refused and wakes nobody", async () => {
+    const { live, feed } = await opened();
+    const other = (await opened()).live;
+    const secret = (await pingSecret(stack().fleet.ctx, live.base.id))!;
+    const path = `/hooks/airtable/${live.base.id}`;
+    const body = JSON.stringify({ base: { id: live.sourceId } });
+    const refusals = [
+      await post(path, body, null),
+      await post(path, body, macOf(Buffer.alloc(32).toString("base64"), body)),
+      await post(path, `${body} `, macOf(secret, body)),
+      await post(`/hooks/airtable/${other.base.id}`, body, macOf(secret, body)),
+      await post("/hooks/airtable/bas_nobody", body, macOf(secret, body)),
+      await post(`/hooks/airtable/${"x".repeat(2000)}`, body, macOf(secret, body)),
+    ];
+    for (const { status, text } of refusals) {
+      expect(status).toBe(401);
+      expect(JSON.parse(text)).toMatchObject({
+        error: { code: "unauthorized", message: expect.stringMatching(/sign/) },
+      });
+    }
+    const large = "x".repeat(65_537);
+    const tooLarge = await post(path, large, macOf(secret, large));
+    expect([tooLarge.status, JSON.parse(tooLarge.text).error.code]).toEqual([422, "invalid_request"]);
+    expect(await feed.wakeUp(200, signal)).toBe(false);
+    expect(await live.kept()).toMatchObject({ isPinged: false });
+    // The right one is of any size up to the limit, and of any kind.
+    const most = "x".repeat(65_536);
+    expect((await post(path, most, macOf(secret, most))).status).toBe(204);
+    expect(await feed.wakeUp(30_000, signal)).toBe(true);
+  });
+});
+
+describe("freshness", () => {
+  test("a hook that tells of nothing is found, SQL is right again, and another hook is made", async () => {
+    const { live, worker, feed, read } = await opened();
+    const { compare } = await worker.swept();
+    await feed.closeGap(performance.now());
+    const rows = await stack().fleet.owner(await live.now());
+    const names = async () => (await rows`select name from things order by name`).map(({ name }) => name);
+    expect(await compare(feed)).toEqual({ records: 3, stale: 0 });
+    expect((await live.now()).live).toMatchObject({ comparedAt: expect.any(Date), staleSince: null });
+
+    const [{ id } = { id: "" }] = live.hooks();
+    control().webhooks.silence(live.sourceId, id);
+    live.create("unheard");
+    expect((await read()).payloads).toBe(0);
+    const from = new Date();
+    expect(await compare(feed)).toMatchObject({ stale: 1 });
+    expect(await names()).toEqual(["N0", "N1", "N2", "unheard"]);
+    expect((await live.now()).live).toMatchObject({
+      staleSince: expect.any(Date),
+      gapSince: feed.gapSince,
+    });
+    expect(feed.gapSince!.getTime()).toBeGreaterThanOrEqual(from.getTime());
+
+    expect(await feed.wakeUp(30_000, signal)).toBe(true);
+    expect((await read()).hasGap).toBe(true);
+    await expectNewHook(live, id, from);
+    const heard = live.create("heard");
+    expect(created(await read())).toEqual([heard]);
+    expect((await live.now()).live!.staleSince).not.toBeNull();
+    await feed.closeGap(performance.now());
+    expect((await live.now()).live).toMatchObject({ staleSince: null, gapSince: null });
+  });
+
+  test("what is missing from the feed and known to be says nothing of the hook: a sweep is to find it", async () => {
+    const { live, worker, feed, read } = await opened();
+    const { compare } = await worker.swept();
+    await feed.closeGap(performance.now());
+    const [{ id } = { id: "" }] = live.hooks();
+    control().webhooks.silence(live.sourceId, id);
+    live.create("unheard");
+    control().webhooks.silence(live.sourceId, id, false);
+    control().webhooks.fail(live.sourceId, id, "INTERNAL_ERROR");
+    expect((await read()).hasGap).toBe(true);
+    expect(await compare(feed)).toEqual({ records: 0, stale: 0 });
+    expect(await live.kept()).toMatchObject({ hookId: id });
+  });
+
+  test("what the feed tells of in time, or is known to wait, is not stale", async () => {
+    const { live, worker, feed } = await opened();
+    const { compare, sweep } = await worker.swept();
+    await feed.closeGap(performance.now());
+    live.create("waiting");
+    expect(await compare(feed, { isPending: () => true })).toMatchObject({ stale: 0 });
+    // A sweep brings it while it is waited for.
+    const comparing = compare(feed, { graceMs: 3000 });
+    expect(await feed.wakeUp(30_000, signal)).toBe(true);
+    const rows = await stack().fleet.owner(await live.now());
+    const before = await rows`select count(*)::int as n from things`;
+    expect(before).toEqual([{ n: 3 }]);
+    await sweep();
+    expect((await comparing)!.stale).toBe(0);
+    expect(feed.gapSince).toBeNull();
+    expect((await live.now()).live!.staleSince).toBeNull();
+  });
+});

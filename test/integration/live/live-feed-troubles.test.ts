@@ -1,0 +1,157 @@
+/** A base's hook where something is in the way: at the source, in the control plane, or another process. */
+import { describe, expect, test } from "vitest";
+import { pingSecret } from "../../../core/control/feeds";
+import { createSecretBox } from "../../../core/secrets";
+import { created, expectNewHook, feedScene } from "../../support/feed-scene";
+
+const { stack, control, opened, sql } = feedScene();
+
+describe("a hook", () => {
+  test("whose pings the source gave up is told to ping again", async () => {
+    const { live } = await opened();
+    const [{ id } = { id: "" }] = live.hooks();
+    const path = `/v0/bases/${live.sourceId}/webhooks/${id}/enableNotifications`;
+    await fetch(stack().fleet.sandbox.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${stack().fleet.sandbox.key}` },
+      body: JSON.stringify({ enable: false }),
+    });
+    expect(live.hooks()[0]).toMatchObject({ areNotificationsEnabled: false });
+    await sql(
+      `update live_feeds set checked_at = now() - interval '7 hours' where base_id = '${live.base.id}'`,
+    );
+    await live.worker().open();
+    expect(live.hooks()).toMatchObject([{ id, areNotificationsEnabled: true }]);
+  });
+
+  test("whose secret cannot be read is made anew", async () => {
+    const { live } = await opened();
+    const [{ id } = { id: "" }] = live.hooks();
+    const stranger = createSecretBox([Buffer.alloc(32, 7).toString("base64")]).seal("secret", "elsewhere");
+    await sql(`update live_feeds set sealed_secret = '${stranger}' where base_id = '${live.base.id}'`);
+    const from = new Date();
+    await live.worker().open();
+    await expectNewHook(live, id, from);
+    expect(await pingSecret(stack().fleet.ctx, live.base.id)).toBeTruthy();
+  });
+
+  test("that a crash left behind is taken away when the next is made", async () => {
+    const { live } = await opened();
+    const [{ id } = { id: "" }] = live.hooks();
+    await sql(`delete from live_feeds where base_id = '${live.base.id}'`);
+    await live.worker().open();
+    await expectNewHook(live, id, new Date(0));
+  });
+
+  test("that cannot be noted is not left at the source, and is made when it can", async () => {
+    const live = await stack().connect();
+    const worker = live.worker();
+    await sql("create function no() returns trigger language plpgsql as $$ begin raise 'no'; end $$");
+    await sql("create trigger no before insert on live_feeds for each row execute function no()");
+    expect(await worker.tryOpen()).toBeNull();
+    expect(live.hooks()).toEqual([]);
+    await sql("drop trigger no on live_feeds");
+    await live.worker().open();
+    expect(live.hooks()).toHaveLength(1);
+  });
+
+  test("another process has made meanwhile is gone on with", async () => {
+    const { live, read } = await opened();
+    const other = live.worker();
+    const [{ id } = { id: "" }] = live.hooks();
+    control().webhooks.delete(live.sourceId, id);
+    const theirs = await other.open();
+    await theirs.read(await other.reader());
+    const hookId = (await live.kept())!.hookId!;
+    const batch = await read();
+    expect(batch.hasGap).toBe(true);
+    expect(await live.kept()).toMatchObject({ hookId });
+    const id2 = live.create("told to both");
+    expect(created(await read())).toEqual([id2]);
+  });
+
+  test("is polled where pings are switched off: one that has an address gives way", async () => {
+    const { live } = await opened();
+    const { config } = stack().fleet.ctx;
+    const [{ id } = { id: "" }] = live.hooks();
+    const from = new Date();
+    config.livePings = "off";
+    try {
+      const worker = live.worker();
+      const feed = await worker.open();
+      expect(feed.hasPings).toBe(false);
+      await expectNewHook(live, id, from);
+      expect(live.hooks()).toMatchObject([{ notificationUrl: null }]);
+      expect((await live.now()).live).toMatchObject({ by: "poll" });
+      expect(await live.worker().tryOpen()).not.toBeNull();
+      const made = live.create("polled");
+      expect(created(await feed.read(await worker.reader()))).toEqual([made]);
+    } finally {
+      config.livePings = "auto";
+    }
+  });
+
+  test("that the source cannot give just now leaves the base to sweeps, and is tried again", async () => {
+    const live = await stack().connect();
+    const worker = live.worker();
+    const fault = control().addFault({ base: live.sourceId, path: "webhooks", kind: "status_503" });
+    expect(await worker.tryOpen()).toBeNull();
+    expect(worker.asked).toEqual({ hooks: 5 });
+    // Not again at once, and nothing is said of the key.
+    expect(await worker.tryOpen()).toBeNull();
+    expect(worker.asked).toEqual({ hooks: 5 });
+    expect((await live.now()).live).toBeNull();
+    control().clearFaults(fault.id);
+    await live.worker().open();
+  });
+
+  test("whose making was not answered is not left behind", async () => {
+    const live = await stack().connect();
+    const path = "webhooks$";
+    control().addFault({
+      base: live.sourceId,
+      path,
+      method: "POST",
+      kind: "status_503",
+      when: "after",
+      count: 1,
+    });
+    expect(await live.worker().tryOpen()).toBeNull();
+    expect(live.hooks()).toHaveLength(1);
+    const from = new Date();
+    await live.worker().open();
+    await expectNewHook(live, "", from);
+  });
+
+  test("that gives nothing, like those made after it, is left for sweeps after a few", async () => {
+    const { live, worker, read } = await opened();
+    const fault = control().addFault({ base: live.sourceId, path: "payloads", kind: "not_found" });
+    const reads = async () => {
+      for (let count = 0; count < 20; count++) expect((await read()).hasGap).toBe(true);
+    };
+    await expect(reads()).rejects.toMatchObject({ code: "sync_stopped" });
+    expect(await worker.tryOpen()).toBeNull();
+    expect(live.hooks()).toHaveLength(1);
+    control().clearFaults(fault.id);
+  });
+
+  test("nothing is lost where the control plane takes no notes: they are made later", async () => {
+    const { live, feed, read } = await opened();
+    live.create("one");
+    const { cursor } = await read();
+    await sql("alter table live_feeds rename to away");
+    try {
+      await feed.save(cursor);
+      await feed.addMissed(2);
+      await feed.noteDue(new Date(), { waiting: 1 });
+      await feed.closeGap(performance.now());
+      expect(feed.gapSince).not.toBeNull();
+    } finally {
+      await sql("alter table away rename to live_feeds");
+    }
+    await feed.addMissed(1);
+    await feed.save(cursor);
+    expect(await live.kept()).toMatchObject({ cursor: 2 });
+    expect((await live.now()).live).toMatchObject({ missed: 3, missedAt: expect.any(Date) });
+  });
+});

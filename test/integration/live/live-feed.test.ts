@@ -1,0 +1,143 @@
+/** The hook of a base, end to end: made, adopted, refreshed, and made anew when it has ended at the source. */
+
+import { describe, expect, test } from "vitest";
+import { created, expectNewHook, feedScene } from "../../support/feed-scene";
+import type { LiveBase } from "../../support/feed-stack";
+
+const DAY_MS = 24 * 3600_000;
+const { stack, control, consoleUrl, opened } = feedScene();
+
+describe("a hook", () => {
+  test("is made with an address of this base, a sealed secret and a gap before it", async () => {
+    const from = new Date();
+    const { live, worker } = await opened();
+    const [hook] = live.hooks();
+    expect(hook).toMatchObject({ notificationUrl: `${consoleUrl()}/hooks/airtable/${live.base.id}` });
+    await expectNewHook(live, "", from);
+    expect(worker.asked).toEqual({ hooks: 2 });
+    expect((await live.kept())!.sealedSecret).toMatch(/^v1\./);
+    expect((await live.now()).live).toMatchObject({
+      state: "on",
+      reason: "",
+      gapSince: expect.any(Date),
+      missed: 0,
+    });
+  });
+
+  test("is adopted by the next worker without a call, and read on from what is durable", async () => {
+    const { live, feed, read } = await opened();
+    const first = live.create("first");
+    const batch = await read();
+    expect(created(batch)).toEqual([first]);
+    await feed.save(batch.cursor);
+    const second = live.create("second");
+    expect(created(await read())).toEqual([second]);
+
+    const next = live.worker();
+    const adopted = await next.open();
+    expect(next.asked).toEqual({});
+    expect(created(await adopted.read(await next.reader()))).toEqual([second]);
+    expect(next.asked).toEqual({ payloads: 1 });
+  });
+
+  test("is refreshed days before it ends, by the source's clock", async () => {
+    const { live, worker, read } = await opened();
+    await read();
+    const before = (await live.kept())!.expiresMs!;
+    control().advanceClock(3.9 * DAY_MS);
+    await read();
+    expect(worker.asked.hooks).toBe(2);
+    expect((await live.kept())!.expiresMs).toBe(before);
+    control().advanceClock(0.2 * DAY_MS);
+    await read();
+    // The source's time is known from an answer, so it may take one to notice.
+    await read();
+    expect(worker.asked.hooks).toBe(3);
+    expect((await live.kept())!.expiresMs! - before).toBeGreaterThan(4 * DAY_MS);
+  });
+
+  const ends: [string, (live: LiveBase, id: string) => void | Promise<void>][] = [
+    ["deleted by somebody", (live, id) => control().webhooks.delete(live.sourceId, id)],
+    ["in error: INVALID_HOOK", (live, id) => control().webhooks.fail(live.sourceId, id, "INVALID_HOOK")],
+    [
+      "in error: INVALID_FILTERS",
+      (live, id) => control().webhooks.fail(live.sourceId, id, "INVALID_FILTERS"),
+    ],
+    ["expired", () => control().advanceClock(7.5 * DAY_MS)],
+    ["gone for longer than the source keeps anything", () => control().advanceClock(20 * DAY_MS)],
+  ];
+  test.each(ends)("%s is made anew, with a gap, and told of goes on", async (_, end) => {
+    const { live, feed, read } = await opened();
+    const [{ id } = { id: "" }] = live.hooks();
+    const first = live.create("first");
+    const before = await read();
+    expect(created(before)).toEqual([first]);
+    await feed.closeGap(performance.now());
+    expect(feed.gapSince).toBeNull();
+    const from = new Date();
+    await end(live, id);
+
+    let batch = await read();
+    // An expired hook can still be read: it is the refresh that says so.
+    for (let tries = 0; !batch.hasGap && tries < 3; tries++) batch = await read();
+    expect(batch.hasGap).toBe(true);
+    await expectNewHook(live, id, from);
+    expect(feed.gapSince).toEqual((await live.kept())!.gapSince);
+
+    const second = live.create("second");
+    const after = await read();
+    expect(created(after)).toEqual([second]);
+    expect(after.from).toBeGreaterThanOrEqual(before.cursor);
+    // E1: what was known by the old hook's numbers does not move the new one's cursor.
+    await feed.save(before.cursor);
+    expect((await live.kept())!.cursor).toBe(1);
+    await feed.save(after.cursor);
+    expect((await live.kept())!.cursor).toBe(2);
+    expect((await read()).payloads).toBe(0);
+  });
+
+  test("that only had trouble is kept, with a gap for what it did not tell", async () => {
+    const { live, feed, read } = await opened();
+    await feed.closeGap(performance.now());
+    const [{ id } = { id: "" }] = live.hooks();
+    control().webhooks.fail(live.sourceId, id, "INTERNAL_ERROR");
+    const batch = await read();
+    expect(batch).toMatchObject({ hasGap: true, error: "INTERNAL_ERROR" });
+    expect(await live.kept()).toMatchObject({ hookId: id, gapSince: feed.gapSince });
+    expect(feed.gapSince).not.toBeNull();
+    expect((await read()).hasGap).toBe(false);
+  });
+
+  test.each(["skip", "refuse"] as const)(
+    "whose payloads are gone (the source: %s) leaves a gap",
+    async (oldCursor) => {
+      const { live, feed, read } = await opened();
+      await read();
+      await feed.closeGap(performance.now());
+      const [{ id } = { id: "" }] = live.hooks();
+      live.create("lost");
+      // Kept alive by another reader, who does not care for what is gone.
+      for (let days = 0; days < 8; days += 4) {
+        control().advanceClock(4 * DAY_MS);
+        await fetch(
+          `${stack().fleet.sandbox.url}/v0/bases/${live.sourceId}/webhooks/${id}/payloads?cursor=2`,
+          {
+            headers: { authorization: `Bearer ${stack().fleet.sandbox.key}` },
+          },
+        );
+      }
+      live.create("kept");
+      control().settings({ webhooks: { oldCursor } });
+      try {
+        expect((await read()).hasGap).toBe(true);
+      } finally {
+        control().settings({ webhooks: { oldCursor: "skip" } });
+      }
+      expect((await live.kept())!.gapSince).toEqual(feed.gapSince);
+      expect(feed.gapSince).not.toBeNull();
+      const next = live.create("next");
+      const batches = [await read(), await read()];
+      expect(batches.flatMap(created)).toContain(next);
+    },
+  );
+});

@@ -1,0 +1,277 @@
+/**
+ * Live mode against any history: people edit, apps write through the proxy, records are linked and looked up, the feed
+ * tells late, in pieces and twice, and workers die, at any moment between the requests.
+ *
+ * The feed tells of every edit and of no computed cell; no sweep helps.
+ */
+import fc from "fast-check";
+import { expect, test, vi } from "vitest";
+import { takeTicket } from "../../../core/replica";
+import type { SourceRecord } from "../../../core/source";
+import { applyWrite } from "../../support/apply-write";
+import type { Payload, TablePayload } from "../../support/fake-feed";
+import type { FakeTable } from "../../support/fake-source";
+import { type LiveEngine, liveEngine, type Running } from "../../support/live-engine";
+import { until } from "../../support/poll";
+import { personRecord, rowsOf, teamRecord, teamsAndPeople } from "../../support/teams";
+
+vi.setConfig({ testTimeout: 240_000 });
+
+const RUNS = 20;
+
+type Kind =
+  | "create team"
+  | "rename team"
+  | "delete team"
+  | "create person"
+  | "join"
+  | "leave"
+  | "delete person";
+interface Event {
+  kind: Kind;
+  row: number;
+  other: number;
+  /** A write through the proxy, whose answer is applied after so many more requests; else somebody else's. */
+  late: number | null;
+  /** After how many more requests the feed tells; and does it tell twice? */
+  toldAfter: number;
+  isToldTwice: boolean;
+}
+
+const event: fc.Arbitrary<Event> = fc.record({
+  kind: fc.constantFrom<Kind>(
+    "create team",
+    "rename team",
+    "rename team",
+    "delete team",
+    "create person",
+    "join",
+    "join",
+    "leave",
+    "delete person",
+  ),
+  row: fc.nat(20),
+  other: fc.nat(20),
+  late: fc.option(fc.nat(3), { freq: 3 }),
+  toldAfter: fc.nat(3),
+  isToldTwice: fc.boolean(),
+});
+/** What happens before each of the first requests; "die": the worker is killed, and another one goes on. */
+const history = fc.array(
+  fc.record({
+    events: fc.array(event, { maxLength: 2 }),
+    dies: fc.integer({ min: 0, max: 9 }).map((n) => n === 0),
+  }),
+  { minLength: 5, maxLength: 30 },
+);
+
+test("I1-I3, I7: whatever happens, all that the feed told of is in the replica once it is quiet, as the source has it", {
+  // A violation that comes once in a while is one: no second try.
+  retry: 0,
+}, async () => {
+  await fc.assert(
+    fc.asyncProperty(history, fc.integer({ min: 1, max: 50 }), async (happens, atOnce) => {
+      const world = await startWorld(atOnce);
+      let running: Running = world.engine.start();
+      // Each read of the feed goes one step on.
+      for (const { events, dies } of happens) {
+        for (const one of events) world.coming.push(one);
+        const reads = world.engine.hook.reads;
+        world.engine.hook.bell.ring();
+        await until(() => world.engine.hook.reads > reads, { what: "the feed is read" });
+        if (!dies) continue;
+        await running.stop();
+        await world.engine.restart();
+        running = world.engine.start();
+      }
+      const isOver = () => {
+        world.engine.hook.bell.ring();
+        return world.coming.length === 0;
+      };
+      await until(isOver, { what: "everything has happened" });
+      await world.quiet();
+      await world.engine.settled();
+      expect(await world.engine.rows("teams")).toEqual(rowsOf.teams(world.teams.records.values()));
+      expect(await world.engine.rows("people")).toEqual(rowsOf.people(world.people.records.values()));
+      await running.stop();
+      await world.engine[Symbol.asyncDispose]();
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+interface World {
+  engine: LiveEngine;
+  teams: FakeTable;
+  people: FakeTable;
+  /** What is to happen with the next requests. */
+  coming: Event[];
+  /** All that was on its way has arrived. */
+  quiet(): Promise<void>;
+}
+
+async function startWorld(atOnce: number): Promise<World> {
+  const engine = await liveEngine({ absentMs: [20, 50] });
+  const { source, hook } = engine;
+  hook.atOnce = atOnce;
+  const { teams, people } = teamsAndPeople();
+  const tables = {
+    teams: source.add(
+      teams,
+      ["recT1", "recT2", "recT3"].map((id) => teamRecord(id, `first ${id}`)),
+    ),
+    people: source.add(
+      people,
+      ["recP1", "recP2", "recP3"].map((id) => personRecord(id, id)),
+    ),
+  };
+  await engine.sync();
+  const coming: Event[] = [];
+  const late: { due: number; apply: () => Promise<void> | void }[] = [];
+  let requests = 0;
+  let made = 10;
+  let stepping: Promise<void> = Promise.resolve();
+  const happen = async () => {
+    const one = coming.shift();
+    if (one) {
+      const done = await carryOut(engine, tables, one, ++made);
+      if (done) {
+        late.push({ due: requests + one.toldAfter, apply: () => tell(hook, done.payload, one.isToldTwice) });
+        if (done.apply) late.push({ due: requests + one.late!, apply: done.apply });
+      }
+    }
+    for (const waiting of late.splice(0)) {
+      if (waiting.due <= requests) await waiting.apply();
+      else late.push(waiting);
+    }
+  };
+  const step = async () => {
+    const number = ++requests;
+    // One after the other, and what fails fails whoever waits for the end.
+    stepping = stepping.then(happen);
+    await stepping;
+    // Answers do not come in the order of the requests.
+    await Bun.sleep(number % 3);
+  };
+  source.before = step;
+  hook.before = step;
+  return {
+    engine,
+    ...tables,
+    coming,
+    async quiet() {
+      source.before = () => {};
+      hook.before = () => {};
+      await stepping;
+      for (const waiting of late.splice(0)) await waiting.apply();
+    },
+  };
+}
+
+function tell(hook: LiveEngine["hook"], payload: Payload, isTwice: boolean): void {
+  for (let times = isTwice ? 2 : 1; times > 0; times--) hook.tell(structuredClone(payload));
+}
+
+interface Tables {
+  teams: FakeTable;
+  people: FakeTable;
+}
+
+/** A record that was written, and what the feed is to tell of it. */
+interface Written {
+  table: FakeTable;
+  id: string;
+  told: TablePayload;
+}
+
+/** Changes the source; what the feed is to tell of it, and for a proxied write how its answer is applied. */
+async function carryOut(
+  { replica }: LiveEngine,
+  tables: Tables,
+  event: Event,
+  number: number,
+): Promise<{ payload: Payload; apply?: () => Promise<void> } | undefined> {
+  const ticket = event.late === null ? 0 : await takeTicket(replica.replica);
+  const written = change(tables, event, number);
+  if (!written) return undefined;
+  compute(tables);
+  const { table, id, told } = written;
+  const image = structuredClone(table.records.get(id) ?? null);
+  return {
+    payload: { changedTablesById: { [table.table.id]: told } },
+    ...(event.late !== null && { apply: () => applyWrite(replica.replica, table, id, ticket, image) }),
+  };
+}
+
+function change({ teams, people }: Tables, { kind, row, other }: Event, number: number): Written | undefined {
+  const isOfBoth = kind === "join" || kind === "leave";
+  const team = pick(teams, isOfBoth ? other : row);
+  const person = pick(people, row);
+  if (kind === "create team") return create(teams, teamRecord(`recT${number}`, `made ${number}`));
+  if (kind === "create person") return create(people, personRecord(`recP${number}`, `made ${number}`));
+  if (kind === "rename team" && team) {
+    teams.records.set(team.id, { ...team, fields: { ...team.fields, fldTName: `name ${number}` } });
+    return changed(teams, team.id, "fldTName");
+  }
+  if (kind === "delete team" && team) {
+    for (const id of links(team, "fldTPeople")) unlink(people, id, "fldPTeams", team.id);
+    return destroy(teams, team.id);
+  }
+  if (kind === "delete person" && person) {
+    for (const id of links(person, "fldPTeams")) unlink(teams, id, "fldTPeople", person.id);
+    return destroy(people, person.id);
+  }
+  if (!isOfBoth || !team || !person) return undefined;
+  unlink(people, person.id, "fldPTeams", team.id);
+  unlink(teams, team.id, "fldTPeople", person.id);
+  if (kind === "join") {
+    set(people, person.id, "fldPTeams", [...links(people.records.get(person.id)!, "fldPTeams"), team.id]);
+    set(teams, team.id, "fldTPeople", [...links(teams.records.get(team.id)!, "fldTPeople"), person.id]);
+  }
+  // One side is told of; the other one is known by the link.
+  return number % 2 === 0 ? changed(people, person.id, "fldPTeams") : changed(teams, team.id, "fldTPeople");
+}
+
+function pick({ records }: FakeTable, at: number): SourceRecord | undefined {
+  return [...records.values()][at % Math.max(1, records.size)];
+}
+
+function create(table: FakeTable, record: SourceRecord): Written {
+  table.records.set(record.id, record);
+  return { table, id: record.id, told: { createdRecordsById: { [record.id]: {} } } };
+}
+
+function changed(table: FakeTable, id: string, fieldId: string): Written {
+  const current = { cellValuesByFieldId: { [fieldId]: null } };
+  return { table, id, told: { changedRecordsById: { [id]: { current } } } };
+}
+
+function destroy(table: FakeTable, id: string): Written {
+  table.records.delete(id);
+  return { table, id, told: { destroyedRecordIds: [id] } };
+}
+
+function links(record: SourceRecord, fieldId: string): string[] {
+  return (record.fields[fieldId] as string[] | undefined) ?? [];
+}
+
+function unlink(table: FakeTable, id: string, fieldId: string, gone: string): void {
+  const left = links(table.records.get(id)!, fieldId).filter((one) => one !== gone);
+  set(table, id, fieldId, left);
+}
+
+function set({ records }: FakeTable, id: string, fieldId: string, ids: string[]): void {
+  const { fields, ...record } = records.get(id)!;
+  const { [fieldId]: _, ...others } = fields;
+  records.set(id, { ...record, fields: ids.length > 0 ? { ...others, [fieldId]: ids } : others });
+}
+
+/** The lookups, as a source keeps them. */
+function compute({ teams, people }: Tables): void {
+  for (const [id, { fields }] of people.records) {
+    const names = ((fields.fldPTeams as string[]) ?? []).map(
+      (one) => teams.records.get(one)!.fields.fldTName as string,
+    );
+    set(people, id, "fldPNames", names);
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * What a feed tells late: SQL has shown something newer by then, or a client was told of it, and must not go back.
+ */
+import { expect, test, vi } from "vitest";
+import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../../core/replica";
+import type { SourceRecord } from "../../../core/source";
+import { editor } from "../../support/fake-feed";
+import { type LiveEngine, liveEngine } from "../../support/live-engine";
+import { until } from "../../support/poll";
+import { rowsOf, teamRecord, teamsAndPeople } from "../../support/teams";
+
+const MINUTE_MS = 60_000;
+
+vi.setConfig({ testTimeout: 30_000 });
+
+async function live(more = 0) {
+  const engine = await liveEngine();
+  const { teams, people } = teamsAndPeople();
+  const others = Array.from({ length: Math.max(0, more - 2) }, (_, at) =>
+    teamRecord(`recM${at}`, `Team ${at}`),
+  );
+  const table = engine.source.add(teams, [
+    teamRecord("recT1", "Red"),
+    teamRecord("recT2", "Blue"),
+    ...others,
+  ]);
+  engine.source.add(people, []);
+  expect((await engine.sync()).error).toBeUndefined();
+  engine.start({ schemaPollMs: 60_000 });
+  await until(() => engine.hook.reads > 0, { what: "the feed is read" });
+  const equal = async () => expect(await engine.rows("teams")).toEqual(rowsOf.teams(table.records.values()));
+  return { engine, table, equal, edit: editor(engine.hook, { source: engine.source, table }) };
+}
+
+/** Nothing that was written before this call counts as written lately. */
+async function rest({ memory, replica: { replica } }: LiveEngine): Promise<void> {
+  memory.trimPoints.push({ at: performance.now() - MINUTE_MS, ticket: await takeTicket(replica) });
+}
+
+/** Writes through the proxy: SQL shows it when this returns. */
+async function write({ replica: { replica }, source }: LiveEngine, record: SourceRecord): Promise<void> {
+  const ticket = await takeTicket(replica);
+  source.tables[0]!.records.set(record.id, record);
+  const live = (await loadCatalog(replica)).get("tblT")!;
+  const rows = mapRecords(compileMapper(live.spec), [record], []);
+  const images = { epoch: null, ticket, rows, gone: [], issues: [], records: [record] };
+  expect((await applyImages(replica, live, images)).lost).toEqual([]);
+}
+
+/** Every state of the teams that a commit has made, in order, as the names by id. */
+async function watched({ replica: { replica } }: LiveEngine) {
+  await replica.sql.unsafe(`
+    create schema watching;
+    create table watching.states (at bigserial, names jsonb);
+    create function watching.note() returns trigger language plpgsql as $$ begin
+      insert into watching.states (names) select jsonb_object_agg(id, name) from public.teams;
+      return null;
+    end $$;
+    create trigger watch after insert or update or delete on public.teams
+      for each statement execute function watching.note()`);
+  return async () =>
+    (
+      await replica.sql<{ names: Record<string, string> }[]>`select names from watching.states order by at`
+    ).map(({ names }) => names);
+}
+
+test("I1: a record that was destroyed and restored, and then written by a client, stays when the feed tells of its end", async () => {
+  const { engine, edit, equal } = await live();
+  const states = await watched(engine);
+  await rest(engine);
+  // Somebody deleted it and took that back, of which nothing has been told yet; then a client wrote to it.
+  await write(engine, teamRecord("recT2", "Written"));
+  edit.tell({ destroyedRecordIds: ["recT2"] });
+  await engine.settled();
+  await equal();
+  expect((await states()).map((names) => names.recT2)).not.toContain(undefined);
+  edit.tell({ createdRecordsById: { recT2: {} } });
+  await engine.settled();
+  await equal();
+});
+
+test("I2: a record that was destroyed and restored, and is shown so, stays when the feed tells of its end", async () => {
+  const { engine, edit, table, equal } = await live();
+  await rest(engine);
+  const states = await watched(engine);
+  edit.put(teamRecord("recT2", "Restored"));
+  await engine.settled();
+  edit.tell({ destroyedRecordIds: ["recT2"] });
+  await engine.settled();
+  expect(table.records.has("recT2")).toBe(true);
+  await equal();
+  expect((await states()).map((names) => names.recT2)).not.toContain(undefined);
+});
+
+test("a record that nobody has written lately is removed at the feed's word, without a call", async () => {
+  const { engine, edit, equal } = await live();
+  await rest(engine);
+  const calls = engine.source.calls.length;
+  edit.destroy("recT2");
+  await engine.settled();
+  await equal();
+  expect(engine.source.calls.length).toBe(calls);
+});
+
+test("however many the feed says to be destroyed are removed at once, and without a call", async () => {
+  const { engine, edit, table, equal } = await live(1000);
+  await rest(engine);
+  const calls = engine.source.calls.length;
+  edit.destroy(...table.records.keys());
+  await engine.settled();
+  await equal();
+  expect(engine.source.calls.length).toBe(calls);
+});
+
+test("deletions of which no ticket is old enough are looked for by id, and no table is swept for them", async () => {
+  const { engine, edit, table, equal } = await live(1000);
+  const calls = engine.source.calls.length;
+  edit.destroy(...table.records.keys());
+  await engine.settled();
+  await equal();
+  expect(engine.source.calls.slice(calls)).toEqual(Array.from({ length: 10 }, () => "ids tblT"));
+});
+
+test("a record that was written lately, or that may have been, is looked for before it is removed", async () => {
+  const { engine, edit, equal } = await live();
+  edit.destroy("recT1");
+  await engine.settled();
+  await equal();
+  await rest(engine);
+  edit.put(teamRecord("recT2", "Navy"));
+  await engine.settled();
+  edit.destroy("recT2");
+  await engine.settled();
+  await equal();
+  expect(engine.source.calls.filter((call) => call === "ids tblT")).toHaveLength(3);
+});

@@ -1,0 +1,82 @@
+/** Live mode where a change of a field changes cells that no feed tells of: their tables are swept. */
+import { expect, test, vi } from "vitest";
+import { liveTeams } from "../../support/live-teams";
+import { until } from "../../support/poll";
+import { personRecord, teamRecord } from "../../support/teams";
+
+vi.setConfig({ testTimeout: 30_000 });
+
+/** The lookup computes something else from now on; nobody is told. */
+function recompute({ people }: Awaited<ReturnType<typeof liveTeams>>): void {
+  people.table = {
+    ...people.table,
+    fields: people.table.fields.map((field) =>
+      field.id === "fldPNames" ? { ...field, options: { ...field.options, changed: true } } : field,
+    ),
+  };
+  people.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Red!"]));
+}
+
+test("a field that computes something else has its table swept", async () => {
+  const scene = await liveTeams();
+  const { engine, edit, hook, source, equal } = scene;
+  recompute(scene);
+  edit.people.tell({ changedFieldsById: { fldPNames: { current: {} } } });
+  await until(() => source.calls.includes("list tblP 0"), { what: "the table is swept" });
+  await engine.settled();
+  await until(() => hook.waiting === 0, { what: "nothing waits" });
+  await equal();
+  expect(source.calls).not.toContain("list tblT 0");
+});
+
+test.for([
+  ["and whoever was is back", false],
+  ["and whoever comes remembers nothing", true],
+] as const)(
+  "a field that computes something else while nobody was there has its table swept, %s",
+  async ([, isNew]) => {
+    const scene = await liveTeams();
+    const { engine, running, edit, source, equal } = scene;
+    await running.stop();
+    recompute(scene);
+    // Whoever remembers a schema looks at it when told, whoever does not looks at once.
+    if (isNew) await engine.restart();
+    else edit.people.tell({ changedFieldsById: { fldPNames: { current: {} } } });
+    engine.start();
+    await until(() => source.calls.includes("list tblP 0"), { what: "the table is swept" });
+    await until(async () => (await equal().catch(() => "not yet")) === undefined, { what: "it is equal" });
+    expect(source.calls).not.toContain("list tblT 0");
+  },
+);
+
+test("what was swept once is not swept again by those who come later", async () => {
+  const { engine, running, source, hook } = await liveTeams();
+  await running.stop();
+  await engine.restart();
+  const { reads } = hook;
+  const next = engine.start();
+  await until(() => hook.reads > reads, { what: "the feed is read" });
+  await engine.settled();
+  await next.over();
+  expect(source.calls.filter((call) => call.startsWith("list"))).toEqual([]);
+});
+
+test("a field that had another type for a moment has all its cells read, and those that hang on them", async () => {
+  const { engine, edit, hook, equal } = await liveTeams();
+  edit.teams.silently(teamRecord("recT1", "Crimson", ["recP1"]));
+  edit.people.silently(personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
+  edit.teams.tell({ changedFieldsById: { fldTName: { current: { type: "number" } } } });
+  edit.teams.tell({ changedFieldsById: { fldTName: { current: { type: "text" } } } });
+  await engine.settled();
+  await until(() => hook.waiting === 0, { what: "nothing waits" });
+  await equal();
+});
+
+test("another name of a field has nothing read", async () => {
+  const { engine, edit, source, hook, equal } = await liveTeams();
+  edit.teams.tell({ changedFieldsById: { fldTName: { current: { name: "Name", type: "text" } } } });
+  await engine.settled();
+  await until(() => hook.waiting === 0, { what: "nothing waits" });
+  await equal();
+  expect(source.calls.filter((call) => call.startsWith("list"))).toEqual([]);
+});

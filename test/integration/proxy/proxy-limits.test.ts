@@ -1,0 +1,144 @@
+/** What the proxy refuses over HTTP, by key, by network, and by the memory that bodies take; and who is one key. */
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { until } from "../../support/poll";
+import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
+
+let stack: ProxyStack;
+beforeAll(async () => {
+  stack = await proxyStack({ CLIENT_IP_HEADER: "x-client" });
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+async function connected(): Promise<string> {
+  const baseId = stack.sandbox.control.createBase({
+    name: "Tasks",
+    tables: [{ name: "Tasks", fields: [{ name: "Name", type: "singleLineText" }] }],
+  });
+  await stack.connect(baseId);
+  return baseId;
+}
+
+const keyOf = (baseId: string) =>
+  stack.sandbox.control.createKey({
+    bases: { [baseId]: "create" },
+    user: { id: `usr${crypto.randomUUID()}`, email: "x@example.com" },
+  });
+
+const errorOf = async (answer: Response) => {
+  const { error } = (await answer.json()) as { error: { type: string } };
+  return [answer.status, error.type, Number(answer.headers.get("retry-after")) > 0];
+};
+
+const ask = (
+  baseId: string,
+  init: RequestInit & { headers?: Record<string, string> },
+  endpoint = stack.endpoint,
+) => fetch(`${endpoint}/v0/${baseId}/Tasks`, init);
+
+test("fifty calls of a key wait for a base, the next is told to come again; other keys go on", {
+  timeout: 90_000,
+}, async () => {
+  const baseId = await connected();
+  const authorization = `Bearer ${stack.sandbox.key}`;
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const full = Promise.withResolvers<Response>();
+  for (let call = 0; call < 75; call++) {
+    ask(baseId, { headers: { authorization }, signal: stop.signal })
+      .then((answer) => answer.status === 429 && full.resolve(answer))
+      .catch(() => {});
+  }
+  const refused = await full.promise;
+  expect(await errorOf(refused)).toEqual([429, "PROXY_TOO_MANY_REQUESTS", true]);
+  // Of the source's own none: it was not asked for them.
+  expect(stack.sandbox.control.log(baseId).some(({ status }) => status === 429)).toBe(false);
+  const another = await ask(baseId, { headers: { authorization: `Bearer ${keyOf(baseId)}` } });
+  expect(another.status).toBe(200);
+});
+
+test("bodies beyond the budget are refused with 503 while the source is slow, and taken again after", async () => {
+  const baseId = await connected();
+  const authorization = `Bearer ${stack.sandbox.key}`;
+  const stop = new AbortController();
+  const body = new Uint8Array(15 << 20);
+  const statuses: number[] = [];
+  const busy = Promise.withResolvers<Response>();
+  // 18 × 15 MB are more than 256 MB; each waits in the quota, five a second.
+  const all = Array.from({ length: 24 }, () =>
+    ask(baseId, { method: "POST", headers: { authorization }, body, signal: stop.signal })
+      .then((answer) => {
+        statuses.push(answer.status);
+        if (answer.status === 503) busy.resolve(answer);
+      })
+      .catch(() => {}),
+  );
+  expect(await errorOf(await busy.promise)).toEqual([503, "PROXY_BUSY", true]);
+  stop.abort();
+  await Promise.all(all);
+  await until(
+    async () =>
+      (await ask(baseId, { method: "POST", headers: { authorization }, body: new Uint8Array(1 << 20) }))
+        .status !== 503,
+    { what: "what was held is free", timeoutMs: 40_000 },
+  );
+}, 90_000);
+
+test("preflights are limited by network, a /64 of IPv6 being one, and take nothing from others", async () => {
+  const baseId = await connected();
+  const preflight = async (address: string) =>
+    (await ask(baseId, { method: "OPTIONS", headers: { "x-client": address } })).status;
+  const statuses: number[] = [];
+  for (let batch = 0; batch < 13; batch++) {
+    const some = Array.from({ length: 50 }, (_, index) =>
+      preflight(`2001:db8:1:2::${(batch * 50 + index).toString(16)}`),
+    );
+    statuses.push(...(await Promise.all(some)));
+  }
+  expect(statuses.filter((status) => status === 429)).toHaveLength(50);
+  expect(await preflight("2001:db8:1:3::1")).not.toBe(429);
+  expect(await stack.ctx.db`select from accepted_keys where source_base_id = ${baseId}`).toHaveLength(0);
+}, 60_000);
+
+test("a second proxy takes a key that the first has stored, past the queue of unproven ones", async () => {
+  const baseId = await connected();
+  const key = keyOf(baseId);
+  const headers = { authorization: `Bearer ${key}` };
+  expect((await ask(baseId, { headers })).status).toBe(200);
+  await until(
+    async () => (await stack.ctx.db`select from accepted_keys where source_base_id = ${baseId}`).length === 1,
+    { what: "the key is stored" },
+  );
+  await using another = await stack.startAnother();
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  // All at once: of an unproven key one at a time is served, and more than ten of a network are refused.
+  const all = Array.from({ length: 25 }, () =>
+    ask(baseId, { headers, signal: stop.signal }, another.endpoint),
+  );
+  expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
+}, 60_000);
+
+test("odd Authorization headers: spaces around are none, very long ones cost nothing lasting, two are one other key", {
+  // Keys that the source has not accepted are asked for five in 25 s.
+  timeout: 120_000,
+}, async () => {
+  const baseId = await connected();
+  const key = keyOf(baseId);
+  const stored = async () =>
+    (await stack.ctx.db`select from accepted_keys where source_base_id = ${baseId}`).length;
+  for (const authorization of [`Bearer ${key}`, `Bearer ${key}   `, `  Bearer ${key}`]) {
+    expect((await ask(baseId, { headers: { authorization } })).status).toBe(200);
+  }
+  await until(async () => (await stored()) === 1, { what: "one key is stored" });
+  const odd = new Headers({ authorization: `Bearer ${key}` });
+  odd.append("authorization", "Bearer patOther.key");
+  const twice = await fetch(`${stack.endpoint}/v0/${baseId}/Tasks`, { headers: odd });
+  const alone = await fetch(`${stack.sandbox.url}/v0/${baseId}/Tasks`, { headers: odd });
+  // Whatever the source makes of it, and never the standing of the first key.
+  expect(twice.status).toBe(alone.status);
+  for (let index = 0; index < 5; index++) {
+    const long = await ask(baseId, { headers: { authorization: `Bearer ${"x".repeat(14_000)}${index}` } });
+    expect([401, 431]).toContain(long.status);
+  }
+  expect(await stored()).toBe(twice.status === 200 ? 2 : 1);
+});

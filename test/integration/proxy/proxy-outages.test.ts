@@ -1,0 +1,222 @@
+/** I7: what the proxy does while a part of what it needs is away, and when it stops. */
+import { Registry } from "prom-client";
+import { expect, onTestFinished, test } from "vitest";
+import { writeMetrics } from "../../../core/proxy/metrics";
+import { countRepairs, Repairs } from "../../../core/proxy/repairs";
+import { shutDatabase } from "../../support/admin";
+import { until } from "../../support/poll";
+import { metricOf, type ProxyStack, proxyStack } from "../../support/proxy-stack";
+
+async function startStack(timeoutMs = 5000): Promise<ProxyStack> {
+  const stack = await proxyStack({ UPSTREAM_TIMEOUT_MS: String(timeoutMs) });
+  onTestFinished(() => stack[Symbol.asyncDispose]());
+  return stack;
+}
+
+/** A base with one record. */
+function recordOf({ sandbox: { control } }: ProxyStack): { baseId: string; id: string } {
+  const baseId = control.createBase({
+    name: "Notes",
+    tables: [
+      {
+        name: "Notes",
+        fields: [{ name: "Text", type: "singleLineText" }],
+        records: [{ fields: { Text: "old" } }],
+      },
+    ],
+  });
+  return { baseId, id: control.dump(baseId).tables[0]!.records[0]!.id };
+}
+
+/** A synced base with one record. */
+async function synced(stack: ProxyStack) {
+  const { key } = stack.sandbox;
+  const { baseId, id } = recordOf(stack);
+  const replicated = await stack.connect(baseId);
+  await replicated.sync();
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  return {
+    ...replicated,
+    baseId,
+    id,
+    write: (Text: string, more: object = {}, endpoint = stack.endpoint) =>
+      fetch(`${endpoint}/v0/${baseId}/Notes/${id}`, {
+        method: "PATCH",
+        headers,
+        body: JSON.stringify({ fields: { Text, ...more } }),
+      }),
+    read: () => fetch(`${stack.endpoint}/v0/${baseId}/Notes`, { headers }),
+    texts: async () => (await replicated.rows("notes")).map((row) => row.text),
+  };
+}
+
+/** How often records were read again by their ids. */
+function readings({ sandbox }: ProxyStack, baseId: string): number {
+  return sandbox.control.log(baseId).filter(({ path }) => path.includes("RECORD_ID()")).length;
+}
+
+test("I7: without the control plane reads and writes go on, and writes to bases not known are shown when it is back", async () => {
+  const stack = await startStack(20_000);
+  const [known, unknown] = [await synced(stack), await synced(stack)];
+  expect((await known.write("before")).status).toBe(200);
+  stack.controlLine.cut();
+  expect((await known.read()).status).toBe(200);
+  expect((await known.write("meanwhile")).status).toBe(200);
+  expect(await known.texts()).toEqual(["meanwhile"]);
+  // The replica does not have the field: the source's schema is asked for, with the base's key.
+  stack.sandbox.control.addField(known.baseId, "Notes", { name: "More", type: "singleLineText" });
+  expect((await known.write("more", { More: "x" })).status).toBe(200);
+  expect(await known.texts()).toEqual(["more"]);
+  expect((await unknown.write("meanwhile")).status).toBe(200);
+  expect(await unknown.texts()).toEqual(["old"]);
+  stack.controlLine.mend();
+  await until(async () => (await unknown.texts())[0] === "meanwhile", {
+    what: "repaired",
+    timeoutMs: 20_000,
+  });
+  await until(async () => (await metricOf(stack, "basetide_repairs_pending")) === 0, {
+    what: "nothing is pending",
+  });
+  // What was shown is not read again.
+  expect(readings(stack, known.baseId)).toBe(0);
+  expect(readings(stack, unknown.baseId)).toBe(1);
+});
+
+test("I4: while the control plane is away, whoever a proxy cannot tell to be connected gets no more than its own window", async () => {
+  const stack = await startStack(20_000);
+  const [unknown, alone] = [await synced(stack), recordOf(stack)];
+  const patch = (at: { baseId: string; id: string }) =>
+    fetch(`${stack.endpoint}/v0/${at.baseId}/Notes/${at.id}`, {
+      method: "PATCH",
+      headers: { authorization: `Bearer ${stack.sandbox.key}`, "content-type": "application/json" },
+      body: '{"fields":{"Text":"new"}}',
+    });
+  // Nobody has connected it, which is known.
+  expect((await patch(alone)).status).toBe(200);
+  stack.controlLine.cut();
+  onTestFinished(() => stack.controlLine.mend());
+  const writing = Array.from({ length: 6 }, () => [patch(unknown), patch(alone)]).flat();
+  for (const { status } of await Promise.all(writing)) expect(status).toBe(200);
+  const arrivals = (baseId: string) =>
+    stack.sandbox.control
+      .log(baseId)
+      .filter(({ method }) => method === "PATCH")
+      .map(({ arrivalMs }) => arrivalMs);
+  const metered = arrivals(unknown.baseId);
+  expect(metered).toHaveLength(6);
+  // Two in 1,025 ms, of which a stall may take some.
+  for (const [index, at] of metered.slice(2).entries()) expect(at - metered[index]!).toBeGreaterThan(900);
+  const [, first, ...rest] = arrivals(alone.baseId);
+  // In less than two windows, which its own would not let through.
+  expect(rest.at(-1)! - first!).toBeLessThan(2000);
+});
+
+test("I4: repairs of many records that are gone leave sync its part of the requests", {
+  timeout: 120_000,
+}, async () => {
+  const stack = await startStack();
+  const at = await synced(stack);
+  const gone = Array.from({ length: 80 }, (_, index) => `recGone${String(index).padStart(10, "0")}`);
+  await stack.ctx.db`
+    insert into repairs (base_id, table_ref, record_id)
+    select ${at.base.id}, 'Notes', id from unnest(${gone}::text[]) as id`;
+  const byName = () =>
+    stack.sandbox.control.log(at.baseId).filter(({ path }) => path.includes("/recGone")).length;
+  await until(() => byName() > 5, { what: "they are asked for", timeoutMs: 20_000 });
+  for (let sync = 0; sync < 5; sync++) await at.sync();
+  expect(byName()).toBeLessThan(gone.length);
+  expect(await countRepairs(stack.ctx.db, at.base.id)).toBeGreaterThan(0);
+  await until(async () => (await countRepairs(stack.ctx.db, at.base.id)) === 0, {
+    what: "repaired",
+    timeoutMs: 90_000,
+  });
+});
+
+test("a claim that takes long is renewed, but for what is noted again meanwhile", async () => {
+  const stack = await startStack();
+  await stack.proxy.stop();
+  const at = await synced(stack);
+  const { db, log } = stack.ctx;
+  const repairs = new Repairs({ db, log }, writeMetrics(new Registry()));
+  const note = (...ids: string[]) => repairs.note({ base: at.base, tableRef: "Notes", ids });
+  await note("recLong", "recAgain");
+  const claim = await repairs.claim(false);
+  expect(claim!.records).toHaveLength(2);
+  await db`update repairs set due_at = now()`;
+  await note("recAgain");
+  await repairs.renew(claim!);
+  expect((await repairs.claim(false))!.records.map(({ id }) => id)).toEqual(["recAgain"]);
+  expect(await repairs.claim(false)).toBeNull();
+});
+
+test("I7: what one proxy noted for repair, another mends", async () => {
+  const stack = await startStack();
+  const at = await synced(stack);
+  const another = await stack.startAnother();
+  const open = await shutDatabase(at.ownerUrl);
+  expect((await at.write("noted", {}, another.endpoint)).status).toBe(200);
+  expect(await countRepairs(stack.ctx.db, at.base.id)).toBe(1);
+  await another[Symbol.asyncDispose]();
+  await open();
+  await until(async () => (await countRepairs(stack.ctx.db, at.base.id)) === 0, {
+    what: "repaired",
+    timeoutMs: 20_000,
+  });
+  expect(await at.texts()).toEqual(["noted"]);
+});
+
+test("a repair that is noted again while it is mended is mended again", async () => {
+  const stack = await startStack();
+  const at = await synced(stack);
+  stack.sandbox.control.addFault({
+    kind: "hang",
+    method: "POST",
+    path: "listRecords",
+    delayMs: 600,
+    count: 1,
+  });
+  const note = () => stack.ctx.db`
+    insert into repairs (base_id, table_ref, record_id)
+    select ${at.base.id}, 'Notes', id from unnest(${["recNobodyHasThis0"]}::text[]) as id
+    on conflict (base_id, table_ref, record_id) do update set noted_at = clock_timestamp(), due_at = now()`;
+  await note();
+  const reads = () => readings(stack, at.baseId);
+  await until(() => reads() === 1, { what: "it is being mended" });
+  await note();
+  await until(async () => (await countRepairs(stack.ctx.db, at.base.id)) === 0, { what: "mended twice" });
+  expect(reads()).toBe(2);
+});
+
+test("a proxy that is stopped finishes the writes under way, also those whose clients have gone", async () => {
+  const stack = await startStack();
+  const at = await synced(stack);
+  const another = await stack.startAnother();
+  stack.sandbox.control.addFault({ kind: "hang", method: "PATCH", delayMs: 500, count: 1 });
+  const leave = new AbortController();
+  const write = fetch(`${another.endpoint}/v0/${at.baseId}/Notes/${(await at.rows("notes"))[0]!.id}`, {
+    method: "PATCH",
+    headers: { authorization: `Bearer ${stack.sandbox.key}`, "content-type": "application/json" },
+    body: '{"fields":{"Text":"late"}}',
+    signal: leave.signal,
+  }).catch(() => "gone");
+  await until(() => stack.sandbox.control.log(at.baseId).some(({ method }) => method === "PATCH"), {
+    what: "the write is at the source",
+  });
+  leave.abort();
+  expect(await write).toBe("gone");
+  await another[Symbol.asyncDispose]();
+  expect(await at.texts()).toEqual(["late"]);
+});
+
+test("a proxy stops though the control plane is away", async () => {
+  const stack = await startStack();
+  stack.controlLine.cut();
+  await until(async () => (await metricOf(stack, "basetide_quota_fallback")) === 1, {
+    what: "it is known to be away",
+  });
+  let isOver = false;
+  void stack.proxy.stop().then(() => {
+    isOver = true;
+  });
+  await until(() => isOver, { what: "it has stopped", timeoutMs: 12_000 });
+});

@@ -1,0 +1,78 @@
+/** Clients that come during a pause longer than the proxy waits: they repeat its 429 as they repeat the source's. */
+import Airtable from "airtable";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
+
+const TIMEOUT_MS = 500;
+/** More than twice the wait. */
+const PAUSE_MS = 3000;
+
+let stack: ProxyStack;
+let base: Replicated;
+let baseId: string;
+
+beforeAll(async () => {
+  stack = await proxyStack({ UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS) });
+  baseId = stack.sandbox.control.createBase({
+    name: "Tasks",
+    tables: [{ name: "Tasks", fields: [{ name: "Name", type: "singleLineText" }] }],
+  });
+  base = await stack.connect(baseId);
+  await base.sync();
+}, 60_000);
+afterAll(() => stack?.[Symbol.asyncDispose]());
+
+const pause = () => stack.ctx.db`select quota_block(${`airtable:${baseId}`}, ${PAUSE_MS}, 'rate_limited')`;
+
+const ownAnswers = async (asked: Promise<Response>) => {
+  const answer = await asked;
+  expect(answer.status).toBe(429);
+  expect(await answer.json()).toMatchObject({ sender: "proxy" });
+};
+
+/** A call that ends with the proxy's own 429: the pause is on. */
+function refusedNow(): Promise<void> {
+  return ownAnswers(
+    fetch(`${stack.endpoint}/v0/${baseId}/Tasks`, {
+      headers: { authorization: `Bearer ${stack.sandbox.key}` },
+    }),
+  );
+}
+
+async function names(): Promise<unknown[]> {
+  return (await base.rows("tasks")).map((row) => row.name).sort();
+}
+
+test("airtable.js repeats them until they succeed, each once", async () => {
+  const table = new Airtable({ apiKey: stack.sandbox.key, endpointUrl: stack.endpoint }).base(baseId)(
+    "Tasks",
+  );
+  await pause();
+  await refusedNow();
+  const wanted = ["js 0", "js 1", "js 2", "js 3"];
+  await Promise.all(wanted.map((Name) => table.create({ Name })));
+  expect((await names()).filter((name) => String(name).startsWith("js"))).toEqual(wanted);
+}, 120_000);
+
+test("urllib3, as pyairtable uses it, waits as Retry-After says", async ({ skip }) => {
+  const hasRequests = Bun.spawnSync(["python3", "-c", "import requests"]).exitCode === 0;
+  skip(!hasRequests, "Python's requests is not installed on this machine");
+  // The retries that pyairtable sets: without Retry-After they are over within seconds.
+  const program = `
+import os, requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
+session = requests.Session()
+session.mount("http://", HTTPAdapter(max_retries=Retry(
+    total=5, backoff_factor=0.1, status_forcelist=(429,), allowed_methods=None)))
+session.headers["Authorization"] = "Bearer " + os.environ["KEY"]
+session.post("${stack.endpoint}/v0/${baseId}/Tasks", json={"fields": {"Name": "py"}}).raise_for_status()`;
+  await pause();
+  await refusedNow();
+  const child = Bun.spawn(["python3", "-c", program], {
+    env: { ...process.env, KEY: stack.sandbox.key },
+    stderr: "pipe",
+  });
+  expect([await new Response(child.stderr).text(), await child.exited]).toEqual(["", 0]);
+  expect((await names()).filter((name) => name === "py")).toHaveLength(1);
+});

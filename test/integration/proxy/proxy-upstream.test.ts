@@ -1,0 +1,153 @@
+/** One request to the source and its answer, whatever becomes of the connection that both are on. */
+import type net from "node:net";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { askUpstream, askWhole } from "../../../apps/proxy/upstream";
+import { until } from "../../support/poll";
+import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
+
+const TIMEOUT_MS = 2000;
+
+let upstream: RawUpstream;
+/** As many connections as the source was asked on. */
+let sockets: Set<net.Socket>;
+
+beforeAll(async () => {
+  upstream = await rawUpstream();
+});
+afterAll(() => upstream?.[Symbol.asyncDispose]());
+beforeEach(() => {
+  sockets = new Set();
+  upstream.requests.length = 0;
+});
+
+/** Answers each request with these bytes, and then does that to the connection. */
+function answerWith(bytes: string | Buffer, then: (socket: net.Socket) => unknown = () => {}): void {
+  upstream.answer = (socket) => {
+    sockets.add(socket);
+    socket.write(bytes);
+    then(socket);
+  };
+}
+
+const requestOf = (method: string) => ({
+  method,
+  address: upstream.url,
+  path: "/v0/x",
+  headers: new Headers(),
+  body: undefined,
+});
+const stream = (method = "GET", signal = new AbortController().signal, timeoutMs = TIMEOUT_MS) =>
+  askUpstream(requestOf(method), timeoutMs, signal);
+const whole = (method = "GET", timeoutMs = TIMEOUT_MS) => askWhole(requestOf(method), timeoutMs);
+
+/** The answer that there must be. */
+async function answered(asking: ReturnType<typeof stream>): Promise<Response> {
+  const answer = await asking;
+  if (typeof answer === "string") throw new Error(answer);
+  return answer;
+}
+
+test.for([
+  ["GET", "HTTP/1.1 204 No Content\r\n\r\n", 204],
+  ["DELETE", "HTTP/1.1 205 Reset Content\r\nContent-Length: 0\r\n\r\n", 205],
+  ["GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n", 304],
+  ["HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", 200],
+  ["GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200],
+] as const)("an answer to a %s that has no body ends with its head: %j", async ([method, bytes, status]) => {
+  answerWith(bytes);
+  const answer = await answered(stream(method));
+  expect([answer.status, await answer.text()]).toEqual([status, ""]);
+  expect(await whole(method)).toMatchObject({ status, bytes: new Uint8Array() });
+  await until(async () => (await whole(method)) && upstream.requests.length > sockets.size + 1, {
+    what: "its connection serves the next ones",
+  });
+});
+
+test.for([
+  "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+  "HTTP/1.1 101 Switching Protocols\r\n\r\n",
+  "HTTP/1.1 600 Odd\r\nContent-Length: 2\r\n\r\nok",
+  "HTTP/1.1 999 Odd\r\n\r\n",
+  "no HTTP at all\r\n\r\n",
+])("what is no answer of HTTP is none, and its connection is left: %j", async (bytes) => {
+  answerWith(bytes);
+  expect(await stream()).toBe("unreachable");
+  expect(await whole("POST")).toMatchObject({ failure: "unreachable" });
+  expect(sockets.size).toBe(2);
+  await until(() => [...sockets].every((socket) => socket.destroyed), { what: "the connections are closed" });
+});
+
+test.for([
+  ["of known length", "Content-Length: 100\r\n\r\nhalf"],
+  ["in chunks", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"],
+  ["that goes on until the connection ends", "\r\nhalf"],
+] as const)("a body %s that breaks off is not passed off as a whole one", async ([, rest]) => {
+  answerWith(`HTTP/1.1 200 OK\r\n${rest}`);
+  const answer = await answered(stream());
+  for (const socket of sockets) socket.resetAndDestroy();
+  await expect(answer.text()).rejects.toThrow();
+  // A source that breaks off a while after its head, which nobody hears of before.
+  answerWith(`HTTP/1.1 200 OK\r\n${rest}`, (socket) => setTimeout(() => socket.resetAndDestroy(), 100));
+  expect(await whole("POST")).toEqual({ failure: "unreachable", status: 200 });
+  // Before any of it has been given on, the client can still be told so.
+  answerWith(`HTTP/1.1 200 OK\r\n${rest}`, (socket) => setImmediate(() => socket.resetAndDestroy()));
+  expect(await stream()).toBe("unreachable");
+});
+
+test("a source that falls silent in its head or its body is late", async () => {
+  answerWith("HTTP/1.1 200 OK\r\nContent-");
+  expect(await stream("GET", undefined, 100)).toBe("timeout");
+  expect(await whole("POST", 100)).toEqual({ failure: "timeout", status: undefined });
+  answerWith("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
+  expect(await whole("POST", 100)).toEqual({ failure: "timeout", status: 200 });
+  await until(() => [...sockets].every((socket) => socket.destroyed), { what: "the connections are closed" });
+});
+
+test("a long body comes whole, however it is read, and lets go of the source when it is not", async () => {
+  const bytes = Buffer.alloc(5 << 20, "0123456789");
+  answerWith(httpAnswer(200, {}, bytes));
+  expect(Buffer.from(await (await answered(stream())).arrayBuffer()).equals(bytes)).toBe(true);
+  const slow = (await answered(stream())).body!.getReader();
+  const first = await slow.read();
+  expect(first.value!.length).toBeLessThan(1 << 20);
+  await slow.cancel();
+  await until(() => [...sockets].some((socket) => socket.destroyed), { what: "the connection is closed" });
+});
+
+test("a GET has the body that its client gave it", async () => {
+  answerWith(httpAnswer(200, {}, "ok"));
+  const request = { ...requestOf("GET"), body: new TextEncoder().encode("why not") };
+  const answer = await askUpstream(request, TIMEOUT_MS, new AbortController().signal);
+  expect(typeof answer === "string" ? answer : answer.status).toBe(200);
+  expect(upstream.requests[0]!.body).toBe("why not");
+});
+
+test("short answers have their length, and duplicate headers are one", async () => {
+  answerWith("HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\nContent-Length: 2\r\n\r\nok");
+  const answer = await answered(stream());
+  expect([answer.headers.get("x-a"), answer.headers.get("content-length")]).toEqual(["1, 2", "2"]);
+  expect(await answer.text()).toBe("ok");
+});
+
+test("a client that goes away before the answer is told nothing, and after it harms nobody", async () => {
+  answerWith("");
+  const leave = new AbortController();
+  const asking = stream("GET", leave.signal);
+  await until(() => upstream.requests.length === 1, { what: "it is asked" });
+  leave.abort();
+  expect(await asking).toBe("aborted");
+  await until(() => [...sockets].every((socket) => socket.destroyed), { what: "the connection is closed" });
+
+  sockets.clear();
+  const bytes = httpAnswer(200, {}, "ok");
+  answerWith(bytes);
+  const later = new AbortController();
+  await (await answered(stream("GET", later.signal))).text();
+  answerWith("");
+  const next = stream();
+  await until(() => upstream.requests.length === 3, { what: "the next one is on the same connection" });
+  later.abort();
+  for (const socket of sockets) socket.write(bytes);
+  expect(await (await answered(next)).text()).toBe("ok");
+  expect(sockets.size).toBe(1);
+});

@@ -1,0 +1,53 @@
+/** A repair that ends the proxies which try it ends three of them, and then few. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { quarantine } from "../../../core/control/jobs";
+import { writeMetrics } from "../../../core/proxy/metrics";
+import { Repairs } from "../../../core/proxy/repairs";
+import { type TestControl, testControl } from "../../support/control-support";
+import { addPlainBases } from "../../support/plain-bases";
+
+let control: TestControl;
+let repairs: Repairs;
+
+beforeAll(async () => {
+  control = await testControl();
+  repairs = new Repairs(control.ctx, writeMetrics(control.ctx.metrics));
+});
+afterAll(async () => {
+  const { db } = control.ctx;
+  await db`delete from bases`;
+  await db`delete from databases`;
+  await control[Symbol.asyncDispose]();
+});
+
+test("after three claims that were not settled a base's repairs are put off for longer and longer, and reported", async () => {
+  const { db } = control.ctx;
+  const [id = "", other = ""] = await addPlainBases(control, 2);
+  const claimed = async () => (await repairs.claim(false))?.base.id;
+  const restSeconds = async () => {
+    const [row] = await db<{ s: number }[]>`
+      select max(extract(epoch from due_at - now()))::float8 as s from repairs where base_id = ${id}`;
+    return Math.round(row!.s / 10) * 10;
+  };
+  await repairs.note({ base: { id }, tableRef: "Tasks", ids: ["rec1"] });
+  const rests = [];
+  for (let deaths = 0; deaths < 9; deaths++) {
+    await db`update repairs set due_at = now()`;
+    expect(await claimed()).toBe(id);
+    rests.push(await restSeconds());
+  }
+  expect(rests).toEqual([60, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
+  expect((await quarantine(db)).repairs).toEqual([{ baseId: id, records: 1 }]);
+
+  // What is written meanwhile does not bring it forward; other bases go on.
+  await repairs.note({ base: { id }, tableRef: "Tasks", ids: ["rec1", "rec2"] });
+  expect(await claimed()).toBeUndefined();
+  await repairs.note({ base: { id: other }, tableRef: "Tasks", ids: ["rec1"] });
+  expect(await claimed()).toBe(other);
+
+  // One that comes to an end, good or bad, starts over.
+  await db`update repairs set due_at = now() where base_id = ${id}`;
+  const claim = (await repairs.claim(false))!;
+  await repairs.putOff(claim);
+  expect((await quarantine(db)).repairs).toEqual([]);
+});

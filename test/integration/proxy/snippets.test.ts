@@ -1,0 +1,117 @@
+/** The snippets that people are given, run as they stand. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningConsole, startConsole } from "../../../apps/console/start";
+import { startProxy } from "../../../apps/proxy/start";
+import { closeContext, createContext } from "../../../core/process";
+import { proxySnippets, type Snippet } from "../../../views/base/snippets";
+import { type Fleet, startFleet } from "../../support/fleet";
+import { node } from "../../support/node";
+import { repoRoot } from "../../support/source-files";
+
+const TABLE = "Product Inventory / 'new'";
+
+let releases: AsyncDisposableStack;
+let fleet: Fleet;
+let snippets: Map<Snippet["id"], string>;
+let folder: string;
+/** Knows nothing of a proxy. */
+let ownProgram: string;
+
+beforeAll(async () => {
+  releases = new AsyncDisposableStack();
+  fleet = releases.use(await startFleet({ workers: 0 }));
+  const baseId = fleet.sandbox.control.createBase({
+    tables: [
+      {
+        name: TABLE,
+        fields: [{ name: "Name", type: "singleLineText" }],
+        records: [{ fields: { Name: "A bolt" } }, { fields: { Name: "A nut" } }],
+      },
+    ],
+  });
+  await fleet.connect(baseId);
+  const ctx = createContext(fleet.ctx.config, "proxy");
+  releases.defer(() => closeContext(ctx));
+  const proxy = await startProxy(ctx, { port: 0 });
+  releases.defer(() => proxy.stop());
+  const console: RunningConsole = await startConsole(fleet.ctx, { port: 0 });
+  releases.defer(() => console.stop());
+  const all = proxySnippets({
+    proxyUrl: `http://localhost:${proxy.port}`,
+    consoleUrl: `http://localhost:${console.port}`,
+    baseId,
+    table: TABLE,
+  });
+  ownProgram = `
+    import Airtable from "airtable";
+    const table = new Airtable({ apiKey: process.env.AIRTABLE_API_KEY }).base("${baseId}")(${JSON.stringify(TABLE)});
+    console.log((await table.select().all()).map((record) => record.fields));`;
+  snippets = new Map(all.map(({ id, code }) => [id, code]));
+  // Inside the repository, so that packages are found.
+  folder = mkdtempSync(join(repoRoot, ".snippets-"));
+  releases.defer(() => rmSync(folder, { recursive: true }));
+});
+
+afterAll(() => releases.disposeAsync());
+
+async function run(words: string[]): Promise<string> {
+  const child = Bun.spawn(words, {
+    env: { ...process.env, AIRTABLE_API_KEY: fleet.sandbox.key },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  if ((await child.exited) !== 0) throw new Error(errors);
+  return output;
+}
+
+function script(name: string, id: Snippet["id"]): string {
+  const file = join(folder, name);
+  writeFileSync(file, snippets.get(id)!);
+  return file;
+}
+
+test("the curl snippet lists records", async () => {
+  const output = await run(["sh", "-c", `${snippets.get("curl")} -s`]);
+  expect(
+    JSON.parse(output).records.map((record: { fields: { Name: string } }) => record.fields.Name),
+  ).toEqual(["A bolt", "A nut"]);
+});
+
+test("the airtable.js snippet lists records", async () => {
+  expect(await run([process.execPath, script("airtable.mjs", "airtable.js")])).toMatch(/A bolt[\s\S]*A nut/);
+});
+
+test("the fetch snippet lists records", async () => {
+  // What is printed abbreviates the cells.
+  expect(await run([process.execPath, script("fetch.mjs", "fetch")])).toMatch(
+    /records: \[[\s\S]*rec\w+[\s\S]*rec\w+/,
+  );
+});
+
+test.for(["env", "node"] as const)(
+  "the %s snippet sends a program's own calls through the proxy",
+  async (id, { skip }) => {
+    skip(node === undefined, "there is no Node on this machine");
+    writeFileSync(join(folder, "own.mjs"), ownProgram);
+    const output = await run(["sh", "-c", `cd ${folder}\n${snippets.get(id)}\n${node} own.mjs`]);
+    expect(output).toMatch(/A bolt[\s\S]*A nut/);
+  },
+);
+
+test("the pyairtable snippet lists records", async ({ skip }) => {
+  const hasPyairtable = Bun.spawnSync(["python3", "-c", "import pyairtable"]).exitCode === 0;
+  skip(!hasPyairtable, "pyairtable is not installed on this machine");
+  expect(await run(["python3", script("list.py", "pyairtable")])).toMatch(/A bolt[\s\S]*A nut/);
+});
+
+test("the pyairtable snippet is Python", async ({ skip }) => {
+  skip(!Bun.which("python3"), "there is no python3 on this machine");
+  const source = script("check.py", "pyairtable");
+  await run(["python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", source]);
+});

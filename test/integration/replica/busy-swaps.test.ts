@@ -1,0 +1,200 @@
+/** A query that holds a table which is to be swapped delays that table alone, and nothing is done twice for it. */
+import type postgres from "postgres";
+import { expect, test, vi } from "vitest";
+import {
+  changeShape,
+  claimEpoch,
+  databaseUrl,
+  followSettings,
+  installReplica,
+  loadCatalog,
+  openReplica,
+  planSchema,
+  provisionDatabase,
+  startBuild,
+} from "../../../core/replica";
+import type { SourceTable } from "../../../core/source";
+import { testEngine } from "../../support/engine";
+import { liveEngine } from "../../support/live-engine";
+import { until } from "../../support/poll";
+import { readerOf, testReplica } from "../../support/replica";
+import { replicaServer } from "../../support/replica-server";
+import { sourceRecord, sourceTable } from "../../support/source-records";
+
+vi.setConfig({ testTimeout: 90_000 });
+
+const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
+
+function addField({ fields }: SourceTable, name = "More"): void {
+  fields.push({ id: `fld${name}`, name, type: "text", sourceType: "text" });
+}
+
+/** The table cannot stay: one of its fields goes. */
+function replaceField(table: SourceTable): void {
+  table.fields.pop();
+  addField(table);
+}
+
+/** A reader's transaction that holds `table`, until the answer is called. */
+async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<void>> {
+  const held = await reader.reserve();
+  await held`begin`;
+  await held`select from ${held(table)}`;
+  return async () => {
+    await held`commit`;
+    held.release();
+  };
+}
+
+test("sweeps: other tables are synced while a query holds one that was rebuilt, which is read once and then swept", async () => {
+  const engine = await testEngine();
+  const { source, memory } = engine;
+  const people = source.add(sourceTable("tblP", "People", { Name: "text", Old: "text" }), [
+    sourceRecord("rec1", { fld0: "Ada" }),
+  ]);
+  const quotes = source.add(sourceTable("tblQ", "Quotes", { Text: "text" }), [
+    sourceRecord("recQ", { fld0: "v0" }),
+  ]);
+  await engine.sync();
+  await using reader = readerOf(engine.replica.readerUrl);
+  const letGo = await hold(reader, "people");
+  replaceField(people.table);
+  source.calls.length = 0;
+  const busy = { completedAt: null, error: { code: "replica_busy" } };
+  for (const version of ["v1", "v2", "v3"]) {
+    quotes.records.set("recQ", sourceRecord("recQ", { fld0: version }));
+    expect(await engine.sync()).toMatchObject(busy);
+    expect(await engine.rows("quotes")).toMatchObject([{ text: version }]);
+  }
+  expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(1);
+  expect([...memory.builds.keys()]).toEqual(["tblP"]);
+  // Not in the build: a sync that is complete has it all the same.
+  people.records.set("rec2", sourceRecord("rec2", { fld0: "Bob", fldMore: "more" }));
+  await letGo();
+  expect(await engine.sync()).toMatchObject({ completedAt: expect.any(Date) });
+  expect(await engine.rows()).toMatchObject([
+    { name: "Ada", more: null },
+    { name: "Bob", more: "more" },
+  ]);
+  expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(2);
+  expect(memory.builds.size).toBe(0);
+});
+
+test("sweeps: a build that waits is read anew when its table has come to have other columns", async () => {
+  const engine = await testEngine();
+  const people = engine.source.add(sourceTable("tblP", "People", { Name: "text", Old: "text" }), [
+    sourceRecord("rec1", { fld0: "Ada", fldOther: "x" }),
+  ]);
+  await engine.sync();
+  await using reader = readerOf(engine.replica.readerUrl);
+  const letGo = await hold(reader, "people");
+  replaceField(people.table);
+  expect((await engine.sync()).error?.code).toBe("replica_busy");
+  addField(people.table, "Other");
+  await letGo();
+  expect((await engine.sync()).error).toBe(undefined);
+  expect(await engine.rows()).toMatchObject([{ name: "Ada", more: null, other: "x" }]);
+});
+
+test("live: other tables are rebuilt while a query holds one, which goes live when the query is over", async () => {
+  const engine = await liveEngine();
+  const { source } = engine;
+  const people = source.add(sourceTable("tblP", "People", { Name: "text", Old: "text" }), [
+    sourceRecord("rec1", { fld0: "Ada" }),
+  ]);
+  const quotes = source.add(sourceTable("tblQ", "Quotes", { Text: "text" }), [
+    sourceRecord("recQ", { fld0: "v0" }),
+  ]);
+  await engine.sync();
+  await using reader = readerOf(engine.replica.readerUrl);
+  const letGo = await hold(reader, "people");
+  replaceField(people.table);
+  // A sync before live mode was switched on has left its build.
+  expect((await engine.sync()).error?.code).toBe("replica_busy");
+  addField(quotes.table);
+  engine.memory.lookRequestedAt = new Date();
+  engine.start();
+  const columns = async (table: string) => Object.keys((await engine.rows(table))[0] as object);
+  await until(async () => (await columns("quotes")).includes("more"), {
+    what: "quotes is rebuilt",
+    timeoutMs: 30_000,
+  });
+  expect(await columns("people")).not.toContain("more");
+  expect(engine.memory.builds.size).toBe(0);
+  await letGo();
+  await until(async () => (await columns("people")).includes("more"), {
+    what: "people is rebuilt",
+    timeoutMs: 30_000,
+  });
+  expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(3);
+});
+
+test("what history notes of a swap is not worked out while a query holds the table", async () => {
+  await using made = await testReplica();
+  const { replica, epoch } = made;
+  const { sql } = replica;
+  await followSettings(replica, epoch, { history: true, notify: false });
+  const build = async (table: SourceTable) => {
+    const plan = planSchema(await loadCatalog(replica), { tables: [table] }, SETTINGS);
+    return startBuild(replica, epoch, plan.rebuild[0]!);
+  };
+  const table = sourceTable("tblO", "Orders", { Price: "number" });
+  await (await build(table)).swapIn(undefined, Number.MAX_SAFE_INTEGER, []);
+  await sql.unsafe(`create sequence public_swap.worked_out;
+    create or replace function public_swap.note_swap(p_live public_swap._tables, p_built text, p_table jsonb)
+      returns void language sql as $$ select nextval('public_swap.worked_out') $$`);
+  const workedOut = async () =>
+    (await sql`select is_called, last_value::int as n from public_swap.worked_out`)[0];
+  addField(table);
+  const second = await build(table);
+  const live = (await loadCatalog(replica)).get("tblO");
+  await using reader = readerOf(made.readerUrl);
+  const letGo = await hold(reader, "orders");
+  const swap = () => second.swapIn(live, Number.MAX_SAFE_INTEGER, []);
+  for (let nth = 0; nth < 3; nth++) await expect(swap()).rejects.toMatchObject({ code: "replica_busy" });
+  expect(await workedOut()).toEqual({ is_called: false, n: 1 });
+  await letGo();
+  expect(await swap()).toBe(true);
+  expect(await workedOut()).toEqual({ is_called: true, n: 1 });
+});
+
+test("an autovacuum that holds a table gives way to its change", async () => {
+  await using server = await replicaServer({ autovacuum: "on", autovacuum_naptime: "1s" });
+  const { database, role } = await provisionDatabase(server.clusterUrl);
+  const url = databaseUrl(server.clusterUrl, database);
+  await installReplica(url, { schema: "public", role });
+  const replica = openReplica({ url, schema: "public" });
+  try {
+    const { sql } = replica;
+    const epoch = await claimEpoch(replica);
+    const table = sourceTable("tblO", "Orders", { Price: "number" });
+    const first = planSchema(new Map(), { tables: [table] }, SETTINGS);
+    await (await startBuild(replica, epoch, first.rebuild[0]!)).swapIn(
+      undefined,
+      Number.MAX_SAFE_INTEGER,
+      [],
+    );
+    await sql.unsafe(`
+      insert into public.orders select 'rec' || i, now(), i from generate_series(1, 100000) as i;
+      alter table public.orders set (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
+        autovacuum_vacuum_threshold = 1, autovacuum_vacuum_scale_factor = 0);
+      update public.orders set price = price + 1`);
+    const vacuuming = async () =>
+      (
+        await sql`select from pg_locks where relation = 'public.orders'::regclass and mode = 'ShareUpdateExclusiveLock'
+          and granted and pid <> pg_backend_pid()`
+      ).length > 0;
+    await until(vacuuming, { what: "the autovacuum is at work", timeoutMs: 30_000 });
+    const catalog = await loadCatalog(replica);
+    const renamed = planSchema(catalog, { tables: [{ ...table, name: "Purchases" }] }, SETTINGS);
+    // A busy machine may need a second try; the vacuum itself would take hours.
+    await until(() => changeShape(replica, epoch, catalog, renamed).then(() => true), {
+      what: "the table is renamed",
+      timeoutMs: 20_000,
+      retryErrors: true,
+    });
+    expect((await loadCatalog(replica)).get("tblO")!.spec.name).toBe("purchases");
+  } finally {
+    await replica.close();
+  }
+});

@@ -1,0 +1,188 @@
+/** What the owner of a database drops, truncates or forbids on our tables: it comes back, or is named. */
+import { expect, test } from "vitest";
+import { ensureInstalled, noteDamage } from "../../../core/replica";
+import { forgetRows } from "../../../core/sync/state";
+import { type Engine, testEngine } from "../../support/engine";
+import { liveEngine } from "../../support/live-engine";
+import { until } from "../../support/poll";
+import { readerOf } from "../../support/replica";
+import { sourceRecord, sourceTable } from "../../support/source-records";
+
+const names = Array.from({ length: 30 }, (_, index) => ({ id: `rec${1000 + index}`, name: `n${index}` }));
+
+async function synced<E extends Engine = Engine>(made?: E): Promise<E> {
+  const engine = made ?? ((await testEngine()) as E);
+  const records = names.map(({ id, name }) => sourceRecord(id, { fld0: name, fld1: 1 }));
+  engine.source.add(sourceTable("tblP", "People", { Name: "text", Size: "number" }), records);
+  engine.source.add(sourceTable("tblT", "Tasks", { Name: "text" }), [sourceRecord("recT", { fld0: "t" })]);
+  await engine.sync();
+  await engine.sync();
+  return engine;
+}
+
+/** What the next lease begins with, by the same worker. */
+async function nextLease(engine: Engine): Promise<void> {
+  const { replica, ownerUrl, role } = engine.replica;
+  await ensureInstalled(replica, { url: ownerUrl, schema: "public", role });
+  forgetRows(engine.memory, await noteDamage(replica, engine.input().epoch));
+}
+
+async function expectWhole(engine: Engine): Promise<void> {
+  const rows = (await engine.rows()) as { id: string; name: string; size: number }[];
+  expect(rows.map(({ id, name }) => ({ id, name }))).toEqual(names);
+  expect(rows.every(({ size }) => size === 1)).toBe(true);
+  await using reader = readerOf(engine.replica.readerUrl);
+  const [seen] = await reader`
+    select (select count(*)::int from public.people) as people, (select count(*)::int from public.tasks) as tasks,
+      (select completed_at is not null from public.__sync_meta__) as is_synced`;
+  expect(seen).toEqual({ people: names.length, tasks: 1, is_synced: true });
+  // Nothing of it is left to be done, and no table has got a second name.
+  expect(await engine.sync()).toMatchObject({ inserted: 0, updated: 0, deleted: 0, kind: "sweep" });
+  const tables = await engine.replica.replica.sql`
+    select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' order by 1`;
+  expect(tables.map(({ name }) => name)).toEqual(["_sync_issues", "_sync_meta", "people", "tasks"]);
+}
+
+test.for([
+  ["a table", "drop table public.people cascade"],
+  ["all tables", "drop table public.people, public.tasks cascade"],
+  ["a column", "alter table public.people drop column size cascade"],
+  ["the records' ids", "alter table public.people drop column id cascade"],
+  ["the service's own tables", "drop table public._sync_meta, public._sync_issues cascade"],
+  ["the schema", "drop schema public cascade; create schema public; grant usage on schema public to public"],
+  ["the schema, for good", "drop schema public cascade"],
+])("what is dropped comes back with the next lease: %s", async ([, statement]) => {
+  const engine = await synced();
+  await engine.replica.replica.sql.unsafe(statement!).simple();
+  await nextLease(engine);
+  expect(await engine.sync()).not.toHaveProperty("error");
+  await expectWhole(engine);
+});
+
+test("what is dropped comes back in live mode, too", async () => {
+  const engine = await synced(await liveEngine());
+  await engine.replica.replica.sql`drop table public.people`;
+  await nextLease(engine);
+  const running = engine.start();
+  const isBack = async () => ((await engine.rows().catch(() => [])) as unknown[]).length === names.length;
+  await until(isBack, { what: "the table is back" });
+  await running.stop();
+});
+
+test("a Resync brings back what was dropped a moment ago", async () => {
+  const engine = await synced();
+  await engine.replica.replica.sql`drop table public.people`;
+  expect(await engine.sync({ isForced: true })).not.toHaveProperty("error");
+  await expectWhole(engine);
+});
+
+test("names that change meanwhile are followed once the table is there again", async () => {
+  const engine = await synced();
+  await engine.replica.replica.sql`drop table public.people`;
+  const [people, tasks] = engine.source.tables;
+  [people!.table.name, tasks!.table.name] = ["Tasks", "People"];
+  await nextLease(engine);
+  for (let sync = 0; sync < 3; sync++) await engine.sync();
+  expect(await engine.rows("people")).toMatchObject([{ id: "recT" }]);
+  expect(await engine.rows("tasks")).toHaveLength(names.length);
+});
+
+test("rows that were truncated are written again, and what hangs on the table stays", async () => {
+  const engine = await synced();
+  const { sql } = engine.replica.replica;
+  await sql`create index by_name on public.people (name)`;
+  await sql`truncate public.people`;
+  await nextLease(engine);
+  expect(await engine.sync()).toMatchObject({ kind: "sweep", inserted: names.length });
+  await expectWhole(engine);
+  expect(await sql`select from pg_class where relname = 'by_name'`).toHaveLength(1);
+});
+
+test("tables that are left of an earlier copy are taken over, with what hangs on them", async () => {
+  const engine = await synced();
+  const { replica } = engine.replica;
+  const { sql } = replica;
+  await sql`create index by_name on public.people (name)`;
+  await sql`create view public.short as select name from public.people where length(name) < 3`;
+  await sql`drop schema public_swap cascade`;
+  engine.source.tables[1]!.table.name = "Jobs";
+  await nextLeaseOfAnother(engine);
+  expect(await engine.sync()).not.toHaveProperty("error");
+  expect(await engine.rows()).toHaveLength(names.length);
+  expect(await engine.rows("jobs")).toHaveLength(1);
+  expect(await sql`select from pg_class where relname = 'by_name'`).toHaveLength(1);
+  expect(await sql`select from public.short`).toHaveLength(10);
+  expect(await sql`select from pg_class where relname in ('people_2', 'tasks')`).toEqual([]);
+});
+
+test("an index of somebody's that has the name of a key does not keep a table away", async () => {
+  const engine = await testEngine();
+  const { sql } = engine.replica.replica;
+  await sql`create table public.theirs (id int constraint "_tblP_pkey" primary key)`;
+  engine.source.add(sourceTable("tblP", "People", { Name: "text" }), [sourceRecord("rec1", { fld0: "a" })]);
+  expect(await engine.sync()).not.toHaveProperty("error");
+  expect(await engine.rows()).toHaveLength(1);
+});
+
+test.for([
+  [
+    "a check",
+    "alter table public.people add constraint brief check (length(name) < 9)",
+    /brief .*public\.people/,
+  ],
+  ["a unique index", "create unique index one_each on public.people (name)", /one_each .*public\.people/],
+  [
+    "a column that takes no null",
+    "alter table public.people alter size set not null",
+    /size.*public\.people/,
+  ],
+  [
+    "a trigger",
+    `create function public.guard() returns trigger language plpgsql as
+       $$ begin if new.name = 'n1' then raise 'not this one'; end if; return new; end $$;
+     create trigger guard before insert or update on public.people for each row execute function public.guard()`,
+    /public\.guard\(\).*not this one/,
+  ],
+  [
+    "a trigger that names a table without its schema",
+    `create table public.log (id text);
+     create function public.note() returns trigger language plpgsql as
+       $$ begin insert into log values (new.id); return new; end $$;
+     create trigger note before insert or update on public.people for each row execute function public.note()`,
+    /public\.note\(\).*"log".*with their schema/,
+  ],
+] as const)(
+  "what refuses rows is named, other tables go on, and it heals when that is gone: %s",
+  async ([, statement, words]) => {
+    const engine = await synced();
+    await engine.replica.replica.sql.unsafe(statement).simple();
+    const [people, tasks] = engine.source.tables;
+    people!.records.get("rec1000")!.fields = { fld0: "n1" };
+    people!.records.get("rec1001")!.fields = { fld0: "n1 but far too long", fld1: 2 };
+    tasks!.records.get("recT")!.fields.fld0 = "other";
+    const { error } = await engine.sync();
+    expect(error).toMatchObject({ code: "replica_refused", message: expect.stringMatching(words) });
+    expect(await engine.rows("tasks")).toMatchObject([{ name: "other" }]);
+    await engine.replica.replica.sql
+      .unsafe(`
+      drop trigger if exists guard on public.people; drop trigger if exists note on public.people;
+      alter table public.people drop constraint if exists brief; drop index if exists public.one_each;
+      alter table public.people alter size drop not null`)
+      .simple();
+    expect(await engine.sync()).not.toHaveProperty("error");
+    expect(await engine.rows()).toMatchObject([
+      { name: "n1" },
+      { name: "n1 but far too long" },
+      {},
+      ...Array(27).fill({}),
+    ]);
+  },
+);
+
+/** As another worker begins, to which the replica is new. */
+async function nextLeaseOfAnother(engine: Engine): Promise<void> {
+  const { replica, ownerUrl, role } = engine.replica;
+  await ensureInstalled(replica, { url: ownerUrl, schema: "public", role });
+  await engine.restart();
+  await noteDamage(replica, engine.input().epoch);
+}

@@ -1,0 +1,338 @@
+/** What happens to images, the journal and shapes where two sessions of a replica meet. */
+import postgres from "postgres";
+import { expect, test } from "vitest";
+import {
+  applyImages,
+  type CatalogTable,
+  changeShape,
+  claimEpoch,
+  compileMapper,
+  installReplica,
+  loadCatalog,
+  mapRecords,
+  openReplica,
+  planSchema,
+  type Replica,
+  startBuild,
+  takeTicket,
+  trimJournal,
+} from "../../../core/replica";
+import { writtenElsewhere } from "../../../core/sync/engine";
+import { trimOldJournal } from "../../../core/sync/lease/trim-recent-writes";
+import { emptyMemory } from "../../../core/sync/state";
+import { until } from "../../support/poll";
+import { type TestReplica, testReplica } from "../../support/replica";
+import { sourceTable } from "../../support/source-records";
+
+const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
+const CREATED = "2024-05-01T12:34:56";
+
+/** Puts a table live as the source has it now. */
+async function build(t: TestReplica, fields: Record<string, "number" | "text">): Promise<CatalogTable> {
+  const catalog = await loadCatalog(t.replica);
+  const plan = planSchema(catalog, { tables: [sourceTable("tblO", "Orders", fields)] }, SETTINGS);
+  await changeShape(t.replica, t.epoch, catalog, plan);
+  for (const spec of plan.rebuild) {
+    const aside = await startBuild(t.replica, t.epoch, spec);
+    await aside.swapIn((await loadCatalog(t.replica)).get("tblO"), Number.MAX_SAFE_INTEGER, []);
+  }
+  return (await loadCatalog(t.replica)).get("tblO")!;
+}
+
+/** An image of orders: from a client where `isProxied`, else as a sweep has it. */
+function orders(ids: string[], price: number, isProxied = true) {
+  const rows = ids.map((id) => ({ id, created_time: CREATED, price }));
+  const records = ids.map((id) => ({ id, createdTime: `${CREATED}.000Z`, fields: { fld0: price } }));
+  return { rows, gone: [], issues: [], ...(isProxied && { records }) };
+}
+
+const prices = ({ sql }: Replica) =>
+  sql<{ id: string; price: number }[]>`select id, price::int from public.orders order by id`.then((rows) => [
+    ...rows,
+  ]);
+
+/** Sessions of the database other than `sql`'s that wait for a lock. */
+async function waiting(sql: postgres.Sql): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*)::int as count from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`;
+  return row!.count;
+}
+
+async function holdingSession(t: TestReplica) {
+  const pool = postgres(t.ownerUrl, {
+    max: 2,
+    onnotice: () => {},
+    connection: { default_transaction_isolation: "read committed" },
+  });
+  const session = await pool.reserve();
+  return {
+    session,
+    pool,
+    async [Symbol.asyncDispose]() {
+      session.release();
+      await pool.end({ timeout: 1 });
+    },
+  };
+}
+
+test.for(["read committed", "repeatable read", "serializable"])(
+  "I5: with %s as the database's default, a worker that is overtaken while it waits writes nothing",
+  async (level) => {
+    await using t = await testReplica();
+    const table = await build(t, { Price: "number" });
+    await applyImages(t.replica, table, {
+      epoch: null,
+      ticket: await takeTicket(t.replica),
+      ...orders(["rec1"], 1),
+    });
+    await using other = await holdingSession(t);
+    const [{ name } = { name: "" }] = await other.pool<{ name: string }[]>`select current_database() as name`;
+    await other.pool.unsafe(`alter database ${name} set default_transaction_isolation = '${level}'`);
+    const worker = openReplica({ url: t.ownerUrl, schema: "public" });
+    try {
+      const epoch = await claimEpoch(worker);
+      const ticket = await takeTicket(worker);
+      const { session } = other;
+      await session`begin`;
+      await session`select public_swap.claim()`;
+      const write = applyImages(worker, table, { epoch, ticket, ...orders(["rec1"], 2, false) }).catch(
+        (error: unknown) => error,
+      );
+      await until(async () => (await waiting(other.pool)) === 1, { what: "the overtaken worker waits" });
+      await session`commit`;
+      expect(await write).toMatchObject({ code: "lease_lost" });
+
+      // Of two images that were asked for one after the other, the one that was asked for last wins.
+      const old = await takeTicket(worker);
+      const newer = await takeTicket(worker);
+      await session`begin`;
+      await session`select from public_swap.apply_images(null, 'tblO', ${table.shape}, ${newer},
+        ${JSON.stringify(orders(["rec9"], 99).rows)}::text::json, array['rec9'], '{}', '[]', '{}')`;
+      const late = applyImages(worker, table, { epoch: null, ticket: old, ...orders(["rec9"], 1) });
+      await until(async () => (await waiting(other.pool)) === 1, { what: "the older image waits" });
+      await session`commit`;
+      expect(await late).toMatchObject({ lost: ["rec9"], inserted: 0, updated: 0 });
+      expect(await prices(worker)).toEqual([
+        { id: "rec1", price: 1 },
+        { id: "rec9", price: 99 },
+      ]);
+    } finally {
+      await worker.close();
+    }
+  },
+);
+
+test("I5: a session that reads another's commits too late is refused, whatever let it begin so", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  await using other = await holdingSession(t);
+  const { session } = other;
+  const attempts = {
+    apply: () =>
+      session`select from public_swap.apply_images(null, 'tblO', ${table.shape}, 1, '[]', '{}', '{}', '[]', null)`,
+    fence: () => session`select public_swap.fence(${t.epoch})`,
+    claim: () => session`select public_swap.claim()`,
+  };
+  for (const [what, attempt] of Object.entries(attempts)) {
+    await session`begin isolation level repeatable read`;
+    await expect(attempt(), what).rejects.toMatchObject({
+      code: "BT003",
+      message: expect.stringContaining("default_transaction_isolation"),
+    });
+    await session`rollback`;
+  }
+});
+
+test("what is installed and provisioned runs as read committed, whatever the server's default is", async () => {
+  await using t = await testReplica();
+  await using other = await holdingSession(t);
+  const [{ name } = { name: "" }] = await other.pool<{ name: string }[]>`select current_database() as name`;
+  await other.pool.unsafe(`alter database ${name} set default_transaction_isolation = 'serializable'`);
+  await installReplica(t.ownerUrl, { schema: "public", role: t.role });
+  const replica = openReplica({ url: t.ownerUrl, schema: "public" });
+  const [row] = await replica.sql`select current_setting('transaction_isolation') as level`;
+  await replica.close();
+  expect(row).toEqual({ level: "read committed" });
+});
+
+test("a commit is durable when it is answered, where the database's default is another", async () => {
+  await using t = await testReplica();
+  await using other = await holdingSession(t);
+  const { session } = other;
+  await session`set synchronous_commit = off`;
+  await session`begin`;
+  await session`select public_swap.fence(${t.epoch})`;
+  expect((await session`show synchronous_commit`)[0]).toEqual({ synchronous_commit: "on" });
+  await session`rollback`;
+  await session`set synchronous_commit = remote_apply`;
+  await session`begin`;
+  await session`select public_swap.fence(${t.epoch})`;
+  expect((await session`show synchronous_commit`)[0]).toEqual({ synchronous_commit: "remote_apply" });
+  await session`rollback`;
+});
+
+test("a trim leaves the journal's rows that an image is being noted in, and waits for none", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  const ids = ["recA", "recB", "recC"];
+  const ticket = await takeTicket(t.replica);
+  await applyImages(t.replica, table, { epoch: null, ticket, ...orders(ids, 1) });
+  const upto = await takeTicket(t.replica);
+  await using other = await holdingSession(t);
+  const { session } = other;
+  await session`begin`;
+  // Noted in another order than the trim finds them in: each would hold what the other waits for.
+  await session`select from public_swap._journal where record_id = 'recB' for update`;
+  await trimJournal(t.replica, t.epoch, upto);
+  await session`update public_swap._journal set stamp = nextval('public_swap._tickets') where record_id = 'recB'`;
+  await session`commit`;
+  const left = await t.replica.sql`select record_id from public_swap._journal`;
+  expect([...left]).toEqual([{ record_id: "recB" }]);
+  // Images that the journal can judge no more are refused.
+  expect(await applyImages(t.replica, table, { epoch: null, ticket, ...orders(["recA"], 5) })).toMatchObject({
+    lost: ["recA"],
+  });
+});
+
+test("a trim that cannot be made now is made by the next, and fails nobody", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  const ticket = await takeTicket(t.replica);
+  await applyImages(t.replica, table, { epoch: null, ticket, ...orders(["recA"], 1) });
+  const memory = emptyMemory(t.epoch);
+  const now = performance.now();
+  memory.trimPoints = [
+    { at: now - 400_000, ticket: await takeTicket(t.replica) },
+    { at: now - 60_000, ticket: await takeTicket(t.replica) },
+  ];
+  memory.namesSeenAt = now;
+  await using other = await holdingSession(t);
+  const { session } = other;
+  await session`begin`;
+  await session`lock table public_swap._journal in access exclusive mode`;
+  const hasty: Replica = {
+    ...t.replica,
+    sql: postgres(t.ownerUrl, {
+      max: 1,
+      connection: { lock_timeout: 50, default_transaction_isolation: "read committed" },
+      types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+    }),
+  };
+  await trimOldJournal(hasty, memory, now);
+  await session`rollback`;
+  expect(await t.replica.sql`select from public_swap._journal`).toHaveLength(1);
+  memory.trimPoints.at(-1)!.at = now - 60_000;
+  await trimOldJournal(hasty, memory, now);
+  expect(await t.replica.sql`select from public_swap._journal`).toHaveLength(0);
+  await hasty.sql.end();
+});
+
+test("what a client wrote is kept until a schema check has judged its names, which is requested after ten minutes", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  const { replica } = t;
+  const entries = async () => (await replica.sql`select from public_swap._journal`).length;
+  const memory = emptyMemory(t.epoch);
+  const now = performance.now();
+  const point = async (minutesAgo: number) => ({
+    at: now - minutesAgo * 60_000,
+    ticket: await takeTicket(replica),
+  });
+  const write = async (id: string) =>
+    applyImages(replica, table, { epoch: null, ticket: await takeTicket(replica), ...orders([id], 1) });
+  await write("recA");
+  const judged = await point(9);
+  await write("recB");
+  memory.trimPoints = [judged, await point(6)];
+  memory.namesSeenAt = now - 8 * 60_000;
+  await trimOldJournal(replica, memory, now);
+  expect(await entries()).toBe(1);
+  expect(memory.lookRequestedAt).toBeNull();
+
+  memory.namesSeenAt = now - 12 * 60_000;
+  memory.trimPoints[0]!.at = now - 11 * 60_000;
+  memory.trimPoints.splice(1, Infinity, { at: now - 31_000, ticket: memory.trimPoints[0]!.ticket });
+  await trimOldJournal(replica, memory, now);
+  expect(await entries()).toBe(1);
+  expect(memory.lookRequestedAt).not.toBeNull();
+
+  memory.namesSeenAt = now;
+  memory.trimPoints.splice(1);
+  await trimOldJournal(replica, memory, now);
+  expect(await entries()).toBe(0);
+});
+
+test("an image that waits for the journal while that is trimmed is refused, not believed", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  const old = await takeTicket(t.replica);
+  await applyImages(t.replica, table, {
+    epoch: null,
+    ticket: await takeTicket(t.replica),
+    ...orders(["rec1"], 2),
+  });
+  const upto = await takeTicket(t.replica);
+  await using other = await holdingSession(t);
+  const { session } = other;
+  await session`begin`;
+  await session`lock table public_swap._journal in access exclusive mode`;
+  const late = applyImages(t.replica, table, { epoch: null, ticket: old, ...orders(["rec1"], 1) });
+  await until(async () => (await waiting(other.pool)) === 1, { what: "the old image waits" });
+  await session`select public_swap.trim_journal(null, ${upto})`;
+  await session`commit`;
+  expect(await late).toMatchObject({ lost: ["rec1"], updated: 0 });
+  expect(await prices(t.replica)).toEqual([{ id: "rec1", price: 2 }]);
+});
+
+test("a table that was dropped and comes back has a shape that it never had", async () => {
+  await using t = await testReplica();
+  const shapes = [];
+  const remembered = await build(t, { Price: "number" });
+  shapes.push(remembered.shape);
+  const drop = async () => {
+    const catalog = await loadCatalog(t.replica);
+    await changeShape(t.replica, t.epoch, catalog, planSchema(catalog, { tables: [] }, SETTINGS));
+  };
+  await drop();
+  // Restored in the source, with its field renamed, and a second time renamed in place.
+  shapes.push((await build(t, { Amount: "number" })).shape);
+  const record = { id: "rec1", createdTime: `${CREATED}.000Z`, fields: { fld0: 42 } };
+  const write = async () =>
+    applyImages(t.replica, remembered, {
+      epoch: null,
+      ticket: await takeTicket(t.replica),
+      rows: mapRecords(compileMapper(remembered.spec), [record], []),
+      gone: [],
+      issues: [],
+      records: [record],
+    });
+  await expect(write()).rejects.toMatchObject({ code: "shape_changed" });
+  shapes.push((await build(t, { Total: "number" })).shape);
+  await drop();
+  shapes.push((await build(t, { Price: "number" })).shape);
+  expect(new Set(shapes).size).toBe(shapes.length);
+  await expect(write()).rejects.toMatchObject({ code: "shape_changed" });
+});
+
+test("shapes of a replica that an earlier version installed go on behind its greatest", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  await t.replica.sql`update public_swap._tables set shape = ${table.shape + 500}`;
+  await installReplica(t.ownerUrl, { schema: "public", role: t.role });
+  expect((await build(t, { Amount: "number" })).shape).toBeGreaterThan(table.shape + 500);
+});
+
+test("a move takes over a record that a client wrote and a sweep has touched since", async () => {
+  await using t = await testReplica();
+  const table = await build(t, { Price: "number" });
+  await using written = await writtenElsewhere(t.replica);
+  const ticket = () => takeTicket(t.replica);
+  await applyImages(t.replica, table, { epoch: null, ticket: await ticket(), ...orders(["rec1"], 1) });
+  await applyImages(t.replica, table, {
+    epoch: t.epoch,
+    ticket: await ticket(),
+    ...orders(["rec1", "rec2"], 2, false),
+  });
+  expect(await written.take()).toEqual(new Map([["tblO", new Set(["rec1"])]]));
+});

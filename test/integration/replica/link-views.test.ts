@@ -1,0 +1,297 @@
+/** Views over arrays of links: one row per link, whatever becomes of the tables under them. */
+import fc from "fast-check";
+import type postgres from "postgres";
+import { expect, onTestFinished, test, vi } from "vitest";
+import {
+  changeShape,
+  followLinkViews,
+  loadCatalog,
+  loadLinkViews,
+  planSchema,
+  type Replica,
+  startBuild,
+} from "../../../core/replica";
+import type { SourceTable } from "../../../core/source";
+import { testEngine } from "../../support/engine";
+import { readerOf, type TestReplica, testReplica } from "../../support/replica";
+import { histories, World } from "../../support/schema-history";
+import { sourceTable } from "../../support/source-records";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const HISTORIES = Number(process.env.HISTORIES ?? 4);
+/** No history takes this long. */
+const HISTORY_MS = 25_000;
+const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
+
+async function replicaOf(tables: SourceTable[]): Promise<TestReplica & { reader: postgres.Sql }> {
+  const made = await testReplica();
+  onTestFinished(() => made[Symbol.asyncDispose]());
+  await become(made, tables);
+  const reader = readerOf(made.readerUrl);
+  onTestFinished(() => reader[Symbol.asyncDispose]());
+  return Object.assign(made, { reader });
+}
+
+/** Brings the replica to these tables, as a sync does; rows that are built have two links in each array. */
+async function become({ replica, epoch }: TestReplica, tables: SourceTable[], settings = SETTINGS) {
+  const catalog = await loadCatalog(replica);
+  const plan = planSchema(catalog, { tables }, settings);
+  await changeShape(replica, epoch, catalog, plan);
+  for (const spec of plan.rebuild) {
+    const build = await startBuild(replica, epoch, spec);
+    const cells = spec.columns.map(({ name, columnType }) => [
+      name,
+      columnType === "text[]" ? ["recA", "recB"] : null,
+    ]);
+    await build.append([{ id: "rec1", created_time: "2024-05-01T12:34:56", ...Object.fromEntries(cells) }]);
+    const live = (await loadCatalog(replica)).get(spec.tableId);
+    expect(await build.swapIn(live, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+  }
+}
+
+const viewNames = async (replica: Replica) => (await loadLinkViews(replica)).map(({ name }) => name);
+
+test("a view has one row per link, with its place in the array, for the customer to join", async () => {
+  const { replica, epoch, reader } = await replicaOf([
+    sourceTable("tbl1", "Orders", { Items: "links", Parent: "links", Note: "text" }),
+  ]);
+  expect(await viewNames(replica)).toEqual([]);
+  await followLinkViews(replica, epoch, true);
+  expect(await viewNames(replica)).toEqual(["orders__items", "orders__parent"]);
+  expect([...(await reader`select * from orders__items`)]).toEqual([
+    { orders_id: "rec1", position: 1, items_id: "recA" },
+    { orders_id: "rec1", position: 2, items_id: "recB" },
+  ]);
+  const [comment] = await reader`select obj_description('orders__items'::regclass) as text`;
+  expect(comment!.text).toContain("orders.items");
+  await expect(reader`delete from orders__items`).rejects.toMatchObject({ code: expect.any(String) });
+  await followLinkViews(replica, epoch, false);
+  expect(await viewNames(replica)).toEqual([]);
+  await expect(reader`select * from orders__items`).rejects.toMatchObject({ code: "42P01" });
+});
+
+test("a table begins to be built, and is filled, while somebody else changes views", async () => {
+  const { replica, epoch } = await replicaOf([sourceTable("tbl1", "Orders", { Items: "links" })]);
+  const spec = planSchema(new Map(), { tables: [sourceTable("tbl2", "Items", { Name: "text" })] }, SETTINGS)
+    .rebuild[0]!;
+  await replica.sql.begin(async (tx) => {
+    await tx`select ${tx.unsafe(replica.swap)}.lock_for_links()`;
+    const build = await startBuild(replica, epoch, spec);
+    await build.append([{ id: "rec1", created_time: "2024-05-01T12:34:56", name: "Ann" }]);
+    await build.discard();
+  });
+});
+
+test("views follow renames, swapped names, dropped and retyped fields, and dropped tables", async () => {
+  const test = await replicaOf([
+    sourceTable("tbl1", "Orders", { Items: "links", Parent: "links" }),
+    sourceTable("tbl2", "Items", { Orders: "links" }),
+  ]);
+  const { replica, epoch, reader } = test;
+  await followLinkViews(replica, epoch, true);
+  // Names in a ring, of tables and of fields.
+  await become(test, [
+    sourceTable("tbl1", "Items", { Parent: "links", Items: "links" }),
+    sourceTable("tbl2", "Orders", { Orders: "links" }),
+  ]);
+  expect(await viewNames(replica)).toEqual(["items__items", "items__parent", "orders__orders"]);
+  expect((await reader`select * from items__items`).columns.map(({ name }) => name)).toEqual([
+    "items_id",
+    "position",
+    "linked_items_id",
+  ]);
+  expect((await reader`select * from items__parent`).columns.map(({ name }) => name)).toEqual([
+    "items_id",
+    "position",
+    "parent_id",
+  ]);
+  await become(test, [sourceTable("tbl1", "Items", { Parent: "text", Items: "links", More: "links" })]);
+  expect(await viewNames(replica)).toEqual(["items__items", "items__more"]);
+  expect(await reader`select * from items__more`).toHaveLength(2);
+  const asText = { ...SETTINGS, linkedRecordsAsText: true };
+  await become(
+    test,
+    [sourceTable("tbl1", "Items", { Parent: "text", Items: "links", More: "links" })],
+    asText,
+  );
+  expect(await viewNames(replica)).toEqual([]);
+  const leftovers = await reader`
+    select relname from pg_class where relnamespace = 'public'::regnamespace and relkind = 'v' and relname !~ '^_'`;
+  expect([...leftovers]).toEqual([]);
+  expect(await reader`select * from _sync_issues`).toHaveLength(0);
+});
+
+test("a view takes the name of one that goes in the same change, and what the customer made over that one", async () => {
+  const test = await replicaOf([
+    sourceTable("tbl1", "Orders", { Items: "links" }),
+    sourceTable("tbl2", "Things", { Items: "links", Parent: "links" }),
+  ]);
+  const { replica, epoch, role, reader } = test;
+  await replica.sql.unsafe(
+    `grant create on schema public to ${role}; alter role ${role} set default_transaction_read_only = off`,
+  );
+  await using customer = readerOf(test.readerUrl);
+  await followLinkViews(replica, epoch, true);
+  await customer`create view public.mine as select orders_id as who, items_id as what from orders__items`;
+  // The table under one is dropped, and another one gets its name.
+  const things = sourceTable("tbl2", "Orders", { Items: "links", Parent: "links" });
+  await become(test, [things]);
+  expect(await viewNames(replica)).toEqual(["orders__items", "orders__parent"]);
+  // The field under one is deleted, and another one of its table gets its name.
+  things.fields.shift();
+  things.fields[0]!.name = "Items";
+  await become(test, [things]);
+  expect(await viewNames(replica)).toEqual(["orders__items"]);
+  expect(await reader`select orders_id, items_id from orders__items`).toHaveLength(2);
+  expect(await customer`select who, what from mine`).toHaveLength(2);
+  expect(await customer`select table_name from _sync_issues`).toHaveLength(0);
+});
+
+test("names fit into 63 bytes, are all different, and leave the customer's own alone", async () => {
+  const long = "Bücher ".repeat(12);
+  const test = await replicaOf([
+    sourceTable("tbl1", long, { [`${long} a`]: "links", [`${long} b`]: "links", X: "links" }),
+    sourceTable("tbl2", "T", { [long]: "links", Taken: "links" }),
+  ]);
+  const { replica, epoch, role, reader } = test;
+  await replica.sql.unsafe(
+    `grant create on schema public to ${role}; alter role ${role} set default_transaction_read_only = off`,
+  );
+  await using customer = readerOf(test.readerUrl);
+  await customer`create view public.t__taken as select 1 as mine`;
+  await followLinkViews(replica, epoch, true);
+  const names = await viewNames(replica);
+  expect(new Set(names).size).toBe(5);
+  for (const name of names) {
+    expect(Buffer.byteLength(name)).toBeLessThanOrEqual(63);
+    expect((await reader`select * from ${reader(name)}`).length).toBe(2);
+  }
+  expect(names).toContain("t__taken_2");
+  expect([...(await customer`select * from t__taken`)]).toEqual([{ mine: 1 }]);
+});
+
+test("what the customer made over one follows its renames and rebuilds, and comes back with it", async () => {
+  const test = await replicaOf([sourceTable("tbl1", "Orders", { Items: "links" })]);
+  const { replica, epoch, role } = test;
+  await replica.sql.unsafe(
+    `grant create on schema public to ${role}; alter role ${role} set default_transaction_read_only = off`,
+  );
+  await using customer = readerOf(test.readerUrl);
+  await followLinkViews(replica, epoch, true);
+  await customer`create view public.mine as select orders_id as who, items_id as what from orders__items`;
+  await become(test, [sourceTable("tbl1", "Purchases", { Items: "links" })]);
+  await become(test, [sourceTable("tbl1", "Purchases", { Things: "links", New: "text" })]);
+  expect(await customer`select who, what from mine`).toHaveLength(2);
+  await followLinkViews(replica, epoch, false);
+  await expect(customer`select * from mine`).rejects.toMatchObject({ code: "42P01" });
+  expect(await customer`select table_name from _sync_issues`).toMatchObject([{ table_name: "public.mine" }]);
+  // A view over "purchases__things" fits only one of that name and those columns.
+  await followLinkViews(replica, epoch, true);
+  expect((await customer`select * from mine`).length).toBeGreaterThan(0);
+  expect(await customer`select table_name from _sync_issues`).toHaveLength(0);
+});
+
+test("a query that holds a view keeps its removal waiting, and nobody else", async () => {
+  const { replica, epoch, reader, readerUrl } = await replicaOf([
+    sourceTable("tbl1", "Orders", { Items: "links" }),
+  ]);
+  await followLinkViews(replica, epoch, true);
+  await reader.begin(async (query) => {
+    await query`select count(*) from orders__items`;
+    await expect(followLinkViews(replica, epoch, false)).rejects.toMatchObject({ code: "replica_busy" });
+    await using other = readerOf(readerUrl);
+    expect(await other`select * from orders__items`).toHaveLength(2);
+  });
+  await followLinkViews(replica, epoch, false);
+  expect(await viewNames(replica)).toEqual([]);
+});
+
+test("what nobody holds changes, however long a busy server takes over so many locks", async () => {
+  const fields = Object.fromEntries(
+    Array.from({ length: 40 }, (_, index) => [`Link ${index}`, "links" as const]),
+  );
+  const { replica, epoch } = await replicaOf([sourceTable("tbl1", "Orders", fields)]);
+  await followLinkViews(replica, epoch, true);
+  expect(await viewNames(replica)).toHaveLength(40);
+  await replica.sql`select ${replica.sql.unsafe(replica.swap)}.follow_link_views(${epoch}, '1ms', false)`;
+  expect(await viewNames(replica)).toEqual([]);
+});
+
+/** Columns of links without a view, in one statement's snapshot. */
+const unviewed = (sql: postgres.Sql) => sql<{ name: string }[]>`
+  select t.relname || '.' || a.attname as name
+  from pg_class as t
+    join pg_attribute as a on a.attrelid = t.oid and a.atttypid = 'text[]'::regtype and not a.attisdropped
+    join pg_description as d on d.objoid = t.oid and d.objsubid = a.attnum and d.description ~ '\n\nfld\\d+, links'
+  where t.relkind = 'r' and t.relnamespace = 'public'::regnamespace and not exists (
+    select from pg_class as v
+    where v.relkind = 'v' and v.relnamespace = t.relnamespace and v.relname = t.relname || '__' || a.attname)`;
+
+test("through any history of the schema every array of links has its view at every moment", {
+  timeout: 30_000 + HISTORIES * 5_000,
+}, async () => {
+  let looks = 0;
+  const isKept = fc.asyncProperty(histories, async (history) => {
+    await using engine = await testEngine();
+    const world = new World(engine.source);
+    await engine.sync();
+    const { replica } = engine.replica;
+    await followLinkViews(replica, engine.input().epoch, true);
+    let isOver = false;
+    const wrong = new Set<string>();
+    const watching = (async () => {
+      await using reader = readerOf(engine.replica.readerUrl);
+      while (!isOver) {
+        for (const { name } of await unviewed(reader)) wrong.add(name);
+        looks++;
+      }
+    })();
+    try {
+      for (const steps of history) {
+        for (const step of steps) if (step.during === undefined) world.happen(step);
+        let request = 0;
+        engine.source.before = () => {
+          for (const step of steps) if (step.during === request) world.happen(step);
+          request++;
+        };
+        if (world.isRestarted) await engine.restart();
+        world.isRestarted = false;
+        await engine.sync({ settings: { ...world.settings } });
+        engine.source.before = () => {};
+      }
+      expect((await engine.sync({ settings: { ...world.settings } })).error).toBeUndefined();
+    } finally {
+      isOver = true;
+      await watching;
+    }
+    expect([...wrong]).toEqual([]);
+    await expectViews(replica);
+  });
+  // One that never ends is shown, too.
+  await fc.assert(isKept, { numRuns: HISTORIES, endOnFailure: true, timeout: HISTORY_MS });
+  expect(looks).toBeGreaterThan(HISTORIES * 5);
+});
+
+/** The views are those of the catalog's arrays of links, and show what is in them. */
+async function expectViews(replica: Replica): Promise<void> {
+  const { sql } = replica;
+  const views = await loadLinkViews(replica);
+  const wanted = [...(await loadCatalog(replica)).values()].flatMap(({ spec }) =>
+    spec.columns
+      .filter(({ type, columnType }) => type === "links" && columnType === "text[]")
+      .map((column) => ({ spec, column, view: views.find(({ fieldId }) => fieldId === column.fieldId) })),
+  );
+  expect(views).toHaveLength(wanted.length);
+  for (const { spec, column, view } of wanted) {
+    const [from, to] = view!.columns;
+    const shown = await sql.unsafe(
+      `select "${from}" || ' ' || position || ' ' || "${to}" as link from public."${view!.name}"`,
+    );
+    const links = await sql.unsafe(
+      `select t.id || ' ' || l.nth || ' ' || l.id as link
+       from public."${spec.name}" as t, unnest(t."${column.name}") with ordinality as l (id, nth)`,
+    );
+    expect(shown.map(({ link }) => link).sort()).toEqual(links.map(({ link }) => link).sort());
+  }
+}

@@ -1,0 +1,302 @@
+/** Tables that get columns, or are compared with the source, stay: with their rows, and all that others have put on them. */
+import fc from "fast-check";
+import type postgres from "postgres";
+import { expect, test, vi } from "vitest";
+import {
+  type CatalogTable,
+  compareBuild,
+  fillColumns,
+  forgetFillings,
+  loadCatalog,
+  mergeBuild,
+  planSchema,
+  startBuild,
+} from "../../../core/replica";
+import type { MergeOptions } from "../../../core/replica/merge";
+import type { Row } from "../../../core/replica/spec";
+import type { FieldType } from "../../../core/source";
+import { ownDatabase } from "../../support/own-database";
+import { until } from "../../support/poll";
+import { dumpTable, readerOf, type TestReplica, testReplica } from "../../support/replica";
+import { sourceTable } from "../../support/source-records";
+
+vi.setConfig({ testTimeout: 120_000 });
+
+const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
+const ALL: MergeOptions = { seen: Number.MAX_SAFE_INTEGER, issues: [], most: null, compared: null };
+
+/** Builds the table with these fields aside; `forced`: also where it has them already. */
+async function built({ replica, epoch }: TestReplica, fields: Record<string, FieldType>, rows: Row[]) {
+  const catalog = await loadCatalog(replica);
+  const plan = planSchema(catalog, { tables: [sourceTable("tblO", "Orders", fields)] }, SETTINGS);
+  const live = catalog.get("tblO");
+  const build = await startBuild(replica, epoch, plan.rebuild[0] ?? live!.spec);
+  await build.append(rows.map((row) => ({ created_time: "2024-05-01T12:34:56", ...row })));
+  return { build, live: live as CatalogTable };
+}
+
+/** A new table with these. */
+async function swapped(made: TestReplica, fields: Record<string, FieldType>, rows: Row[]): Promise<void> {
+  const { build, live } = await built(made, fields, rows);
+  expect(await build.swapIn(live, ALL.seen, [])).toBe(true);
+}
+
+async function merged(
+  made: TestReplica,
+  fields: Record<string, FieldType>,
+  rows: Row[],
+  options: Partial<MergeOptions> = {},
+) {
+  const { build, live } = await built(made, fields, rows);
+  return mergeBuild(made.replica, made.epoch, build, live, { ...ALL, ...options });
+}
+
+const rowsOf = (made: TestReplica) => dumpTable(made.replica.sql, "orders");
+const oidOf = async (sql: postgres.Sql, name: string) =>
+  (await sql`select ${name}::regclass::oid::int as oid`)[0]!.oid as number;
+
+test("what a customer has put on a table stays when a field is added, and when its rows are compared", async () => {
+  const own = await ownDatabase({ Price: "number", Note: "text" });
+  const { customer, other, otherRole, sql, admin } = own;
+  await customer.unsafe(`
+    create index orders_by_price on orders (price) include (note);
+    create unique index orders_unique on orders (lower(note));
+    alter table orders add constraint cheap check (price < 100), add column mine text default 'm',
+      add column twice numeric generated always as (price * 2) stored;
+    grant usage on schema airtable to ${otherRole}; grant select (id, price) on orders to ${otherRole};
+    alter table orders enable row level security;
+    create policy all_rows on orders for select to ${otherRole} using (price > 1);
+    create statistics orders_stats on price, note from orders;
+    create table parts (order_id text references orders (id));
+    insert into parts values ('rec1');
+    create function orders_now() returns bigint language sql begin atomic select count(*) from orders; end;
+    create function one_order() returns setof orders language sql as 'select * from airtable.orders';
+    create view prices as select id, price from orders`);
+  await admin.unsafe(`create publication theirs for table airtable.orders (id, price) where (id > '')`);
+  const before = await oidOf(sql, "airtable.orders");
+  const live = await own.live();
+  const plan = planSchema(
+    new Map([["tblO", live]]),
+    { tables: [sourceTable("tblO", "Orders", { Price: "number", Note: "text", New: "text" })] },
+    SETTINGS,
+  );
+  for (const spec of [plan.rebuild[0]!, undefined]) {
+    const now = await own.live();
+    const build = await startBuild(own.test.replica, own.test.epoch, spec ?? now.spec);
+    await build.append([
+      { id: "rec1", created_time: "2024-05-01T12:34:56", price: 7, note: "five", new: "n1" },
+      { id: "rec2", created_time: "2024-05-01T12:34:56", price: 8, note: "six", new: "n2" },
+    ]);
+    expect(await mergeBuild(own.test.replica, own.test.epoch, build, now, ALL)).toBe("merged");
+    expect(await oidOf(sql, "airtable.orders")).toBe(before);
+    expect([
+      ...(await sql`select id, price::int, note, "new", mine, twice::int from airtable.orders order by 1`),
+    ]).toEqual([
+      { id: "rec1", price: 7, note: "five", new: "n1", mine: "m", twice: 14 },
+      { id: "rec2", price: 8, note: "six", new: "n2", mine: "m", twice: 16 },
+    ]);
+    expect([...(await other`select id, price::int from airtable.orders order by 1`)]).toHaveLength(2);
+    await expect(other`select "new" from airtable.orders`).rejects.toMatchObject({ code: "42501" });
+    expect([...(await customer`select airtable.orders_now()::int as n`)]).toEqual([{ n: 2 }]);
+    expect([...(await customer`select "new" from airtable.one_order() order by 1`)]).toHaveLength(2);
+    await customer`insert into parts values ('rec2')`;
+    expect([
+      ...(await sql`select (select count(*)::int from pg_indexes where tablename = 'orders' and indexname !~ '^_') as indexes,
+        (select count(*)::int from pg_statistic_ext) as statistics,
+        (select count(*)::int from pg_publication_tables where tablename = 'orders') as published,
+        (select count(*)::int from pg_constraint where conname in ('cheap', 'parts_order_id_fkey')) as constraints,
+        (select count(*)::int from airtable._sync_issues) as issues`),
+    ]).toEqual([{ indexes: 2, statistics: 1, published: 1, constraints: 2, issues: 0 }]);
+  }
+  expect([
+    ...(await sql`select col_description('airtable.orders'::regclass, attnum) as text, atthasdef from pg_attribute
+      where attrelid = 'airtable.orders'::regclass and attname = 'new'`),
+  ]).toEqual([{ text: expect.stringContaining("New"), atthasdef: false }]);
+});
+
+test("a table that was changed in SQL becomes what the source has; one that is unlike it is left for a swap", async () => {
+  await using made = await testReplica();
+  const { sql } = made.replica;
+  const fields: Record<string, FieldType> = { Name: "text", Tags: "multiple_select", Done: "checkbox" };
+  const rows: Row[] = [
+    { id: "rec1", name: "Ada", tags: ["a", "b"], done: true },
+    { id: "rec2", name: "Bob", tags: null, done: false },
+    { id: "rec3", name: null, tags: [], done: true },
+  ];
+  await swapped(made, fields, rows);
+  const whole = await rowsOf(made);
+  await sql.unsafe(`alter table public.orders drop column tags; delete from public.orders where id = 'rec1';
+    update public.orders set name = 'changed' where id = 'rec2'; insert into public.orders values ('recX', now(), 'new', true)`);
+  expect(await merged(made, fields, rows)).toBe("merged");
+  const byName = (all: unknown[]) => all.map((row) => Object.entries(row as object).toSorted());
+  expect(byName(await rowsOf(made))).toEqual(byName(whole));
+  // Nothing differs: no row is written.
+  const written = async () => (await sql`select max(xmin::text::bigint)::int as x from public.orders`)[0]!.x;
+  const last = await written();
+  expect(await merged(made, fields, rows)).toBe("merged");
+  expect(await written()).toBe(last);
+  const unlike = [
+    "alter table public.orders alter column done type text",
+    "alter table public.orders drop column id",
+  ];
+  for (const damage of unlike) {
+    await sql.unsafe(damage);
+    const before = await rowsOf(made).catch(() => []);
+    expect(await merged(made, fields, rows)).toBe("unlike");
+    expect(await rowsOf(made).catch(() => [])).toEqual(before);
+  }
+  await swapped(made, fields, rows);
+  expect(await merged(made, { ...fields, Done: "text" }, rows)).toBe("unlike");
+  expect(await merged(made, { Name: "text" }, [{ id: "rec1", name: "Ada" }])).toBe("unlike");
+  await sql`alter table public.orders add column more int`;
+  expect(await merged(made, { ...fields, More: "text" }, rows)).toBe("unlike");
+});
+
+test("I6: many values of a new column are filled in under another name, and are there at once", async () => {
+  await using made = await testReplica();
+  const { sql } = made.replica;
+  const ids = Array.from({ length: 5000 }, (_, index) => `rec${index}`);
+  await swapped(
+    made,
+    { Name: "text" },
+    ids.map((id) => ({ id, name: "n" })),
+  );
+  const { build, live } = await built(
+    made,
+    { Name: "text", More: "text", Flag: "checkbox" },
+    ids.map((id, index) => ({ id, name: "n", more: `more ${id}`, flag: index > 0 })),
+  );
+  await using reader = readerOf(made.readerUrl);
+  let isOver = false;
+  const seen: string[] = [];
+  const watching = (async () => {
+    while (!isOver) {
+      const rows =
+        await reader`select to_jsonb(o) as row from orders as o where id in ('rec0', 'rec2500', 'rec4999') order by id`;
+      const known = rows.filter(({ row }) => "more" in row);
+      if (known.some(({ row }) => row.more !== `more ${row.id}` || row.flag !== (row.id !== "rec0")))
+        seen.push("half");
+      if (known.length > 0) seen.push("whole");
+    }
+  })();
+  const options = { ...ALL, most: 100 };
+  const { replica, epoch } = made;
+  expect(await mergeBuild(replica, epoch, build, live, options)).toBe("large");
+  let batches = 0;
+  await fillColumns(replica, epoch, build, live, () => {
+    batches++;
+  });
+  expect(batches).toBeGreaterThan(2);
+  // Written after they were filled.
+  await build.append([
+    { id: "rec7", created_time: "2024-05-01T12:34:56", name: "n", more: "later", flag: true },
+    { id: "recNew", created_time: "2024-05-01T12:34:56", name: "new", more: "new", flag: true },
+  ]);
+  expect(await mergeBuild(replica, epoch, build, live, options)).toBe("merged");
+  await until(async () => seen.includes("whole"), { what: "the column is seen", timeoutMs: 30_000 });
+  isOver = true;
+  await watching;
+  expect(seen).not.toContain("half");
+  expect([
+    ...(await sql`select count(*)::int as n, count(*) filter (where more = 'more ' || id)::int as same from public.orders`),
+  ]).toEqual([{ n: 5001, same: 4999 }]);
+  expect([
+    ...(await sql`select attname from pg_attribute where attname ~ '^_filling' and not attisdropped`),
+  ]).toEqual([]);
+  // A lease that ended while it filled leaves columns behind.
+  const next = await built(made, { Name: "text", More: "text", Flag: "checkbox", Last: "text" }, [
+    { id: "rec0", name: "n", more: "m", flag: true, last: "l" },
+  ]);
+  await fillColumns(replica, epoch, next.build, next.live);
+  expect(Object.keys((await rowsOf(made))[0] as object).some((name) => name.startsWith("_filling"))).toBe(
+    true,
+  );
+  await forgetFillings(replica, epoch);
+  expect(Object.keys((await rowsOf(made))[0] as object).some((name) => name.startsWith("_filling"))).toBe(
+    false,
+  );
+});
+
+test("what a publication has gets a new column's values as changes of rows, whatever their number", async () => {
+  await using made = await testReplica();
+  const { sql } = made.replica;
+  await swapped(made, { Name: "text" }, [
+    { id: "rec1", name: "n" },
+    { id: "rec2", name: "n" },
+  ]);
+  await sql`create publication theirs for table public.orders`;
+  const before = await sql`select id, xmin::text as x from public.orders order by id`;
+  const rows = [
+    { id: "rec1", name: "n", flag: true },
+    { id: "rec2", name: "n", flag: true },
+  ];
+  expect(await merged(made, { Name: "text", Flag: "checkbox" }, rows, { most: 1 })).toBe("merged");
+  const after = await sql`select id, xmin::text as x, flag from public.orders order by id`;
+  expect(after.map(({ flag }) => flag)).toEqual([true, true]);
+  expect(after.every(({ x }, index) => x !== before[index]!.x)).toBe(true);
+});
+
+/** Longer than the catalog has room for, and nothing that Postgres could compress. */
+const LONG = Array.from({ length: 1000 }, (_, index) => Bun.hash(String(index)).toString(36)).join("");
+
+const cells: Record<string, [FieldType, fc.Arbitrary<Row[string]>]> = {
+  a: ["text", fc.constantFrom(null, LONG, "", "x", 'it\'s \\ "q" %', "NULL")],
+  b: ["checkbox", fc.boolean()],
+  c: ["number", fc.constantFrom(null, 0, 1.5, -3)],
+  d: ["multiple_select", fc.constantFrom(null, [], ["x"], ["{", "a,b", "'\"", "NULL"])],
+  e: ["date", fc.constantFrom(null, "2024-05-01", "0001-01-01")],
+};
+const row = fc.record({
+  id: fc.constantFrom("rec1", "rec2", "rec3", "rec4", "rec5"),
+  ...Object.fromEntries(Object.entries(cells).map(([name, [, value]]) => [name, value])),
+});
+const rows = fc.uniqueArray(row, { selector: ({ id }) => id, maxLength: 5 });
+
+test("property: whatever the live table has, merged it is what was built", async () => {
+  await using made = await testReplica();
+  const names = Object.keys(cells);
+  const fieldsOf = (some: string[]) => Object.fromEntries(some.map((name) => [name, cells[name]![0]]));
+  await fc.assert(
+    fc.asyncProperty(
+      rows,
+      rows,
+      fc.subarray(names),
+      fc.constantFrom(0, 1, 2, null),
+      fc.constantFrom("", "drop column a", "drop column if exists e, add column own text default 'o'"),
+      fc.boolean(),
+      async (before, after, known, most, damage, isCompared) => {
+        const { replica, epoch } = made;
+        const { sql } = replica;
+        await sql`delete from public_swap._tables`;
+        await sql`drop table if exists public.orders`;
+        // The ids of fields are their places.
+        const first = names.slice(0, known.length);
+        const pick = (all: typeof before, some: string[]) =>
+          all.map(
+            (one) => Object.fromEntries(["id", ...some].map((name) => [name, one[name as "id"]])) as Row,
+          );
+        await swapped(made, fieldsOf(first), pick(before, first));
+        const isDamaged = damage !== "" && (damage.includes("if exists") || first.includes("a"));
+        if (isDamaged) await sql.unsafe(`alter table public.orders ${damage}`);
+        const { build, live } = await built(made, fieldsOf(names), pick(after, names));
+        // What is written after the comparison the journal tells.
+        const put = async () => {
+          const compared = isCompared ? await compareBuild(replica, epoch, build, live, 0) : null;
+          return mergeBuild(replica, epoch, build, live, { ...ALL, most, compared });
+        };
+        let merging = await put();
+        if (merging === "large") {
+          await fillColumns(replica, epoch, build, live);
+          merging = await put();
+        }
+        expect(merging).toBe("merged");
+        const found = await sql.unsafe(
+          `select to_jsonb(o) - 'created_time' - 'own' as row from public.orders as o order by id`,
+        );
+        const wanted = pick(after, names).toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1));
+        expect(found.map((one) => one.row)).toEqual(wanted);
+      },
+    ),
+    { numRuns: 40 },
+  );
+});

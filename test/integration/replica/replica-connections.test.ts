@@ -1,0 +1,100 @@
+/** How many connections of a server a replica has open, and for how long. */
+import { expect, test } from "vitest";
+import { connectReplica } from "../../../core/replica";
+import { ConnectionBudget } from "../../../core/replica/connection-budget";
+import { freshDatabase, type TestDatabase } from "../../support/database";
+import { until } from "../../support/poll";
+
+async function open({ sql }: TestDatabase): Promise<number> {
+  const [row] = await sql<{ count: number }[]>`
+    select count(*)::int as count from pg_stat_activity
+    where datname = current_database() and application_name = 'basetide'`;
+  return row!.count;
+}
+
+test("quick statements share one connection, a slow one gets no other statement behind it, and rest ends all", {
+  timeout: 60_000,
+}, async () => {
+  await using database = await freshDatabase();
+  const sql = connectReplica(database.url);
+  const numbers = Array.from({ length: 50 }, (_, number) => number);
+  for (let round = 0; round < 5; round++) {
+    const rows = await Promise.all(numbers.map((number) => sql<{ n: number }[]>`select ${number}::int as n`));
+    expect(rows.map(([row]) => row!.n)).toEqual(numbers);
+  }
+  expect(await open(database)).toBe(1);
+  let isOver = false;
+  const slow = sql`select pg_sleep(20)`.then(
+    () => (isOver = true),
+    () => {},
+  );
+  await until(async () => (await sql`select 1`).length === 1, { what: "another statement is answered" });
+  await sql`select 2`;
+  expect(isOver).toBe(false);
+  expect(await open(database)).toBe(2);
+  await database.sql`
+    select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(20)%'
+      and pid <> pg_backend_pid()`;
+  await slow;
+  await until(async () => (await open(database)) === 0, { what: "nothing is open", timeoutMs: 30_000 });
+  expect([...(await sql`select 3 as three`)]).toEqual([{ three: 3 }]);
+  await sql.end({ timeout: 1 });
+});
+
+test("a transaction keeps its connection, whatever else is asked of the pool", async () => {
+  await using database = await freshDatabase();
+  const sql = connectReplica(database.url);
+  await sql`create table public.t (n integer)`;
+  const counts = await Promise.all(
+    [1, 2, 3].map((n) =>
+      sql.begin(async (tx) => {
+        await tx`insert into public.t values (${n})`;
+        await tx`select pg_sleep(0.1)`;
+        return (await tx`select from public.t where n = ${n}`).length;
+      }),
+    ),
+  );
+  expect(counts).toEqual([1, 1, 1]);
+  expect(await sql`select from public.t`).toHaveLength(3);
+  await sql.end({ timeout: 1 });
+});
+
+/** A pool that holds connections of the budget. */
+function pool(budget: ConnectionBudget, most = 10) {
+  const made = {
+    resting: 0,
+    closeIdle() {
+      const closed = made.resting;
+      made.resting = 0;
+      for (let one = 0; one < closed; one++) budget.give();
+      return closed;
+    },
+    serverMost: async () => most,
+    rest() {
+      made.resting++;
+      budget.rests(made);
+    },
+  };
+  return made;
+}
+
+test("a budget lets the longest at rest go first, and then whatever comes to rest", async () => {
+  const budget = new ConnectionBudget(0.2, 0);
+  const [first, second, third, fourth] = [pool(budget), pool(budget), pool(budget), pool(budget)];
+  await budget.take();
+  await budget.take();
+  first!.rest();
+  second!.rest();
+  // The server's ten, of which it may have two.
+  await new Promise(setImmediate);
+  const order: string[] = [];
+  const takes = [third, fourth].map((_, index) => budget.take().then(() => order.push(`taken ${index}`)));
+  await Promise.all(takes);
+  expect([first!.resting, second!.resting]).toEqual([0, 0]);
+  const late = budget.take().then(() => order.push("taken late"));
+  await new Promise(setImmediate);
+  expect(order).toEqual(["taken 0", "taken 1"]);
+  third!.rest();
+  await late;
+  expect(order).toEqual(["taken 0", "taken 1", "taken late"]);
+});

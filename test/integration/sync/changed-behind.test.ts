@@ -1,0 +1,116 @@
+/** I3: rows that were changed in SQL behind the worker's back are repaired. */
+import { expect, test } from "vitest";
+import { claimEpoch } from "../../../core/replica";
+import { isContinued } from "../../../core/sync/lease/replica-state";
+import { testControl } from "../../support/control-support";
+import { type Engine, testEngine } from "../../support/engine";
+import { liveEngine } from "../../support/live-engine";
+import { addPlainBases } from "../../support/plain-bases";
+import { until } from "../../support/poll";
+import { testReplica } from "../../support/replica";
+import { sourceRecord, sourceTable } from "../../support/source-records";
+
+const PEOPLE = 30;
+const names = Array.from({ length: PEOPLE }, (_, index) => ({ id: `rec${1000 + index}`, name: `n${index}` }));
+
+async function synced<E extends Engine>(engine: E): Promise<E> {
+  const records = names.map(({ id, name }) => sourceRecord(id, { fld0: name }));
+  engine.source.add(sourceTable("tblP", "People", { Name: "text" }), records);
+  await engine.sync();
+  await engine.sync();
+  return engine;
+}
+
+/** Loses, takes back and makes up rows, as a server that has lost commits does, or somebody with SQL. */
+async function tamper({ replica }: Engine): Promise<void> {
+  const { sql } = replica.replica;
+  await sql`delete from public.people where id in ('rec1001', 'rec1002')`;
+  await sql`update public.people set name = 'as it was before' where id = 'rec1003'`;
+  await sql`insert into public.people values ('recGhost', now(), 'ghost'), ('not an id', now(), 'ghost')`;
+}
+
+const rowsOf = async (engine: Engine) =>
+  ((await engine.rows()) as { id: string; name: string }[]).map(({ id, name }) => ({ id, name }));
+
+test("a sweep compares every record with its row once fingerprints are old enough, and repairs what differs", async () => {
+  const engine = await synced(await testEngine());
+  await tamper(engine);
+  // Those are believed still.
+  expect(await engine.sync()).toMatchObject({ inserted: 0, updated: 0, deleted: 0 });
+  engine.memory.tables.get("tblP")!.comparedAt -= engine.memory.compareEveryMs;
+  expect(await engine.sync()).toMatchObject({ inserted: 2, updated: 1, deleted: 2 });
+  expect(await rowsOf(engine)).toEqual(names);
+  // And not again before it is time.
+  await engine.replica.replica.sql`update public.people set name = 'x' where id = 'rec1004'`;
+  expect(await engine.sync()).toMatchObject({ updated: 0 });
+});
+
+test("so does the sweep beside live mode, which rests on the feed", async () => {
+  const engine = await synced(await liveEngine());
+  engine.memory.compareEveryMs = 0;
+  await tamper(engine);
+  engine.cadence.sweepEveryMs = 50;
+  engine.start();
+  await until(async () => Bun.deepEquals(await rowsOf(engine), names), { what: "the rows are repaired" });
+});
+
+test("half a day is the longest that fingerprints are believed: with sweeps a day apart each compares", async () => {
+  const engine = await testEngine();
+  expect(engine.memory.compareEveryMs).toBeLessThanOrEqual(12 * 3600_000);
+});
+
+test("a replica on another server, another timeline, or at an epoch that it was at before, has lost commits", async () => {
+  await using control = await testControl();
+  await using t = await testReplica();
+  const { db } = control.ctx;
+  const [id = ""] = await addPlainBases(control, 1);
+  await db`insert into live_feeds (base_id, state) values (${id}, 'making')`;
+  const lease = async () => isContinued(control.ctx, id, t.replica, await claimEpoch(t.replica));
+  const gap = async () => {
+    const [feed] = await db`
+      with feed as (select gap_since is not null as gap from live_feeds where base_id = ${id}),
+        closed as (update live_feeds set gap_since = null where base_id = ${id})
+      select gap from feed`;
+    return feed!.gap;
+  };
+  const noted = async () =>
+    (
+      await db`select replica_identity as identity, replica_epoch::int as epoch from bases where id = ${id}`
+    )[0]!;
+
+  expect(await lease()).toBe(true);
+  expect(await lease()).toBe(true);
+  expect(await gap()).toBe(false);
+  const { identity, epoch } = await noted();
+  // The tests' role may ask for all of it: a superuser's or not.
+  expect(identity).toMatch(/^\d+\/[0-9A-F]{8}\/\d+$/);
+
+  // The feed's cursor stands for commits that are gone: what it told of has to be found.
+  const [server, timeline, database] = identity.split("/");
+  for (const other of [
+    `1/${timeline}/${database}`,
+    `${server}/00000099/${database}`,
+    `${server}/${timeline}/1`,
+  ]) {
+    await db`update bases set replica_identity = ${other} where id = ${id}`;
+    expect(await lease(), other).toBe(false);
+    expect(await gap(), other).toBe(true);
+    expect(await noted()).toMatchObject({ identity });
+    expect(await lease()).toBe(true);
+    expect(await gap()).toBe(false);
+  }
+  await t.replica.sql`update public_swap._state set epoch = ${epoch - 1}`;
+  expect(await lease()).toBe(false);
+  expect(await gap()).toBe(true);
+  expect(await lease()).toBe(true);
+
+  // One that was overtaken before it looked has lost nothing but its lease.
+  const overtaken = await claimEpoch(t.replica);
+  expect(await lease()).toBe(true);
+  await expect(isContinued(control.ctx, id, t.replica, overtaken)).rejects.toMatchObject({
+    code: "lease_lost",
+  });
+  expect(await gap()).toBe(false);
+  await db`delete from bases`;
+  await db`delete from databases`;
+});

@@ -1,0 +1,74 @@
+/** Processes whose clocks disagree: what one has noted, another reads as of when it was. */
+import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { type Base, createBase, getBase, recordRun } from "../../../core/control/bases";
+import { closeGap, keepHook, loadFeed, noteGap } from "../../../core/control/feeds";
+import { agoMs } from "../../../core/postgres";
+import { newReport } from "../../../core/sync/engine";
+import { sweptAgoMs } from "../../../core/sync/modes/shared";
+import { about } from "../../support/about";
+import { GOOD_KEY, SOURCE_BASES, type TestControl, testControl } from "../../support/control-support";
+import { until } from "../../support/poll";
+
+const HOUR_MS = 3_600_000;
+/** What a slow machine may take meanwhile. */
+const NEAR_MS = 60_000;
+const SHIFTS = [-HOUR_MS, 0, HOUR_MS];
+
+let control: TestControl;
+beforeAll(async () => {
+  control = await testControl();
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+afterEach(() => void vi.useRealTimers());
+
+/** From now on, as a process whose clock is off by so much. */
+function clockOff(ms: number): void {
+  vi.useRealTimers();
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms, shouldAdvanceTime: true });
+}
+
+async function newBase(): Promise<Base> {
+  const account = await control.addAccount(`clock-${crypto.randomUUID()}@example.org`);
+  const sourceBaseId = SOURCE_BASES[0]!.id;
+  return createBase(control.ctx, account.id, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId });
+}
+
+test.each(SHIFTS)("a sync noted by a clock that is off by %d ms is read as of when it was", async (shift) => {
+  const { db } = control.ctx;
+  const { id } = await newBase();
+  const from = new Date();
+  clockOff(shift);
+  await recordRun(db, id, {
+    ...newReport(),
+    kind: "sweep",
+    startedAt: new Date(Date.now() - 5000),
+    completedAt: new Date(),
+  });
+  for (const reader of SHIFTS) {
+    clockOff(reader);
+    const base = await getBase(db, id);
+    expect(Math.abs(agoMs(base, base.sync!.startedAt) - 5000)).toBeLessThan(NEAR_MS);
+    expect(Math.abs(sweptAgoMs(base) - 5000)).toBeLessThan(NEAR_MS);
+    expect(base.sync!.completedAt).toEqual(about(from, NEAR_MS));
+  }
+});
+
+test("the age of a gap is nobody's clock's, and only the gap that is known is closed", async () => {
+  const { db } = control.ctx;
+  const { id } = await newBase();
+  const hook = { id: "achOne", sealedSecret: "-", notificationUrl: null, expiresMs: undefined };
+  const first = await keepHook(db, id, null, hook);
+  for (const reader of SHIFTS) {
+    clockOff(reader);
+    const kept = await loadFeed(db, id);
+    expect(kept!.gapSince).toEqual(first);
+    expect(kept!.gapMsAgo).toBeLessThan(NEAR_MS);
+  }
+  await until(async () => (await noteGap(db, id, hook.id))! > first!, { what: "a later gap" });
+  for (const known of [null, first]) {
+    await closeGap(db, id, known);
+    expect((await loadFeed(db, id))!.gapSince).not.toBeNull();
+  }
+  await closeGap(db, id, (await loadFeed(db, id))!.gapSince);
+  expect((await loadFeed(db, id))!.gapSince).toBeNull();
+});

@@ -1,0 +1,82 @@
+/** Sweeps of one table, of which there is one at a time. */
+import { expect, test } from "vitest";
+import { Fate } from "../../../core/async";
+import { Shapes } from "../../../core/sync/engine";
+import { laneReader, sweepInTurn, type Together } from "../../../core/sync/modes/shared";
+import { QuotaSplit } from "../../../core/sync/pacing";
+import { testEngine } from "../../support/engine";
+import { until } from "../../support/poll";
+import { rowsOf, teamRecord, teamsAndPeople } from "../../support/teams";
+
+/** A replica of 250 teams, and what sweeps it beside something else. */
+async function together() {
+  const engine = await testEngine();
+  const { teams } = teamsAndPeople();
+  const records = Array.from({ length: 250 }, (_, index) =>
+    teamRecord(`rec${1000 + index}`, `Team ${index}`),
+  );
+  const table = engine.source.add(teams, records);
+  await engine.sync();
+  const input = {
+    ...engine.input({ schemaPollMs: 60_000 }),
+    isOver: () => false,
+    onRun: async () => {},
+    onRead: async () => {},
+  };
+  const fate = new Fate(input.reader.stop);
+  const split = new QuotaSplit(input.reader.ledger, () => ({ every: 2, gapMs: 0 }), fate.stop);
+  const reader = laneReader(input, split, "beside", fate.stop);
+  const shapes = await Shapes.open({ ...input, reader, settings: input.base.settings, signal: fate.stop });
+  const beside = { ...input, shapes, reader, onProgress: () => {} };
+  const made: Together = {
+    input,
+    shapes,
+    split,
+    fate,
+    stop: fate.stop,
+    beside,
+    reading: new Set(),
+    sweeping: new Map(),
+  };
+  engine.source.calls.length = 0;
+  return { engine, table, made };
+}
+
+/** Holds the source's answers to this call until it is let go. */
+function holding(engine: Awaited<ReturnType<typeof testEngine>>, held: string) {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let isHeld = false;
+  engine.source.before = (call) => {
+    if (call !== held || isHeld) return;
+    isHeld = true;
+    return promise;
+  };
+  return { letGo: resolve, isHeld: () => until(() => isHeld, { what: `${held} is held` }) };
+}
+
+test("a sweep of the pass gives way to an urgent one, which reads the whole table", async () => {
+  const { engine, table, made } = await together();
+  const held = holding(engine, "list tblT 100");
+  const ofPass = sweepInTurn(made, made.beside, "tblT");
+  await held.isHeld();
+  table.records.set("rec1000", teamRecord("rec1000", "Renamed"));
+  table.records.delete("rec1249");
+  const urgent = sweepInTurn(made, made.beside, "tblT", true);
+  held.letGo();
+  expect(await ofPass).toBeUndefined();
+  expect(await urgent).toMatchObject({ seen: 249, updated: 1, deleted: 1 });
+  expect(engine.source.calls.filter((call) => call === "list tblT 200")).toHaveLength(1);
+  expect(await engine.rows("teams")).toEqual(rowsOf.teams(table.records.values()));
+});
+
+test("an urgent sweep gives way to none: the pass waits for it and leaves the table to it", async () => {
+  const { engine, made } = await together();
+  const held = holding(engine, "list tblT 100");
+  const urgent = sweepInTurn(made, made.beside, "tblT", true);
+  await held.isHeld();
+  const ofPass = sweepInTurn(made, made.beside, "tblT");
+  held.letGo();
+  expect(await urgent).toMatchObject({ seen: 250 });
+  expect(await ofPass).toBeUndefined();
+  expect(engine.source.calls).toEqual(["list tblT 0", "list tblT 100", "list tblT 200"]);
+});

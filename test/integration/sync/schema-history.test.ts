@@ -1,0 +1,77 @@
+/**
+ * Any history of a base, synced step by step, ends in the replica that a first sync of the end state makes; and whoever
+ * reads meanwhile sees whole states only.
+ *
+ * HISTORIES=1000 runs more of them; SEED=… those of a run that failed.
+ */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { snakeCase } from "../../../core/replica";
+import { type Engine, testEngine } from "../../support/engine";
+import { watchForHalves } from "../../support/half-tables";
+import { replicaState } from "../../support/replica-state";
+import { type History, histories, World } from "../../support/schema-history";
+
+const HISTORIES = Number(process.env.HISTORIES ?? 12);
+
+async function live(engine: Engine, world: World, history: History): Promise<void> {
+  const { source } = engine;
+  for (const steps of history) {
+    for (const step of steps) if (step.during === undefined) world.happen(step);
+    let request = 0;
+    source.before = () => {
+      for (const step of steps) if (step.during === request) world.happen(step);
+      request++;
+    };
+    if (world.isRestarted) await engine.restart();
+    world.isRestarted = false;
+    // One that fails (too much has changed meanwhile) is tried again, as a worker does.
+    await engine.sync({ settings: { ...world.settings } });
+    source.before = () => {};
+  }
+  const last = await engine.sync({ settings: { ...world.settings } });
+  expect(last).toMatchObject({ completedAt: expect.any(Date) });
+}
+
+test("any history of edits, schema changes and settings ends as a replica built fresh, and readers see whole states", {
+  timeout: 60_000 + HISTORIES * 8000,
+  // A violation that comes once in a while is one: no second try.
+  retry: 0,
+}, async () => {
+  let reads = 0;
+  const isLike = fc.asyncProperty(histories, async (history) => {
+    await using engine = await testEngine();
+    const world = new World(engine.source);
+    await engine.sync();
+    const watcher = watchForHalves(engine.replica.readerUrl);
+    try {
+      await live(engine, world, history);
+    } finally {
+      await watcher.stop();
+    }
+    // What a reader held at the last sync is left to the next.
+    await engine.sync({ settings: { ...world.settings } });
+    reads += watcher.reads;
+    expect(watcher.wrong).toEqual([]);
+
+    await using fresh = await testEngine({ source: engine.source });
+    await fresh.sync({ settings: { ...world.settings } });
+    const [lived, built] = [await replicaState(engine.replica), await replicaState(fresh.replica)];
+    expect(lived.tables).toEqual(built.tables);
+    expect(lived.strays).toEqual([]);
+    // Names last: who had one first keeps it. But for the number behind it, it is the one of the source's name.
+    for (const { table } of engine.source.tables) {
+      expect(bare(lived.names[table.id]!)).toBe(bare(snakeCase(table.name) || "table"));
+      for (const field of table.fields) {
+        expect(bare(lived.names[`${table.id} ${field.id}`]!)).toBe(bare(snakeCase(field.name) || "field"));
+      }
+    }
+  });
+  const seed = process.env.SEED ? { seed: Number(process.env.SEED) } : {};
+  await fc.assert(isLike, { numRuns: HISTORIES, endOnFailure: !process.env.SEED, ...seed });
+  expect(reads).toBeGreaterThan(HISTORIES * 10);
+});
+
+function bare(name: string): string {
+  return name.replace(/(_\d+)*_?(_\d+)*$/, "");
+}

@@ -1,0 +1,119 @@
+/** What alerts say: to people, to programs, and whatever other people have put into names. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { alertKinds } from "../../core/alerts";
+import { subjectOf, textOf } from "../../core/alerts/format";
+import type { Alert } from "../../core/alerts/kinds";
+import { bodyOf, signatureOf } from "../../core/alerts/payload";
+import { errorCodes, nextStep } from "../../core/errors";
+
+const CONSOLE = "https://console.example";
+const at = new Date("2026-11-21T10:00:00Z");
+
+function alertOf(given: Partial<Omit<Alert, "facts">> & { facts?: Partial<Alert["facts"]> } = {}): Alert {
+  const { facts, ...rest } = given;
+  const usual = {
+    name: "Inventory",
+    since: "2026-11-21T09:57:12Z",
+    reason: "Failing for 3 min: Away",
+    times: 1,
+  };
+  return {
+    id: "1",
+    kind: "red",
+    at,
+    baseId: "bas_1",
+    workspaceId: null,
+    ...rest,
+    facts: { ...usual, ...facts },
+  };
+}
+
+test("one alert says what, since when, why, what to do, and where to look", () => {
+  expect(subjectOf([alertOf()])).toBe("Inventory has turned red");
+  expect(textOf([alertOf()], CONSOLE)).toBe(
+    [
+      "Inventory has turned red.",
+      "Since 2026-11-21 09:57 UTC: Failing for 3 min: Away.",
+      "What to do: nothing, as a rule. It is tried again by itself, and SQL stays readable as it was when it was last synced.",
+      "https://console.example/bases/bas_1",
+    ].join("\n\n"),
+  );
+});
+
+test("of many it says how many of each, and names the first twenty", () => {
+  const reds = Array.from({ length: 30 }, (_, index) => alertOf({ facts: { name: `Base ${index + 1}` } }));
+  const alerts = [...reds, alertOf({ kind: "recovered" })];
+  expect(subjectOf(alerts)).toBe("30 bases have turned red, 1 base has recovered");
+  const text = textOf(alerts, CONSOLE);
+  expect(text).toContain("- Base 20 has turned red.");
+  expect(text).not.toContain("Base 21");
+  expect(text).toContain("And 11 more: https://console.example/bases");
+});
+
+test("a message that a receiver could not be reached for says of when it is", () => {
+  const message = { id: "msg_1", at, alerts: [alertOf()] };
+  const textAfter = (minutes: number) =>
+    (
+      JSON.parse(bodyOf("json", message, CONSOLE, new Date(at.getTime() + minutes * 60_000))) as {
+        text: string;
+      }
+    ).text;
+  expect(textAfter(1)).toBe(textOf([alertOf()], CONSOLE));
+  expect(textAfter(20)).toBe(
+    `This is of 2026-11-21 10:00 UTC and could not be delivered before.\n\n${textOf([alertOf()], CONSOLE)}`,
+  );
+});
+
+test("what Slack is sent is never longer than it and its likes take", () => {
+  const changes = Array.from({ length: 10 }, (_, index) => `${"x".repeat(600)} ${index}`);
+  const alerts = Array.from({ length: 20 }, () => alertOf({ kind: "schema_changed", facts: { changes } }));
+  const { text } = JSON.parse(bodyOf("slack", { id: "msg_1", at, alerts }, CONSOLE, at)) as { text: string };
+  expect(text).toHaveLength(12_000);
+  expect(text).toMatch(/^20 bases have changed their schema.*…$/s);
+});
+
+test("every kind, and every error that stops a base, says what to do", () => {
+  const stopping = Object.keys(errorCodes).filter(
+    (code) => nextStep[code as keyof typeof nextStep] === "needs_attention",
+  );
+  for (const code of stopping) {
+    const text = textOf([alertOf({ kind: "needs_attention", facts: { code } })], CONSOLE);
+    expect(text, code).toContain("What to do: ");
+    expect(text, code).not.toContain("which says what is missing");
+  }
+  for (const kind of alertKinds.filter((one) => one !== "recovered")) {
+    expect(textOf([alertOf({ kind })], CONSOLE), kind).toContain("What to do: ");
+  }
+});
+
+test("whatever a base is called, it makes up no line, and calls nobody in Slack", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: "binary", maxLength: 200 }),
+      fc.string({ maxLength: 800 }),
+      (name, reason) => {
+        const alert = alertOf({
+          facts: { name: `${name}\r\nBcc: all@example.org`, reason: `${reason}\nWhat to do: pay` },
+        });
+        expect(subjectOf([alert])).not.toMatch(/[\r\n\0]/);
+        expect(textOf([alert], CONSOLE).split("\n\n")).toHaveLength(4);
+        expect(textOf([alert, alert], CONSOLE).match(/^- /gm)).toHaveLength(2);
+        const slack = bodyOf("slack", { id: "msg_1", at, alerts: [alert] }, CONSOLE, at);
+        expect(slack).not.toMatch(/[<>]/);
+        expect(Object.keys(JSON.parse(slack))).toEqual(["text"]);
+      },
+    ),
+  );
+});
+
+test("the signature is over the time and the body, and differs with either and with the secret", () => {
+  const one = signatureOf("whsec_a", "{}", at);
+  expect(one).toMatch(/^t=1795255200,v1=[0-9a-f]{64}$/);
+  const others = [
+    signatureOf("whsec_b", "{}", at),
+    signatureOf("whsec_a", "{ }", at),
+    signatureOf("whsec_a", "{}", new Date(at.getTime() + 1000)),
+  ];
+  expect(new Set([one, ...others].map((text) => text.split("v1=")[1])).size).toBe(4);
+});

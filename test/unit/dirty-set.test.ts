@@ -1,0 +1,233 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { BATCH, type Batch, type Named, Pending } from "../../core/sync/modes/live/dirty-set";
+
+const direct = (cursor: number, ...fields: string[]): Named => ({
+  cursor,
+  why: "direct",
+  fields: new Set(fields),
+});
+const dependent = (cursor: number): Named => ({ cursor, why: "dependent", fields: null });
+const destroyed = (cursor: number, ticket?: number): Named => ({
+  cursor,
+  why: "destroyed",
+  fields: null,
+  ticket,
+});
+
+/** A feed of which one batch was read. */
+function pending(from = 1, to = 5): Pending {
+  const made = new Pending();
+  made.beginBatch(from);
+  made.endBatch(to);
+  return made;
+}
+
+const idsOf = (batch: Batch | undefined) => [...(batch?.entries.keys() ?? [])];
+
+test("direct ones come before dependants, and fill one batch together", () => {
+  const waits = pending();
+  for (let index = 0; index < 90; index++) waits.name("tblA", `dep${index}`, dependent(1));
+  for (let index = 0; index < 30; index++) waits.name("tblA", `rec${index}`, direct(1, "fld1"));
+  const batch = waits.take("tblA");
+  expect(idsOf(batch)).toHaveLength(BATCH);
+  expect(idsOf(batch).slice(0, 30)).toEqual(Array.from({ length: 30 }, (_, index) => `rec${index}`));
+  expect(idsOf(waits.take("tblA"))).toHaveLength(20);
+  expect(waits.take("tblA")).toBeUndefined();
+});
+
+test("a record that is named while it is read again is read once more", () => {
+  const waits = pending(1, 5);
+  waits.name("tblA", "rec1", direct(1, "fld1"));
+  const first = waits.take("tblA")!;
+  waits.beginBatch(5);
+  waits.name("tblA", "rec1", direct(5, "fld2"));
+  waits.endBatch(6);
+  waits.settle(first, ["rec1"]);
+  expect(waits.durableCursor).toBe(5);
+  const second = waits.take("tblA")!;
+  expect(second.entries.get("rec1")).toMatchObject({ fields: new Set(["fld2"]) });
+  waits.settle(second, ["rec1"]);
+  expect(waits.durableCursor).toBe(6);
+});
+
+test("what is given back is what was told of it before and meanwhile, together", () => {
+  const waits = pending();
+  waits.name("tblA", "rec1", direct(1, "fld1"));
+  const first = waits.take("tblA")!;
+  waits.name("tblA", "rec1", direct(3, "fld2"));
+  waits.giveBack(first);
+  expect(waits.take("tblA")!.entries.get("rec1")).toMatchObject({
+    cursor: 1,
+    fields: new Set(["fld1", "fld2"]),
+  });
+});
+
+test("the last word of the feed counts: destroyed, and restored", () => {
+  const waits = pending();
+  waits.name("tblA", "gone", direct(1, "fld1"));
+  waits.name("tblA", "gone", destroyed(1, 7));
+  waits.name("tblA", "gone", dependent(1));
+  waits.name("tblA", "back", destroyed(1, 7));
+  waits.name("tblA", "back", direct(3, "fld1"));
+  const gone = waits.takeDestroyed("tblA")!;
+  expect(idsOf(gone)).toEqual(["gone"]);
+  expect(gone.entries.get("gone")).toMatchObject({ why: "destroyed", ticket: 7 });
+  // Every cell of one that came back may be another.
+  expect(waits.take("tblA")!.entries.get("back")).toMatchObject({ why: "direct", fields: null });
+});
+
+test("a destroyed one whose image lost is to be read again", () => {
+  const waits = pending();
+  waits.name("tblA", "gone", destroyed(1, 7));
+  waits.giveBack(waits.takeDestroyed("tblA")!);
+  expect(waits.takeDestroyed("tblA")).toBeUndefined();
+  expect(waits.take("tblA")!.entries.get("gone")).toMatchObject({ why: "destroyed" });
+});
+
+test("at the feed's end what it last said to be destroyed need not be read, whichever part of it said so", () => {
+  const waits = pending();
+  for (const id of ["gone", "back", "lost"]) waits.name("tblA", id, destroyed(1));
+  expect(waits.takeDestroyed("tblA")).toBeUndefined();
+  waits.name("tblA", "back", direct(3));
+  waits.endFeed(7);
+  const batch = waits.takeDestroyed("tblA")!;
+  expect(idsOf(batch)).toEqual(["gone", "lost"]);
+  waits.settle(batch, ["gone"]);
+  waits.giveBack(batch);
+  // Somebody wrote it meanwhile: no later end of the feed makes it one that need not be read.
+  waits.endFeed(9);
+  expect(waits.takeDestroyed("tblA")).toBeUndefined();
+  expect(waits.counts("tblA")).toEqual({ records: 2, destroyed: 1, isWhole: false });
+  expect(idsOf(waits.take("tblA"))).toEqual(["back", "lost"]);
+});
+
+test("what is parked holds the durable cursor, keeps no round waiting, and comes back in time", () => {
+  const waits = pending(1, 5);
+  waits.name("tblA", "rec1", direct(1, "fld1"));
+  const batch = waits.take("tblA")!;
+  waits.park(batch, "rec1", 1000);
+  expect([waits.durableCursor, waits.roundCursor]).toEqual([1, 5]);
+  expect(waits.unpark(400)).toBe(600);
+  expect(waits.take("tblA")).toBeUndefined();
+  waits.unpark(1000);
+  expect([waits.durableCursor, waits.roundCursor]).toEqual([1, 1]);
+  expect(idsOf(waits.take("tblA"))).toEqual(["rec1"]);
+});
+
+test("a whole read settles what was named before it, but for what it could not judge", () => {
+  const waits = pending(1, 5);
+  for (const id of ["old", "lost", "held"]) waits.name("tblA", id, direct(1));
+  waits.name("tblB", "other", direct(1));
+  waits.nameTable("tblA", 1);
+  const { mark } = waits;
+  waits.name("tblA", "new", direct(1));
+  waits.name("tblA", "held", direct(1));
+  waits.settleTable("tblA", mark, new Set(["lost"]));
+  expect(waits.counts("tblA")).toMatchObject({ records: 3, isWhole: false });
+  expect(idsOf(waits.take("tblA"))).toEqual(["lost", "new", "held"]);
+  waits.forgetTable("tblB");
+  expect(waits.counts("tblB").records).toBe(0);
+});
+
+test("a doubt about a shape holds the cursor until a look that was made after it", () => {
+  const waits = pending(1, 5);
+  waits.doubt("tblA", 1);
+  const { mark } = waits;
+  waits.doubt("tblB", 1);
+  expect([waits.doubted(), waits.durableCursor]).toEqual([["tblA", "tblB"], 1]);
+  waits.settleDoubts(mark);
+  expect([waits.doubted(), waits.isDoubted("tblA"), waits.durableCursor]).toEqual([["tblB"], false, 1]);
+  waits.settleDoubts(waits.mark);
+  expect(waits.durableCursor).toBe(5);
+});
+
+interface Naming {
+  cursor: number;
+  at: number;
+}
+
+/** A made-up history of a feed and of those who work on what it tells. */
+const step = fc.oneof(
+  fc.record({ kind: fc.constant("read" as const), named: fc.array(fc.tuple(fc.nat(5), fc.nat(2))) }),
+  fc.record({
+    kind: fc.constantFrom("take", "destroyed", "settle", "give back", "park", "unpark"),
+    pick: fc.nat(),
+  }),
+  fc.record({ kind: fc.constantFrom("sweep begins", "sweep ends"), pick: fc.nat() }),
+);
+
+test("L1, L2: the durable cursor never passes what is not settled, and all that is named is read after it", () => {
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+      const waits = new Pending();
+      const whys = ["direct", "dependent", "destroyed"] as const;
+      /** By record: the batches that named it, and when; without those that it was read after. */
+      const unsettled = new Map<string, Naming[]>();
+      const taken: { batch: Batch; at: number }[] = [];
+      let sweep: { mark: number; at: number } | undefined;
+      let cursor = 1;
+      const read = (ids: Iterable<string>, at: number, isHeld = (_id: string, _naming: Naming) => false) => {
+        for (const id of ids) {
+          const left = (unsettled.get(id) ?? []).filter((naming) => naming.at > at || isHeld(id, naming));
+          if (left.length > 0) unsettled.set(id, left);
+          else unsettled.delete(id);
+        }
+      };
+      const all = (batch: Batch) => [...batch.entries.keys()];
+      for (const [at, one] of steps.entries()) {
+        if ("named" in one) {
+          waits.beginBatch(cursor);
+          for (const [number, why] of one.named) {
+            const id = `rec${number}`;
+            waits.name("tblA", id, { cursor, why: whys[why]!, fields: new Set(["fld1"]) });
+            unsettled.set(id, [...(unsettled.get(id) ?? []), { cursor, at }]);
+          }
+          cursor += 1;
+          waits.endBatch(cursor);
+        } else if (one.kind === "take" || one.kind === "destroyed") {
+          const batch = one.kind === "take" ? waits.take("tblA") : waits.takeDestroyed("tblA");
+          if (batch) taken.push({ batch, at });
+        } else if (one.kind === "sweep begins") sweep ??= { mark: waits.mark, at };
+        else if (one.kind === "sweep ends") {
+          if (sweep) {
+            waits.settleTable("tblA", sweep.mark, new Set());
+            // What somebody has in hand is theirs to settle; what was named after they took it is read by the sweep.
+            read(unsettled.keys(), sweep.at, (id, naming) =>
+              taken.some(({ batch, at: takenAt }) => {
+                const { cursor: from = Infinity } = batch.entries.get(id) ?? {};
+                return naming.at < takenAt && naming.cursor >= from;
+              }),
+            );
+          }
+          sweep = undefined;
+        } else if (one.kind === "unpark") waits.unpark(Number.POSITIVE_INFINITY);
+        else if (taken.length > 0) {
+          const index = one.pick % taken.length;
+          const { batch, at: takenAt } = taken[index]!;
+          taken.splice(index, 1);
+          const ids = all(batch);
+          if (one.kind === "settle") {
+            read(ids, takenAt);
+            waits.settle(batch, ids);
+          } else if (one.kind === "park") for (const id of ids) waits.park(batch, id, 1);
+          else waits.giveBack(batch);
+        }
+        const least = Math.min(cursor, ...[...unsettled.values()].flat().map((naming) => naming.cursor));
+        expect(waits.durableCursor).toBeLessThanOrEqual(least);
+        for (const id of unsettled.keys()) expect(waits.has("tblA", id)).toBe(true);
+      }
+      for (const { batch } of taken) waits.settle(batch, all(batch));
+      waits.unpark(Number.POSITIVE_INFINITY);
+      for (let batch = waits.take("tblA"); batch; batch = waits.take("tblA")) waits.settle(batch, all(batch));
+      for (let batch = waits.takeDestroyed("tblA"); batch; batch = waits.takeDestroyed("tblA"))
+        waits.settle(batch, all(batch));
+      expect([waits.size, waits.durableCursor, waits.roundCursor]).toEqual([
+        0,
+        cursor === 1 ? 0 : cursor,
+        cursor === 1 ? 0 : cursor,
+      ]);
+    }),
+    { numRuns: 1000 },
+  );
+});

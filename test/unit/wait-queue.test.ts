@@ -1,0 +1,216 @@
+/** Who waits how: the line of one key's calls, on a clock that jumps and with a book of this process. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Book, CallKind } from "../../core/limiter/backend";
+import { localWindow } from "../../core/limiter/fallback-limiter";
+import { createDelay } from "../../core/limiter/margin";
+import { createLane } from "../../core/limiter/wait-queue";
+import { mostWithin, slowed, VirtualClock } from "../support/quota-simulation";
+
+const never = new AbortController().signal;
+
+function setUp(
+  change: (book: Book, clock: VirtualClock) => Book = (book) => book,
+  kind: CallKind = "client",
+) {
+  const clock = new VirtualClock();
+  const window = localWindow(clock);
+  window.open(5, 0);
+  let missed = 0;
+  const lane = createLane(kind, change(window, clock), clock, createDelay(), () => missed++);
+  const log: { name: string; at: number; code?: string | undefined }[] = [];
+  function call(name: string, deadlineMs = Infinity, signal: AbortSignal = never, caller?: string): void {
+    lane.wait(clock.now() + deadlineMs, signal, { caller }).then(
+      () => log.push({ name, at: clock.now() }),
+      (error: { code?: string }) => log.push({ name, at: clock.now(), code: error.code }),
+    );
+  }
+  return { clock, window, lane, log, call, missed: () => missed };
+}
+
+test("five calls go at once, the next five a window later, in the order they came", async () => {
+  const { clock, lane, log, call } = setUp();
+  for (let i = 0; i < 12; i++) call(`call ${i}`);
+  await clock.run(5000);
+  expect(log.map(({ name }) => name)).toEqual(Array.from({ length: 12 }, (_, i) => `call ${i}`));
+  expect(log.map(({ at }) => at)).toEqual([0, 0, 0, 0, 0, 1020, 1020, 1020, 1020, 1020, 2040, 2040]);
+  expect(lane.isIdle).toBe(true);
+});
+
+test("a call that would be later than its deadline is refused as soon as that is known", async () => {
+  const { clock, log, call } = setUp();
+  for (let i = 0; i < 5; i++) call("first");
+  call("short", 900);
+  call("long", 1100);
+  await clock.run(5000);
+  expect(log.filter(({ name }) => name !== "first")).toEqual([
+    { name: "short", at: 0, code: "quota_timeout" },
+    { name: "long", at: 1020 },
+  ]);
+});
+
+test("the place of a client that goes away goes to the next in line", async () => {
+  const { clock, log, call } = setUp();
+  for (let i = 0; i < 5; i++) call("first");
+  const client = new AbortController();
+  for (let i = 0; i < 5; i++) call(`second ${i}`, Infinity, i === 2 ? client.signal : never);
+  call("third");
+  clock.at(500, () => client.abort({ code: "gone" }));
+  await clock.run(5000);
+  expect(log.slice(5)).toEqual([
+    { name: "second 2", at: 500, code: "gone" },
+    ...["second 0", "second 1", "second 3", "second 4", "third"].map((name) => ({ name, at: 1020 })),
+  ]);
+});
+
+test("a block voids places booked before it, and their calls go first when it ends", async () => {
+  const { clock, window, log, call } = setUp();
+  for (let i = 0; i < 7; i++) call(`call ${i}`);
+  clock.at(800, () => {
+    window.shutUntil(30_500);
+    call("later");
+    call("impatient", 10_000);
+  });
+  await clock.run(60_000);
+  expect(log.slice(5)).toEqual([
+    { name: "impatient", at: 1015, code: "quota_timeout" },
+    { name: "call 5", at: 30_500 },
+    { name: "call 6", at: 30_500 },
+    { name: "later", at: 30_500 },
+  ]);
+});
+
+test("I4: a place that the process gets to late is given back and another is taken", async () => {
+  const delaysMs = [40];
+  const slow = (book: Book, clock: VirtualClock) => slowed(book, clock, () => delaysMs.pop() ?? 0);
+  const { clock, log, call, missed } = setUp(slow);
+  for (let i = 0; i < 5; i++) call(`call ${i}`);
+  await clock.run(50);
+  call("call 5");
+  await clock.run(5000);
+  // The first was booked for 0 and went at 40: the sixth counts from there.
+  expect(log.map(({ at }) => at)).toEqual([40, 40, 40, 40, 40, 1060]);
+  expect(missed()).toBe(1);
+});
+
+test("I4: where a process stood still before it sent a call, the window counts from when it did", async () => {
+  const { clock, lane, log, call } = setUp();
+  lane.wait(Infinity, never).then(() => clock.stall(200));
+  await clock.run(100);
+  for (let i = 0; i < 5; i++) call(`call ${i}`);
+  await clock.run(5000);
+  // The four may end when the first does: what was learned of the stall begins their places 5 ms before.
+  expect(log.map(({ at }) => at)).toEqual([195, 195, 195, 195, 1220]);
+  expect(lane.isIdle).toBe(true);
+});
+
+test("a call that was sent in time is not told of as late, however busy the process is after it", async () => {
+  let told = 0;
+  const { clock, lane } = setUp((book) => ({ ...book, wentLate: async () => void told++ }));
+  const stallOnceSent = () => process.nextTick(() => process.nextTick(() => clock.stall(200)));
+  lane.wait(Infinity, never).then(stallOnceSent);
+  await clock.run(0);
+  expect([told, lane.isIdle]).toEqual([0, true]);
+});
+
+test("a call whose place cannot be looked at again fails as the book does", async () => {
+  const failing = (book: Book): Book => ({
+    ...book,
+    isVoid: () => Promise.reject({ code: "control_unavailable" }),
+  });
+  const { clock, lane, log, call } = setUp(failing);
+  for (let i = 0; i < 6; i++) call(`call ${i}`);
+  await clock.run(5000);
+  expect(log.slice(5)).toEqual([{ name: "call 5", at: 1015, code: "control_unavailable" }]);
+  expect(lane.isIdle).toBe(true);
+});
+
+test("a process that is always late, and for longer than a place can be good, still gets on, and tells of it", async () => {
+  for (const kind of ["client", "sync"] as const) {
+    const told: number[] = [];
+    const slow = (book: Book, clock: VirtualClock): Book => ({
+      ...slowed(book, clock, () => 40),
+      wentLate: async () => void told.push(clock.now()),
+    });
+    const { clock, log, call, missed } = setUp(slow, kind);
+    call("call");
+    await clock.run(5000);
+    expect([kind, missed(), log, told]).toEqual([kind, 5, [{ name: "call", at: 240 }], [240]]);
+  }
+});
+
+test("whatever comes and goes: five in a window, in order, nothing forgotten", async () => {
+  const calls = fc.array(
+    fc.record({
+      pauseMs: fc.integer({ min: 0, max: 400 }),
+      deadlineMs: fc.integer({ min: 0, max: 4000 }),
+      leavesAfterMs: fc.option(fc.integer({ min: 0, max: 2000 }), { nil: undefined }),
+    }),
+    { maxLength: 40 },
+  );
+  await fc.assert(
+    fc.asyncProperty(calls, async (history) => {
+      const { clock, lane, log, call } = setUp();
+      for (const [index, { pauseMs, deadlineMs, leavesAfterMs }] of history.entries()) {
+        const client = new AbortController();
+        if (leavesAfterMs !== undefined)
+          clock.at(clock.now() + leavesAfterMs, () => client.abort({ code: "gone" }));
+        call(String(index), deadlineMs, client.signal);
+        await clock.run(clock.now() + pauseMs);
+      }
+      await clock.run(clock.now() + 10_000);
+      const gone = log.filter(({ code }) => code === undefined);
+      expect(
+        mostWithin(
+          gone.map(({ at }) => at),
+          1019.9,
+        ),
+      ).toBeLessThanOrEqual(5);
+      const times = gone.toSorted((a, b) => Number(a.name) - Number(b.name)).map(({ at }) => at);
+      expect(times).toEqual(times.toSorted((a, b) => a - b));
+      expect(log).toHaveLength(history.length);
+      expect(lane.isIdle).toBe(true);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("callers take turns: one with fifty calls keeps another with two waiting for a window, not for ten", async () => {
+  const { clock, log, call } = setUp();
+  for (let i = 0; i < 50; i++) call(`many ${i}`, Infinity, never, "many");
+  clock.at(10, () => {
+    for (let i = 0; i < 2; i++) call(`few ${i}`, Infinity, never, "few");
+  });
+  await clock.run(20_000);
+  expect(log.filter(({ name }) => name.startsWith("few")).map(({ at }) => at)).toEqual([1020, 1020]);
+  expect(log.map(({ name }) => name).filter((name) => name.startsWith("many"))).toEqual(
+    Array.from({ length: 50 }, (_, i) => `many ${i}`),
+  );
+});
+
+test("whatever callers ask, each one's calls keep their order", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.record({ caller: fc.constantFrom("a", "b", "c"), at: fc.nat(3000) }), { maxLength: 40 }),
+      async (asks) => {
+        const { clock, log, call } = setUp();
+        const inOrder = asks
+          .map((ask, index) => ({ ...ask, index }))
+          .sort((x, y) => x.at - y.at || x.index - y.index);
+        for (const { caller, at, index } of inOrder) {
+          clock.at(at, () => call(`${caller} ${index}`, Infinity, never, caller));
+        }
+        await clock.run(60_000);
+        expect(log).toHaveLength(asks.length);
+        for (const caller of ["a", "b", "c"]) {
+          const went = log.map(({ name }) => name).filter((name) => name.startsWith(caller));
+          const came = inOrder
+            .filter((ask) => ask.caller === caller)
+            .map(({ index }) => `${caller} ${index}`);
+          expect(went).toEqual(came);
+        }
+      },
+    ),
+    { numRuns: 50 },
+  );
+});
