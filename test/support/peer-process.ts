@@ -15,6 +15,22 @@ export function peerProcess(nearPort: number, farPort: number, pids: Iterable<nu
   return undefined;
 }
 
+/** The process itself, its children and theirs. */
+export function processTree(pid: number): number[] {
+  const threads = (() => {
+    try {
+      return readdirSync(`/proc/${pid}/task`);
+    } catch {
+      // It has ended.
+      return [];
+    }
+  })();
+  const children = threads.flatMap((thread) =>
+    read(`/proc/${pid}/task/${thread}/children`).split(" ").filter(Boolean).map(Number),
+  );
+  return [pid, ...children.flatMap(processTree)];
+}
+
 function inodeOf(nearPort: number, farPort: number): string | undefined {
   const hex = (port: number) => port.toString(16).toUpperCase().padStart(4, "0");
   for (const table of ["/proc/net/tcp", "/proc/net/tcp6"]) {

@@ -4,6 +4,7 @@
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { signal } from "./mortal-postgres";
+import { processTree } from "./peer-process";
 import { type Program, startProgram } from "./program";
 import { repoRoot } from "./source-files";
 
@@ -68,6 +69,10 @@ export function supervise(
     });
   }
 
+  function signalTree(what: "SIGSTOP" | "SIGCONT"): void {
+    for (const pid of program ? processTree(program.pid) : []) signal(pid, what);
+  }
+
   const self: Supervised = {
     name,
     role,
@@ -87,8 +92,9 @@ export function supervise(
       stopping?.kill("SIGTERM");
       return (await stopping?.exited) ?? 0;
     },
-    freeze: () => void (program && signal(program.pid, "SIGSTOP")),
-    thaw: () => void (program && signal(program.pid, "SIGCONT")),
+    // With its children, as a container that stands still does.
+    freeze: () => signalTree("SIGSTOP"),
+    thaw: () => signalTree("SIGCONT"),
     async isReady() {
       try {
         const signal = AbortSignal.timeout(2000);

@@ -13,7 +13,7 @@ import { createSecretBox } from "../../../core/secrets";
 import type { FaultLine } from "../../support/fault-proxy";
 import { freePort } from "../../support/free-port";
 import { type MortalPostgres, mortalPostgres } from "../../support/mortal-postgres";
-import { peerProcess } from "../../support/peer-process";
+import { peerProcess, processTree } from "../../support/peer-process";
 import { until } from "../../support/poll";
 import { clockMs } from "../../support/stall-watch";
 import { ArrivalCheck } from "./arrivals";
@@ -150,7 +150,12 @@ export class Service implements AsyncDisposable {
 
   /** The process at the client's end of a connection of a cluster's line. */
   clientOf({ line }: Cluster, clientPort: number): Supervised | undefined {
-    const byPid = new Map(this.processes.flatMap((one) => (one.pid ? [[one.pid, one]] : [])));
+    // A worker syncs suspects of earlier crashes in a child process, which is part of it.
+    const byPid = new Map(
+      this.processes.flatMap((one) =>
+        one.pid ? processTree(one.pid).map((pid) => [pid, one] as const) : [],
+      ),
+    );
     const pid = peerProcess(clientPort, line.port, byPid.keys());
     return pid === undefined ? undefined : byPid.get(pid);
   }
