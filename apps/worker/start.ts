@@ -9,6 +9,7 @@ import type { Ledger } from "../../core/limiter";
 import { requireWritable } from "../../core/postgres";
 import { openQueue } from "../../core/queue";
 import type { holdLease } from "../../core/sync/lease";
+import { keepHouse } from "./housekeeping";
 import { createSyncContext } from "./sync-context";
 import { runWorker, type Worker } from "./worker";
 
@@ -40,6 +41,7 @@ export async function startWorker(
     log: ctx.log,
   });
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: true });
+  await keepHouse(queue.boss, ctx);
   const alerts = await startAlerts(ctx, queue.boss);
   const watchdog = startWatchdog(ctx);
   const sync = createSyncContext(ctx, options.ledger);

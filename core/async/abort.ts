@@ -1,4 +1,4 @@
-/** An abort of a part: it follows that of the whole, and leaves nothing behind when the part is over. */
+/** Aborts of a part that follow that of the whole, and waiting that can be called off. */
 import { BasetideError } from "../errors";
 
 export interface LinkedAbort extends Disposable {
@@ -7,7 +7,7 @@ export interface LinkedAbort extends Disposable {
   abort(): void;
 }
 
-/** Aborts with `outer`, or by itself. To be disposed of. */
+/** Aborts with `outer`, or by itself. To be disposed of: it leaves nothing behind when the part is over. */
 export function linkedAbort(outer: AbortSignal): LinkedAbort {
   const controller = new AbortController();
   const abort = () => controller.abort(new BasetideError("sync_stopped"));
@@ -18,4 +18,24 @@ export function linkedAbort(outer: AbortSignal): LinkedAbort {
     abort,
     [Symbol.dispose]: () => outer.removeEventListener("abort", abort),
   };
+}
+
+/**
+ * Waits `ms` milliseconds.
+ *
+ * @throws BasetideError `sync_stopped` as soon as `signal` aborts
+ */
+export function wait(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stopped = () => {
+      clearTimeout(timer);
+      reject(new BasetideError("sync_stopped"));
+    };
+    if (signal.aborted) return reject(new BasetideError("sync_stopped"));
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stopped);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stopped, { once: true });
+  });
 }

@@ -4,15 +4,20 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
-import type { Base } from "../control/bases";
+
+/** Something whose times the server has dated. */
+export interface Dated {
+  /** By how much the server's clock is behind this process's, ms. */
+  clockAheadMs: number;
+}
 
 /** What time it is by the server that dated the base. */
-export function serverNow({ clockAheadMs }: Pick<Base, "clockAheadMs">): Date {
+export function serverNow({ clockAheadMs }: Dated): Date {
   return new Date(Date.now() - clockAheadMs);
 }
 
 /** How long ago a time of the base was, ms, whatever this process's clock says. */
-export function agoMs(base: Pick<Base, "clockAheadMs">, at: Date): number {
+export function agoMs(base: Dated, at: Date): number {
   return serverNow(base).getTime() - at.getTime();
 }
 

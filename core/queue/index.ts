@@ -9,12 +9,8 @@
  * per lease. One that is to go elsewhere is put back, the same row, in one statement.
  */
 import { PgBoss } from "pg-boss";
-import { trimAlerts } from "../alerts";
 import type { Db } from "../context";
-import { forgetExpired } from "../control/accounts";
-import { trimAudit } from "../control/audit";
-import { activeBaseIds, trimRuns } from "../control/bases";
-import { trimWindows } from "../limiter";
+import { activeBaseIds } from "../control/bases";
 import type { Logger } from "../log";
 import { pgOptions } from "../postgres";
 import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } from "./crashes";
@@ -44,11 +40,6 @@ const EXPIRE_SECONDS = 12 * 3600;
 /** Jobs that are done are of no use to anybody. */
 const DELETE_AFTER_SECONDS = 300;
 const CONNECTIONS = 3;
-
-const HOUSEKEEPING_QUEUE = "housekeeping";
-/** At this minute of every hour: whichever worker is there clears away what is too old. */
-const HOUSEKEEPING_CRON = "17 * * * *";
-const HOUSEKEEPING_POLL_SECONDS = 30;
 
 export interface Queue {
   /** Queues the base's next sync, unless it is running, and wakes the workers. */
@@ -87,7 +78,7 @@ export interface OpenQueue extends Queue {
 /**
  * Opens the queue, creating what it needs in the control plane.
  *
- * @param options.isWorker workers also watch over each other's heartbeats, and keep house
+ * @param options.isWorker workers also watch over each other's heartbeats
  */
 export async function openQueue(
   ctx: { db: Db; log: Logger },
@@ -113,7 +104,6 @@ export async function openQueue(
     deleteAfterSeconds: DELETE_AFTER_SECONDS,
     retryLimit: 0,
   });
-  if (options.isWorker) await keepHouse(boss, ctx);
   const jobOf = (baseId: string) => ({ data: { baseId }, singletonKey: baseId });
   let unlisten: (() => Promise<void>) | undefined;
   const wakeAll = () => db.notify(WAKE_CHANNEL, "");
@@ -173,19 +163,4 @@ export async function openQueue(
 function hasJob(db: Db): ReturnType<Db> {
   return db`exists (
     select from pgboss.job where name = ${SYNC_QUEUE} and state <= 'active' and singleton_key = bases.id)`;
-}
-
-/** Clears away old runs by a schedule that all workers share: each time one of them does it. */
-async function keepHouse(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Promise<void> {
-  await boss.createQueue(HOUSEKEEPING_QUEUE, {
-    policy: "singleton",
-    deleteAfterSeconds: DELETE_AFTER_SECONDS,
-  });
-  await boss.schedule(HOUSEKEEPING_QUEUE, HOUSEKEEPING_CRON);
-  await boss.work(HOUSEKEEPING_QUEUE, { pollingIntervalSeconds: HOUSEKEEPING_POLL_SECONDS }, async () => {
-    const [runs, changes] = [await trimRuns(db), await trimAudit(db)];
-    const [windows, alerts] = [await trimWindows(db), await trimAlerts(db)];
-    await forgetExpired(db);
-    log.info({ runs, changes, windows, alerts }, "old runs, changes, quota windows and alerts cleared away");
-  });
 }

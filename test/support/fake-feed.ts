@@ -3,12 +3,12 @@
  * silent. Payloads are those of Airtable, and are read as the adapter reads them.
  */
 
+import { Bell } from "../../core/async";
 import type { SourceRecord } from "../../core/source";
 import { readBatch } from "../../core/source/airtable/payloads";
 import type { Reader } from "../../core/sync/engine";
 import { ask } from "../../core/sync/engine";
 import type { Feed, FeedBatch, FeedFacts } from "../../core/sync/modes/live/feed-types";
-import { Bell } from "../../core/sync/modes/live/notifications";
 import type { FakeSource, FakeTable } from "./fake-source";
 
 /** What one table's payload says, as the source writes it. */

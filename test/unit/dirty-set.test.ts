@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BATCH, type Batch, type Named, Pending } from "../../core/sync/modes/live/dirty-set";
+import { BATCH, type Batch, type Named, Pending } from "../../core/sync/state";
 
 const direct = (cursor: number, ...fields: string[]): Named => ({
   cursor,

@@ -1,6 +1,6 @@
 /**
- * The directions of imports: `core` is below, `views` above it, `apps` on top and apart from each other; only
- * `core/replica` touches the SQL of a replica.
+ * The directions of imports: `core` is below, `views` above it, `apps` on top and apart from each other. Core is layers:
+ * an import points down, and enters a folder only by its `index.ts`. Only `core/replica` touches the SQL of a replica.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -22,7 +22,7 @@ const RULES: Rule[] = [
   { from: "apps/up/", may: ["apps/", "core/"], why: "apps/up starts the apps, which carry their own views" },
   {
     from: "apps/sandbox/",
-    may: ["apps/sandbox/", "core/http/"],
+    may: ["apps/sandbox/", "core/http/index/"],
     why: "the sandbox stands in for somebody else's service",
   },
   { from: "apps/console/", may: ["apps/console/", "core/", "views/"], why: "apps are apart from each other" },
@@ -31,26 +31,71 @@ const RULES: Rule[] = [
   { from: "apps/operator/", may: ["apps/operator/", "core/"], why: "apps are apart from each other" },
 ];
 
+/** The folders of core, from top to bottom: each may import those below it. Files at core's root are at the bottom. */
+const LAYERS = [
+  "exports",
+  "alerts",
+  "attachments",
+  "proxy",
+  "proxy/reads",
+  "sync/lease",
+  "sync/modes/live",
+  "sync/modes/rapid",
+  "sync/modes/shared",
+  "sync/engine",
+  "sync/state",
+  "sync/pacing",
+  "queue",
+  "keys",
+  "control/setup",
+  "control/onboarding",
+  "control/members",
+  "control/fleet",
+  "control/status",
+  "control/bases",
+  "control/accounts",
+  "control/placement",
+  "control/jobs",
+  "control/feeds",
+  "control/budgets",
+  "control/audit",
+  "replica",
+  "limiter",
+  "source",
+  "process.ts",
+  "http/service",
+  "http/connections",
+  "http",
+  "postgres",
+  "external",
+  "net",
+  "async",
+].map((layer) => `core/${layer}`);
+const BOTTOM = LAYERS.length;
+
 /** The code that the rules are about; `package.json` and files of `sql` are data. */
-const LAYERS = /^(apps|core|views|test)\//;
+const CODE = /^(apps|core|views|test)\//;
 
 /** Where the SQL of replicas lies, and who may speak of it. */
 const REPLICA_SQL = "sql/replica";
 const REPLICA_OWNER = "core/replica/";
 
-const typescript = new Bun.Transpiler({ loader: "ts" });
-const tsx = new Bun.Transpiler({ loader: "tsx" });
+const files = ["apps", "core", "views"].flatMap((folder) => repoFiles(folder)).filter(isCode);
+const known = new Set(files);
 
-/** What breaks the rules in one file; `import type` does not count, it is gone when the code runs. */
+/** What breaks the rules in one file. Types count as values do: who reads a type must read the layer that it is of. */
 function violations(path: string, source: string): string[] {
   const found: string[] = [];
   const rule = RULES.find(({ from }) => path.startsWith(from));
-  const transpiler = path.endsWith("x") ? tsx : typescript;
-  for (const { path: imported } of rule ? transpiler.scanImports(source) : []) {
-    const target = imported.startsWith(".") ? join(dirname(path), imported) : undefined;
-    if (target && LAYERS.test(target) && !rule!.may.some((allowed) => `${target}/`.startsWith(allowed))) {
+  for (const imported of rule ? importsOf(source) : []) {
+    if (!imported.startsWith(".")) continue;
+    const target = resolve(join(dirname(path), imported));
+    if (!CODE.test(target)) continue;
+    if (!rule!.may.some((allowed) => `${target}/`.startsWith(allowed))) {
       found.push(`${path} imports ${target}: ${rule!.why}`);
     }
+    const wrong = wrongLayer(path, target) ?? wrongDoor(path, target);
+    if (wrong) found.push(`${path} imports ${target}: ${wrong}`);
   }
   if (rule && !path.startsWith(REPLICA_OWNER) && source.includes(REPLICA_SQL)) {
     found.push(`${path} names ${REPLICA_SQL}: only core/replica writes to a replica`);
@@ -58,29 +103,124 @@ function violations(path: string, source: string): string[] {
   return found;
 }
 
-test("every import goes down, and only core/replica touches the SQL of replicas", () => {
-  const files = ["apps", "core", "views"].flatMap((folder) => repoFiles(folder)).filter(isCode);
+/** The paths of static and dynamic imports, and of re-exports; those of types, too. */
+function importsOf(source: string): string[] {
+  const code = source.replace(/\/\*[\s\S]*?\*\//g, "");
+  const statements = code.matchAll(
+    /^(?:import|export)\s[^"';]*?from\s+"([^"]+)"|\bimport\(\s*"([^"]+)"|^import\s+"([^"]+)"/gm,
+  );
+  return [...statements].map(([, from, dynamic, effect]) => from ?? dynamic ?? effect!);
+}
+
+/** The file or the folder's index that an import means, without what its name ends in. */
+function resolve(target: string): string {
+  return known.has(`${target}/index.ts`) ? `${target}/index` : target.replace(/\.tsx?$/, "");
+}
+
+/** The layer of a path: the longest that it is in. */
+function layerOf(path: string): string | undefined {
+  const within = LAYERS.filter((layer) =>
+    `${path.replace(/\.ts$/, "")}/`.startsWith(`${layer.replace(/\.ts$/, "")}/`),
+  );
+  return within.sort((a, b) => b.length - a.length)[0];
+}
+
+function wrongLayer(from: string, to: string): string | undefined {
+  if (!from.startsWith("core/") || !to.startsWith("core/")) return undefined;
+  const [own, others] = [layerOf(from), layerOf(to)];
+  for (const [path, layer] of [
+    [from, own],
+    [to, others],
+  ] as const) {
+    if (!layer && path.split("/").length > 2) return `${dirname(path)} has no place in the order of layers`;
+  }
+  if (own === others) return undefined;
+  const rank = (layer: string | undefined) => (layer ? LAYERS.indexOf(layer) : BOTTOM);
+  return rank(others) > rank(own)
+    ? undefined
+    : `${others ?? "core's root"} is not below ${own ?? "core's root"}`;
+}
+
+function wrongDoor(from: string, to: string): string | undefined {
+  const layer = layerOf(to);
+  if (!layer || layer.endsWith(".ts") || layerOf(from) === layer || to === `${layer}/index`) return undefined;
+  return `${layer} is entered by its index`;
+}
+
+test("every import goes down and in by the door, and only core/replica touches the SQL of replicas", () => {
   expect(files.length).toBeGreaterThan(10);
   const found = files.flatMap((path) => violations(path, readFileSync(join(repoRoot, path), "utf8")));
   expect(found).toEqual([]);
 });
 
+test("an index exports only what others import", () => {
+  const used = new Set<string>();
+  for (const path of files) {
+    const source = readFileSync(join(repoRoot, path), "utf8");
+    for (const { names, from } of named(source)) {
+      for (const name of names) used.add(`${resolve(join(dirname(path), from))} ${name}`);
+    }
+  }
+  const unused = LAYERS.filter((layer) => known.has(`${layer}/index.ts`)).flatMap((layer) => {
+    const source = readFileSync(join(repoRoot, layer, "index.ts"), "utf8");
+    const exported = named(source).filter(({ isExport }) => isExport);
+    return exported.flatMap(({ names }) => names.map((name) => `${layer}/index ${name}`));
+  });
+  expect(unused.length).toBeGreaterThan(100);
+  expect(unused.filter((name) => !used.has(name))).toEqual([]);
+});
+
+/** Imports and re-exports by name. */
+function named(source: string) {
+  const statements = source.matchAll(/^(import|export)(?: type)? \{([^}]*)\} from "(\.[^"]*)"/gm);
+  return [...statements].map(([, word, list = "", from = ""]) => ({
+    isExport: word === "export",
+    names: list
+      .split(",")
+      .map((item) =>
+        item
+          .trim()
+          .replace(/^type /, "")
+          .replace(/ as .*/, ""),
+      )
+      .filter((name) => name !== ""),
+    from,
+  }));
+}
+
 test.for([
-  ["core/sync/a.ts", 'import { page } from "../../views/page";'],
-  ["core/sync/a.ts", 'export * from "../../apps/worker/sync-job";'],
-  ["core/sync/a.ts", 'const late = await import("../../apps/worker/sync-job");'],
+  ["core/sync/engine/a.ts", 'import { page } from "../../../views/page";'],
+  ["core/sync/engine/a.ts", 'export * from "../../../apps/worker/sync-job";'],
+  ["core/sync/engine/a.ts", 'const late = await import("../../../apps/worker/sync-job");'],
   ["views/pages/a.tsx", 'import { app } from "../../apps/console/app"; export const page = <p>{app}</p>;'],
   ["apps/proxy/a.ts", 'import { app } from "../console/app";'],
   ["apps/proxy/a.ts", 'import { page } from "../../views/page";'],
   ["apps/sandbox/a.ts", 'import { BasetideError } from "../../core/errors"; throw new BasetideError("x");'],
+  ["apps/sandbox/a.ts", 'import { healthRoutes } from "../../core/http/service";'],
   ["apps/worker/a.ts", 'const file = "../../sql/replica/journal.sql";'],
+  // Up instead of down: a value, a type, a re-export, a type in braces, from the bottom.
+  ["core/replica/a.ts", 'import { getBase } from "../control/bases";'],
+  ["core/sync/state/a.ts", 'import type { Sweep } from "../engine";'],
+  ["core/control/bases/a.ts", 'export { quota } from "../../sync/pacing";'],
+  ["core/postgres/a.ts", 'import { type Replica } from "../replica";'],
+  ["core/errors.ts", 'import { within } from "./async";'],
+  ["core/external/a.ts", 'import { startProcess } from "../process";'],
+  // Past the door.
+  ["core/sync/engine/a.ts", 'import { sign } from "../../replica/attachment-link";'],
+  ["core/proxy/a.ts", 'import type { Cells } from "./reads/cells";'],
+  ["apps/worker/a.ts", 'import { Heartbeat } from "../../core/limiter/heartbeat";'],
+  ["views/base/a.tsx", 'import { indicatorOf } from "../../core/control/status/indicator";'],
+  // A folder that the order does not have.
+  ["core/helpers/a.ts", 'import { BasetideError } from "../errors";'],
 ])("a planted violation is found: %s: %s", ([path, source]) => {
   expect(violations(path!, `${source}\nconsole.log(app, page, late);`)).toHaveLength(1);
 });
 
 test.for([
-  ["core/sync/a.ts", 'import { x } from "../replica"; import postgres from "postgres";'],
-  ["apps/sandbox/a.ts", 'import type { FieldType } from "../../core/source";'],
+  ["core/sync/engine/a.ts", 'import { x } from "../../replica"; import postgres from "postgres";'],
+  ["core/control/bases/a.ts", 'import { runs } from "./runs"; import { BasetideError } from "../../errors";'],
+  ["core/external/a.ts", '/** As `import { x } from "../replica"` would. */'],
+  ["apps/sandbox/a.ts", 'import { listen } from "../../core/http";'],
   ["apps/up/a.ts", 'import { startConsole } from "../console/start";'],
   ["core/replica/a.ts", 'const file = "../../sql/replica/journal.sql";'],
 ])("what is allowed is let through: %s: %s", ([path, source]) => {

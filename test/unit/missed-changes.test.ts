@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Misses } from "../../core/sync/modes/live/missed-changes";
+import { Misses } from "../../core/sync/state";
 
 const SECOND = 1000;
 

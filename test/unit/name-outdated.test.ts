@@ -1,12 +1,12 @@
 /** Which tables are swept because of what their fields are now. */
 import { expect, test } from "vitest";
+import { Bell } from "../../core/async";
 import type { SourceSchema } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
 import { readAsNow } from "../../core/sync/engine";
 import type { Live } from "../../core/sync/modes/live";
 import { nameOutdated } from "../../core/sync/modes/live/apply-schema";
-import { Pending } from "../../core/sync/modes/live/dirty-set";
-import { Bell } from "../../core/sync/modes/live/notifications";
+import { Pending } from "../../core/sync/state";
 import { teamsAndPeople } from "../support/teams";
 
 const connection = { changeFeed: { dependents: dependentsOf } } as Live["input"]["reader"]["connection"];

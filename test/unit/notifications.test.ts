@@ -2,11 +2,11 @@
 import { createHmac, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
+import { Bell } from "../../core/async";
 import { isSigned } from "../../core/source";
 import { Comparisons } from "../../core/sync/modes/live/comparisons";
 import { pingAddress } from "../../core/sync/modes/live/notification-address";
 import { PingTrust } from "../../core/sync/modes/live/notification-trust";
-import { Bell } from "../../core/sync/modes/live/notifications";
 
 const bytes = (max: number) => fc.uint8Array({ maxLength: max });
 const sign = (body: Uint8Array, secret: Uint8Array) =>

@@ -1,8 +1,13 @@
 /** A source base as the quota ledger knows it: whoever's key is used, its quota is one. */
 import type { Db } from "../../context";
-import type { Base } from "../bases";
 
-export function quotaKeyOf(base: Pick<Base, "platform" | "sourceBaseId">): string {
+/** A base as its source knows it. */
+export interface SourceBase {
+  platform: string;
+  sourceBaseId: string;
+}
+
+export function quotaKeyOf(base: SourceBase): string {
   return `${base.platform}:${base.sourceBaseId}`;
 }
 
@@ -14,7 +19,7 @@ export function ownCallsKey(baseId: string): string {
 /** Drops what the ledger has of a source base that nobody has connected any more; its workspace keeps the month's calls. */
 export async function forgetUnusedQuota(
   db: Db,
-  base: Pick<Base, "id" | "platform" | "sourceBaseId" | "workspaceId">,
+  base: SourceBase & { id: string; workspaceId: string | null },
 ): Promise<void> {
   const key = quotaKeyOf(base);
   await db.begin(async (tx) => {

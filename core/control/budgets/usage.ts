@@ -1,7 +1,6 @@
 /** How much of a base's quota is used, for people to see: by the minute and by the month. */
 import type { Db } from "../../context";
-import type { Base } from "../bases";
-import { quotaKeyOf } from "./quota-key";
+import { quotaKeyOf, type SourceBase } from "./quota-key";
 
 /** Calls in one minute. */
 export interface MinuteUse {
@@ -26,7 +25,7 @@ export interface QuotaUse {
 
 export async function quotaUse(
   db: Db,
-  base: Pick<Base, "platform" | "sourceBaseId"> & Partial<Pick<Base, "accountId">>,
+  base: SourceBase & { accountId?: string },
   minutes = 15,
 ): Promise<QuotaUse> {
   const key = quotaKeyOf(base);

@@ -13,9 +13,7 @@ import { BasetideError, isBasetideError } from "../../errors";
 import type { SourceTable } from "../../source";
 import { ask, listByIds, type Reader, type TicketedPage } from "./reader";
 
-/** Longest that a source was seen to answer "no records" for a table that has them, and some. */
-export const EMPTY_SPELL_MS = 90_000;
-/** While it does, it is asked so many times again. */
+/** While the source answers "no records", it is asked so many times again. */
 const TRIES = 30;
 /** Missing rows that one request asks for: the hundredth id is the witness's. */
 const BATCH = 99;

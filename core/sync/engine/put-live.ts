@@ -11,7 +11,7 @@ import {
   MERGED_ROWS,
   mergeBuild,
 } from "../../replica";
-import type { FilledBuild } from "./rebuild";
+import type { FilledBuild } from "../state";
 import type { Sweep } from "./sweep";
 
 /** How often columns are filled ahead: then the rest is written while readers wait, however much it is. */

@@ -2,7 +2,7 @@
  * How a sync asks the source: within the quota, holding a ticket, and over the source's passing failures.
  */
 
-import { wait } from "../../async";
+import { jittered, wait } from "../../async";
 import { nextMonth } from "../../control/budgets";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
@@ -11,7 +11,6 @@ import type { Logger } from "../../log";
 import type { RecordPage, SourceConnection, SourceTable } from "../../source";
 import { isStale } from "../../source";
 import { span } from "../../trace";
-import { jittered } from "../pacing";
 import type { TicketSource } from "../state";
 
 /** How often a request that failed in passing is tried again, and for how long it is waited in between. */

@@ -18,12 +18,10 @@ import { asBasetideError, isBasetideError } from "../../errors";
 import {
   type Build,
   type CellIssue,
-  type Compared,
   hasSameColumns,
   type JournalEntry,
   journalSince,
   mapRecords,
-  type ReadAs,
   rowIds,
   type ShapeChange,
   settleDependents,
@@ -33,6 +31,7 @@ import {
   withHolders,
 } from "../../replica";
 import type { SourceRecord, SourceTable } from "../../source";
+import type { FilledBuild, TicketByPass } from "../state";
 import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableMemory } from "../state";
 import { readRecords } from "./copy-writes";
 import { evidenceOf } from "./evidence";
@@ -138,9 +137,6 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
   }
 }
 
-/** The ticket of each of the fingerprints' passes: a pass begins with every new ticket. */
-type TicketByPass = Map<number, number>;
-
 /** Fills the build with all that the source has: the list's pages, and what that left out of the live table's rows. */
 async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: TableMemory) {
   const { reader, shapes, replica, memory } = sweep;
@@ -193,25 +189,6 @@ async function append(
   }
   for (const issue of found) addIssue(issues, issue);
   sweep.onProgress(fingerprints.size);
-}
-
-/** A build that has been filled, and what with. */
-export interface FilledBuild {
-  build: Build;
-  table: TableMemory;
-  /** The ticket counter before anything was read. */
-  beganAt: number;
-  tickets: TicketByPass;
-  issues: Map<string, CellIssue[]>;
-  readAs: ReadAs | undefined;
-  /** When queries were first found to hold the live table (performance.now()). */
-  busySince?: number | undefined;
-  /** Can it be merged into the live table? Undefined until that was tried. */
-  isMergeable?: boolean | undefined;
-  /** Which rows may differ from the live table's, once they have been compared; null: any. */
-  compared?: Compared | null | undefined;
-  /** How often its new columns were filled ahead. */
-  fills?: number;
 }
 
 /**

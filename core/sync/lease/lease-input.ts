@@ -5,9 +5,10 @@ import { requestRepairs } from "../../control/jobs";
 import { takeTicket } from "../../replica";
 import type { CatchUpInput, SyncInput } from "../engine";
 import { attachmentUrlsOf } from "../engine";
-import { cadenceFor, withinBudget } from "../pacing";
+import { withinBudget } from "../pacing";
 import { TicketSource } from "../state";
 import type { Lease } from "./lease";
+import { cadenceFor } from "./sweep-cadence";
 
 /** @param stop aborts when the sync is to make no further request */
 export function inputOf(

@@ -43,7 +43,7 @@ import { CatchUps, newReport, syncBase } from "../engine";
 import type { PingWatch } from "../modes/live";
 import { rapidBase } from "../modes/rapid";
 import type { BudgetWatch, HeldBudget } from "../pacing";
-import { cadenceFor, failurePauseMs, isOutage, MIN_SYNC_INTERVAL_MS, restOf } from "../pacing";
+import { failurePauseMs, isOutage } from "../pacing";
 import { type BaseMemory, forgetRows, recall } from "../state";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
@@ -55,6 +55,7 @@ import { progressSaver } from "./progress-saver";
 import { ReplicaExtras } from "./replica-extras";
 import { isContinued } from "./replica-state";
 import type { SettingsWatch } from "./settings-watch";
+import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
 import { trimOldJournal } from "./trim-recent-writes";
 
 const LEASE_MS = 60_000;

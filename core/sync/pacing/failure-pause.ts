@@ -1,5 +1,6 @@
 /** How long to wait before what failed is tried again: never at the same moment as others, never hammering. */
 
+import { jittered } from "../../async";
 import { isBasetideError } from "../../errors";
 import { isConnectionError } from "../../postgres";
 
@@ -12,11 +13,6 @@ const MAX_FAILURE_PAUSE_MS = 60_000;
  */
 const FIRST_OUTAGE_PAUSE_MS = 1000;
 const OUTAGE_GROWTH = 16 / 15;
-
-/** Doubling from `firstMs` to `maxMs` with each attempt (from 1), and jittered by half. */
-export function jittered(attempt: number, firstMs: number, maxMs: number): number {
-  return Math.min(maxMs, firstMs * 2 ** (attempt - 1)) * (0.5 + Math.random());
-}
 
 /** Pause after so many failures in a row, the last of them `error`, ms. */
 export function failurePauseMs(failures: number, error?: unknown): number {

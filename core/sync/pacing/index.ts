@@ -8,6 +8,5 @@ export {
   cadenceOf,
   sweepCallsOf,
 } from "./cadence";
-export { failurePauseMs, isOutage, jittered } from "./failure-pause";
+export { failurePauseMs, isOutage } from "./failure-pause";
 export { type Lane, QuotaSplit } from "./quota-split";
-export { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";

@@ -5,10 +5,9 @@ import type { AttachmentSigner, CatalogTable, RecordMapper, TableSpec } from "..
 import { compileMapper } from "../../replica";
 import type { SourceSchema } from "../../source";
 import { SourceClock } from "../../source";
-import type { FilledBuild } from "../engine";
-import { EMPTY_SPELL_MS } from "../engine";
-import type { LiveMemory } from "../modes/live";
+import type { FilledBuild } from "./filled-build";
 import { Fingerprints } from "./fingerprints";
+import type { LiveMemory } from "./live-cache";
 import { MassChange } from "./mass-change";
 
 export interface TableMemory {
@@ -88,6 +87,9 @@ export interface BaseMemory {
  * changed in SQL behind the worker's back.
  */
 const COMPARE_EVERY_MS = 12 * 3600_000;
+
+/** Longest that a source was seen to answer "no records" for a table that has them, and some. */
+const EMPTY_SPELL_MS = 90_000;
 
 export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseMemory {
   return {

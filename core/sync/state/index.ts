@@ -10,7 +10,11 @@ export {
   type TableMemory,
   tableMemory,
 } from "./base-cache";
+export { BATCH, type Batch, type Named, Pending } from "./dirty-set";
+export type { FilledBuild, TicketByPass } from "./filled-build";
 export { Fingerprints } from "./fingerprints";
+export { emptyLiveMemory, type LiveMemory } from "./live-cache";
 export { MassChange } from "./mass-change";
+export { Misses } from "./missed-changes";
 export { TicketSource } from "./read-versions";
 export { fingerprintIn, isUrlRefresh } from "./record-fingerprint";

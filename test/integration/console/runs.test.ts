@@ -1,6 +1,8 @@
 /** The run history: which syncs share a row, what the base says of its last ones, and how long runs are kept. */
+
 import { PgBoss } from "pg-boss";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { keepHouse } from "../../../apps/worker/housekeeping";
 import {
   activeBaseIds,
   createBase,
@@ -183,6 +185,7 @@ test("workers clear old runs away by a schedule that they share", { timeout: 30_
   await boss.send("housekeeping");
   const queues = await Promise.all([1, 2].map(() => openQueue(ctx, url, { isWorker: true })));
   try {
+    for (const queue of queues) await keepHouse(queue.boss, ctx);
     const [schedule] = await ctx.db`select name, cron from pgboss.schedule`;
     expect(schedule).toEqual({ name: "housekeeping", cron: expect.stringMatching(/^\d+ \* \* \* \*$/) });
     await until(async () => (await listRuns(ctx.db, id, 1)).length === 0, {

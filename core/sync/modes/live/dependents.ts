@@ -10,8 +10,7 @@ import type {
   SourceSchema,
 } from "../../../source";
 import type { Shapes } from "../../engine";
-import type { BaseMemory } from "../../state";
-import type { Named } from "./dirty-set";
+import type { BaseMemory, Named } from "../../state";
 
 export type IdsByTable = Map<string, Set<string>>;
 

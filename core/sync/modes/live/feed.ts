@@ -7,6 +7,8 @@
  * E2. A gap is durable before the batch that has it is handed out: the cursor cannot move past what is lost and leave
  *     nobody to know.
  */
+
+import type { Bell } from "../../../async";
 import type { Context } from "../../../context";
 import type { Base } from "../../../control/bases";
 import {
@@ -30,7 +32,7 @@ import { FeedNotes } from "./feed-records";
 import { type Carried, carriedBy } from "./feed-state";
 import type { Feed, FeedBatch, FeedFacts } from "./feed-types";
 import { PingTrust } from "./notification-trust";
-import type { Bell, PingWatch } from "./notifications";
+import type { PingWatch } from "./notifications";
 import { call, type Hook, hasOwnAddress, isReadable, type Keeping, mendHook, refreshInTime } from "./webhook";
 
 /** The source is asked how the hook is this often, whatever happens. */

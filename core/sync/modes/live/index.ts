@@ -2,5 +2,4 @@
 export { type FeedContext, LiveFeed, openFeed } from "./feed";
 export { compareFreshness } from "./freshness";
 export { type Live, type LiveInput, liveBase } from "./live";
-export type { LiveMemory } from "./live-cache";
 export { PingWatch } from "./notifications";

@@ -7,21 +7,18 @@
  * I3. The feed's cursor moves only past what is durable in the replica; see `Pending`.
  */
 
+import type { Bell } from "../../../async";
 import { Fate } from "../../../async";
 import type { Reader, Sweep } from "../../engine";
 import type { Cadence, CadenceFacts } from "../../pacing";
-import type { MassChange } from "../../state";
+import type { LiveMemory, MassChange, Misses, Pending } from "../../state";
 import type { Together, TogetherInput } from "../shared";
 import { endIfOver, keepRebuilding, keepSweeping } from "../shared";
 import { keepLooking } from "./apply-schema";
 import { keepComparing, keepJournalShort, passWatch, rebuildWatch } from "./background";
 import type { Rounds } from "./batches";
 import type { Dependants } from "./dependents";
-import type { Pending } from "./dirty-set";
 import type { Feed } from "./feed-types";
-import type { LiveMemory } from "./live-cache";
-import type { Misses } from "./missed-changes";
-import type { Bell } from "./notifications";
 import { openLive } from "./open-live";
 import { keepReading } from "./read-feed";
 import { keepWorking } from "./work";

@@ -2,7 +2,7 @@
  * Whether pings are to be waited for. One that came proves that they come; a change that was found without one, and
  * for which none comes soon, that they do not.
  */
-import type { Bell } from "./notifications";
+import type { Bell } from "../../../async";
 
 /** A ping may come so long after its change was found. */
 const GRACE_MS = 30_000;

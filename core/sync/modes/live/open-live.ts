@@ -1,15 +1,15 @@
 /** Sets up live mode for a lease. */
 
 import type { Fate } from "../../../async";
+import { Bell } from "../../../async";
 import { Shapes, typeSettingsOf } from "../../engine";
 import { ACTIVE_FOR_MS, type Cadence, type CadenceFacts, QuotaSplit, sweepCallsOf } from "../../pacing";
+import { emptyLiveMemory } from "../../state";
 import { laneReader } from "../shared";
 import { sweepsChanges } from "./background";
 import { Rounds } from "./batches";
 import { Dependants } from "./dependents";
 import type { Live, LiveInput } from "./live";
-import { emptyLiveMemory } from "./live-cache";
-import { Bell } from "./notifications";
 import { settledByReading } from "./reread";
 import { sizeOf } from "./work";
 

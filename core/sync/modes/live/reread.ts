@@ -9,9 +9,9 @@ import { BasetideError, isBasetideError } from "../../../errors";
 import { latestAsked } from "../../../replica";
 import type { RecordPage, SourceConnection, SourceRecord, SourceTable } from "../../../source";
 import { applyRecords, ask, listByIds, removeRecords } from "../../engine";
+import type { Batch } from "../../state";
 import { fingerprintIn, MassChange, type TableMemory, tableMemory } from "../../state";
 import { changedCells, type IdsByTable } from "./dependents";
-import type { Batch } from "./dirty-set";
 import { freshTicket } from "./fresh-read-version";
 import type { Live } from "./live";
 

@@ -6,8 +6,8 @@ import { asBasetideError, isBasetideError } from "../../../errors";
 import { onlyAddsColumns } from "../../../replica";
 import { isOvertaken, isWholeBases, mayMeanOldSchema } from "../../engine";
 import { failurePauseMs } from "../../pacing";
+import { BATCH, type Batch } from "../../state";
 import { sweepInTurn } from "../shared";
-import { BATCH, type Batch } from "./dirty-set";
 import type { Live } from "./live";
 import { isStrangeId, removeDestroyed, reread } from "./reread";
 

@@ -2,9 +2,9 @@
 
 import type { Base } from "../../control/bases";
 import { agoMs } from "../../postgres";
+import type { HeldBudget } from "../pacing";
+import { type Cadence, cadenceOf, sweepCallsOf } from "../pacing";
 import type { BaseMemory } from "../state";
-import type { HeldBudget } from "./budget-watch";
-import { type Cadence, cadenceOf, sweepCallsOf } from "./cadence";
 
 /** A small base is not swept more often than this. */
 export const MIN_SYNC_INTERVAL_MS = 1000;

@@ -1,5 +1,5 @@
 /** What a worker remembers of a base's live mode from one lease to the next. */
-import { CallBucket } from "../../pacing";
+import { CallBucket } from "../pacing";
 import { Pending } from "./dirty-set";
 import { Misses } from "./missed-changes";
 
