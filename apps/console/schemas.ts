@@ -2,6 +2,7 @@
 import { t } from "elysia";
 import { budget } from "./budget-schemas";
 import { nullable, strict, timestamp } from "./schema-parts";
+import { indexes, indexesChange, plainSettings } from "./setting-schemas";
 
 export * from "./budget-schemas";
 
@@ -21,67 +22,12 @@ const syncKind = t.Union([
 
 export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
 
-const settings = {
-  turbo: t.Boolean({
-    description:
-      "Sync uses up to 5 requests a second instead of 3; the background check of live mode keeps to one",
-  }),
-  rapid: t.Boolean({ description: "Creates and updates first; deletes and computed fields take longer" }),
-  live: t.Boolean({
-    description:
-      "The source tells what changes, where the key may manage webhooks; rapid goes before it. True unless given",
-  }),
-  linked_records_as_text: t.Boolean({ description: "Linked records as text: the first one" }),
-  lookups_as_text: t.Boolean({ description: "Lookups as text: the first value" }),
-  link_views: t.Boolean({ description: "A view <table>__<link> for each array of links: one row per link" }),
-  history: t.Boolean({ description: "Changes of records are noted in the table _sync_history" }),
-  history_days: t.Integer({
-    minimum: 1,
-    maximum: 3650,
-    description: "How long a change stays in _sync_history; 30 unless given",
-  }),
-  notify: t.Boolean({
-    description: "Changes of records are told to whoever listens to the channel basetide",
-  }),
-  own_attachment_urls: t.Boolean({
-    description:
-      "Attachments are stored as signed URLs of this console, which lead to fresh ones of the source",
-  }),
-  replica_reads: t.Boolean({
-    description:
-      "Reads through the proxy with the base's own key may be answered from the replica; an answer's header says by whom",
-  }),
-  paused: t.Boolean({ description: "No syncing; the replica stays readable" }),
-};
-
-const indexKind = t.UnionEnum(["default", "trigram"], {
-  description:
-    "default: a B-tree, or GIN where the column is an array; trigram: for like '%…%', with pg_trgm",
-});
-
-const indexes = t.Array(
-  t.Object({ table: t.String(), column: t.String(), kind: indexKind }, { description: "By their SQL names" }),
-  { description: "Columns that have an index in the replica, through every change of their tables" },
-);
-
-const indexesChange = t.Array(
-  t.Object(
-    {
-      table: t.String({ maxLength: 63 }),
-      column: t.String({ maxLength: 63 }),
-      kind: t.Optional(indexKind),
-    },
-    strict,
-  ),
-  { maxItems: 100, description: "Columns to index, by their SQL names; those that are left out lose theirs" },
-);
-
 const workspaceId = nullable(
   t.String({ maxLength: 100, description: "Of the workspace whose cap its calls count against: wsp_…" }),
 );
 
 export const settingsChange = t.Partial(
-  t.Object({ ...settings, indexes: indexesChange, api_key: apiKey, workspace_id: workspaceId }),
+  t.Object({ ...plainSettings, indexes: indexesChange, api_key: apiKey, workspace_id: workspaceId }),
   { ...strict, minProperties: 1 },
 );
 
@@ -133,7 +79,7 @@ export const newBase = t.Object(
     api_key: apiKey,
     base_id: t.String({ minLength: 1, maxLength: 100, pattern: "^[A-Za-z0-9_-]+$" }),
     destination: t.Optional(destination),
-    settings: t.Optional(t.Partial(t.Object(settings), strict)),
+    settings: t.Optional(t.Partial(t.Object(plainSettings), strict)),
     workspace_id: t.Optional(workspaceId),
   },
   strict,
@@ -191,7 +137,7 @@ export const base = t.Object({
     color: t.Union([t.Literal("green"), t.Literal("yellow"), t.Literal("red")]),
     reason: t.String(),
   }),
-  settings: t.Object({ ...settings, indexes }),
+  settings: t.Object({ ...plainSettings, indexes }),
   database: t.Object({
     id: t.String(),
     name: t.String(),

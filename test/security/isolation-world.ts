@@ -4,24 +4,13 @@
  */
 import fc from "fast-check";
 import type { Random } from "../../apps/sandbox/random";
+import { settingList } from "../../core/control/bases";
 import type { Account } from "./account";
 import { type OwnDatabase, ownDatabase } from "./attacks/hostile-postgres";
 import { type HostileServer, hostileServer, MODES } from "./attacks/hostile-server";
 import type { CallAnswer, Connected, Service, SourceBase } from "./service";
 
-const SETTINGS = [
-  "turbo",
-  "rapid",
-  "live",
-  "paused",
-  "replica_reads",
-  "history",
-  "notify",
-  "linked_records_as_text",
-  "lookups_as_text",
-  "link_views",
-  "own_attachment_urls",
-] as const;
+const SETTINGS = settingList.filter(({ type }) => type === "boolean").map(({ name }) => name);
 const KEYS = ["read", "write", "own base's", "revoked", "garbage", "none"] as const;
 const PLANS = ["free", "team", "business", "custom"] as const;
 const FAILURES = [

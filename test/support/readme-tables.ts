@@ -1,18 +1,27 @@
 /**
- * The README's tables that are made from the code: types and configuration. `bun run readme` writes them; a test
- * holds that they are as the code has them.
+ * The tables of README and docs that are made from the code: types, configuration, and settings. `bun run readme` writes
+ * them; a test holds that they are as the code has them.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
+import { settingsMarkdown } from "../../core/control/bases";
 import { typeMapMarkdown } from "../../core/replica/type-map";
 
-const README = new URL("../../README.md", import.meta.url);
+const tables: Record<string, () => string> = {
+  types: typeMapMarkdown,
+  configuration: configurationMarkdown,
+  settings: settingsMarkdown,
+};
 
-const tables: Record<string, () => string> = { types: typeMapMarkdown, configuration: configurationMarkdown };
+/** The pages that have such tables, and which. */
+export const pagesWithTables: Record<string, string[]> = {
+  "README.md": ["types", "configuration"],
+  "docs/syncing.md": ["settings"],
+};
 
-/** The README with its tables made anew. */
-export function readmeWithTables(): { before: string; after: string } {
-  const before = readFileSync(README, "utf8");
+/** A page as it is, and with its tables made from the code. */
+export function withTables(page: string): { before: string; after: string } {
+  const before = readFileSync(fileOf(page), "utf8");
   const after = before.replace(
     /(<!-- table:(\w+) -->\n)[\s\S]*?(<!-- \/table -->)/g,
     (whole, open: string, name: string, close: string) =>
@@ -29,4 +38,10 @@ function configurationMarkdown(): string {
   return ["| variable | default | meaning |", "|---|---|---|", ...rows].join("\n");
 }
 
-if (import.meta.main) writeFileSync(README, readmeWithTables().after);
+function fileOf(page: string): URL {
+  return new URL(`../../${page}`, import.meta.url);
+}
+
+if (import.meta.main) {
+  for (const page of Object.keys(pagesWithTables)) writeFileSync(fileOf(page), withTables(page).after);
+}

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import { readmeWithTables } from "../support/readme-tables";
+import { pagesWithTables, withTables } from "../support/readme-tables";
 
-test("the README's tables are as the code has them (`bun run readme` writes them)", () => {
-  const { before, after } = readmeWithTables();
-  expect(before).toContain("<!-- table:types -->");
-  expect(before).toContain("<!-- table:configuration -->");
-  expect(before).toBe(after);
-});
+test.for(Object.entries(pagesWithTables))(
+  "the tables of %s are as the code has them (`bun run readme` writes them)",
+  ([page, tables]) => {
+    const { before, after } = withTables(page);
+    for (const table of tables) expect(before).toContain(`<!-- table:${table} -->`);
+    expect(before).toBe(after);
+  },
+);

@@ -17,12 +17,10 @@ export const notices = {
   revoked: "All attachment links of before open nothing any more. A sync writes new ones into the rows.",
 } as const;
 
-export type Notice = keyof typeof notices;
-
 export function BaseFrame(props: {
   base: Base;
   place: BasePlace;
-  notice?: Notice | undefined;
+  notice?: string | undefined;
   children: ComponentChildren;
 }) {
   const { base, place, notice, children } = props;
@@ -47,7 +45,7 @@ export function BaseFrame(props: {
           </a>
         ))}
       </nav>
-      {notice ? <Note tone="good">{notices[notice]}</Note> : null}
+      {notice ? <Note tone="good">{notice}</Note> : null}
       {children}
       <div id="dialog" class="dialog" role="dialog" aria-labelledby="dialog-title" popover="auto" />
     </>

@@ -11,6 +11,7 @@ import {
   resolveIndexes,
   revokeAttachmentLinks,
   type SyncRun,
+  settingsFromJson,
   updateSettings,
 } from "../../../core/control/bases";
 import { baseJson, baseJsons } from "../../../core/control/status";
@@ -35,7 +36,7 @@ export function baseRoutes(ctx: ManagementContext) {
           apiKey: body.api_key,
           sourceBaseId: body.base_id,
           destination: body.destination,
-          settings: body.settings && toSettings(body.settings),
+          settings: body.settings && settingsFromJson(body.settings),
           workspaceId: body.workspace_id,
         });
         set.status = 201;
@@ -57,7 +58,7 @@ export function baseRoutes(ctx: ManagementContext) {
       async ({ account, actor, body, params }) => {
         const base = await getBase(db, params.id, account.id);
         const changed = await updateSettings({ ...ctx, actor }, base, {
-          ...toSettings(body),
+          ...settingsFromJson(body),
           indexes: body.indexes && (await resolveIndexes(ctx, base, body.indexes)),
           apiKey: body.api_key,
           workspaceId: body.workspace_id,
@@ -128,25 +129,6 @@ export function baseRoutes(ctx: ManagementContext) {
         detail: { summary: "The latest syncs, the newest first" },
       },
     );
-}
-
-function toSettings(
-  body: Omit<typeof schemas.settingsChange.static, "api_key" | "workspace_id" | "indexes">,
-) {
-  return {
-    turbo: body.turbo,
-    rapid: body.rapid,
-    live: body.live,
-    linkedRecordsAsText: body.linked_records_as_text,
-    lookupsAsText: body.lookups_as_text,
-    linkViews: body.link_views,
-    history: body.history,
-    historyDays: body.history_days,
-    notify: body.notify,
-    ownAttachmentUrls: body.own_attachment_urls,
-    replicaReads: body.replica_reads,
-    paused: body.paused,
-  };
 }
 
 function toRunJson(run: SyncRun) {

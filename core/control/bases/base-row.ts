@@ -4,7 +4,8 @@ import type { Db } from "../../context";
 import type { ErrorCode } from "../../errors";
 import type { CellIssue } from "../../replica";
 import { hasPings } from "../feeds";
-import type { IndexSetting } from "./indexes";
+import { settingsOf } from "./setting-values";
+import type { BaseSettings, SettingsRow } from "./settings";
 
 /** How many of the latest syncs say what is usual. */
 export const USUAL_SWEEPS = 20;
@@ -15,28 +16,6 @@ export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "
  * told of.
  */
 export type SyncKind = "first" | "rebuild" | "sweep" | "rapid" | "live";
-
-export interface BaseSettings {
-  turbo: boolean;
-  rapid: boolean;
-  /** Changes are read from the source's feed, where the key may; rapid mode goes before it. */
-  live: boolean;
-  linkedRecordsAsText: boolean;
-  lookupsAsText: boolean;
-  /** The replica has a view for each array of links. */
-  linkViews: boolean;
-  /** Changes of records are noted in `_sync_history`, for so many days. */
-  history: boolean;
-  historyDays: number;
-  /** Changes of records are told to whoever listens in the replica. */
-  notify: boolean;
-  /** Attachments are stored as URLs of the console, which leads to fresh ones of the source. */
-  ownAttachmentUrls: boolean;
-  replicaReads: boolean;
-  /** Columns that have an index. */
-  indexes: IndexSetting[];
-  paused: boolean;
-}
 
 /** A replicated table and how many records it has. */
 export interface TableCount {
@@ -172,25 +151,6 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
   return rows.map(toBase);
 }
 
-/** The settings among a base's columns. */
-export function settingsOf(row: SettingsRow): BaseSettings {
-  return {
-    turbo: row.turbo,
-    rapid: row.rapid,
-    live: row.live,
-    linkedRecordsAsText: row.linked_records_as_text,
-    lookupsAsText: row.lookups_as_text,
-    linkViews: row.link_views,
-    history: row.history,
-    historyDays: row.history_days,
-    notify: row.notify,
-    ownAttachmentUrls: row.own_attachment_urls,
-    replicaReads: row.replica_reads,
-    indexes: row.indexes,
-    paused: row.is_paused,
-  };
-}
-
 function toBase(row: BaseRow): Base {
   return {
     id: row.id,
@@ -266,23 +226,6 @@ function toLiveState(row: BaseRow): LiveState | null {
     gapSince: row.gap_since,
     expiresAt: row.expires_at,
   };
-}
-
-/** The columns that hold settings. */
-export interface SettingsRow {
-  turbo: boolean;
-  rapid: boolean;
-  live: boolean;
-  linked_records_as_text: boolean;
-  lookups_as_text: boolean;
-  link_views: boolean;
-  history: boolean;
-  history_days: number;
-  notify: boolean;
-  own_attachment_urls: boolean;
-  replica_reads: boolean;
-  indexes: IndexSetting[];
-  is_paused: boolean;
 }
 
 interface BaseRow extends FeedRow, SettingsRow {

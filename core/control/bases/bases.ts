@@ -8,7 +8,7 @@ import type { ServerUrl } from "../../external";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
 import { type Platform, platformById, type SourceBase } from "../../source";
-import { type AuditDetails, noteChange } from "../audit";
+import { noteChange } from "../audit";
 import { getWorkspace, quotaKeyOf } from "../budgets";
 import {
   type Destination,
@@ -19,16 +19,16 @@ import {
   removeUnusedDatabase,
 } from "../placement";
 import { newAttachmentKey } from "./attachment-keys";
-import { type Base, type BaseSettings, selectBases } from "./base-row";
+import { type Base, selectBases } from "./base-row";
 import { followKey, removeHook } from "./remove-webhook";
+import { settingAssignments, settingColumns, settingDetails, settingValues } from "./setting-values";
+import type { BaseSettings } from "./settings";
 import { findSourceUser } from "./source-user";
 
 /** A base that needs a person's attention is tried again this often, in case somebody mended the source. */
 const ATTENTION_RETRY = "3 minutes";
 /** One whose monthly cap is spent: each look costs a call, and nothing but a dearer plan or the first helps. */
 const CAP_RETRY = "1 hour";
-/** How long a history of changes goes back unless somebody says otherwise. */
-const HISTORY_DAYS = 30;
 
 /** What the management of bases needs beside the plain context. */
 export interface ManagementContext extends Context {
@@ -85,17 +85,12 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
     await db.begin(async (tx) => {
       await tx`
         insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name,
-          state, is_paused, turbo, rapid, live, linked_records_as_text, lookups_as_text,
-          link_views, history, history_days, notify, own_attachment_urls, sealed_attachment_key,
-          attachment_key_version, replica_reads, workspace_id, source_user_id)
+          state, sealed_attachment_key, attachment_key_version, workspace_id, source_user_id, ${settingColumns(db)})
         values (${id}, ${accountId}, ${base.platform}, ${source.id}, ${cleanText(source.name)},
           ${secrets.seal(base.apiKey, apiKeyContext(id))}, ${destination.databaseId}, ${destination.schema},
-          ${settings.paused ? "paused" : "starting"}, ${settings.paused ?? false}, ${settings.turbo ?? false},
-          ${settings.rapid ?? false}, ${settings.live ?? true}, ${settings.linkedRecordsAsText ?? false},
-          ${settings.lookupsAsText ?? false}, ${settings.linkViews ?? false}, ${settings.history ?? false},
-          ${settings.historyDays ?? HISTORY_DAYS}, ${settings.notify ?? false},
-          ${settings.ownAttachmentUrls ?? false}, ${settings.ownAttachmentUrls ? newAttachmentKey(ctx, id) : null},
-          ${settings.ownAttachmentUrls ? 1 : 0}, ${settings.replicaReads ?? false}, ${workspaceId}, ${userId})`;
+          ${settings.paused ? "paused" : "starting"},
+          ${settings.ownAttachmentUrls ? newAttachmentKey(ctx, id) : null}, ${settings.ownAttachmentUrls ? 1 : 0},
+          ${workspaceId}, ${userId}, ${settingValues(db, settings)})`;
       const details = {
         name: cleanText(source.name),
         source_base: source.id,
@@ -179,25 +174,13 @@ export async function updateSettings(
   const updated = await db.begin(async (tx) => {
     const [row] = await tx`
       update bases set
-        turbo = coalesce(${changes.turbo ?? null}, turbo),
-        rapid = coalesce(${changes.rapid ?? null}, rapid),
-        live = coalesce(${changes.live ?? null}, live),
-        linked_records_as_text = coalesce(${changes.linkedRecordsAsText ?? null}, linked_records_as_text),
-        lookups_as_text = coalesce(${changes.lookupsAsText ?? null}, lookups_as_text),
-        link_views = coalesce(${changes.linkViews ?? null}, link_views),
-        history = coalesce(${changes.history ?? null}, history),
-        history_days = coalesce(${changes.historyDays ?? null}, history_days),
-        notify = coalesce(${changes.notify ?? null}, notify),
-        own_attachment_urls = coalesce(${ownUrls}, own_attachment_urls),
-        replica_reads = coalesce(${changes.replicaReads ?? null}, replica_reads),
-        indexes = coalesce(${changes.indexes ? JSON.stringify(changes.indexes) : null}::text::jsonb, indexes),
+        ${settingAssignments(db, changes)},
         sealed_attachment_key = coalesce(sealed_attachment_key, ${ownUrls ? newAttachmentKey(ctx, base.id) : null}),
         attachment_key_version = greatest(attachment_key_version, ${ownUrls ? 1 : 0}),
         -- A look is due at once, whatever the budget: until then rows may have URLs that nobody keeps alive.
         schema_look_requested_at = case
           when own_attachment_urls <> ${ownUrls}::boolean then now() else schema_look_requested_at
         end,
-        is_paused = coalesce(${paused}, is_paused),
         workspace_id = ${workspaceId},
         rests_until = null,
         sealed_api_key = coalesce(${sealedKey}, sealed_api_key),
@@ -215,11 +198,10 @@ export async function updateSettings(
       where id = ${base.id} and state <> 'deleting'
       returning state`;
     if (!row) throw new BasetideError("conflict", "The base is being deleted");
-    const { apiKey, indexes, ...settings } = changes;
     const details = {
-      ...inApiWords(settings),
-      ...(apiKey === undefined ? {} : { api_key: "replaced" }),
-      ...(indexes && { indexes: indexes.map(({ table, column }) => `${table}.${column}`).join(", ") }),
+      ...settingDetails(changes),
+      ...(changes.workspaceId === undefined ? {} : { workspace_id: changes.workspaceId }),
+      ...(changes.apiKey === undefined ? {} : { api_key: "replaced" }),
     };
     const change = { accountId: base.accountId, subject: base.id, details };
     await noteChange(tx, ctx.actor, { ...change, action: "base.changed" });
@@ -233,15 +215,6 @@ export async function updateSettings(
   if (changes.live === false) await removeHook(ctx, base, () => openApiKey(ctx, base));
   if (updated.state !== "paused") await askForSync(ctx, base.id);
   return getBase(db, base.id);
-}
-
-/** `linkedRecordsAsText` → `linked_records_as_text`. */
-function inApiWords(settings: AuditDetails): AuditDetails {
-  const entries = Object.entries(settings).map(([name, value]) => [
-    name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
-    value,
-  ]);
-  return Object.fromEntries(entries);
 }
 
 /** Stops syncing; the replica stays readable as it is. */

@@ -3,7 +3,6 @@ export { attachmentSigner, type LinkedBase, linkedBase } from "./attachment-keys
 export type {
   Base,
   BaseIssue,
-  BaseSettings,
   BaseState,
   LiveState,
   Progress,
@@ -46,5 +45,23 @@ export {
   type SchemaChange,
   settleSchemaLook,
 } from "./schema-changes";
+export { savedText, settingsMarkdown } from "./setting-text";
+export {
+  interruptedBy,
+  type Setting,
+  type SettingsJson,
+  settingByName,
+  settingList,
+  settingsFromJson,
+  settingsJson,
+} from "./setting-values";
+export {
+  type BaseSettings,
+  type SettingName,
+  type SettingSpec,
+  type SettingsOfType,
+  settingSections,
+  settings,
+} from "./settings";
 export { noteSourceUser } from "./source-user";
 export { type SyncFacts, syncFacts } from "./sync-facts";

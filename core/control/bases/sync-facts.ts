@@ -1,6 +1,8 @@
 /** What a running sync goes by and people may change at any moment, read for many bases at once. */
 import type { Db } from "../../context";
-import { type BaseSettings, type BaseState, type SettingsRow, settingsOf } from "./base-row";
+import type { BaseState } from "./base-row";
+import { settingColumns, settingsOf } from "./setting-values";
+import type { BaseSettings, SettingsRow } from "./settings";
 
 export interface SyncFacts {
   id: string;
@@ -22,9 +24,8 @@ export interface SyncFacts {
 /** Bases that are gone are not among the answers. */
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
   const rows = await db<FactsRow[]>`
-    select id, state, turbo, rapid, live, linked_records_as_text, lookups_as_text, link_views, history, history_days,
-      notify, own_attachment_urls, replica_reads, indexes, attachment_key_version, is_paused, resync_requested_at,
-      schema_look_requested_at, catch_up_requested_at, database_id, md5(sealed_api_key) as key_version,
+    select id, state, ${settingColumns(db)}, attachment_key_version, resync_requested_at, schema_look_requested_at,
+      catch_up_requested_at, database_id, md5(sealed_api_key) as key_version,
       (select c.timeline from databases as d join clusters as c on c.id = d.cluster_id where d.id = database_id) as timeline
     from bases where id = any (${baseIds})`;
   return rows.map((row) => ({

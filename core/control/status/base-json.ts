@@ -1,7 +1,7 @@
 /** A base as the management API and the operator's command line show it. */
 import type { Db } from "../../context";
 import { serverNow } from "../../postgres";
-import type { Base, LiveState } from "../bases";
+import { type Base, type LiveState, settingsJson } from "../bases";
 import { type Budget, budgetsOf, nextMonth, toBudgetJson } from "../budgets";
 import { indicatorOf } from "./indicator";
 
@@ -32,21 +32,7 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
     name: base.name,
     state: base.state,
     indicator: indicatorOf(base, now),
-    settings: {
-      turbo: base.settings.turbo,
-      rapid: base.settings.rapid,
-      live: base.settings.live,
-      linked_records_as_text: base.settings.linkedRecordsAsText,
-      lookups_as_text: base.settings.lookupsAsText,
-      link_views: base.settings.linkViews,
-      history: base.settings.history,
-      history_days: base.settings.historyDays,
-      notify: base.settings.notify,
-      own_attachment_urls: base.settings.ownAttachmentUrls,
-      replica_reads: base.settings.replicaReads,
-      indexes: base.settings.indexes.map(({ table, column, kind }) => ({ table, column, kind })),
-      paused: base.settings.paused,
-    },
+    settings: settingsJson(base.settings),
     database: base.database,
     tables: base.tables,
     sync: {

@@ -2,13 +2,14 @@
  * A base while a lease holds it: what its syncs go by, kept in line with what people change meanwhile.
  *
  * Turbo and a new API key are there for the next request. A pause ends the sync, a deletion even the request in hand.
- * What only another sync can do (rapid or live mode, other column types, "sync now") interrupts the one that is
- * running; but those modes and "sync now" leave a first sync or a rebuild alone, which would have to begin all over.
+ * What only another sync can do (by the table of settings, e.g. other column types; and "sync now") interrupts the one
+ * that is running; but "sync now" and some settings leave a first sync or a rebuild alone, which would have to begin
+ * again.
  */
 
 import { type LinkedAbort, linkedAbort, wait } from "../../async";
 import type { Context } from "../../context";
-import { type Base, openApiKey, type SyncFacts } from "../../control/bases";
+import { type Base, interruptedBy, openApiKey, type SyncFacts } from "../../control/bases";
 import type { Platform, SourceConnection } from "../../source";
 import { following } from "../../source";
 import { type BaseMemory, requestLook } from "../state";
@@ -169,16 +170,12 @@ export class HeldBase implements Disposable {
 
   #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {
     const { handle, isForced } = this.#sync!;
-    const was = this.#goesBy.settings;
-    if (settings.linkedRecordsAsText !== was.linkedRecordsAsText) return true;
-    if (settings.lookupsAsText !== was.lookupsAsText) return true;
-    if (settings.ownAttachmentUrls !== was.ownAttachmentUrls) return true;
+    const interrupted = interruptedBy(this.#goesBy.settings, settings);
+    if (interrupted === "every sync") return true;
     if (settings.ownAttachmentUrls && attachmentKeyVersion !== this.#goesBy.attachmentKeyVersion) return true;
     if (handle.isBuilding) return false;
     return (
-      settings.rapid !== was.rapid ||
-      settings.live !== was.live ||
-      (!isForced && isLater(resyncRequestedAt, this.#goesBy.resyncRequestedAt))
+      interrupted === "updates" || (!isForced && isLater(resyncRequestedAt, this.#goesBy.resyncRequestedAt))
     );
   }
 

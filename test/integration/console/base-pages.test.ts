@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import type { Account } from "../../../core/control/accounts";
-import { type Base, createBase, getBase, recordRun, saveProgress } from "../../../core/control/bases";
+import {
+  type Base,
+  createBase,
+  getBase,
+  recordRun,
+  saveProgress,
+  settingList,
+} from "../../../core/control/bases";
 import { asker, authByHeader } from "../../support/console";
 import { GOOD_KEY, OTHER_KEY, type TestControl, testControl } from "../../support/control-support";
 
@@ -224,30 +231,24 @@ test("the reason of a colour is on hover, for screen readers, and in sight where
 test("settings are saved by a form and by htmx alike", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  const settings = {
-    turbo: "turbo",
-    rapid: "rapid",
-    linked_records_as_text: "linkedRecordsAsText",
-    lookups_as_text: "lookupsAsText",
-    link_views: "linkViews",
-    history: "history",
-    notify: "notify",
-    own_attachment_urls: "ownAttachmentUrls",
-  } as const;
-  for (const [name, key] of Object.entries(settings)) {
+  const toggles = settingList.filter(({ type, section }) => type === "boolean" && section);
+  expect(toggles.length).toBeGreaterThan(9);
+  for (const { name, key, default: isOn } of toggles) {
     const path = `/bases/${base.id}/settings/${name}`;
     const saved = async () => (await getBase(control.ctx.db, base.id)).settings[key];
     const byForm = await ask(path, { account: owner, form: { value: "on" } });
     expect([byForm.status, byForm.headers.get("location")]).toEqual([
       303,
-      `/bases/${base.id}/settings?done=saved`,
+      `/bases/${base.id}/settings?done=saved&setting=${name}`,
     ]);
     expect(await saved()).toBe(true);
     // An unticked box sends nothing.
     const byHtmx = await ask(path, { account: owner, form: {}, isHtmx: true });
     expect(byHtmx.text).toMatch(new RegExp(`^<form[^>]*id="setting-${name}"`));
     expect(byHtmx.text).toContain('aria-checked="false"');
+    expect(byHtmx.text).toMatch(/role="status">Saved\./);
     expect(await saved()).toBe(false);
+    await ask(path, { account: owner, form: isOn ? { value: "on" } : {} });
   }
   expect(
     (await ask(`/bases/${base.id}/settings/paused`, { account: owner, form: { value: "on" } })).status,
@@ -257,13 +258,13 @@ test("settings are saved by a form and by htmx alike", async () => {
 test("the days of history are a whole number from 1 to 3650, and what is wrong with others stands beside the field", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  const path = `/bases/${base.id}/history-days`;
+  const path = `/bases/${base.id}/settings/history_days`;
   const days = async () => (await getBase(control.ctx.db, base.id)).settings.historyDays;
   expect(await days()).toBe(30);
-  expect((await ask(path, { account: owner, form: { history_days: "7" } })).status).toBe(303);
+  expect((await ask(path, { account: owner, form: { value: "7" } })).status).toBe(303);
   expect(await days()).toBe(7);
   for (const wrong of ["", "0", "-1", "1.5", "3651", "many"]) {
-    const answer = await ask(path, { account: owner, form: { history_days: wrong } });
+    const answer = await ask(path, { account: owner, form: { value: wrong } });
     expect([wrong, answer.status]).toEqual([wrong, 422]);
     expect(answer.text).toContain("Give a whole number of days");
   }

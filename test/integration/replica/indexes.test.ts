@@ -214,12 +214,10 @@ test("the API and the console set them by name, refuse what is not there, and te
   await until(async () => (await names()).length === 1, { what: "the index is there", timeoutMs: 60_000 });
 
   const ask = asker(app);
-  const path = `/bases/${base.id}/indexes`;
-  const wrong = await ask(path, { account, form: { indexes: "items.name\nitems price" } });
+  const path = `/bases/${base.id}/settings/indexes`;
+  const wrong = await ask(path, { account, form: { value: "items.name\nitems price" } });
   expect([wrong.status, wrong.text.includes("Write “items price” as table.column")]).toEqual([422, true]);
-  expect((await ask(path, { account, form: { indexes: " items.name\r\n\r\nitems.price " } })).status).toBe(
-    303,
-  );
+  expect((await ask(path, { account, form: { value: " items.name\r\n\r\nitems.price " } })).status).toBe(303);
   await until(async () => (await names()).length === 2, { what: "both are there", timeoutMs: 60_000 });
 
   const [items] = fleet.sandbox.control.dump(base.sourceBaseId).tables;

@@ -8,6 +8,7 @@ import {
   requestResync,
   resolveIndexes,
   revokeAttachmentLinks,
+  settingByName,
   updateSettings,
 } from "../../../../core/control/bases";
 import { getWorkspace, listWorkspaces } from "../../../../core/control/budgets";
@@ -17,9 +18,8 @@ import { NO_WORKSPACE } from "../../../../views/base/budget";
 import { Connect } from "../../../../views/base/connect";
 import { DeletePage, nameToType } from "../../../../views/base/delete";
 import { BaseFrame, DialogContent } from "../../../../views/base/frame";
-import { MOST_DAYS } from "../../../../views/base/history-days";
-import { readIndexes } from "../../../../views/base/indexes";
-import { allSettings, ChangedSetting, SettingsPage } from "../../../../views/base/settings";
+import { readSetting } from "../../../../views/base/setting-form";
+import { ChangedSetting, SettingsPage } from "../../../../views/base/settings";
 import { Card } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
@@ -46,60 +46,32 @@ export function baseActions(ctx: ConsoleContext) {
     })
     .post("/bases/:id/settings/:name", async ({ request, viewer, account, params, body }) => {
       const base = await find(params.id, account);
-      const setting = allSettings.find(({ name }) => name === params.name);
-      if (!setting) throw new BasetideError("not_found", "There is no such setting");
-      const changed = await updateSettings(by(viewer), base, {
-        [setting.key]: formText(body, "value") === "on",
-      });
-      if (!isHtmx(request)) return goTo(request, `/bases/${base.id}/settings?done=saved`);
+      const setting = settingByName(params.name);
+      if (!setting?.section) throw new BasetideError("not_found", "There is no such setting");
+      const written = formText(body, "value");
+      const save = async () => {
+        const read = readSetting(setting, written);
+        const value = Array.isArray(read) ? await resolveIndexes(ctx, base, read) : read;
+        return updateSettings(by(viewer), base, { [setting.key]: value });
+      };
+      if (isHtmx(request)) {
+        const view = <ChangedSetting base={await save()} setting={setting} />;
+        return answer(request, { title: "Settings", viewer }, view);
+      }
+      const trouble = await troubleOf(save);
+      if (!trouble) return goTo(request, `/bases/${base.id}/settings?done=saved&setting=${setting.name}`);
+      const refused = { name: setting.name, written, error: trouble.message };
       return answer(
         request,
-        { title: "Settings", viewer },
-        <ChangedSetting base={changed} setting={setting} />,
+        { title: `Settings · ${base.name}`, viewer, active: "bases", status: trouble.status },
+        <BaseFrame base={base} place="settings">
+          <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} refused={refused} />
+        </BaseFrame>,
       );
     })
     .post("/bases/:id/attachment-links/revoke", async ({ request, viewer, account, params }) => {
       const base = await revokeAttachmentLinks(by(viewer), await find(params.id, account));
       return goTo(request, `/bases/${base.id}/settings?done=revoked`);
-    })
-    .post("/bases/:id/history-days", async ({ request, viewer, account, params, body }) => {
-      const base = await find(params.id, account);
-      const historyDays = Number(formText(body, "history_days"));
-      if (Number.isInteger(historyDays) && historyDays >= 1 && historyDays <= MOST_DAYS) {
-        await updateSettings(by(viewer), base, { historyDays });
-        return goTo(request, `/bases/${base.id}/settings?done=saved`);
-      }
-      return answer(
-        request,
-        { title: `Settings · ${base.name}`, viewer, active: "bases", status: 422 },
-        <BaseFrame base={base} place="settings">
-          <SettingsPage
-            base={base}
-            workspaces={await listWorkspaces(db, account.id)}
-            historyError={`Give a whole number of days from 1 to ${MOST_DAYS}`}
-          />
-        </BaseFrame>,
-      );
-    })
-    .post("/bases/:id/indexes", async ({ request, viewer, account, params, body }) => {
-      const base = await find(params.id, account);
-      const written = formText(body, "indexes");
-      const trouble = await troubleOf(async () => {
-        const indexes = await resolveIndexes(ctx, base, readIndexes(written));
-        await updateSettings(by(viewer), base, { indexes });
-      });
-      if (!trouble) return goTo(request, `/bases/${base.id}/settings?done=saved`);
-      return answer(
-        request,
-        { title: `Settings · ${base.name}`, viewer, active: "bases", status: trouble.status },
-        <BaseFrame base={base} place="settings">
-          <SettingsPage
-            base={base}
-            workspaces={await listWorkspaces(db, account.id)}
-            indexes={{ written, error: trouble.message }}
-          />
-        </BaseFrame>,
-      );
     })
     .post("/bases/:id/workspace", async ({ request, viewer, account, params, body }) => {
       const base = await find(params.id, account);

@@ -1,12 +1,19 @@
 /** The pages of one base: overview with what keeps it up to date, tables, issues, runs, proxy. */
 import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
-import { getBase, listRuns, listSchemaChanges, replicaShape } from "../../../../core/control/bases";
+import {
+  getBase,
+  listRuns,
+  listSchemaChanges,
+  replicaShape,
+  savedText,
+  settingByName,
+} from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import { listBaseSummaries } from "../../../../core/control/status";
 import { BasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
-import { BaseFrame, type BasePlace, DialogContent, type Notice, notices } from "../../../../views/base/frame";
+import { BaseFrame, type BasePlace, DialogContent, notices } from "../../../../views/base/frame";
 import { SHOWN_RUNS } from "../../../../views/base/history";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows } from "../../../../views/base/list";
@@ -114,10 +121,11 @@ export function basePages(ctx: ConsoleContext) {
     });
 }
 
-/** A notice by its word, if it is one of ours. */
-export function noticeOf(query: Record<string, unknown>): Notice | undefined {
-  const { done } = query;
-  return typeof done === "string" && Object.hasOwn(notices, done) ? (done as Notice) : undefined;
+/** The notice that an address asks for by its word, and for a setting that was saved by its name. */
+export function noticeOf({ done, setting }: Record<string, unknown>): string | undefined {
+  if (typeof done !== "string" || !Object.hasOwn(notices, done)) return undefined;
+  const saved = done === "saved" && typeof setting === "string" ? settingByName(setting) : undefined;
+  return saved ? savedText(saved) : notices[done as keyof typeof notices];
 }
 
 function matches(base: { name: string; sourceBaseId: string; database: string; id: string }, search: string) {

@@ -1,0 +1,130 @@
+/** Reads and writes the settings of a base by the table of settings: as columns, as JSON, and as audit details. */
+
+import type { PendingQuery, Row } from "postgres";
+import type { Db } from "../../context";
+import { jsonText } from "../../postgres";
+import type { AuditDetails } from "../audit";
+import type { AskedIndex, IndexSetting } from "./indexes";
+import {
+  type BaseSettings,
+  type Interrupts,
+  type SettingName,
+  type SettingSpec,
+  type SettingsOfType,
+  type SettingsRow,
+  settings,
+} from "./settings";
+
+/** A row of the table with its names: in the API (`name`), in code (`key`), and in SQL (`column`). */
+export type Setting = SettingSpec & { name: SettingName; key: keyof BaseSettings; column: keyof SettingsRow };
+
+export const settingList: readonly Setting[] = Object.entries<SettingSpec>(settings).map(
+  ([name, spec]) => ({ column: name, ...spec, name, key: toCamelCase(name) }) as Setting,
+);
+
+/** @returns undefined for a name that is no setting's */
+export function settingByName(name: string): Setting | undefined {
+  return settingList.find((setting) => setting.name === name);
+}
+
+/** Settings as the API shows them. */
+export type SettingsJson = {
+  [Name in SettingName]: Name extends SettingsOfType<"boolean">
+    ? boolean
+    : Name extends SettingsOfType<"integer">
+      ? number
+      : Required<AskedIndex>[];
+};
+
+/** The settings among a base's columns. */
+export function settingsOf(row: SettingsRow): BaseSettings {
+  return Object.fromEntries(settingList.map(({ key, column }) => [key, row[column]])) as BaseSettings;
+}
+
+/** The columns, for a list of a statement. */
+export function settingColumns(db: Db) {
+  return joined(
+    db,
+    settingList.map(({ column }) => db`${db(column)}`),
+  );
+}
+
+/** The values of a new base, in the order of `settingColumns`. */
+export function settingValues(db: Db, given: Partial<BaseSettings>) {
+  return joined(
+    db,
+    settingList.map((setting) => parameter(db, setting, given[setting.key] ?? setting.default)),
+  );
+}
+
+/** What an update of `bases` sets: what is given changes, the rest stays. */
+export function settingAssignments(db: Db, given: Partial<BaseSettings>) {
+  return joined(
+    db,
+    settingList.map((setting) => {
+      const column = db(setting.column);
+      return db`${column} = coalesce(${parameter(db, setting, given[setting.key])}, ${column})`;
+    }),
+  );
+}
+
+function parameter(db: Db, { type }: Setting, value: unknown) {
+  if (type === "indexes") return db`${value === undefined ? null : jsonText(value)}::text::jsonb`;
+  return db`${(value as boolean | number | undefined) ?? null}`;
+}
+
+function joined(db: Db, parts: PendingQuery<Row[]>[]) {
+  return parts.reduce((all, part) => db`${all}, ${part}`);
+}
+
+export function settingsJson(values: BaseSettings): SettingsJson {
+  const entries = settingList.map(({ name, key, type }) => {
+    const value = values[key];
+    return [name, type === "indexes" ? (value as IndexSetting[]).map(asAsked) : value];
+  });
+  return Object.fromEntries(entries) as SettingsJson;
+}
+
+/** Boolean and integer settings that a request of the API gives; indexes need the base (`resolveIndexes`). */
+export function settingsFromJson(json: Partial<Omit<SettingsJson, "indexes">>): Partial<BaseSettings> {
+  const given = settingList.filter(
+    ({ name, type }) => type !== "indexes" && json[name as keyof typeof json] !== undefined,
+  );
+  return Object.fromEntries(given.map(({ name, key }) => [key, json[name as keyof typeof json]]));
+}
+
+/** Changes of settings, as the audit log shows them. */
+export function settingDetails(changes: Partial<BaseSettings>): AuditDetails {
+  const given = settingList.filter(({ key }) => changes[key] !== undefined);
+  return Object.fromEntries(
+    given.map(({ name, key, type }) => {
+      const value = changes[key];
+      return [
+        name,
+        type === "indexes" ? (value as IndexSetting[]).map(pathOf).join(", ") : (value as boolean | number),
+      ];
+    }),
+  );
+}
+
+/** What a change from `before` to `now` interrupts; the most of what any changed setting does. */
+export function interruptedBy(before: BaseSettings, now: BaseSettings): Interrupts {
+  const changed = settingList.filter(
+    ({ key, interrupts }) => interrupts !== "nothing" && before[key] !== now[key],
+  );
+  if (changed.some(({ interrupts }) => interrupts === "every sync")) return "every sync";
+  return changed.length > 0 ? "updates" : "nothing";
+}
+
+function asAsked({ table, column, kind }: IndexSetting): Required<AskedIndex> {
+  return { table, column, kind };
+}
+
+function pathOf({ table, column }: IndexSetting): string {
+  return `${table}.${column}`;
+}
+
+/** `link_views` → `linkViews`. */
+function toCamelCase(name: string): string {
+  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

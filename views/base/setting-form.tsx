@@ -1,0 +1,119 @@
+/** The form of one setting, by its type, and what such a form sends. */
+import { type AskedIndex, type Base, type Setting, savedText } from "../../core/control/bases";
+import { BasetideError } from "../../core/errors";
+import { Button, Field, TextAreaField, Toggle } from "../components";
+import { indexLines, readIndexes } from "./indexes";
+
+const MOST_ROWS = 12;
+
+/** What somebody typed for a setting, and why it was refused. */
+export interface RefusedSetting {
+  name: string;
+  written: string;
+  error: string;
+}
+
+interface FormProps {
+  base: Base;
+  setting: Setting;
+  refused?: RefusedSetting | undefined;
+  /** The change has just been saved, and the form shows that. */
+  isSaved?: boolean;
+  /** The form is sent beside another one, whose change concerns it. */
+  isNews?: boolean;
+}
+
+export function SettingForm(props: FormProps) {
+  if (props.setting.type === "boolean") return <ToggleForm {...props} />;
+  const { base, setting, refused } = props;
+  const mine = refused?.name === setting.name ? refused : undefined;
+  const written = mine?.written ?? writtenValue(base, setting);
+  const common = {
+    label: setting.label,
+    name: "value",
+    id: setting.name,
+    value: written,
+    error: mine?.error,
+    hint: withCode(setting.hint),
+  };
+  return (
+    <form method="post" action={pathOf(base, setting)} class="stack narrow">
+      {setting.type === "integer" ? (
+        <Field {...common} type="number" inputMode="numeric" required />
+      ) : (
+        <TextAreaField
+          {...common}
+          spellcheck={false}
+          autocomplete="off"
+          rows={Math.min(MOST_ROWS, Math.max(3, written.split("\n").length + 1))}
+          placeholder="projects.status"
+        />
+      )}
+      <Button>Save</Button>
+    </form>
+  );
+}
+
+/** Sent at once where a script runs, by its button where none does. */
+function ToggleForm({ base, setting, isSaved, isNews }: FormProps) {
+  const { name, key, label, hint } = setting;
+  const path = pathOf(base, setting);
+  return (
+    <form
+      method="post"
+      action={path}
+      id={`setting-${name}`}
+      class="setting"
+      hx-swap-oob={isNews ? "outerMorph" : undefined}
+    >
+      <Toggle
+        label={label}
+        name="value"
+        id={name}
+        hint={
+          <>
+            {withCode(hint)}
+            {name === "live" && base.settings.rapid ? (
+              <strong> Rapid mode is on and takes its place.</strong>
+            ) : null}
+          </>
+        }
+        checked={base.settings[key] === true}
+        hx-post={path}
+        hx-trigger="change"
+        hx-target="closest form"
+        hx-swap="outerMorph"
+      />
+      {isSaved ? (
+        <p class="hint" role="status">
+          {savedText(setting)}
+        </p>
+      ) : null}
+      <button type="submit" class="button small needs-no-script">
+        Save<span class="visually-hidden"> {label}</span>
+      </button>
+    </form>
+  );
+}
+
+/** @throws BasetideError `invalid_request` saying what is expected instead */
+export function readSetting(setting: Setting, written: string): boolean | number | AskedIndex[] {
+  if (setting.type === "boolean") return written === "on";
+  if (setting.type === "indexes") return readIndexes(written);
+  const { minimum, maximum, unit } = setting;
+  const value = Number(written);
+  if (written !== "" && Number.isInteger(value) && value >= minimum && value <= maximum) return value;
+  throw new BasetideError("invalid_request", `Give a whole number of ${unit} from ${minimum} to ${maximum}`);
+}
+
+function writtenValue({ settings }: Base, { type, key }: Setting): string {
+  return type === "indexes" ? indexLines(settings.indexes) : String(settings[key]);
+}
+
+function pathOf(base: Base, setting: Setting): string {
+  return `/bases/${base.id}/settings/${setting.name}`;
+}
+
+function withCode(text: string) {
+  return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={part}>{part}</code>));
+}
