@@ -26,11 +26,11 @@ export interface KindState {
   times: number;
 }
 
-export const troubles = ["red", "needs_attention"] as const;
-export type Trouble = (typeof troubles)[number];
+export const failingConditions = ["red", "needs_attention"] as const;
+export type FailingCondition = (typeof failingConditions)[number];
 /** `frozen`: paused or being deleted, which says nothing of how well it is. */
-export type Condition = Trouble | "well" | "frozen";
-export type Health = Record<Trouble | "recovered", KindState>;
+export type Condition = FailingCondition | "well" | "frozen";
+export type Health = Record<FailingCondition | "recovered", KindState>;
 
 export interface Step<State> {
   after: State;
@@ -45,13 +45,13 @@ export const UNSEEN: KindState = { state: "off", since: new Date(0), told: null,
 /** A base that is in this condition at `now`. */
 export function stepHealth(before: Health, condition: Condition, now: Date): Step<Health> {
   const seen = { ...before };
-  for (const kind of troubles) seen[kind] = turned(before[kind], condition, kind, now);
+  for (const kind of failingConditions) seen[kind] = turned(before[kind], condition, kind, now);
   const quiet = { after: seen, tell: null, isSettling: false };
   if (condition === "frozen") return quiet;
   if (condition === "well") {
-    const told = troubles.filter((kind) => seen[kind].told !== null);
+    const told = failingConditions.filter((kind) => seen[kind].told !== null);
     if (told.length === 0) return quiet;
-    const since = new Date(Math.max(...troubles.map((kind) => seen[kind].since.getTime())));
+    const since = new Date(Math.max(...failingConditions.map((kind) => seen[kind].since.getTime())));
     const { isDue, isSettling } = due(since, seen.recovered.toldAt, now);
     if (!isDue) return { ...quiet, isSettling };
     const times = Math.max(...told.map((kind) => seen[kind].times));
@@ -85,7 +85,7 @@ export function due(since: Date, toldAt: Date | null, now: Date): { isDue: boole
   return { isDue: waitMs <= 0, isSettling: waitMs > 0 && waitMs <= GATHER_MS };
 }
 
-function turned(before: KindState, condition: Condition, kind: Trouble, now: Date): KindState {
+function turned(before: KindState, condition: Condition, kind: FailingCondition, now: Date): KindState {
   // Who has paused a base knows how it was; one that nobody was told of begins anew.
   const isOn = condition === "frozen" ? before.state === "on" && before.told !== null : condition === kind;
   if (isOn === (before.state === "on")) return before;
@@ -97,7 +97,7 @@ function turned(before: KindState, condition: Condition, kind: Trouble, now: Dat
 /** What is told next takes the place of all that was told before. */
 function untold(health: Health): Health {
   const after = { ...health };
-  for (const kind of troubles) after[kind] = { ...health[kind], told: null };
+  for (const kind of failingConditions) after[kind] = { ...health[kind], told: null };
   return after;
 }
 
