@@ -1,9 +1,11 @@
 /** `cluster add|list|drain`: the Postgres servers that hold replicas. */
+
 import { type Command, InvalidArgumentError } from "commander";
+import { isProblem } from "../../core/check-result";
 import {
   addCluster,
   type Cluster,
-  clusterTroubles,
+  checkCluster,
   drainCluster,
   listClusters,
 } from "../../core/control/placement";
@@ -35,9 +37,9 @@ export function addClusterCommands(program: Command): void {
       const adminUrl = await readSecret("url", { ...options });
       const added = await withContext(async (ctx) => {
         const { name, region, publicHost, publicPort } = options;
-        const troubles = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
-        const trouble = troubles.find(({ severity }) => severity === "problem");
-        if (trouble) throw new BasetideError("conflict", `${trouble.message}. ${trouble.remedy}.`);
+        const results = URL.canParse(adminUrl) ? await checkCluster(adminUrl) : [];
+        const problem = results.find(isProblem);
+        if (problem) throw new BasetideError("conflict", `${problem.message}. ${problem.remedy}.`);
         return addCluster(ctx, { name, region, adminUrl, publicHost, publicPort });
       });
       print(toRow(added), options.json, facts);

@@ -1,11 +1,12 @@
 /** The `doctor` command. */
 import type { Command } from "commander";
+import { isProblem } from "../../core/check-result";
 import type { Context } from "../../core/context";
 import { asBasetideError } from "../../core/errors";
 import { printableValue } from "../../core/terminal";
+import type { DoctorResult } from "./check-results";
 import { withContext } from "./context";
 import { examine } from "./doctor";
-import type { Finding, Mendable } from "./findings";
 import { print } from "./output";
 
 export function addDoctorCommand(program: Command): void {
@@ -15,37 +16,37 @@ export function addDoctorCommand(program: Command): void {
     .option("--fix", "put right what a program can; after a restore of the control plane, all of it", false)
     .option("--json", "print JSON", false)
     .action(async (options: { fix: boolean; json: boolean }) => {
-      const findings = await withContext((ctx) => (options.fix ? fix(ctx) : examine(ctx)));
-      print(findings.map(told), options.json, (all) => all.map(toLine).join("\n"));
-      if (findings.some((finding) => finding.status === "problem")) process.exitCode = 1;
+      const results = await withContext((ctx) => (options.fix ? fix(ctx) : examine(ctx)));
+      print(results.map(toJson), options.json, (all) => all.map(toLine).join("\n"));
+      if (results.some(isProblem)) process.exitCode = 1;
     });
 }
 
-/** Mends one after the other, and then looks again: what is left is said with why it could not be mended. */
-async function fix(ctx: Context): Promise<Finding[]> {
-  const mended: Finding[] = [];
+/** Fixes one result after the other, and then checks again: what is left says why it could not be fixed. */
+async function fix(ctx: Context): Promise<DoctorResult[]> {
+  const fixed: DoctorResult[] = [];
   const failed = new Map<string, string>();
-  for (const { mend, ...finding } of await examine(ctx)) {
-    if (!mend) continue;
+  for (const result of await examine(ctx)) {
+    if (!result.fix) continue;
     try {
-      await mend();
-      mended.push({ ...finding, status: "mended", remedy: null });
+      await result.fix();
+      fixed.push({ ...result, severity: "ok", remedy: undefined, isFixed: true });
     } catch (error) {
-      failed.set(finding.message, asBasetideError(error).message);
+      failed.set(result.message, asBasetideError(error).message);
     }
   }
-  const left = (await examine(ctx)).map((finding) => {
-    const why = failed.get(finding.message);
-    return why === undefined ? finding : { ...finding, remedy: `Could not be mended: ${why}` };
+  const left = (await examine(ctx)).map((result) => {
+    const why = failed.get(result.message);
+    return why === undefined ? result : { ...result, remedy: `Could not be fixed: ${why}` };
   });
-  return [...mended, ...left];
+  return [...fixed, ...left];
 }
 
-function told({ check, status, message, remedy }: Mendable): Finding {
-  return { check, status, message, remedy };
+function toJson({ check, severity, isFixed, message, remedy }: DoctorResult) {
+  return { check, status: isFixed ? "fixed" : severity, message, remedy: remedy ?? null };
 }
 
-function toLine({ check, status, message, remedy }: Finding): string {
+function toLine({ check, status, message, remedy }: ReturnType<typeof toJson>): string {
   const next = remedy === null ? "" : `\n         → ${printableValue(remedy)}`;
   return `${status.padEnd(7)}  ${check}: ${printableValue(message)}${next}`;
 }

@@ -1,18 +1,17 @@
 /**
- * `doctor`: looks at everything that a process needs, and says what is wrong and what to do about it.
+ * `doctor`: checks everything that a process needs, and says what is wrong and what to do about it.
  *
- * A problem is the operator's to mend, and makes the exit code 1; a warning is somebody else's, or not urgent.
+ * A problem is the operator's to fix, and makes the exit code 1; a warning is another person's, or not urgent.
  */
+import { type CheckResult, isProblem } from "../../core/check-result";
 import type { Context } from "../../core/context";
 import { type Base, finishDeletions, listBases } from "../../core/control/bases";
 import { type QuarantinedTask, quarantine } from "../../core/control/jobs";
 import {
-  type Ailment,
-  ailmentsOf,
   type Cluster,
+  checkReplicas,
   clusterAdminUrl,
   type Database,
-  type DatabaseCheck,
   describeServer,
   inspectCluster,
   inspectKnown,
@@ -23,13 +22,13 @@ import {
 import { examineSeals, inspectControl, pendingMigrations } from "../../core/control/setup";
 import { asBasetideError, isBasetideError } from "../../core/errors";
 import { asControlError } from "../../core/postgres";
-import { type Finding, inBatches, type Mendable, ok, problem, readable, warning } from "./findings";
+import { type DoctorResult, inBatches, ok, problem, readable, warning } from "./check-results";
 
-export async function examine(ctx: Context): Promise<Mendable[]> {
+export async function examine(ctx: Context): Promise<DoctorResult[]> {
   const control = await examineControl(ctx);
-  if (control.some(({ status }) => status === "problem")) return control;
+  if (control.some(isProblem)) return control;
   const migrations = await examineMigrations(ctx);
-  if (migrations.status !== "ok") return [...control, migrations];
+  if (migrations.severity !== "ok") return [...control, migrations];
   const [bases, clusters] = [await listBases(ctx.db), await listClusters(ctx.db)];
   const { baseIds, tasks, repairs } = await quarantine(ctx.db);
   return [
@@ -45,11 +44,11 @@ export async function examine(ctx: Context): Promise<Mendable[]> {
   ];
 }
 
-async function examineControl(ctx: Context): Promise<Finding[]> {
+async function examineControl(ctx: Context): Promise<DoctorResult[]> {
   try {
     const { summary, checks } = await inspectControl(ctx.config.databaseUrl!);
-    const found = checks.flatMap((check) => findingsOf("control_plane", "", check));
-    if (found.some(({ status }) => status === "problem")) return found;
+    const found = checks.flatMap((check) => unwell("control_plane", "", check));
+    if (found.some(isProblem)) return found;
     const [row] = await ctx.db<{ role: string; powers: string[] }[]>`
       select rolname as role,
         array_remove(array[case when rolsuper then 'SUPERUSER' end, case when rolcreatedb then 'CREATEDB' end,
@@ -66,21 +65,22 @@ async function examineControl(ctx: Context): Promise<Finding[]> {
   }
 }
 
-/** What the check of a server has found that is not well. @param name of what lives there, with a colon */
-function findingsOf(check: Finding["check"], name: string, found: DatabaseCheck): Finding[] {
-  if (found.status === "ok") return [];
-  const message = `${name}${found.message}`;
-  return [{ check, status: found.status, message, remedy: found.remedy ?? null }];
+/** The result of a check unless all is well. @param name of what was checked, with a colon */
+function unwell(check: DoctorResult["check"], name: string, result: CheckResult): DoctorResult[] {
+  const { severity, message, remedy, fix } = result;
+  if (severity === "ok") return [];
+  const next = fix ? `\`doctor --fix\`: ${remedy}` : remedy;
+  return [{ check, severity, message: `${name}${message}`, remedy: next, fix }];
 }
 
-async function examineMigrations(ctx: Context): Promise<Finding> {
+async function examineMigrations(ctx: Context): Promise<DoctorResult> {
   const pending = await pendingMigrations(ctx.db);
   if (pending.length === 0) return ok("migrations", "All have run");
   const remedy = "Start any process of this version: it migrates first";
   return problem("migrations", `Not run: ${pending.join(", ")}`, remedy);
 }
 
-async function examineSecrets(ctx: Context): Promise<Finding> {
+async function examineSecrets(ctx: Context): Promise<DoctorResult> {
   const { readable, previous, unreadable } = await examineSeals(ctx);
   if (unreadable > 0) {
     const remedy = "Set SECRET_KEY to the key that they were saved with, or add that to SECRET_KEY_PREVIOUS";
@@ -95,81 +95,77 @@ async function examineSecrets(ctx: Context): Promise<Finding> {
   return ok("secrets", `All ${readable} can be read${isOver}`);
 }
 
-async function examineClusters(ctx: Context, clusters: Cluster[]): Promise<Finding[]> {
+async function examineClusters(ctx: Context, clusters: Cluster[]): Promise<DoctorResult[]> {
   if (!clusters.some((cluster) => cluster.state === "active")) {
     const remedy = "Add one with `cluster add`, or start a console: it registers REPLICA_URL";
     return [problem("cluster", "No cluster takes new databases", remedy)];
   }
-  const findings = await inBatches(clusters, async (cluster) => {
+  const results = await inBatches(clusters, async (cluster) => {
     const adminUrl = await readable(() => clusterAdminUrl(ctx, cluster.id));
     if (adminUrl === null) return [];
-    const { summary, troubles } = await inspectCluster(adminUrl);
-    if (troubles.length === 0)
+    const { summary, results } = await inspectCluster(adminUrl);
+    if (results.length === 0)
       return [ok("cluster", `${cluster.name}: ${summary}; may create databases and roles`)];
-    return troubles.map(({ severity, message, remedy }) => ({
-      ...problem("cluster", `${cluster.name}: ${message}`, remedy),
-      status: severity,
-    }));
+    return results.flatMap((result) => unwell("cluster", `${cluster.name}: `, result));
   });
-  return findings.flat();
+  return results.flat();
 }
 
 /** The databases that replicas live in: are they there, closed to others, and as they are kept here? */
-async function examineReplicas(ctx: Context, bases: Base[], quarantined: Set<string>): Promise<Mendable[]> {
+async function examineReplicas(
+  ctx: Context,
+  bases: Base[],
+  quarantined: Set<string>,
+): Promise<DoctorResult[]> {
   // What a quarantined base's own server has done to other processes it would do to this one.
   const hostile = new Set(bases.filter(({ id }) => quarantined.has(id)).map(({ database }) => database.id));
   const isSafe = ({ id, clusterId }: Database) => clusterId !== null || !hostile.has(id);
   const databases = (await replicaDatabases(ctx)).filter(isSafe);
-  const findings = await inBatches(databases, async (database) => {
+  const results = await inBatches(databases, async (database) => {
     try {
-      const ailments = await readable(() => ailmentsOf(ctx, database));
-      const found = (ailments ?? []).map((ailment) => findingOf("replica", ailment));
+      const results = await readable(() => checkReplicas(ctx, database));
+      const found = (results ?? []).flatMap((result) => unwell("replica", "", result));
       return database.clusterId === null ? [...(await examineExternal(ctx, database)), ...found] : found;
     } catch (error) {
       const remedy = "Start its server, or give the base's owner a new database";
       return [problem("replica", `${database.name}: ${asBasetideError(error).message}`, remedy)];
     }
   });
-  const found = findings.flat();
+  const found = results.flat();
   return found.length > 0 ? found : [ok("replica", `${databases.length} databases are as they are to be`)];
 }
 
 /** A customer's own server, checked as when it was connected. */
-async function examineExternal(ctx: Context, database: Database): Promise<Finding[]> {
+async function examineExternal(ctx: Context, database: Database): Promise<DoctorResult[]> {
   const inspection = await readable(() => inspectKnown(ctx, database));
   if (inspection === null) return [];
   const { report, checks } = inspection;
   const name = `${database.name} on ${database.host}: `;
   const summary = report === undefined ? [] : [ok("replica", `${name}${describeServer(report)}`)];
-  // Whose server it is has it mended; the sync tries again by itself.
-  return [...summary, ...checks.flatMap((check) => findingsOf("replica", name, check)).map(asWarning)];
+  // The server's owner fixes it; the sync tries again by itself.
+  return [...summary, ...checks.flatMap((check) => unwell("replica", name, check)).map(asWarning)];
 }
 
-function asWarning(finding: Finding): Finding {
-  return { ...finding, status: "warning" };
+function asWarning(result: DoctorResult): DoctorResult {
+  return { ...result, severity: "warning" };
 }
 
 /** What is left on the clusters of bases that the control plane does not know: it was restored, say. */
-async function examineOrphans(ctx: Context, clusters: Cluster[]): Promise<Mendable[]> {
-  const findings = await inBatches(clusters, async (cluster) => {
+async function examineOrphans(ctx: Context, clusters: Cluster[]): Promise<DoctorResult[]> {
+  const results = await inBatches(clusters, async (cluster) => {
     try {
       const orphans = await readable(() => orphansOn(ctx, cluster));
-      return (orphans ?? []).map((ailment) => findingOf("orphan", ailment));
+      return (orphans ?? []).flatMap((result) => unwell("orphan", "", result));
     } catch (error) {
-      // A cluster that cannot be reached is a finding already.
+      // The check of clusters reports one that cannot be reached.
       if (isBasetideError(error, "replica_unavailable")) return [];
       throw error;
     }
   });
-  return findings.flat();
+  return results.flat();
 }
 
-function findingOf(check: Finding["check"], { severity, message, remedy, mend }: Ailment): Mendable {
-  if (!mend) return { check, status: severity, message, remedy };
-  return { check, status: severity, message, remedy: `\`doctor --fix\`: ${remedy}`, mend };
-}
-
-function examineTask({ task, subject, triedAt }: QuarantinedTask): Finding {
+function examineTask({ task, subject, triedAt }: QuarantinedTask): DoctorResult {
   const what = { deletion: "deletion", move: "end of a move", stray: "removal of an unused database" }[task];
   const message = `${subject}: the ${what} ended three processes, the last at ${triedAt.toISOString()}; it is quarantined`;
   const remedy =
@@ -179,17 +175,17 @@ function examineTask({ task, subject, triedAt }: QuarantinedTask): Finding {
   return problem("quarantine", message, remedy);
 }
 
-function examineRepairs({ baseId, records }: { baseId: string; records: number }): Finding {
+function examineRepairs({ baseId, records }: { baseId: string; records: number }): DoctorResult {
   const message = `${baseId}: the repair of ${records} written records ended three proxies; it is tried again after growing pauses`;
   return warning("quarantine", message, "Check the base's database; a sync brings the records, too");
 }
 
-function examineBase(ctx: Context, base: Base, tasks: QuarantinedTask[]): Mendable[] {
+function examineBase(ctx: Context, base: Base, tasks: QuarantinedTask[]): DoctorResult[] {
   if (base.state === "deleting") {
     if (tasks.some(({ task, subject }) => task === "deletion" && subject === base.id)) return [];
     const remedy = "`doctor --fix`: deleted to the end; a console does so, too, within minutes";
-    const mend = async () => void (await finishDeletions(ctx, () => listBases(ctx.db)));
-    return [{ ...warning("base", `${base.id} is not yet deleted`, remedy), mend }];
+    const fix = async () => void (await finishDeletions(ctx, () => listBases(ctx.db)));
+    return [{ ...warning("base", `${base.id} is not yet deleted`, remedy), fix }];
   }
   if (!base.error) return [];
   const remedy =

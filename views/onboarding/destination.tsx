@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
 import type { Database, DatabaseCheck } from "../../core/control/placement";
 import { Button, ErrorNote, Field, SelectField } from "../components";
-import { Findings } from "./findings";
+import { CheckResults } from "./check-results";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
 export type DestinationKind = "new" | "existing" | "external";
@@ -25,7 +25,7 @@ export interface DestinationProps {
   form: DestinationForm;
   errors: Partial<Record<"database" | "schema" | "url" | "externalSchema" | "form", string>>;
   /** Of a database that was just tried. */
-  findings?: DatabaseCheck[] | undefined;
+  results?: DatabaseCheck[] | undefined;
 }
 
 export function DestinationStep(props: DestinationProps) {
@@ -41,7 +41,7 @@ export function DestinationStep(props: DestinationProps) {
   );
 }
 
-export function DestinationFormView({ draft, databases, form, errors, findings }: DestinationProps) {
+export function DestinationFormView({ draft, databases, form, errors, results }: DestinationProps) {
   const kept = draft.destination?.kind === "external" ? draft.destination.address : undefined;
   return (
     <form {...enhanced(stepPath(draft, "destination"))} class="card stack">
@@ -110,7 +110,7 @@ export function DestinationFormView({ draft, databases, form, errors, findings }
             autocomplete="off"
             spellcheck={false}
           />
-          {findings ? <Findings findings={findings} /> : null}
+          {results ? <CheckResults results={results} /> : null}
           <Button name="test" value="on">
             Test the connection
           </Button>

@@ -1,5 +1,7 @@
 /** The check of a database that a customer hosts, before a base is connected to it. */
+
 import { Elysia } from "elysia";
+import { isProblem } from "../../../core/check-result";
 import type { ManagementContext } from "../../../core/control/bases";
 import { inspectDestination } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
@@ -11,8 +13,8 @@ export function destinationRoutes(ctx: ManagementContext) {
     async ({ account, body }) => {
       const checks = await inspectDestination(ctx, account.id, { kind: "external", ...body });
       return {
-        is_usable: checks.every(({ status }) => status !== "problem"),
-        checks: checks.map(({ check, status, message, remedy = null }) => ({
+        is_usable: checks.every((one) => !isProblem(one)),
+        checks: checks.map(({ check, severity: status, message, remedy = null }) => ({
           check,
           status,
           message,

@@ -2,6 +2,7 @@
  * Bases that are being connected: what a person has said so far, step by step, kept here so that each step is a page
  * that survives a reload. Keys and URLs are sealed, and wiped when the base is made.
  */
+import { isProblem } from "../../check-result";
 import type { Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
@@ -144,7 +145,7 @@ export async function setDraftDestination(
   destination: Destination,
 ): Promise<DatabaseCheck[]> {
   const checks = await inspectDestination(ctx, draft.accountId, destination);
-  if (checks.some(({ status }) => status === "problem")) return checks;
+  if (checks.some(isProblem)) return checks;
   const isExternal = destination.kind === "external";
   const kept: DraftDestination = isExternal
     ? { kind: "external", schema: destination.schema ?? "public", address: addressOf(destination.url) }

@@ -1,5 +1,7 @@
 /** Can a server be a cluster, and how much of what limits customers lets its admin do? */
+
 import type postgres from "postgres";
+import type { CheckResult } from "../../check-result";
 import type { ServerUrl } from "../../external";
 import { kindOfHost } from "../../net";
 import {
@@ -21,7 +23,7 @@ import {
   SAFE_SEARCH_PATH,
   TEMPLATE_DATABASE,
 } from "../../replica";
-import { checkServer, type DatabaseCheck, describeServer, poolerProblem } from "./database-check";
+import { checkServer, describeServer, poolerProblem } from "./database-check";
 import { readOnlyProblem } from "./database-settings";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
@@ -29,23 +31,15 @@ const CONNECT_TIMEOUT_SECONDS = 5;
 const FIRST_MAJOR_VERSION = 14;
 const PREPARE = "`operator server prepare replicas` as a superuser of that server";
 
-export interface Trouble {
-  /** `warning`: the server can be a cluster all the same. */
-  severity: "warning" | "problem";
-  /** What is wrong. */
-  message: string;
-  /** What to do about it. */
-  remedy: string;
-}
-
 /** What was found at the server of an admin URL. */
 export interface ClusterReport {
   /** One line about the server and the way there; undefined where it cannot be used at all. */
   summary: string | undefined;
-  troubles: Trouble[];
+  /** What is not well. */
+  results: CheckResult[];
 }
 
-/** What keeps the server at `adminUrl` from being a cluster, and what is weaker there; no troubles when all is well. */
+/** What keeps the server at `adminUrl` from being a cluster, and what is weaker there; no results when all is well. */
 export async function inspectCluster(adminUrl: string): Promise<ClusterReport> {
   try {
     const kind = await kindOfHost(ownServer(adminUrl).host);
@@ -54,26 +48,26 @@ export async function inspectCluster(adminUrl: string): Promise<ClusterReport> {
       const reached = { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION };
       return {
         summary: describeServer(report),
-        troubles: [...checkServer(report, reached).flatMap(asTrouble), ...(await adminTroubles(sql))],
+        results: [...checkServer(report, reached).filter(isUnwell), ...(await checkAdmin(sql))],
       };
     });
   } catch (error) {
-    return { summary: undefined, troubles: [await unusable(adminUrl, error)] };
+    return { summary: undefined, results: [await unusable(adminUrl, error)] };
   }
 }
 
-async function adminTroubles(sql: postgres.Sql): Promise<Trouble[]> {
+async function checkAdmin(sql: postgres.Sql): Promise<CheckResult[]> {
   const readOnly = await readOnlyProblem(sql);
-  if (readOnly) return [{ severity: "problem", ...readOnly }];
+  if (readOnly) return [readOnly];
   const facts = await readFacts(sql);
   const missing = rightsMissing(facts);
-  const passwords = missing.length === 0 ? passwordTroubles(await passwordHandling(sql)) : [];
+  const passwords = missing.length === 0 ? checkPasswords(await passwordHandling(sql)) : [];
   return [...missing, ...passwords, ...limitsMissing(facts), ...openDatabases(facts)];
 }
 
 /** As `inspectCluster`, without the summary. */
-export async function clusterTroubles(adminUrl: string): Promise<Trouble[]> {
-  return (await inspectCluster(adminUrl)).troubles;
+export async function checkCluster(adminUrl: string): Promise<CheckResult[]> {
+  return (await inspectCluster(adminUrl)).results;
 }
 
 function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
@@ -85,13 +79,13 @@ function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
   );
 }
 
-function asTrouble({ status, message, remedy }: DatabaseCheck): Trouble[] {
-  return status === "ok" ? [] : [{ severity: status, message, remedy: remedy ?? "" }];
+function isUnwell({ severity }: CheckResult): boolean {
+  return severity !== "ok";
 }
 
-async function unusable(adminUrl: string, error: unknown): Promise<Trouble> {
+async function unusable(adminUrl: string, error: unknown): Promise<CheckResult> {
   const pooler = poolerProblem(error, ownServer(adminUrl));
-  if (pooler) return { severity: "problem", message: pooler.message, remedy: pooler.remedy! };
+  if (pooler) return pooler;
   const reason = error instanceof Error ? error.message : String(error);
   const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
   const noRoute = isConnectionError(error) ? await ipv6OnlyProblem(ownServer(adminUrl).host) : undefined;
@@ -151,7 +145,7 @@ async function readFacts(sql: postgres.Sql): Promise<Facts> {
   };
 }
 
-function rightsMissing({ role, ...may }: Facts): Trouble[] {
+function rightsMissing({ role, ...may }: Facts): CheckResult[] {
   const needed = [
     { has: may.may_create_databases, what: "create databases", attribute: "createdb" },
     { has: may.may_create_roles, what: "create roles", attribute: "createrole" },
@@ -165,7 +159,7 @@ function rightsMissing({ role, ...may }: Facts): Trouble[] {
     }));
 }
 
-function passwordTroubles(handling: PasswordHandling): Trouble[] {
+function checkPasswords(handling: PasswordHandling): CheckResult[] {
   if (handling === "verifier") return [];
   if (handling === "clear_text") {
     const remedy = "Nothing, if you trust who runs the server: the passwords are of read-only roles";
@@ -178,9 +172,9 @@ function passwordTroubles(handling: PasswordHandling): Trouble[] {
   ];
 }
 
-function limitsMissing(facts: Facts): Trouble[] {
-  const troubles: Trouble[] = [];
-  const warn = (message: string, remedy: string) => troubles.push({ severity: "warning", message, remedy });
+function limitsMissing(facts: Facts): CheckResult[] {
+  const missing: CheckResult[] = [];
+  const warn = (message: string, remedy: string) => missing.push({ severity: "warning", message, remedy });
   if (facts.is_super) {
     warn(`Runs as the superuser ${facts.role}`, `Use a role of its own: ${PREPARE}`);
   }
@@ -204,11 +198,11 @@ function limitsMissing(facts: Facts): Trouble[] {
     const remedy = `grant pg_use_reserved_connections to ${quoteIdent(facts.role)}`;
     warn(`The role ${facts.role} may not use the connections that the server reserves`, remedy);
   }
-  return troubles;
+  return missing;
 }
 
 /** Not ours to close: other programs may live there. Until somebody does, the watchdog ends customers' sessions there. */
-function openDatabases({ open }: Facts): Trouble[] {
+function openDatabases({ open }: Facts): CheckResult[] {
   return open.map((name) => ({
     severity: "warning",
     message: `Every role may connect to the database ${name}, a customer's too`,

@@ -1,4 +1,5 @@
 /** What there is to say about a server as it was reached: the same for a customer's database, a cluster and the control plane. */
+import { type CheckResult, isProblem } from "../../check-result";
 import { BasetideError } from "../../errors";
 import type { AddressKind } from "../../net";
 import type { ServerReport } from "../../postgres";
@@ -6,10 +7,8 @@ import { knownTransactionPooler, sessionRemedy, TransactionPooled } from "../../
 import type { PostgresUrl } from "../../postgres-url";
 
 /** One result of checking a database. */
-export interface DatabaseCheck {
+export interface DatabaseCheck extends CheckResult {
   check: "address" | "connection" | "pooler" | "encryption" | "latency" | "rights" | "schema";
-  status: "ok" | "warning" | "problem";
-  message: string;
   /** SQL to run there, or what to write into the URL. */
   remedy?: string | undefined;
 }
@@ -32,7 +31,7 @@ export interface Reached {
 
 /** @throws BasetideError `destination_invalid`, saying the first problem and its remedy */
 export function requireUsable(checks: DatabaseCheck[]): void {
-  const problem = checks.find(({ status }) => status === "problem");
+  const problem = checks.find(isProblem);
   if (!problem) return;
   const remedy = problem.remedy === undefined ? "" : `: ${problem.remedy}`;
   throw new BasetideError("destination_invalid", `${problem.message}${remedy}`);
@@ -79,20 +78,20 @@ function checkVersion(
     const remedy = `Upgrade it to PostgreSQL ${last}`;
     return {
       check: "connection",
-      status: "problem",
+      severity: "problem",
       message: `PostgreSQL ${version}${on} is too old`,
       remedy,
     };
   }
   if (majorVersion < first || majorVersion > last) {
     const remedy = `Versions ${first} to ${last} are tested`;
-    return { check: "connection", status: "warning", message, remedy };
+    return { check: "connection", severity: "warning", message, remedy };
   }
   if (unused.length > 0) {
     const remedy = `Not used here, and left out of the URL: ${unused.join(", ")}`;
-    return { check: "connection", status: "warning", message, remedy };
+    return { check: "connection", severity: "warning", message, remedy };
   }
-  return { check: "connection", status: "ok", message };
+  return { check: "connection", severity: "ok", message };
 }
 
 /** The check of a server that could not be used for its pooler; undefined where `error` says something else. */
@@ -103,18 +102,18 @@ export function poolerProblem(
   if (!(error instanceof TransactionPooled)) return undefined;
   const name = knownTransactionPooler(address) ?? "A pooler";
   const message = `${name} in transaction mode is in front: locks and settings of a session do not last there`;
-  return { check: "pooler", status: "problem", message, remedy: sessionRemedy(address) };
+  return { check: "pooler", severity: "problem", message, remedy: sessionRemedy(address) };
 }
 
 function checkPooler({ pooling }: ServerReport): DatabaseCheck {
   if (pooling === "full") {
     const message = "The pooler in front has room for a single connection";
     const remedy = "Raise its pool size (default_pool_size in PgBouncer) to 20 or more";
-    return { check: "pooler", status: "warning", message, remedy };
+    return { check: "pooler", severity: "warning", message, remedy };
   }
   const message =
     pooling === "none" ? "Connected without a pooler in between" : "A pooler is in front, and keeps sessions";
-  return { check: "pooler", status: "ok", message };
+  return { check: "pooler", severity: "ok", message };
 }
 
 /** Over the open internet every row, and perhaps the password, would be read along; who wants that says so in the URL. */
@@ -125,23 +124,23 @@ function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: 
     const checked = isVerified
       ? ", and the server's certificate is checked"
       : "; with sslmode=verify-full the server's certificate is checked too";
-    return { check: "encryption", status: "ok", message: `Encrypted with ${link.tls}${further}${checked}` };
+    return { check: "encryption", severity: "ok", message: `Encrypted with ${link.tls}${further}${checked}` };
   }
   const message = "The connection is not encrypted";
-  if (isOwn && kind !== "public") return { check: "encryption", status: "ok", message };
+  if (isOwn && kind !== "public") return { check: "encryption", severity: "ok", message };
   const isChosen = isOwn || kind !== "public" || url.askedSslMode === "disable";
   const remedy =
     url.sslMode === "prefer"
       ? "Turn on TLS there (ssl = on), or at the proxy in front of it: the server does not offer it"
       : "Add ?sslmode=require to the URL";
-  return { check: "encryption", status: isChosen ? "warning" : "problem", message, remedy };
+  return { check: "encryption", severity: isChosen ? "warning" : "problem", message, remedy };
 }
 
 function checkLatency({ connectMs, roundTripMs }: ServerReport): DatabaseCheck {
   const message = `${inMs(connectMs)} to connect, ${inMs(roundTripMs)} for a round trip`;
-  if (roundTripMs <= SLOW_ROUND_TRIP_MS) return { check: "latency", status: "ok", message };
+  if (roundTripMs <= SLOW_ROUND_TRIP_MS) return { check: "latency", severity: "ok", message };
   const remedy = "Everything waits for that: choose a database near the service";
-  return { check: "latency", status: "warning", message, remedy };
+  return { check: "latency", severity: "warning", message, remedy };
 }
 
 function inMs(ms: number): string {

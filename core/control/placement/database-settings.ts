@@ -1,55 +1,55 @@
 /** What a database's own settings keep a replica from: an encoding without most characters, or being read-only. */
+
 import type { Sql } from "postgres";
+import type { CheckResult } from "../../check-result";
 import { quoteIdent } from "../../replica";
 
-export interface SettingsProblem {
-  message: string;
-  /** SQL to run there, or what to do. */
-  remedy: string;
-}
-
 /** The first thing that keeps a replica from being in the database of `sql`; undefined where nothing does. */
-export async function settingsProblem(sql: Sql): Promise<SettingsProblem | undefined> {
+export async function settingsProblem(sql: Sql): Promise<CheckResult | undefined> {
   return (await readOnlyProblem(sql)) ?? (await encodingProblem(sql)) ?? (await replicationRoleProblem(sql));
 }
 
 /** Why nothing can be written there. */
-export async function readOnlyProblem(sql: Sql): Promise<SettingsProblem | undefined> {
+export async function readOnlyProblem(sql: Sql): Promise<CheckResult | undefined> {
   const [row] = await sql<{ name: string; is_standby: boolean; is_read_only: boolean }[]>`
     select current_database() as name, pg_is_in_recovery() as is_standby,
       current_setting('transaction_read_only')::boolean as is_read_only`;
   const { name, is_standby: isStandby, is_read_only: isReadOnly } = row!;
   if (isStandby) {
     return {
+      severity: "problem",
       message: "The server is a standby, where nothing can be written",
       remedy: "Give the address of the primary",
     };
   }
   if (!isReadOnly) return undefined;
   return {
+    severity: "problem",
     message: `The database ${name} is read-only by default for this role, as providers set it when a disk is full`,
     remedy: `Free space there if that is why, then: alter database ${quoteIdent(name)} set default_transaction_read_only = off;`,
   };
 }
 
-async function encodingProblem(sql: Sql): Promise<SettingsProblem | undefined> {
+async function encodingProblem(sql: Sql): Promise<CheckResult | undefined> {
   const [row] = await sql<{ name: string; encoding: string }[]>`
     select current_database() as name, current_setting('server_encoding') as encoding`;
   const { name, encoding } = row!;
   if (encoding === "UTF8") return undefined;
   return {
+    severity: "problem",
     message: `The database ${name} has the encoding ${encoding}, and records hold characters that only UTF8 has`,
     remedy: "Give one that is made with: create database airtable template template0 encoding 'UTF8';",
   };
 }
 
 /** Foreign keys and deferred constraints do not hold then, and only a superuser may set it for a session. */
-async function replicationRoleProblem(sql: Sql): Promise<SettingsProblem | undefined> {
+async function replicationRoleProblem(sql: Sql): Promise<CheckResult | undefined> {
   const [row] = await sql<{ role: string; mode: string }[]>`
     select current_user::text as role, current_setting('session_replication_role') as mode`;
   const { role, mode } = row!;
   if (mode === "origin") return undefined;
   return {
+    severity: "problem",
     message: `session_replication_role is ${mode} by default for the role ${role}: constraints and triggers do not hold`,
     remedy: `As a superuser: alter role ${quoteIdent(role)} set session_replication_role = origin;`,
   };

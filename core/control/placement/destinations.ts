@@ -2,6 +2,7 @@
  * Where a new base's replica goes: a database made for it, a schema of a database that the account has, or a
  * database that the customer hosts.
  */
+import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
@@ -77,7 +78,7 @@ export async function inspectDestination(
     return [];
   }
   const checks = await inspectExternal(ctx, destination.url, schema);
-  if (checks.some(({ status }) => status === "problem")) return checks;
+  if (checks.some(isProblem)) return checks;
   const known = await knownExternal(ctx, accountId, parsePlace(destination.url));
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
   return checks;

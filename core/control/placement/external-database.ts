@@ -4,6 +4,7 @@
  */
 
 import type postgres from "postgres";
+import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { checkHost } from "../../net";
@@ -57,14 +58,14 @@ export async function inspect(ctx: InspectContext, url: string, schema: string):
       const look = async (sql: postgres.Sql, found: ServerReport) => {
         report = found;
         const over = found.link.family === undefined ? "" : `, over ${found.link.family}`;
-        checks.push({ check: "address", status: "ok", message: `${host}, port ${port}${over}` });
+        checks.push({ check: "address", severity: "ok", message: `${host}, port ${port}${over}` });
         const facts = await readFacts(sql, schema);
         await refuseOurOwn(ctx, facts);
         const reached = { url: place, kind, isOwn: false, firstMajorVersion: FIRST_MAJOR_VERSION };
         checks.push(...checkServer(found, reached));
-        if (checks.some(({ status }) => status === "problem")) return;
+        if (checks.some(isProblem)) return;
         const settings = await settingsProblem(sql);
-        if (settings) checks.push({ check: "rights", status: "problem", ...settings });
+        if (settings) checks.push({ check: "rights", ...settings });
         else checks.push(...judgeRights(schema, facts));
       };
       return probe(server, connectReplica, look, signal);
@@ -81,7 +82,7 @@ async function problemOf(
   check: "address" | "connection",
 ): Promise<DatabaseCheck> {
   const pooler = isBasetideError(error) ? undefined : poolerProblem(error, parsePlace(url));
-  return pooler ?? { check, status: "problem", message: await connectionTrouble(error, url) };
+  return pooler ?? { check, severity: "problem", message: await connectionTrouble(error, url) };
 }
 
 async function inTime(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
@@ -159,21 +160,21 @@ function judgeRights(schema: string, facts: Facts): DatabaseCheck[] {
 function judgeRole(schema: string, facts: Facts): DatabaseCheck {
   if (!facts.may_create && facts.has_both_schemas) {
     const message = `${facts.role} owns ${schema}_swap, and needs no right to create schemas`;
-    return { check: "rights", status: "ok", message };
+    return { check: "rights", severity: "ok", message };
   }
   if (!facts.may_create) {
     return {
       check: "rights",
-      status: "problem",
+      severity: "problem",
       message: `The role ${facts.role} may not create schemas`,
       remedy: grantSchemas(schema, facts),
     };
   }
   if (facts.is_super) {
     const message = `${facts.role} is a superuser; a role that may create schemas is enough`;
-    return { check: "rights", status: "warning", message };
+    return { check: "rights", severity: "warning", message };
   }
-  return { check: "rights", status: "ok", message: `${facts.role} may create schemas` };
+  return { check: "rights", severity: "ok", message: `${facts.role} may create schemas` };
 }
 
 /** Two ways: to let the role make schemas, or to make for it those that it needs. */
@@ -187,7 +188,7 @@ function judgeSchema(schema: string, facts: Facts): DatabaseCheck {
   if (!facts.may_use_schema) {
     return {
       check: "schema",
-      status: "problem",
+      severity: "problem",
       message: `The role ${facts.role} may not create tables in the schema ${schema}`,
       remedy: `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(facts.role)};`,
     };
@@ -196,17 +197,17 @@ function judgeSchema(schema: string, facts: Facts): DatabaseCheck {
     const roles = facts.readers.map((name) => (name === "public" ? name : quoteIdent(name))).join(", ");
     return {
       check: "schema",
-      status: "warning",
+      severity: "warning",
       message: `Default privileges in the schema ${schema} will let ${facts.readers.join(", ")} read the base's tables: take another schema if they should not`,
       remedy: `alter default privileges in schema ${quoteIdent(schema)} revoke select on tables from ${roles};`,
     };
   }
   if (facts.has_tables) {
     const message = `The schema ${schema} has tables of yours: one with the name of a table of the base is in the way`;
-    return { check: "schema", status: "warning", message };
+    return { check: "schema", severity: "warning", message };
   }
   const message = facts.has_schema
     ? `The schema ${schema} can be used`
     : `The schema ${schema} will be created`;
-  return { check: "schema", status: "ok", message };
+  return { check: "schema", severity: "ok", message };
 }

@@ -1,5 +1,5 @@
 /** Clusters and databases: where replicas are, checks of servers, operators' requests. */
-export { clusterTroubles, inspectCluster } from "./cluster-check";
+export { checkCluster, inspectCluster } from "./cluster-check";
 export {
   addCluster,
   type Cluster,
@@ -36,7 +36,7 @@ export {
   withDatabaseLocked,
 } from "./drop-database";
 export { asMover, endBrokenMoves, endMove } from "./end-move";
-export { type Ailment, ailmentsOf, orphansOn, replicaDatabases } from "./reconcile";
+export { checkReplicas, orphansOn, replicaDatabases } from "./reconcile";
 export {
   approveRequest,
   createRequest,

@@ -1,7 +1,8 @@
 /**
- * Do the clusters hold what the control plane believes, and nothing of this service besides? What is amiss, and how
- * each is mended: after a restore of the control plane from a dump, all of it is.
+ * Compares clusters with what the control plane expects on them, and repairs the differences. After the control plane
+ * was restored from a dump, that is all of it.
  */
+import type { CheckResult } from "../../check-result";
 import type { Context } from "../../context";
 import type { ServerUrl } from "../../external";
 import {
@@ -32,19 +33,10 @@ import { type Database, databaseAdminUrl, passwordContext, readerOf, setDatabase
 import { installationId } from "./installation";
 import { isControlServer } from "./same-server";
 
-type HealContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
+type RepairContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
 /** A database that is younger may be about to be noted: it is made first. */
 const ORPHAN_AFTER_MS = 10 * 60_000;
-
-export interface Ailment {
-  /** `warning`: nothing fails for it. */
-  severity: "warning" | "problem";
-  message: string;
-  /** What mending does, or, where it cannot be mended by itself, what a person is to do. */
-  remedy: string;
-  mend?: () => Promise<void>;
-}
 
 /** Every database that replicas live in, with their schemas. */
 export async function replicaDatabases({
@@ -59,11 +51,11 @@ export async function replicaDatabases({
 }
 
 /** @throws BasetideError `replica_unavailable`, `secret_unreadable` */
-export async function ailmentsOf(
-  ctx: HealContext,
+export async function checkReplicas(
+  ctx: RepairContext,
   database: Database & { schemas: string[] },
-): Promise<Ailment[]> {
-  if (database.clusterId === null) return externalAilments(ctx, database);
+): Promise<CheckResult[]> {
+  if (database.clusterId === null) return checkExternal(ctx, database);
   const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
   const [row] = await ctx.db<{ sealed: string }[]>`
     select sealed_password as sealed from databases where id = ${database.id}`;
@@ -71,25 +63,25 @@ export async function ailmentsOf(
   const { name, role, connections } = database;
   const hosted = { database: name, role, password, connections };
   const state = await examineHosted(adminUrl, hosted, database.schemas);
-  const ailments = hostedAilments(ctx, {
+  const results = checkHosted(ctx, {
     ...database,
     adminUrl,
     hosted,
     state,
     installation: await installationId(ctx.db),
   });
-  if (!state.hasDatabase) return ailments;
+  if (!state.hasDatabase) return results;
   const installed = database.schemas.filter((schema) => !state.missingSchemas.includes(schema));
-  ailments.push(...(await droppedAilments(ctx, database, databaseUrl(adminUrl, name), installed)));
-  ailments.push(...(await viewsThatWillGo(databaseUrl(adminUrl, name), name, installed)));
+  results.push(...(await checkRelations(ctx, database, databaseUrl(adminUrl, name), installed)));
+  results.push(...(await checkViews(databaseUrl(adminUrl, name), name, installed)));
   if (database.isWritable && (await isControlServer(ctx.db, adminUrl))) {
-    ailments.push(writableBesideControl(ctx, database));
+    results.push(writableBesideControl(ctx, database));
   }
-  return ailments;
+  return results;
 }
 
 /** Also after the right to write was taken back: what a customer has made stays. */
-async function viewsThatWillGo(url: string, database: string, schemas: string[]): Promise<Ailment[]> {
+async function checkViews(url: string, database: string, schemas: string[]): Promise<CheckResult[]> {
   const views = (await Promise.all(schemas.map((schema) => viewsWithForeignCode(url, schema)))).flat();
   return views.map(({ view, owner, code }) => ({
     severity: "warning",
@@ -98,17 +90,17 @@ async function viewsThatWillGo(url: string, database: string, schemas: string[])
   }));
 }
 
-function writableBesideControl(ctx: HealContext, database: Database): Ailment {
+function writableBesideControl(ctx: RepairContext, database: Database): CheckResult {
   return {
     severity: "problem",
     message: `${database.name}: its customer may write, on the server that holds the control plane`,
     remedy: "made read-only; what the customer has made stays",
-    mend: async () => void (await setDatabaseWritable(ctx, database, false)),
+    fix: async () => void (await setDatabaseWritable(ctx, database, false)),
   };
 }
 
 /** Databases of this service on the cluster that the control plane knows nothing of. */
-export async function orphansOn(ctx: HealContext, cluster: Cluster): Promise<Ailment[]> {
+export async function orphansOn(ctx: RepairContext, cluster: Cluster): Promise<CheckResult[]> {
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
   const labelled = await labelledDatabases(adminUrl, await installationId(ctx.db));
   // Of all clusters: two of them may be one server.
@@ -117,7 +109,7 @@ export async function orphansOn(ctx: HealContext, cluster: Cluster): Promise<Ail
   const orphans = labelled.filter(
     ({ database, madeMsAgo }) => !known.has(database) && madeMsAgo > ORPHAN_AFTER_MS,
   );
-  return Promise.all(orphans.map((orphan) => orphanAilment(ctx, cluster, adminUrl, orphan)));
+  return Promise.all(orphans.map((orphan) => orphanResult(ctx, cluster, adminUrl, orphan)));
 }
 
 interface Examined extends Database {
@@ -128,22 +120,22 @@ interface Examined extends Database {
   installation: string;
 }
 
-function hostedAilments(ctx: HealContext, examined: Examined): Ailment[] {
+function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
   const { adminUrl, hosted, state, installation, schemas, isWritable } = examined;
   const name = hosted.database;
   const url = databaseUrl(adminUrl, name);
-  const ailments: Ailment[] = [];
+  const results: CheckResult[] = [];
   const add = (
     message: string,
     remedy: string,
     work: () => Promise<void>,
-    severity: Ailment["severity"] = "problem",
+    severity: CheckResult["severity"] = "problem",
   ) =>
-    ailments.push({
+    results.push({
       severity,
       message: `${name}: ${message}`,
       remedy,
-      mend: () => mend(ctx, examined, message, work),
+      fix: () => repair(ctx, examined, message, work),
     });
 
   if (!state.hasDatabase || !state.hasRole) {
@@ -154,7 +146,7 @@ function hostedAilments(ctx: HealContext, examined: Examined): Ailment[] {
       await restoreHosted(adminUrl, hosted, installation);
       await install(ctx, examined, url, schemas);
     });
-    return ailments;
+    return results;
   }
   if (state.missingSchemas.length > 0) {
     add(`schema ${state.missingSchemas.join(", ")} is not there`, "made again, and synced anew", async () => {
@@ -174,7 +166,7 @@ function hostedAilments(ctx: HealContext, examined: Examined): Ailment[] {
   }
   if (state.pausedUntil) {
     const until = state.pausedUntil.toISOString();
-    ailments.push({
+    results.push({
       severity: "warning",
       message: `${name}: its role used up transaction ids and may not connect until ${until}`,
       remedy: `A worker ends the pause; to end it now, \`database set-connections ${examined.id} ${hosted.connections ?? DEFAULT_CONNECTIONS}\``,
@@ -200,18 +192,18 @@ function hostedAilments(ctx: HealContext, examined: Examined): Ailment[] {
     const work = () => labelHosted(adminUrl, name, installation);
     add("is not marked as this service's", "marked", work, "warning");
   }
-  return ailments;
+  return results;
 }
 
-async function externalAilments(
-  ctx: HealContext,
+async function checkExternal(
+  ctx: RepairContext,
   database: Database & { schemas: string[] },
-): Promise<Ailment[]> {
+): Promise<CheckResult[]> {
   const url = await databaseAdminUrl(ctx, database);
   const missing: string[] = [];
   for (const schema of database.schemas) if (!(await hasReplica(url, schema))) missing.push(schema);
   const installed = database.schemas.filter((schema) => !missing.includes(schema));
-  const dropped = await droppedAilments(ctx, database, url, installed);
+  const dropped = await checkRelations(ctx, database, url, installed);
   if (missing.length === 0) return dropped;
   const message = `schema ${missing.join(", ")} is not there`;
   return [
@@ -219,40 +211,40 @@ async function externalAilments(
       severity: "problem",
       message: `${database.host}/${database.name}: ${message}`,
       remedy: "made again, and synced anew",
-      mend: () => mend(ctx, database, message, () => install(ctx, database, url, missing)),
+      fix: () => repair(ctx, database, message, () => install(ctx, database, url, missing)),
     },
     ...dropped,
   ];
 }
 
 /** What was dropped of replicas that are installed. A worker makes it again within minutes, too, where the base syncs. */
-async function droppedAilments(
-  ctx: HealContext,
+async function checkRelations(
+  ctx: RepairContext,
   database: Database,
   url: ServerUrl,
   schemas: string[],
-): Promise<Ailment[]> {
-  const ailments: Ailment[] = [];
+): Promise<CheckResult[]> {
+  const results: CheckResult[] = [];
   for (const schema of schemas) {
     const dropped = await droppedRelations(url, schema);
     if (dropped.length === 0) continue;
     const message = `${dropped.join(", ")}: dropped by somebody`;
-    ailments.push({
+    results.push({
       severity: "problem",
       message: `${database.name}: ${message}`,
       remedy: "made again, and synced anew",
-      mend: () => mend(ctx, database, message, () => install(ctx, database, url, [schema])),
+      fix: () => repair(ctx, database, message, () => install(ctx, database, url, [schema])),
     });
   }
-  return ailments;
+  return results;
 }
 
-async function orphanAilment(
-  ctx: HealContext,
+async function orphanResult(
+  ctx: RepairContext,
   cluster: Cluster,
   adminUrl: string,
   { database, role, inUse }: Labelled,
-): Promise<Ailment> {
+): Promise<CheckResult> {
   const message = `${cluster.name}: ${database} belongs to no base`;
   const foreign = await countForeign(adminUrl, database);
   if (foreign > 0) {
@@ -267,7 +259,7 @@ async function orphanAilment(
     severity: "warning",
     message,
     remedy: "dropped: it is a copy, and whoever connects the base again gets another",
-    async mend() {
+    async fix() {
       await dropDatabase(adminUrl, database, role ?? database);
       const details = { cluster: cluster.name, database, what: "belongs to no base" };
       await noteChange(ctx.db, ctx.actor, { accountId: null, action: "service.mended", details });
@@ -277,7 +269,7 @@ async function orphanAilment(
 
 /** Installs what a replica needs, and has its bases synced as soon as a worker looks. */
 async function install(
-  ctx: HealContext,
+  ctx: RepairContext,
   database: Database,
   url: ServerUrl,
   schemas: string[],
@@ -294,8 +286,8 @@ async function setAll(url: string, role: string, schemas: string[], isWritable: 
   for (const schema of schemas) await setWritable(url, role, schema, isWritable);
 }
 
-async function mend(
-  ctx: HealContext,
+async function repair(
+  ctx: RepairContext,
   { accountId, id, name }: Database,
   what: string,
   work: () => Promise<void>,

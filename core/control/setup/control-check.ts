@@ -27,7 +27,7 @@ export async function inspectControl(databaseUrl: string): Promise<ControlReport
     return await probe(databaseUrl, connect, async (sql, report) => {
       const checks = checkServer(report, { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION });
       const settings = await settingsProblem(sql);
-      if (settings) checks.push({ check: "rights", status: "problem", ...settings });
+      if (settings) checks.push({ check: "rights", ...settings });
       return { summary: describeServer(report), checks };
     });
   } catch (error) {

@@ -144,7 +144,7 @@ test("a restored control plane adopts its databases again, and `doctor --fix` me
     ].sort(),
   );
   const fixed = await doctor(fleet, "--fix");
-  expect(fixed.findings.filter(({ status }) => status === "mended")).toHaveLength(4);
+  expect(fixed.findings.filter(({ status }) => status === "fixed")).toHaveLength(4);
   // What a customer has made is not a program's to drop.
   expect(notWell(fixed.findings)).toEqual([
     expect.objectContaining({ check: "orphan", message: expect.stringContaining(ownedDatabase.name) }),
@@ -216,7 +216,7 @@ test("what has lost its schema, its guard or its label gets it again", async () 
     alter role ${role} reset temp_file_limit`);
   const { findings } = await doctor(fleet, "--fix");
   expect(
-    findings.filter(({ status }) => status === "mended").map(({ message }) => message.replace(/^.*?: /, "")),
+    findings.filter(({ status }) => status === "fixed").map(({ message }) => message.replace(/^.*?: /, "")),
   ).toEqual([
     "schema public is not there",
     "others than its role may connect, or call what writes",

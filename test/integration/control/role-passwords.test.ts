@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { clusterTroubles } from "../../../core/control/placement";
+import { checkCluster } from "../../../core/control/placement";
 import { createAuthority } from "../../../core/http";
 import {
   dropDatabase,
@@ -106,7 +106,7 @@ test("without TLS no password is sent: the error has the server's words and the 
 test("the check of a cluster says how the server takes passwords, and leaves no role there", async () => {
   const plain = Object.assign(new URL(adminUrl), { port: String(neon.port) }).href;
   const about = async (url: string) =>
-    (await clusterTroubles(url)).filter(({ message }) => message.includes("password"));
+    (await checkCluster(url)).filter(({ message }) => message.includes("password"));
   expect(await about(plain)).toMatchObject([
     { severity: "problem", remedy: expect.stringContaining("sslmode") },
   ]);

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createBase } from "../../../core/control/bases";
 import {
-  ailmentsOf,
+  checkReplicas,
   databaseCredentials,
   getDatabase,
   replicaDatabases,
@@ -138,7 +138,7 @@ test("a base that is added to a writable database has a writable schema", async 
   await customer`create table added.mine (id int)`;
   const database = await getDatabase(ctx.db, base.database.id);
   expect(
-    await ailmentsOf(ctx, {
+    await checkReplicas(ctx, {
       ...database,
       ...(await replicaDatabases(ctx)).find(({ id }) => id === database.id)!,
     }),
@@ -165,7 +165,7 @@ test("S2: a view over the customer's own types is reported, also when the right 
   const { base, url } = await writableBase();
   const found = async () => {
     const all = await replicaDatabases(ctx);
-    return ailmentsOf(ctx, all.find(({ id }) => id === base.database.id)!);
+    return checkReplicas(ctx, all.find(({ id }) => id === base.database.id)!);
   };
   expect(await found()).toEqual([]);
   await using customer = readerOf(url);
@@ -201,9 +201,11 @@ test("on the server of the control plane no database is made writable, by whatev
   // One that an older version has made writable there is found, and made read-only.
   await ctx.db`update databases set is_writable = true`;
   const [database] = await replicaDatabases(ctx);
-  const found = (await ailmentsOf(ctx, database!)).find(({ message }) => message.includes("control plane"));
+  const found = (await checkReplicas(ctx, database!)).find(({ message }) =>
+    message.includes("control plane"),
+  );
   expect(found).toMatchObject({ severity: "problem" });
-  await found!.mend!();
+  await found!.fix!();
   expect(await getDatabase(ctx.db, base.database.id)).toMatchObject({ isWritable: false });
 });
 

@@ -169,8 +169,8 @@ withPooler(
       });
     }
     expect(await leftBehind("control")).toEqual([{ locks: 0 }]);
-    const { troubles } = await inspectCluster(transaction.over(server.url));
-    expect(troubles.find(({ message }) => message.includes("transaction mode"))).toMatchObject({
+    const { results } = await inspectCluster(transaction.over(server.url));
+    expect(results.find(({ message }) => message.includes("transaction mode"))).toMatchObject({
       severity: "problem",
     });
   },
@@ -181,12 +181,12 @@ withPooler(
   async () => {
     const url = session.over(server.as("app", "customer"));
     const { checks, report } = await inspect(control.ctx, url, "base");
-    expect(checks.filter(({ status }) => status === "problem")).toEqual([]);
+    expect(checks.filter(({ severity }) => severity === "problem")).toEqual([]);
     expect(checks.map(({ check }) => check)).toEqual([
       ...["address", "connection", "pooler", "encryption", "latency", "rights", "schema"],
     ]);
     expect(report).toMatchObject({ pooling: "session", role: "app", majorVersion: 18, platform: undefined });
-    expect(checks.find(({ check }) => check === "pooler")).toMatchObject({ status: "ok" });
+    expect(checks.find(({ check }) => check === "pooler")).toMatchObject({ severity: "ok" });
     const place = externalServer(url, "loopback");
     await installReplica(place, { schema: "base", role: "app" });
     const replica = openReplica({ url: place, schema: "base" });
@@ -195,7 +195,7 @@ withPooler(
     await replica.close();
 
     const refused = await inspect(control.ctx, transaction.over(server.as("app", "customer")), "base");
-    expect(refused.checks.find(({ status }) => status === "problem")).toMatchObject({
+    expect(refused.checks.find(({ severity }) => severity === "problem")).toMatchObject({
       check: "pooler",
       remedy: expect.stringContaining("pool_mode = session"),
     });
@@ -217,11 +217,11 @@ test("encryption is what our own socket has: behind what ends TLS it is encrypte
   const url = relay.over(server.as("app", "customer"));
   const { checks, report } = await inspect(control.ctx, url, "relayed");
   expect(checks.find(({ check }) => check === "encryption")).toMatchObject({
-    status: "ok",
+    severity: "ok",
     message: expect.stringMatching(/^Encrypted with TLSv1\.\d; it ends at a proxy/),
   });
   expect(report).toMatchObject({ role: "app", seesTls: false, link: { family: "IPv4" } });
-  expect(checks.filter(({ status }) => status === "problem")).toEqual([]);
+  expect(checks.filter(({ severity }) => severity === "problem")).toEqual([]);
   const client = await connectPg(url, "a test");
   await client.end();
   const cluster = await inspectCluster(relay.over(server.url));
@@ -252,7 +252,7 @@ withPooler(
     const { checks, report } = await inspect(control.ctx, pooler.over(server.as("app", "customer")), "plain");
     expect(report).toMatchObject({ seesTls: true });
     expect(checks.find(({ check }) => check === "encryption")).toMatchObject({
-      status: "warning",
+      severity: "warning",
       message: "The connection is not encrypted",
     });
   },
@@ -285,6 +285,6 @@ test("a customer's server that falls silent after the login is left, and so are 
   await using hostile = await hostilePostgres();
   hostile.behave("hangs-after-login");
   const { checks } = await inspect(control.ctx, hostile.url("silent"), "base");
-  expect(checks).toMatchObject([{ status: "problem", message: expect.stringContaining("takes too long") }]);
+  expect(checks).toMatchObject([{ severity: "problem", message: expect.stringContaining("takes too long") }]);
   await until(() => hostile.open === 0, { what: "no connection is left open" });
 });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { Network, parseProfile } from "../../../apps/sandbox/network";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../apps/up/postgres/embedded-postgres";
 import { createBase } from "../../../core/control/bases";
-import { clusterTroubles } from "../../../core/control/placement";
+import { checkCluster } from "../../../core/control/placement";
 import { inspectExternal } from "../../../core/control/placement/external-database";
 import { createAuthority } from "../../../core/http";
 import { createLogger } from "../../../core/log";
@@ -82,14 +82,14 @@ async function operate(env: Record<string, string>, ...words: string[]) {
 test("sslmode=require encrypts and checks no certificate; verify-full refuses one that nobody vouches for", async () => {
   const encryption = async (url: string) => {
     const findings = await inspectExternal(control.ctx, url, "base");
-    return findings.find(({ check, status }) => check === "encryption" || status === "problem");
+    return findings.find(({ check, severity }) => check === "encryption" || severity === "problem");
   };
-  expect(await encryption(urlOf("require"))).toMatchObject({ check: "encryption", status: "ok" });
-  expect(await encryption(urlOf("disable"))).toMatchObject({ check: "encryption", status: "warning" });
+  expect(await encryption(urlOf("require"))).toMatchObject({ check: "encryption", severity: "ok" });
+  expect(await encryption(urlOf("disable"))).toMatchObject({ check: "encryption", severity: "warning" });
   for (const mode of ["verify-full", "verify-ca"]) {
     expect(await encryption(urlOf(mode))).toMatchObject({
       check: "address",
-      status: "problem",
+      severity: "problem",
       message: expect.stringMatching(UNTRUSTED),
     });
   }
@@ -114,7 +114,7 @@ test("a replica whose server shows another certificate is replica_unavailable, a
   const careful = openReplica({ url: urlOf("verify-full"), schema: "base" });
   await expect(takeTicket(careful)).rejects.toMatchObject({ code: "replica_unavailable" });
   await careful.close();
-  expect(await clusterTroubles(urlOf("verify-full"))).toEqual([
+  expect(await checkCluster(urlOf("verify-full"))).toEqual([
     {
       severity: "problem",
       message: expect.stringMatching(UNTRUSTED),
@@ -130,7 +130,7 @@ test("a customer's server that is 200 ms away over TLS is inspected, installed a
   const url = new URL(urlOf("require", "127.0.0.1"));
   url.port = String(network.port);
   const findings = await inspectExternal(control.ctx, url.href, "far");
-  expect(findings.filter(({ status }) => status === "problem")).toEqual([]);
+  expect(findings.filter(({ severity }) => severity === "problem")).toEqual([]);
   await installReplica(url.href, { schema: "far", role: new URL(server.url).username });
   const replica = openReplica({ url: url.href, schema: "far" });
   try {
@@ -209,7 +209,7 @@ test("a URL leads to the host that was looked at, and to no other, however it is
   const { ctx } = control;
   const config = { ...ctx.config, privateDestinations: "loopback" as const };
   const wrongOf = async (url: string) =>
-    (await inspectExternal({ ...ctx, config }, url, "base")).find(({ status }) => status === "problem")
+    (await inspectExternal({ ...ctx, config }, url, "base")).find(({ severity }) => severity === "problem")
       ?.message;
   const hidden = new URL(inject("postgresUrl"));
   hidden.hostname = "127.0.0.1";

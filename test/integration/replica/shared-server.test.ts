@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { deleteBase, getBase, replicaTarget } from "../../../core/control/bases";
 import {
+  checkCluster,
   clusterAdminUrl,
-  clusterTroubles,
   getDatabase,
   listClusters,
   rotateCredentials,
@@ -174,7 +174,7 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
       await rotateCredentials(ctx, database);
       await setDatabaseWritable(ctx, database, true);
       const [cluster] = await listClusters(ctx.db);
-      const troubles = await clusterTroubles(await clusterAdminUrl(ctx, cluster!.id));
+      const troubles = await checkCluster(await clusterAdminUrl(ctx, cluster!.id));
       expect(troubles.filter(({ severity }) => severity === "problem")).toEqual([]);
       // Told of, with the statement to run; and our own database is closed without it.
       for (const name of ["crm", "wiki", "postgres"]) {

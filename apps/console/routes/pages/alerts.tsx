@@ -1,4 +1,5 @@
 /** Pages about alerts: what one is told of, webhooks, what was sent. */
+
 import { Elysia } from "elysia";
 import {
   alertKinds,
@@ -19,9 +20,9 @@ import { isBasetideError } from "../../../../core/errors";
 import type { WebhookForm } from "../../../../views/account/alert-parts";
 import { Alerts, type AlertsProps } from "../../../../views/account/alerts";
 import { WebhookPage, type WebhookPageProps } from "../../../../views/account/webhook";
+import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { webhookTrial } from "../../test-delivery";
-import { troubleOf } from "./onboarding";
 
 const PATH = "/account/alerts";
 const MESSAGES = 30;
@@ -115,10 +116,10 @@ export function alertPages(ctx: ConsoleContext) {
       const webhook = await getWebhook(db, params.id, account.id);
       const { url, ...rest } = readForm(body);
       const change = { ...rest, form: formOf(rest), url: url === "" ? undefined : url };
-      const trouble = await troubleOf(() => updateWebhook(by(viewer), webhook, change));
-      if (!trouble) return goTo(request, `${PATH}/webhooks/${webhook.id}?done=saved`);
-      const errors = { [url === "" ? "name" : "url"]: trouble.message };
-      return showOne(request, viewer, webhook, { form: { ...rest, url }, errors }, trouble.status);
+      const formError = await formErrorOf(() => updateWebhook(by(viewer), webhook, change));
+      if (!formError) return goTo(request, `${PATH}/webhooks/${webhook.id}?done=saved`);
+      const errors = { [url === "" ? "name" : "url"]: formError.message };
+      return showOne(request, viewer, webhook, { form: { ...rest, url }, errors }, formError.status);
     })
     .post("/webhooks/:id/test", async ({ request, viewer, account, params }) => {
       const webhook = await getWebhook(db, params.id, account.id);

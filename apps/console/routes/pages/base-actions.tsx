@@ -1,4 +1,5 @@
 /** What can be done to a base: settings, key, pause, resync, connecting, deleting. */
+
 import { Elysia } from "elysia";
 import { type Account, actorOf, type Viewer } from "../../../../core/control/accounts";
 import {
@@ -22,9 +23,9 @@ import { readSetting } from "../../../../views/base/setting-form";
 import { ChangedSetting, SettingsPage } from "../../../../views/base/settings";
 import { Card } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
+import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
 import { noticeOf } from "./base-pages";
-import { troubleOf } from "./onboarding";
 
 export function baseActions(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -58,12 +59,12 @@ export function baseActions(ctx: ConsoleContext) {
         const view = <ChangedSetting base={await save()} setting={setting} />;
         return answer(request, { title: "Settings", viewer }, view);
       }
-      const trouble = await troubleOf(save);
-      if (!trouble) return goTo(request, `/bases/${base.id}/settings?done=saved&setting=${setting.name}`);
-      const refused = { name: setting.name, written, error: trouble.message };
+      const formError = await formErrorOf(save);
+      if (!formError) return goTo(request, `/bases/${base.id}/settings?done=saved&setting=${setting.name}`);
+      const refused = { name: setting.name, written, error: formError.message };
       return answer(
         request,
-        { title: `Settings · ${base.name}`, viewer, active: "bases", status: trouble.status },
+        { title: `Settings · ${base.name}`, viewer, active: "bases", status: formError.status },
         <BaseFrame base={base} place="settings">
           <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} refused={refused} />
         </BaseFrame>,
@@ -76,17 +77,17 @@ export function baseActions(ctx: ConsoleContext) {
     .post("/bases/:id/workspace", async ({ request, viewer, account, params, body }) => {
       const base = await find(params.id, account);
       const chosen = formText(body, "workspace");
-      const trouble = await troubleOf(async () => {
+      const formError = await formErrorOf(async () => {
         const workspace = chosen === NO_WORKSPACE ? null : await getWorkspace(db, chosen, account.id);
         await updateSettings(by(viewer), base, { workspaceId: workspace?.id ?? null });
       });
-      if (!trouble) return goTo(request, `/bases/${base.id}/settings?done=saved`);
+      if (!formError) return goTo(request, `/bases/${base.id}/settings?done=saved`);
       const workspaces = await listWorkspaces(db, account.id);
       return answer(
         request,
-        { title: `Settings · ${base.name}`, viewer, active: "bases", status: trouble.status },
+        { title: `Settings · ${base.name}`, viewer, active: "bases", status: formError.status },
         <BaseFrame base={base} place="settings">
-          <SettingsPage base={base} workspaces={workspaces} workspaceError={trouble.message} />
+          <SettingsPage base={base} workspaces={workspaces} workspaceError={formError.message} />
         </BaseFrame>,
       );
     })

@@ -1,5 +1,7 @@
 /** The step that asks for the destination: a customer's own database is looked at before one goes on. */
+
 import { Elysia } from "elysia";
+import { isProblem } from "../../../../core/check-result";
 import type { Viewer } from "../../../../core/control/accounts";
 import { type Draft, getDraft, setDraftDestination } from "../../../../core/control/onboarding";
 import {
@@ -18,8 +20,9 @@ import {
 } from "../../../../views/onboarding/destination";
 import { stepPath } from "../../../../views/onboarding/frame";
 import { isHtmx } from "../../../../views/render";
+import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
-import { elsewhere, stepPage, type Trouble, troubleOf } from "./onboarding";
+import { elsewhere, stepPage } from "./onboarding";
 
 export function destinationPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -51,44 +54,44 @@ export function destinationPages(ctx: ConsoleContext) {
       if (form.kind === "external" && form.url === "" && draft.destination?.kind === "external" && !isTest) {
         return goTo(request, next);
       }
-      const schemaTrouble =
-        form.kind === "new" ? null : await troubleOf(async () => checkSchemaName(schemaOf(form)));
-      if (schemaTrouble) {
+      const schemaError =
+        form.kind === "new" ? null : await formErrorOf(async () => checkSchemaName(schemaOf(form)));
+      if (schemaError) {
         const field = form.kind === "existing" ? "schema" : "externalSchema";
-        return show(request, viewer, draft, { form, errors: { [field]: schemaTrouble.message } }, 422);
+        return show(request, viewer, draft, { form, errors: { [field]: schemaError.message } }, 422);
       }
-      let findings: DatabaseCheck[] = [];
-      const trouble = await troubleOf(async () => {
-        findings = await setDraftDestination(ctx, draft, toDestination(form));
+      let results: DatabaseCheck[] = [];
+      const formError = await formErrorOf(async () => {
+        results = await setDraftDestination(ctx, draft, toDestination(form));
       });
-      if (trouble) {
-        const errors = beside(form.kind, trouble);
+      if (formError) {
+        const errors = beside(form.kind, formError);
         return show(
           request,
           viewer,
           draft,
-          { form, errors, findings: findingsOf(form, findings) },
-          trouble.status,
+          { form, errors, results: resultsOf(form, results) },
+          formError.status,
         );
       }
-      const isUsable = findings.every(({ status }) => status !== "problem");
+      const isUsable = results.every((one) => !isProblem(one));
       if (isUsable && !isTest) return goTo(request, next);
       const errors = isUsable ? {} : { url: "This database cannot be used yet: see below what is missing." };
-      const shown = { form, errors, findings: findingsOf(form, findings) };
+      const shown = { form, errors, results: resultsOf(form, results) };
       return show(request, viewer, draft, shown, isUsable ? 200 : 422);
     });
 }
 
 /** Only a database that was looked at has any. */
-function findingsOf(form: DestinationForm, findings: DatabaseCheck[]): DatabaseCheck[] | undefined {
-  return form.kind === "external" && findings.length > 0 ? findings : undefined;
+function resultsOf(form: DestinationForm, results: DatabaseCheck[]): DatabaseCheck[] | undefined {
+  return form.kind === "external" && results.length > 0 ? results : undefined;
 }
 
-function beside(kind: DestinationKind, trouble: Trouble): DestinationProps["errors"] {
-  if (kind === "external") return { url: trouble.message };
+function beside(kind: DestinationKind, formError: FormError): DestinationProps["errors"] {
+  if (kind === "external") return { url: formError.message };
   if (kind === "existing")
-    return trouble.status === 404 ? { database: trouble.message } : { schema: trouble.message };
-  return { form: trouble.message };
+    return formError.status === 404 ? { database: formError.message } : { schema: formError.message };
+  return { form: formError.message };
 }
 
 function readForm(body: unknown, { sourceBase }: Draft): DestinationForm {

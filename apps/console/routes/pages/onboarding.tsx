@@ -2,6 +2,7 @@
  * Connecting a base, a page a step: platform, key, base, destination, start. What was said is kept in a draft, so every
  * page survives a reload and the way back, and one that is asked for too early leads to the step that is missing.
  */
+
 import { Elysia } from "elysia";
 import { actorOf, type Viewer } from "../../../../core/control/accounts";
 import {
@@ -16,7 +17,6 @@ import {
   setDraftKey,
 } from "../../../../core/control/onboarding";
 import { getDatabase } from "../../../../core/control/placement";
-import { type ErrorCode, httpStatus, isBasetideError } from "../../../../core/errors";
 import { platformById } from "../../../../core/source";
 import type { PlanForm } from "../../../../views/budget/plans";
 import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
@@ -25,6 +25,7 @@ import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
 import { NO_PLAN, StartForm, type StartProps, StartStep } from "../../../../views/onboarding/start";
 import { isHtmx } from "../../../../views/render";
+import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planOf } from "../../plan-form";
 import { workspacesWithBudgets } from "../../workspaces";
@@ -54,8 +55,10 @@ export function onboardingPages(ctx: ConsoleContext) {
       const draft = await getDraft(db, params.id, account.id);
       const key = formText(body, "key");
       const keepsKey = key === "" && draft.hasKey;
-      const trouble = keepsKey ? null : await troubleOf(() => setDraftKey(ctx, draft, key));
-      return trouble ? keyPage(ctx, request, viewer, draft, trouble) : goTo(request, stepPath(draft, "base"));
+      const formError = keepsKey ? null : await formErrorOf(() => setDraftKey(ctx, draft, key));
+      return formError
+        ? keyPage(ctx, request, viewer, draft, formError)
+        : goTo(request, stepPath(draft, "base"));
     })
     .get("/:id/base", async ({ request, viewer, account, params, query }) => {
       const draft = await getDraft(db, params.id, account.id);
@@ -63,8 +66,8 @@ export function onboardingPages(ctx: ConsoleContext) {
     })
     .post("/:id/base", async ({ request, viewer, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
-      const trouble = await troubleOf(() => setDraftBase(ctx, draft, formText(body, "base")));
-      if (trouble) return basePage(ctx, request, viewer, draft, "", trouble);
+      const formError = await formErrorOf(() => setDraftBase(ctx, draft, formText(body, "base")));
+      if (formError) return basePage(ctx, request, viewer, draft, "", formError);
       return goTo(request, stepPath(draft, "destination"));
     })
     .get("/:id/start", async ({ request, viewer, account, params }) => {
@@ -77,11 +80,11 @@ export function onboardingPages(ctx: ConsoleContext) {
       const { errors, budget } = budgetFrom(form);
       if (!budget) return startPage(ctx, request, viewer, draft, { form, errors, status: 422 });
       let baseId = "";
-      const trouble = await troubleOf(async () => {
+      const formError = await formErrorOf(async () => {
         baseId = await finishDraft({ ...ctx, actor: actorOf(viewer) }, draft, budget);
       });
-      if (!trouble) return goTo(request, `/bases/${baseId}`);
-      const { message, status } = trouble;
+      if (!formError) return goTo(request, `/bases/${baseId}`);
+      const { message, status } = formError;
       return startPage(ctx, request, viewer, draft, { form, errors: { form: message }, status });
     })
     .use(destinationPages(ctx));
@@ -99,27 +102,9 @@ export function elsewhere(request: Request, draft: Draft, step: Step): Response 
   return order.indexOf(step) > order.indexOf(missing) ? goTo(request, stepPath(draft, missing)) : null;
 }
 
-export interface Trouble {
-  message: string;
-  status: number;
-}
-
-/** What people can mend, they are told where they are; the rest is an error like any other. */
-export async function troubleOf(work: () => Promise<unknown>): Promise<Trouble | null> {
-  try {
-    await work();
-    return null;
-  } catch (error) {
-    if (!isBasetideError(error) || notForForms.has(error.code)) throw error;
-    return { message: error.message, status: httpStatus[error.code] };
-  }
-}
-
-const notForForms = new Set<ErrorCode>(["unauthorized", "forbidden", "internal", "control_unavailable"]);
-
-function keyPage(ctx: ConsoleContext, request: Request, viewer: Viewer, draft: Draft, trouble?: Trouble) {
-  const props = { draft, platform: platformById(ctx.platforms, draft.platform), error: trouble?.message };
-  const page = { ...stepPage("API key", viewer), status: trouble?.status };
+function keyPage(ctx: ConsoleContext, request: Request, viewer: Viewer, draft: Draft, formError?: FormError) {
+  const props = { draft, platform: platformById(ctx.platforms, draft.platform), error: formError?.message };
+  const page = { ...stepPage("API key", viewer), status: formError?.status };
   return answer(request, page, isHtmx(request) ? <KeyForm {...props} /> : <KeyStep {...props} />);
 }
 
@@ -129,12 +114,12 @@ async function basePage(
   viewer: Viewer,
   draft: Draft,
   query: string,
-  trouble?: Trouble,
+  formError?: FormError,
 ) {
   const all = await draftChoices(ctx, draft);
   const choices = all.filter((base) => base.name.toLowerCase().includes(query.toLowerCase()));
-  const props = { draft, choices, query, error: trouble?.message };
-  const page = { ...stepPage("Which base?", viewer), status: trouble?.status };
+  const props = { draft, choices, query, error: formError?.message };
+  const page = { ...stepPage("Which base?", viewer), status: formError?.status };
   const view = isHtmx(request) ? <ChoiceForm {...props} /> : <BaseStep {...props} total={all.length} />;
   return answer(request, page, view);
 }

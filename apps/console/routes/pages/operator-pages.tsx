@@ -1,5 +1,7 @@
 /** The operator's desk. For accounts that are not an operator's there is no such page. */
+
 import { Elysia } from "elysia";
+import { isProblem } from "../../../../core/check-result";
 import type { Actor } from "../../../../core/context";
 import { listAccounts, type Viewer } from "../../../../core/control/accounts";
 import { fleetState, listWorkers } from "../../../../core/control/fleet";
@@ -7,7 +9,7 @@ import { quarantine } from "../../../../core/control/jobs";
 import {
   addCluster,
   approveRequest,
-  clusterTroubles,
+  checkCluster,
   denyRequest,
   drainCluster,
   listClusters,
@@ -146,9 +148,9 @@ async function add(ctx: ConsoleContext, form: NewClusterForm, adminUrl: string):
   if (port !== undefined && !(Number.isInteger(port) && port >= 1 && port <= 65_535)) {
     throw new BasetideError("invalid_request", "A port is 1 to 65535");
   }
-  const troubles = URL.canParse(adminUrl) ? await clusterTroubles(adminUrl) : [];
-  const trouble = troubles.find(({ severity }) => severity === "problem");
-  if (trouble) throw new BasetideError("conflict", `${trouble.message}. ${trouble.remedy}.`);
+  const results = URL.canParse(adminUrl) ? await checkCluster(adminUrl) : [];
+  const problem = results.find(isProblem);
+  if (problem) throw new BasetideError("conflict", `${problem.message}. ${problem.remedy}.`);
   const host = publicHost === "" ? undefined : publicHost;
   await addCluster(ctx, { name, region, adminUrl, publicHost: host, publicPort: port });
 }

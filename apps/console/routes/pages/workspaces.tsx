@@ -1,4 +1,5 @@
 /** Pages about the account's workspaces: their plans, what their calls were for, and whether those will last. */
+
 import { Elysia } from "elysia";
 import { actorOf, type Viewer } from "../../../../core/control/accounts";
 import { listBases } from "../../../../core/control/bases";
@@ -19,10 +20,10 @@ import {
   Workspaces,
   type WorkspacesProps,
 } from "../../../../views/account/workspaces";
+import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planOf, readCount } from "../../plan-form";
 import { workspacesWithBudgets } from "../../workspaces";
-import { troubleOf } from "./onboarding";
 
 const PATH = "/account/workspaces";
 
@@ -83,9 +84,9 @@ export function workspacePages(ctx: ConsoleContext) {
       const form = readForm(body);
       const { errors, workspace } = toWorkspace(form);
       if (!workspace) return showAll(request, viewer, { form, errors }, 422);
-      const trouble = await troubleOf(() => createWorkspace(by(viewer), account.id, workspace));
-      if (trouble)
-        return showAll(request, viewer, { form, errors: { name: trouble.message } }, trouble.status);
+      const formError = await formErrorOf(() => createWorkspace(by(viewer), account.id, workspace));
+      if (formError)
+        return showAll(request, viewer, { form, errors: { name: formError.message } }, formError.status);
       return goTo(request, `${PATH}?done=added`);
     })
     .get("/:id", async ({ request, viewer, account, params, query }) => {
@@ -98,9 +99,15 @@ export function workspacePages(ctx: ConsoleContext) {
       const form = withUsualReserve(typed, formOf(before));
       const { errors, workspace } = toWorkspace(form);
       if (!workspace) return showOne(request, viewer, before, { form, errors }, 422);
-      const trouble = await troubleOf(() => updateWorkspace(by(viewer), before, workspace));
-      if (!trouble) return goTo(request, `${PATH}/${before.id}?done=saved`);
-      return showOne(request, viewer, before, { form, errors: { name: trouble.message } }, trouble.status);
+      const formError = await formErrorOf(() => updateWorkspace(by(viewer), before, workspace));
+      if (!formError) return goTo(request, `${PATH}/${before.id}?done=saved`);
+      return showOne(
+        request,
+        viewer,
+        before,
+        { form, errors: { name: formError.message } },
+        formError.status,
+      );
     })
     .post("/:id/delete", async ({ request, viewer, account, params }) => {
       const workspace = await getWorkspace(db, params.id, account.id);

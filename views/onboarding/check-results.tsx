@@ -1,4 +1,5 @@
 /** What a look at a customer's own database has found, step by step. */
+import { isProblem } from "../../core/check-result";
 import type { DatabaseCheck } from "../../core/control/placement";
 import { CopyField } from "../components";
 
@@ -14,23 +15,23 @@ const CHECKS: [DatabaseCheck["check"], string][] = [
 
 const WORDS = { ok: "Well", warning: "Mind", problem: "Wrong" };
 
-export function Findings({ findings }: { findings: DatabaseCheck[] }) {
-  const isUsable = findings.every(({ status }) => status !== "problem");
+export function CheckResults({ results }: { results: DatabaseCheck[] }) {
+  const isUsable = !results.some(isProblem);
   return (
     <div class="findings" role="status">
       <p class="note-title">{isUsable ? "This database can be used" : "This database cannot be used yet"}</p>
       <ul>
         {CHECKS.map(([check, name]) => {
-          const finding = findings.find((one) => one.check === check);
+          const result = results.find((one) => one.check === check);
           return (
-            <li key={check} class={finding?.status ?? "untried"}>
+            <li key={check} class={result?.severity ?? "untried"}>
               <span class="finding-step">
                 {name}
-                <span class="visually-hidden">: {finding ? WORDS[finding.status] : "not tried"}</span>
+                <span class="visually-hidden">: {result ? WORDS[result.severity] : "not tried"}</span>
               </span>
               <span class="wrap">
-                {finding ? finding.message : "Not looked at yet"}
-                {finding?.remedy ? <Remedy id={`remedy-${check}`} text={finding.remedy} /> : null}
+                {result ? result.message : "Not checked yet"}
+                {result?.remedy ? <Remedy id={`remedy-${check}`} text={result.remedy} /> : null}
               </span>
             </li>
           );
@@ -42,6 +43,6 @@ export function Findings({ findings }: { findings: DatabaseCheck[] }) {
 
 /** SQL is there to be copied, anything else to be read. */
 function Remedy({ id, text }: { id: string; text: string }) {
-  if (text.endsWith(";")) return <CopyField id={id} label="To mend it" value={text} />;
+  if (text.endsWith(";")) return <CopyField id={id} label="To fix it" value={text} />;
   return <span class="finding-remedy muted small">{text}</span>;
 }
