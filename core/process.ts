@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type Config, readConfig } from "./config";
 import type { Context } from "./context";
-import { BasetideError } from "./errors";
+import { BasetideError, errorCodes } from "./errors";
 import { observeGateway } from "./external";
 import { listenForMetrics } from "./http/service";
 import { createLogger, type Logger } from "./log";
@@ -110,12 +110,33 @@ export async function runProcess(
     await releases.disposeAsync();
     ctx.log.info("stopped");
   } catch (error) {
-    console.error(printable(clean(`basetide ${role}: ${asControlError(error).message}`)));
-    if (!(error instanceof BasetideError)) console.error(printable(clean(stackOf(error))));
-    // What the failed step had begun is on no stack, and would hold the process open: its supervisor waits for its end.
-    await Promise.race([releases.disposeAsync().catch(() => {}), Bun.sleep(RELEASE_MS)]);
-    process.exit(1);
+    await endFailed(role, error, releases, clean);
   }
+}
+
+/**
+ * Ends a process that has failed: the error's code and remedy on standard error, and exit code 1. What the failed step had
+ * begun is on no stack, and would hold the process open: its supervisor waits for its end.
+ */
+export async function endFailed(
+  role: string,
+  caught: unknown,
+  releases: AsyncDisposableStack,
+  clean = scrub,
+): Promise<never> {
+  console.error(printable(clean(`basetide ${role}: ${failureMessage(caught)}`)));
+  if (asControlError(caught).code === "internal") console.error(printable(clean(stackOf(caught))));
+  await Promise.race([releases.disposeAsync().catch(() => {}), Bun.sleep(RELEASE_MS)]);
+  process.exit(1);
+}
+
+/** A start is tried again by nothing of ours: where the control plane is away, the message says what to look at. */
+function failureMessage(caught: unknown): string {
+  const { code, message } = asControlError(caught);
+  if (message !== errorCodes.control_unavailable) return message;
+  const cause = caught instanceof BasetideError ? caught.cause : caught;
+  const reason = cause instanceof Error ? `: ${cause.message}` : "";
+  return `The control-plane database cannot be reached (${code})${reason}. Check DATABASE_URL, and that the server runs and lets this machine connect; then start again.`;
 }
 
 /** Where it came from, and what caused it; not its fields, which may hold anything. */

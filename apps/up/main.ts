@@ -4,9 +4,7 @@ import { parseArgs } from "node:util";
 import { readConfig } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { createLogger } from "../../core/log";
-import { asControlError } from "../../core/postgres";
-import { endAtFaults } from "../../core/process";
-import { printable } from "../../core/terminal";
+import { endAtFaults, endFailed } from "../../core/process";
 import { findDataFolder } from "./data-folder";
 import { describeUp } from "./describe";
 import { startUp } from "./up";
@@ -27,10 +25,7 @@ try {
   await releases.disposeAsync();
   if (why instanceof BasetideError) throw why;
 } catch (error) {
-  console.error(printable(`basetide up: ${asControlError(error).message}`));
-  if (!(error instanceof BasetideError)) console.error(printable(Bun.inspect(error)));
-  process.exitCode = 1;
-  await releases.disposeAsync().catch(() => {});
+  await endFailed("up", error, releases);
 }
 
 /** @throws BasetideError `config_invalid` for an argument that is none */

@@ -1,5 +1,8 @@
+import { once } from "node:events";
+import net from "node:net";
 import { expect, test } from "vitest";
 import { startProgram } from "../../support/program";
+import { scratchFolder } from "../../support/scratch";
 
 const env = {
   DATABASE_URL: "postgres://nobody@127.0.0.1:1/none",
@@ -17,3 +20,30 @@ test.each(["start", "lingering", "stuck"])(
     expect(program.errors()).toContain("basetide crash:");
   },
 );
+
+test("up ends where the control plane's server takes connections and does not answer, and says what to look at", {
+  timeout: 60_000,
+}, async () => {
+  const sockets = new Set<net.Socket>();
+  const silent = net
+    .createServer((socket) => void sockets.add(socket.on("error", () => {})))
+    .listen(0, "127.0.0.1");
+  await once(silent, "listening");
+  const { port } = silent.address() as net.AddressInfo;
+  try {
+    await using program = startProgram("apps/up/main.ts", [], {
+      ...env,
+      DATABASE_URL: `postgres://nobody:secret-word@127.0.0.1:${port}/none`,
+      DATA_DIR: scratchFolder("silent"),
+      LOG_LEVEL: "warn",
+    });
+    expect(await Promise.race([program.exited, Bun.sleep(45_000)])).toBe(1);
+    expect(program.errors()).toMatch(
+      /^basetide up: The control-plane database cannot be reached \(control_unavailable\): .*CONNECT_TIMEOUT.* Check DATABASE_URL/,
+    );
+    expect(program.errors()).not.toContain("secret-word");
+  } finally {
+    silent.close();
+    for (const socket of sockets) socket.destroy();
+  }
+});
