@@ -14,6 +14,7 @@ import { recordRun } from "../../core/control/bases";
 import { basesBuilding, livingWorkers } from "../../core/control/fleet";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
+import { shareServers } from "../../core/replica";
 import {
   failedRun,
   holdLease,
@@ -248,6 +249,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     const held = [...holds.values()].filter((hold) => !hold.stop.signal.aborted);
     await report.send(held.length);
     const [load, workers] = await Promise.all([queue.load(), livingWorkers(db)]);
+    shareServers(workers.length);
     now = balance(report.id, held.length, load, workers);
     forgetOld();
     if (now.excess > 0) await giveUp(held, now.excess);

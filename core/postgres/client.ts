@@ -19,11 +19,25 @@ export interface NewConnection {
   parameters: Record<string, string>;
 }
 
+/** Bounds the connections of a pool. */
+export interface ConnectionGate {
+  /** Resolves when one more may be made; each that was let in is ended by the pool's `onclose`, or here. */
+  take(): Promise<void>;
+  give(): void;
+  /**
+   * The server has no room for it.
+   *
+   * @returns whether the statement waits for another try; else it fails
+   */
+  refused(): boolean;
+}
+
 export interface SessionOptions {
   /** Told of each connection that is ready. */
   onSession?: (session: Session, connection: NewConnection) => void;
   /** Sets nothing, not even what every session of ours has. */
   isUnset?: boolean;
+  gate?: ConnectionGate | undefined;
 }
 
 /**
@@ -34,7 +48,7 @@ export interface SessionOptions {
 export function connectServer<T extends Record<string, PostgresType> = Record<never, never>>(
   url: ServerUrl,
   options: Options<T>,
-  { onSession, isUnset = false }: SessionOptions = {},
+  { onSession, isUnset = false, gate }: SessionOptions = {},
 ): ReturnType<typeof postgres<T>> {
   const { application_name, ...given } = { ...SESSION_SETTINGS, ...options.connection };
   const { settings: own, startup, ...where } = typeof url === "string" ? directly(url) : throughGateway(url);
@@ -49,12 +63,14 @@ export function connectServer<T extends Record<string, PostgresType> = Record<ne
   const onservererror = (error: Error) => {
     if (isNotWritable(error)) (pool as unknown as PatchedSql).reset();
   };
+  const line = postgresLine();
   // The types know one host only, the driver takes several; `onsession` and `onservererror` are of our patch.
   const pool = postgres<T>({
-    ...postgresLine(),
+    ...line,
     target_session_attrs: "primary",
     ...options,
     ...where,
+    ...(gate ? gated(gate, ("socket" in where ? where.socket : line.socket) as MakeSocket) : {}),
     onservererror,
     connection: { ...(application_name === undefined ? {} : { application_name }), ...startup },
     async onsession(run: Run, connection: NewConnection) {
@@ -68,6 +84,23 @@ export function connectServer<T extends Record<string, PostgresType> = Record<ne
     },
   } as unknown as Options<T>);
   return pool;
+}
+
+type MakeSocket = (target: unknown) => unknown;
+
+function gated(gate: ConnectionGate, makeSocket: MakeSocket) {
+  return {
+    async socket(target: unknown) {
+      await gate.take();
+      try {
+        return await makeSocket(target);
+      } catch (error) {
+        gate.give();
+        throw error;
+      }
+    },
+    onfull: () => gate.refused(),
+  };
 }
 
 /** What `patches/` adds to a pool. */

@@ -9,7 +9,6 @@ import type { ServerUrl } from "../external";
 import {
   connectServer,
   isServerTrouble,
-  postgresLine,
   type SessionOptions,
   TRANSACTION_POOLED,
   WATCHED_BY_SERVER,
@@ -39,37 +38,58 @@ const LOCK_TIMEOUT_MS = 30_000;
  */
 export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
-/** Parts of a server's max_connections that this process may use: to sync, and to show proxied writes. */
+/**
+ * Parts of a server's max_connections: for all workers together to sync, and for one process to show proxied writes. Of a
+ * customer's own server, which holds few bases and has other applications, less.
+ */
 const SHARES = { sync: 0.3, writes: 0.1 };
+const EXTERNAL_SHARES = { sync: 0.1, writes: 0.05 };
 export type ReplicaUse = keyof typeof SHARES;
 
 /** By use, host and port. */
 const budgets = new Map<string, ConnectionBudget>();
 
+/** Workers that sync, this one among them. */
+let workers = 1;
+
+/** Has the connections of each server shared out among so many workers. */
+export function shareServers(count: number): void {
+  workers = Math.max(1, count);
+}
+
 /** A small pool on one replica database, as its owner. What it has open counts in the budget of its server. */
 export function connectReplica(
   url: ServerUrl,
-  { use = "sync", ...session }: SessionOptions & { use?: ReplicaUse } = {},
+  options: SessionOptions & { use?: ReplicaUse } = {},
 ): ReplicaSql {
-  // A customer's server is reached through the gateway, and holds few bases.
-  if (typeof url !== "string")
-    return openPool(url, use === "writes" ? { idle_timeout: EXTERNAL_WRITES_IDLE_TIMEOUT } : {}, session);
-  const name = `${use} ${new URL(url).host}`;
-  const budget = budgets.get(name) ?? new ConnectionBudget(SHARES[use]);
-  budgets.set(name, budget);
-  const { socket } = postgresLine();
+  return replicaPool(url, options).sql;
+}
+
+/** As `connectReplica`; `isConnected` tells whether a statement would go without a login. */
+export function replicaPool(
+  url: ServerUrl,
+  { use = "sync", onSession, ...session }: SessionOptions & { use?: ReplicaUse } = {},
+): { sql: ReplicaSql; isConnected: () => boolean } {
+  const budget = budgetOf(url, use);
+  const sockets = new Set<object>();
   const own = {
-    async socket(target: Parameters<typeof socket>[0]) {
-      await budget.take();
-      return socket(target);
-    },
+    ...(typeof url !== "string" && use === "writes" ? { idle_timeout: EXTERNAL_WRITES_IDLE_TIMEOUT } : {}),
     onclose() {
       budget.forget(pool);
       budget.give();
     },
     onidle: () => budget.rests(pool),
   };
-  const sql = openPool(url, own, session);
+  const sql = openPool(url, own, {
+    ...session,
+    gate: budget,
+    onSession(opened, connection) {
+      budget.opened();
+      for (const socket of sockets) if (isClosed(socket)) sockets.delete(socket);
+      sockets.add(connection.socket);
+      onSession?.(opened, connection);
+    },
+  });
   const pool: BudgetedPool = {
     closeIdle: () => (sql as unknown as { closeIdle(): number }).closeIdle(),
     async serverMost() {
@@ -77,7 +97,24 @@ export function connectReplica(
       return row!.most;
     },
   };
-  return sql;
+  return { sql, isConnected: () => [...sockets].some((socket) => !isClosed(socket)) };
+}
+
+function isClosed(socket: object): boolean {
+  return (socket as { destroyed?: boolean }).destroyed === true;
+}
+
+function budgetOf(url: ServerUrl, use: ReplicaUse): ConnectionBudget {
+  const isOwn = typeof url === "string";
+  const name = isOwn
+    ? `${use} ${new URL(url).host}`
+    : `${use} of a customer ${url.address.host}:${url.address.port}`;
+  const known = budgets.get(name);
+  if (known) return known;
+  const sharers = use === "sync" ? () => workers : undefined;
+  const budget = new ConnectionBudget((isOwn ? SHARES : EXTERNAL_SHARES)[use], { sharers });
+  budgets.set(name, budget);
+  return budget;
 }
 
 /** @param own options of this pool, which go before those of all */

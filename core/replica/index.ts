@@ -9,7 +9,7 @@ export {
 } from "./attachment-link";
 export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
-export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH } from "./connection";
+export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH, shareServers } from "./connection";
 export { differingRows } from "./differing-rows";
 export { droppedRelations } from "./dropped";
 export { followLinkViews, followSettings, type LinkView, loadLinkViews, trimHistory } from "./extras";
@@ -98,6 +98,7 @@ export {
   noteDamage,
   openReplica,
   type Replica,
+  type ReplicaTarget,
   replicaIdentity,
   takeTicket,
 } from "./replica";

@@ -2,10 +2,10 @@
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import {
-  connectReplica,
   onReplica,
   type ReplicaSql,
   type ReplicaUse,
+  replicaPool,
   type Schemas,
   schemasOf,
 } from "./connection";
@@ -14,6 +14,8 @@ import type { ReadAs, TableSpec } from "./spec";
 
 export interface Replica extends Schemas {
   sql: ReplicaSql;
+  /** Would a statement go without a login? */
+  isConnected(): boolean;
   close(): Promise<void>;
 }
 
@@ -25,8 +27,8 @@ export interface ReplicaTarget {
 
 /** Opens a replica that `installReplica` has installed. Connects when first used. */
 export function openReplica(target: ReplicaTarget, use: ReplicaUse = "sync"): Replica {
-  const sql = connectReplica(target.url, { use });
-  return { ...schemasOf(target.schema), sql, close: () => sql.end({ timeout: 5 }) };
+  const { sql, isConnected } = replicaPool(target.url, { use });
+  return { ...schemasOf(target.schema), sql, isConnected, close: () => sql.end({ timeout: 5 }) };
 }
 
 /** Raises the epoch: from now on only the holder of the answer may sync this base (I5). */

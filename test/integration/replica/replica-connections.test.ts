@@ -1,7 +1,9 @@
 /** How many connections of a server a replica has open, and for how long. */
 import { expect, test } from "vitest";
-import { connectReplica } from "../../../core/replica";
+import { connectReplica, shareServers } from "../../../core/replica";
+import { replicaPool } from "../../../core/replica/connection";
 import { ConnectionBudget } from "../../../core/replica/connection-budget";
+import { asAdmin } from "../../support/admin";
 import { freshDatabase, type TestDatabase } from "../../support/database";
 import { until } from "../../support/poll";
 
@@ -79,7 +81,7 @@ function pool(budget: ConnectionBudget, most = 10) {
 }
 
 test("a budget lets the longest at rest go first, and then whatever comes to rest", async () => {
-  const budget = new ConnectionBudget(0.2, 0);
+  const budget = new ConnectionBudget(0.2, { askedAfterMs: 0 });
   const [first, second, third, fourth] = [pool(budget), pool(budget), pool(budget), pool(budget)];
   await budget.take();
   await budget.take();
@@ -97,4 +99,76 @@ test("a budget lets the longest at rest go first, and then whatever comes to res
   third!.rest();
   await late;
   expect(order).toEqual(["taken 0", "taken 1", "taken late"]);
+});
+
+test("workers share a server's connections, and what is too many when another one comes is closed at rest", async () => {
+  let workers = 1;
+  const budget = new ConnectionBudget(0.3, { askedAfterMs: 0, sharers: () => workers });
+  const first = pool(budget, 100);
+  await budget.take();
+  first.rest();
+  await new Promise(setImmediate);
+  expect(budget.most).toBe(30);
+  for (let open = 1; open < 30; open++) await budget.take();
+  workers = 3;
+  expect(budget.most).toBe(10);
+  first.rest();
+  expect(first.resting).toBe(0);
+  shareServers(0);
+  expect(new ConnectionBudget(0.3).most).toBe(10);
+});
+
+test("a full server is asked for fewer connections, after pauses, and for more when it has room again", async () => {
+  let now = 0;
+  const budget = new ConnectionBudget(0.3, { askedAfterMs: 0, now: () => now });
+  for (let open = 0; open < 5; open++) await budget.take();
+  expect(budget.refused()).toBe(true);
+  budget.give();
+  expect(budget.most).toBe(4);
+  let isTaken = false;
+  const taken = budget.take().then(() => (isTaken = true));
+  budget.give();
+  await new Promise(setImmediate);
+  // There is room, but the server has just refused one.
+  expect(isTaken).toBe(false);
+  now += 5000;
+  budget.give();
+  await taken;
+  budget.opened();
+  expect(budget.most).toBe(5);
+  expect(budget.refused()).toBe(true);
+  now += 61_000;
+  expect(budget.refused()).toBe(false);
+});
+
+test("statements wait for a server that is full, and none fails", { timeout: 60_000 }, async () => {
+  await using database = await freshDatabase();
+  const role = `limited_${crypto.randomUUID().replaceAll("-", "")}`;
+  const name = new URL(database.url).pathname.slice(1);
+  await asAdmin(async (admin) => {
+    await admin.unsafe(`create role ${role} login password 'limited' connection limit 2`);
+    await admin.unsafe(`grant connect on database ${name} to ${role}`);
+  });
+  const url = Object.assign(new URL(database.url), { username: role, password: "limited" }).href;
+  const pools = Array.from({ length: 6 }, () => replicaPool(url));
+  try {
+    // Each holds its connection for longer than the driver tries at once.
+    const answers = await Promise.all(
+      pools.map(async ({ sql, isConnected }, index) => {
+        expect(isConnected()).toBe(false);
+        const [row] = await sql.begin((tx) => tx<{ n: number }[]>`select ${index}::int as n, pg_sleep(0.2)`);
+        expect(isConnected()).toBe(true);
+        await sql.end({ timeout: 5 });
+        expect(isConnected()).toBe(false);
+        return row!.n;
+      }),
+    );
+    expect(answers).toEqual([0, 1, 2, 3, 4, 5]);
+  } finally {
+    await Promise.all(pools.map(({ sql }) => sql.end({ timeout: 1 })));
+    await asAdmin(async (admin) => {
+      await admin.unsafe(`revoke connect on database ${name} from ${role}`);
+      await admin.unsafe(`drop role ${role}`);
+    });
+  }
 });
