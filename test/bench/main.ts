@@ -15,6 +15,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   quota: () => import("./quota"),
   traffic: () => import("./traffic"),
   rapid: () => import("./rapid"),
+  rest: () => import("./rest"),
   schema: () => import("./schema"),
   "sync-time": () => import("./sync-time"),
 };

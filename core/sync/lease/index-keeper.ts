@@ -24,6 +24,11 @@ export class IndexKeeper {
     private readonly onNames: (before: IndexSetting[], now: IndexSetting[]) => Promise<void>,
   ) {}
 
+  /** Is an index being made? */
+  get isWorking(): boolean {
+    return this.#work !== undefined;
+  }
+
   /** To be told over and over. Returns at once, and never fails. */
   follow(wanted: IndexSetting[]): void {
     if (this.#work || (this.#done && sameIndexes(this.#done, wanted)) || performance.now() < this.#tryAt)

@@ -2,7 +2,8 @@
  * A lease of a base: sync after sync, for about a minute, by one worker.
  *
  * It ends with the first sync that ends after that minute: a long sweep, or in rapid mode a table that takes long,
- * keeps it for as long as it takes. Nothing waits for its end: heartbeats tell that the holder lives, and what people
+ * keeps it for as long as it takes. A live base at rest keeps it until its replica is written to, and the next lease takes
+ * over the connection: renewing leases costs no login. Nothing waits for its end: heartbeats tell that the holder lives, and what people
  * change is seen within a second or so, also in the middle of a sync (`HeldBase`).
  *
  * I5. The lease begins by raising the replica's epoch; whoever held the base before can write no more, however long
@@ -33,7 +34,6 @@ import {
   forgetFillings,
   isOtherTimeline,
   noteDamage,
-  openReplica,
   type Replica,
 } from "../../replica";
 import type { Platform } from "../../source";
@@ -47,6 +47,7 @@ import { failurePauseMs, isOutage } from "../pacing";
 import { type BaseMemory, forgetRows, recall } from "../state";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
+import { leaveReplica, takeReplica } from "./lease-replica";
 import { HeldBase } from "./leased-base";
 import { feedOf, goLive } from "./live-lease";
 import { logRun } from "./log-run";
@@ -59,6 +60,8 @@ import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
 import { trimOldJournal } from "./trim-recent-writes";
 
 const LEASE_MS = 60_000;
+/** A live base that is at rest for longer logs in to begin another lease. */
+const LONGEST_LEASE_MS = 3600_000;
 /** A base whose next sweep is further off is given back, so that it takes no room in the worker meanwhile. */
 const LONGEST_REST_MS = 20_000;
 /** In rapid mode a lease waits for the first turn to end: for as long as so many usually take. */
@@ -107,7 +110,8 @@ export async function holdLease(
   const base = await getBase(ctx.db, baseId);
   if (!isToBeSynced(base)) return null;
   const target = await replicaTarget(ctx, base);
-  const replica = openReplica(target);
+  const replica = takeReplica(memories.get(baseId), target);
+  let isLeftOpen = false;
   try {
     await ensureInstalled(replica, target);
     const epoch = await claimEpoch(replica);
@@ -134,7 +138,10 @@ export async function holdLease(
     await using catchUps = new CatchUps(() => catchUpInput(lease), held.stop);
     held.onCatchUp = (at) => catchUps.request(at);
     catchUps.request(base.catchUpRequestedAt);
-    return await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
+    const next = await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
+    isLeftOpen = next === 0 && !stop.aborted && !held.isOver && !indexes.isWorking;
+    if (isLeftOpen) leaveReplica(memory, target, replica);
+    return next;
   } catch (error) {
     // What is known of the replica is still so when a database was away, unless somebody else had the base meanwhile.
     if (!isOutage(error)) memories.delete(baseId);
@@ -144,7 +151,7 @@ export async function holdLease(
     // No other worker has it: the next lease compares everything.
     return isOtherTimeline(error) ? 0 : null;
   } finally {
-    await replica.close();
+    if (!isLeftOpen) await replica.close();
   }
 }
 
@@ -271,7 +278,7 @@ async function syncAs(
         ...input,
         onProgress: progress.note,
         isGivenUp: () => isGivenUp(lease),
-        isOver: () => performance.now() >= until,
+        isOver: () => isLiveOver(lease, until),
         onRun: (report) => keepRun(lease, base, report),
         onRead: (at) => trimOldJournal(replica, memory, at),
       });
@@ -299,6 +306,13 @@ async function syncAs(
   } finally {
     await progress.end();
   }
+}
+
+/** A lease that begins reads and writes the replica: it waits for a connection that there is anyway. */
+function isLiveOver({ replica, isCrowded }: Lease, until: number): boolean {
+  const now = performance.now();
+  if (now < until) return false;
+  return replica.isConnected() || isCrowded() || now >= until + LONGEST_LEASE_MS;
 }
 
 /** Whatever the setting is: tables that are not rebuilt yet may have URLs of ours. */

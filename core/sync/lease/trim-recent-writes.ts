@@ -39,6 +39,7 @@ export async function trimOldJournal(replica: Replica, memory: BaseMemory, readA
     // They could not be brought up to date without it.
     memory.builds.clear();
     await trimJournal(replica, memory.epoch, points[judged]!.ticket);
+    memory.trimmedTo = points[judged]!;
     points.splice(0, judged + 1);
   } catch (error) {
     if (!isBasetideError(error, "replica_busy")) throw error;

@@ -61,6 +61,8 @@ export interface BaseMemory {
   attachmentSigner: AttachmentSigner | undefined;
   /** Points in time with the ticket of then; the journal is trimmed to an old one. */
   trimPoints: { at: number; ticket: number }[];
+  /** The point that it was trimmed to last: after a rest the only one that is old. */
+  trimmedTo: { at: number; ticket: number } | null;
   /** The source's clock, as its answers tell it. */
   sourceClock: SourceClock;
   /** Rapid mode, by table id: up to when (ms, the source's clock) the table's changes are in the replica. */
@@ -105,6 +107,7 @@ export function emptyMemory(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseM
     builds: new Map(),
     attachmentSigner: undefined,
     trimPoints: [],
+    trimmedTo: null,
     sourceClock: new SourceClock(),
     lookedUntil: new Map(),
     lookBegunAt: new Map(),

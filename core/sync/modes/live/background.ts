@@ -11,6 +11,8 @@ import { type PassWatch, readSince, sweptAgoMs } from "../shared";
 import type { Live } from "./live";
 
 const TRIM_INTERVAL_MS = 30_000;
+/** A base at rest logs in for it only after so long. */
+const LONGEST_UNTRIMMED_MS = 3600_000;
 /** While it is not time yet, what the pace is by then is looked at this often. */
 const TICK_MS = 1000;
 
@@ -77,13 +79,20 @@ export function rebuildWatch({ input, shapes, rounds, wake, stop }: Live): Rebui
   };
 }
 
-/** The journal is read before it is forgotten: sweeps compare what others wrote. */
+/**
+ * The recent-writes log is read before it is trimmed: sweeps compare what others wrote. It waits for a connection that there
+ * is anyway: what clients write of a live base is told by the feed, and makes one.
+ */
 export async function keepJournalShort(live: Live): Promise<void> {
   const { input, shapes, stop } = live;
   const { replica, memory } = input;
-  for (;;) {
-    await wait(TRIM_INTERVAL_MS, stop);
+  for (let triedAt = Number.NEGATIVE_INFINITY; ; ) {
+    await wait(TICK_MS, stop);
     const now = performance.now();
+    // Also by the lease before.
+    const lastAt = Math.max(triedAt, memory.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
+    if (now - lastAt < (replica.isConnected() ? TRIM_INTERVAL_MS : LONGEST_UNTRIMMED_MS)) continue;
+    triedAt = now;
     try {
       for (const tableId of await journalledTables(replica)) {
         const { live: table } = shapes.table(tableId);

@@ -74,7 +74,9 @@ async function readToEnd(live: Live): Promise<void> {
  * ticket is old enough.
  */
 function oldTicket({ input }: Live, askedAt: number): number | undefined {
-  return input.memory.trimPoints.findLast(({ at }) => at < askedAt - LATE_MS)?.ticket;
+  const { trimPoints, trimmedTo } = input.memory;
+  const old = trimPoints.findLast(({ at }) => at < askedAt - LATE_MS) ?? trimmedTo;
+  return old?.ticket;
 }
 
 /** Takes in what the batch tells; nothing is awaited (L4). */

@@ -1,0 +1,25 @@
+/**
+ * The connection to a replica from one lease to the next of the same worker, so that a new lease need not log in.
+ *
+ * A pool that no lease takes over closes its connections by itself after some seconds. What the earlier lease still has
+ * under way on it bears that lease's epoch, and is refused (I5).
+ */
+import { openReplica, type Replica, type ReplicaTarget } from "../../replica";
+import type { BaseMemory } from "../state";
+
+const left = new WeakMap<BaseMemory, { target: ReplicaTarget; replica: Replica }>();
+
+/** Leaves the replica open for the next lease. */
+export function leaveReplica(memory: BaseMemory, target: ReplicaTarget, replica: Replica): void {
+  left.set(memory, { target, replica });
+}
+
+/** The replica that the last lease left, or another where the base has moved. */
+export function takeReplica(memory: BaseMemory | undefined, target: ReplicaTarget): Replica {
+  const before = memory && left.get(memory);
+  if (!before) return openReplica(target);
+  left.delete(memory);
+  if (Bun.deepEquals(before.target, target)) return before.replica;
+  void before.replica.close().catch(() => {});
+  return openReplica(target);
+}

@@ -1,0 +1,68 @@
+/** A live base at rest: what its lease costs the server of its replica. */
+import postgres from "postgres";
+import { expect, inject, test } from "vitest";
+import { openReplica } from "../../../core/replica";
+import { leaveReplica, takeReplica } from "../../../core/sync/lease/lease-replica";
+import { emptyMemory } from "../../../core/sync/state";
+import { freshDatabase } from "../../support/database";
+import { connectLive, startLiveFleet } from "../../support/live-fleet";
+import { until } from "../../support/poll";
+
+/** Longer than a lease that is not at rest. */
+const REST_MS = 75_000;
+
+test("a live base at rest logs in nowhere, beyond the time that a lease takes, and its next lease takes the connection over", {
+  timeout: 300_000,
+}, async () => {
+  await using fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
+  const { control } = fleet.sandbox;
+  const fields = [{ name: "Name", type: "singleLineText" as const }];
+  const source = control.createBase({ tables: [{ name: "Tasks", fields, records: [] }] });
+  const base = await connectLive(fleet, source);
+  // As if a notification had come: what follows is read when there is one, and five minutes later.
+  await fleet.ctx.db`update live_feeds set pinged_at = now() where base_id = ${base.id}`;
+  await fleet.ctx.db`select pg_notify('basetide_ping', ${base.id})`;
+
+  const server = postgres(inject("postgresUrl"), { max: 1 });
+  const { name } = base.database;
+  const facts = async () => {
+    const [row] = await server<{ logins: number; open: number }[]>`
+      select sessions::int as logins, (select count(*)::int from pg_stat_activity where datname = ${name}) as open
+      from pg_stat_database where datname = ${name}`;
+    return row!;
+  };
+  const epoch = async () => {
+    const [row] = await fleet.ctx.db<{ epoch: string }[]>`
+      select replica_epoch as epoch from bases where id = ${base.id}`;
+    return Number(row!.epoch);
+  };
+  await until(async () => (await facts()).open === 0, { what: "it is at rest", timeoutMs: 60_000 });
+  const before = { ...(await facts()), epoch: await epoch() };
+  await Bun.sleep(REST_MS);
+  expect({ ...(await facts()), epoch: await epoch() }).toEqual(before);
+
+  await fleet.ctx.db`select pg_notify('basetide_ping', ${base.id})`;
+  await until(async () => (await epoch()) > before.epoch, {
+    what: "another lease begins",
+    timeoutMs: 60_000,
+  });
+  await until(async () => (await facts()).open === 0, { what: "it is at rest again", timeoutMs: 60_000 });
+  // One more where a statement has waited for the first.
+  expect((await facts()).logins - before.logins).toBeLessThanOrEqual(2);
+  await server.end({ timeout: 1 });
+});
+
+test("a replica that a lease has left is the next one's, unless the base has moved", async () => {
+  await using database = await freshDatabase();
+  const target = { url: database.url, schema: "public" };
+  const memory = emptyMemory(1);
+  const first = openReplica(target);
+  leaveReplica(memory, target, first);
+  expect(takeReplica(memory, { ...target })).toBe(first);
+  expect(takeReplica(undefined, target)).not.toBe(first);
+  leaveReplica(memory, target, first);
+  const moved = takeReplica(memory, { ...target, schema: "other" });
+  expect(moved).not.toBe(first);
+  await expect(first.sql`select 1`).rejects.toThrow("CONNECTION_ENDED");
+  await moved.close();
+});
