@@ -16,11 +16,17 @@ import type { CellIssue, ReadAs, Row, TableSpec } from "./spec";
 export interface Build {
   /** What it is to be. */
   readonly spec: TableSpec;
+  /** Who reads the catalog, as far as those were seen that change tables for it. */
+  readonly readers: CatalogReaders;
   /** Adds rows, or brings those that are there up to date. Each id once per call. */
   append(rows: Row[]): Promise<void>;
   /** Takes rows out again. */
   remove(ids: string[]): Promise<void>;
-  /** Throws the table away. */
+  /**
+   * Throws the table away.
+   *
+   * @throws BasetideError `replica_busy` while a dump has it
+   */
   discard(): Promise<void>;
   /** Gives the table and its columns other names and comments; rows from now on are `spec`'s. */
   rename(spec: TableSpec): Promise<void>;
@@ -52,6 +58,12 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   let spec = wanted;
   let isAnalyzed = false;
   let append = applyStatement(table, spec);
+  const drop = async () => {
+    await readers.change(
+      [table],
+      (settled) => sql`select ${sql.unsafe(swap)}.drop_build(${epoch}, ${name}, ${settled}::text[])`,
+    );
+  };
   const change = async (statements: string[]) => {
     await onReplica(() => sql`select ${sql.unsafe(swap)}.shape_build(${epoch}, ${statements}::text[])`);
   };
@@ -61,9 +73,8 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         sql`select ${sql.unsafe(swap)}.append_rows(${epoch}, ${statement}, ${JSON.stringify(rows)}::text::json, ${gone}::text[])`,
     );
   };
-  await readers.settle([table]);
+  await drop();
   await change([
-    `drop table if exists ${table}`,
     createTable(swap, name, spec),
     ...columnStorage(swap, name, spec),
     ...comments(swap, name, spec),
@@ -72,12 +83,10 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     get spec() {
       return spec;
     },
+    readers,
     append: (rows) => run(append, rows, []),
     remove: (ids) => run(remove, [], ids),
-    async discard() {
-      await readers.settle([table]);
-      await change([`drop table if exists ${table}`]);
-    },
+    discard: drop,
     async rename(renamed) {
       await change([
         ...renameColumns(swap, name, columnRenames(spec, renamed)),
@@ -91,12 +100,15 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         // Before the table's lock, which writes wait for.
         if (!isAnalyzed) await change([`analyze ${table}`]);
         isAnalyzed = true;
-        await readers.settle([table, ...(live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [])]);
         const row = { ...catalogRow(schema, spec), read_as: readAs };
-        const [answer] = await sql<{ swapped: boolean }[]>`
-          select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
-            ${JSON.stringify(row)}::text::jsonb, ${live && !live.spec.isDamaged ? alignColumns(schema, live.spec, spec) : []}::text[],
-            ${JSON.stringify(issueRows(issues))}::text::json, ${readers.settled()}::text[]) as swapped`;
+        const changed = [table, ...(live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [])];
+        const [answer] = await readers.change(
+          changed,
+          (settled) => sql<{ swapped: boolean }[]>`
+            select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
+              ${JSON.stringify(row)}::text::jsonb, ${live && !live.spec.isDamaged ? alignColumns(schema, live.spec, spec) : []}::text[],
+              ${JSON.stringify(issueRows(issues))}::text::json, ${settled}::text[]) as swapped`,
+        );
         return answer!.swapped;
       }),
   };

@@ -1,7 +1,6 @@
 /** Carries out what a plan changes in place: renames, comments, dropped tables. No row is rewritten. */
 import { isBasetideError } from "../errors";
 import { CatalogReaders } from "./catalog-readers";
-import { onReplica } from "./connection";
 import {
   applyStatement,
   columnComment,
@@ -118,15 +117,12 @@ async function changeGroup(
   ];
   const rows = changes.map(({ spec, live }) => catalogRow(schema, spec, live.shape));
   const touched = [...locked.map(({ live }) => live.spec), ...drop];
-  const readers = new CatalogReaders(replica);
-  if (touched.length > 0) {
-    await readers.settle(touched.map(({ name }) => `${schema}.${quoteIdent(name)}`));
-  }
-  await onReplica(
-    () => sql`select ${sql.unsafe(swap)}.change_shape(
+  await new CatalogReaders(replica).change(
+    touched.map(({ name }) => `${schema}.${quoteIdent(name)}`),
+    (settled) => sql`select ${sql.unsafe(swap)}.change_shape(
       ${epoch}, ${LOCK_TIMEOUT}, ${notes}::text[], ${locked.map(({ live }) => live.spec.name)}::text[],
       ${statements}::text[], ${JSON.stringify(rows)}::text::jsonb, ${drop.map((spec) => spec.tableId)}::text[],
-      ${readers.settled()}::text[])`,
+      ${settled}::text[])`,
   );
 }
 

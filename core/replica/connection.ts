@@ -150,6 +150,8 @@ export function schemasOf(schema: string): Schemas {
 
 /** The server is another one than when the lease began, or was restored: raised by `fence`. */
 const OTHER_TIMELINE = "BT006";
+/** A session lists tables that were about to change: raised by `may_change`. */
+export const CATALOG_READ = "BT007";
 
 /** SQLSTATE → our code. The BT classes are raised by the functions of `sql/replica`. */
 const codeBySqlState: Record<string, ErrorCode> = {
@@ -160,6 +162,7 @@ const codeBySqlState: Record<string, ErrorCode> = {
   "55P03": "replica_busy",
   "40P01": "replica_busy",
   "40001": "replica_busy",
+  [CATALOG_READ]: "replica_busy",
   // Somebody is connected to a database that is to go.
   "55006": "replica_busy",
   // A name that was free when it was chosen: the customer of a writable database has taken it.

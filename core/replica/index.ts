@@ -44,7 +44,7 @@ export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
 export { UNSTORABLE_TEXT } from "./map-record-text";
-export { type Compared, compareBuild, fillColumns, forgetFillings, MERGED_ROWS, mergeBuild } from "./merge";
+export { type Compared, compareBuild, dropUnfinished, fillColumns, MERGED_ROWS, mergeBuild } from "./merge";
 export { quoteIdent, snakeCase } from "./naming";
 export { endPauses, pauseRole } from "./paused-roles";
 export {

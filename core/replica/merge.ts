@@ -10,6 +10,7 @@ import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-sh
 import { onReplica } from "./connection";
 import { columnStorage, renameColumns } from "./ddl";
 import { issueRows } from "./images";
+import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 import type { CellIssue, ReadAs } from "./spec";
@@ -43,6 +44,14 @@ export interface MergeOptions {
   compared: Compared | null;
 }
 
+export interface Merge {
+  merging: Merging;
+  /** Rows of the live table; null where nothing was done. */
+  inserted: number | null;
+  updated: number | null;
+  deleted: number | null;
+}
+
 /** Rows that may differ. */
 export interface Compared {
   /** What they were compared by, for the database. */
@@ -53,8 +62,8 @@ export interface Compared {
 }
 
 /**
- * Makes the live table equal to the build, in one transaction, and drops the build. Readers wait only where columns
- * come, and only while those are added.
+ * Makes the live table equal to the build, in one transaction; the build is then to be discarded. Readers wait only where
+ * columns come, and only while those are added, which no session is that reads the catalog just now.
  *
  * @throws BasetideError `replica_busy` when columns come and queries hold the table; try again. `shape_changed` when the
  *   live table is not `live` any more
@@ -62,10 +71,10 @@ export interface Compared {
 export function mergeBuild(
   { sql, schema, swap }: Replica,
   epoch: number,
-  { spec }: Build,
+  { spec, readers }: Build,
   live: CatalogTable,
   { seen, issues, readAs, most, compared }: MergeOptions,
-): Promise<Merging> {
+): Promise<Merge> {
   const row = { ...catalogRow(schema, spec), read_as: readAs };
   const renames = renameColumns(schema, live.spec.name, columnRenames(live.spec, spec));
   const adds = spec.columns.length > live.spec.columns.length;
@@ -73,13 +82,14 @@ export function mergeBuild(
     ...recomments(schema, spec, live.spec),
     ...(adds ? columnStorage(schema, spec.name, spec) : []),
   ];
-  return onReplica(async () => {
-    const [answer] = await sql<{ merging: Merging }[]>`
-      select ${sql.unsafe(swap)}.merge_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live.shape}, ${spec.tableId},
+  const isReshaped = adds || renames.length > 0 || spec.name !== live.spec.name || live.spec.isDamaged;
+  return readers.change(isReshaped ? [`${schema}.${quoteIdent(live.spec.name)}`] : [], async (settled) => {
+    const [answer] = await sql<Merge[]>`
+      select merging, inserted, updated, deleted from ${sql.unsafe(swap)}.merge_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live.shape}, ${spec.tableId},
         ${JSON.stringify(row)}::text::jsonb, ${renames}::text[], ${statements}::text[],
         ${JSON.stringify(issueRows(issues))}::text::json, ${most},
-        ${compared && JSON.stringify(compared)}::text::jsonb) as merging`;
-    return answer!.merging;
+        ${compared && JSON.stringify(compared)}::text::jsonb, ${settled}::text[])`;
+    return answer!;
   });
 }
 
@@ -127,32 +137,50 @@ export async function compareBuild(
  * renames. What others write meanwhile `mergeBuild` compares.
  *
  * @param onBatch told after each batch; may throw to stop
+ * @returns how many rows were written
  * @throws BasetideError `replica_busy`, `shape_changed`, as `mergeBuild`
  */
 export async function fillColumns(
   { sql, schema, swap }: Replica,
   epoch: number,
-  { spec }: Build,
+  { spec, readers }: Build,
   live: CatalogTable,
   onBatch: () => void = () => {},
-): Promise<void> {
+): Promise<number> {
   const row = JSON.stringify(catalogRow(schema, spec));
   const ours = sql.unsafe(swap);
-  await onReplica(
-    () => sql`select ${ours}.start_fill(${epoch}, ${LOCK_TIMEOUT}, ${live.shape}, ${row}::text::jsonb)`,
+  await readers.change(
+    [`${schema}.${quoteIdent(live.spec.name)}`],
+    (settled) => sql`
+      select ${ours}.start_fill(${epoch}, ${LOCK_TIMEOUT}, ${live.shape}, ${row}::text::jsonb, ${settled}::text[])`,
   );
+  let written = 0;
   for (let after: string | null = ""; after !== null; onBatch()) {
     const from: string = after;
     const [batch] = await onReplica(
-      () => sql<{ last: string | null }[]>`
-        select ${ours}.fill_some(${epoch}, ${live.shape}, ${spec.tableId}, ${row}::text::jsonb, ${from},
-          ${FILLED_ROWS}) as last`,
+      () => sql<{ last: string | null; written: number }[]>`
+        select last, written from ${ours}.fill_some(${epoch}, ${live.shape}, ${spec.tableId}, ${row}::text::jsonb, ${from},
+          ${FILLED_ROWS})`,
     );
     after = batch!.last;
+    written += batch!.written;
   }
+  return written;
 }
 
-/** Drops columns that a lease which has ended was filling, where no query holds their tables. */
-export async function forgetFillings({ sql, swap }: Replica, epoch: number): Promise<void> {
-  await onReplica(() => sql`select ${sql.unsafe(swap)}.forget_fillings(${epoch})`);
+/**
+ * Drops what leases that have ended left behind, where no query holds it: columns that they were filling, and tables that
+ * they were building.
+ *
+ * @param kept ids of tables whose builds are still wanted
+ */
+export async function dropUnfinished(
+  { sql, swap }: Replica,
+  epoch: number,
+  kept: Iterable<string> = [],
+): Promise<void> {
+  const ours = sql.unsafe(swap);
+  await onReplica(
+    () => sql`select ${ours}.forget_fillings(${epoch}), ${ours}.drop_builds(${epoch}, ${[...kept]}::text[])`,
+  );
 }

@@ -141,7 +141,7 @@ begin
   ) into ids using p_after, last;
 end $compare_some$;
 
--- merge_in(…): makes the live table equal to the one that was built, whose columns it gets, and drops that.
+-- merge_in(…): makes the live table equal to the one that was built, whose columns it gets. That is left to be dropped.
 --   behind   the journal has an image for this table that the caller has not seen (p_seen): read it and come again
 --   unlike   they cannot be merged; swap it in
 --   large    more rows than p_most would have to be written while readers wait: fill first (start_fill)
@@ -153,10 +153,13 @@ end $compare_some$;
 --   p_statements  run once the table has its new columns
 --   p_compared    what compare_some found: {state, ids, since}, where since is the last stamp of the journal before; null
 --                 where all rows are to be compared here, while nobody else can write the table
+--   p_settled     sessions that read the catalog and had time to lock what they found there; null: all of them
+drop function if exists {{swap}}.merge_in(bigint, text, bigint, integer, text, jsonb, text[], text[], json, integer, jsonb);
 create or replace function {{swap}}.merge_in(
   p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
-  p_statements text[], p_issues json, p_most integer, p_compared jsonb
-) returns text language plpgsql as $merge_in$
+  p_statements text[], p_issues json, p_most integer, p_compared jsonb, p_settled text[],
+  out merging text, out inserted integer, out updated integer, out deleted integer
+) language plpgsql as $merge_in$
 declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
@@ -165,7 +168,7 @@ declare
   v_common jsonb;
   v_ids text[] := '{}';
   v_among text[];
-  v_changed text[];
+  v_changed record;
   v_is_reshaped boolean;
 begin
   perform {{swap}}.fence(p_epoch);
@@ -174,14 +177,16 @@ begin
   if exists (
     select from {{swap}}._journal as j where j.table_id = p_table ->> 'table_id' and j.stamp > p_seen
   ) then
-    return 'behind';
+    merging := 'behind';
+    return;
   end if;
   select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
   if v_live.shape is distinct from p_shape then
     raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
   if not {{swap}}.can_merge(v_live, p_table) then
-    return 'unlike';
+    merging := 'unlike';
+    return;
   end if;
   select * into v_state from {{swap}}._state;
   v_new := array(select c.name from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null);
@@ -206,14 +211,19 @@ begin
     v_ids := {{swap}}.ids_to_fill(v_live, p_built, p_table, v_common, v_among, p_most + 1);
     -- Subscribers would have to have the column that is filled first, under its name of ours.
     if cardinality(v_ids) > p_most and not {{swap}}.is_published(v_live.name) then
-      return 'large';
+      merging := 'large';
+      return;
     end if;
   end if;
   -- What was lost here is no change of the source's.
   if v_state.history and not v_live.spec ? 'isDamaged' then
     perform {{swap}}.note_swap({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
   end if;
-  v_changed := {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
+  select * into v_changed from {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
+  inserted := cardinality(v_changed.inserted_ids);
+  deleted := cardinality(v_changed.deleted_ids);
+  updated := (select count(*) from (select unnest(v_changed.updated_ids)
+    union (select unnest(v_ids) except select unnest(v_changed.inserted_ids))) as u);
   delete from {{swap}}._sync_issues where table_name in (v_live.name, v_name) and record_id <> '';
   update {{swap}}._sync_issues as i set table_name = v_name
   where i.table_name = v_live.name and v_name <> v_live.name and not exists (
@@ -233,13 +243,14 @@ begin
   end if;
   -- What was asked for before loses to this.
   update {{swap}}._tables set columns_since = nextval('{{swap}}._tickets') where table_id = p_table ->> 'table_id';
-  execute format('drop table {{swap}}.%I', p_built);
   if v_state.notify and v_is_reshaped then
     perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
   elsif v_state.notify then
-    perform {{swap}}.tell_changes(v_name, v_changed);
+    perform {{swap}}.tell_changes(v_name,
+      v_changed.deleted_ids || v_changed.updated_ids || v_changed.inserted_ids);
   end if;
-  return 'merged';
+  perform {{swap}}.may_change(p_settled) where v_is_reshaped;
+  merging := 'merged';
 end $merge_in$;
 
 -- run_all(statements): one after the other.
@@ -285,18 +296,17 @@ end $ids_to_fill$;
 
 -- merge_rows(…): the live table's known columns get the built table's values, and its rows, among p_among where that is not
 -- null. Returns the ids of those that were other.
+drop function if exists {{swap}}.merge_rows({{swap}}._tables, text, jsonb, text[]);
 create or replace function {{swap}}.merge_rows(
-  p_live {{swap}}._tables, p_built text, p_table jsonb, p_among text[]
-) returns text[] language plpgsql as $merge_rows$
+  p_live {{swap}}._tables, p_built text, p_table jsonb, p_among text[],
+  out inserted_ids text[], out updated_ids text[], out deleted_ids text[]
+) language plpgsql as $merge_rows$
 declare
   v_among text := case when p_among is not null then ' and %s.id = any ($1)' else '' end;
   v_was text[];
   v_name text[];
   v_filling text[];
   v_filled text[];
-  updated_ids text[];
-  inserted_ids text[];
-  deleted_ids text[];
 begin
   select array_agg(quote_ident(c.was)), array_agg(quote_ident(c.name)) into v_was, v_name
   from {{swap}}.merge_columns(p_live, p_table) as c where c.was is not null;
@@ -325,7 +335,6 @@ begin
      ) select coalesce(array_agg(id), ''{}'') from inserted', p_live.name, array_to_string(v_was || v_filling, ', '),
     (select string_agg('b.' || n, ', ') from unnest(v_name || v_filled) as n), p_built, format(v_among, 'b')
   ) into inserted_ids using p_among;
-  return deleted_ids || updated_ids || inserted_ids;
 end $merge_rows$;
 
 -- reshape(…): the live table gets its new columns and names; readers wait from here to the end of the transaction.
@@ -393,7 +402,10 @@ language sql as $stale_fillings$
 $stale_fillings$;
 
 -- start_fill(…): the live table gets the columns that the values of new ones are written to. Parameters as of merge_in.
-create or replace function {{swap}}.start_fill(p_epoch bigint, p_timeout text, p_shape integer, p_table jsonb) returns void
+drop function if exists {{swap}}.start_fill(bigint, text, integer, jsonb);
+create or replace function {{swap}}.start_fill(
+  p_epoch bigint, p_timeout text, p_shape integer, p_table jsonb, p_settled text[]
+) returns void
 language plpgsql as $start_fill$
 declare
   v_live {{swap}}._tables;
@@ -411,6 +423,7 @@ begin
     execute format('comment on column {{schema}}.%I.%I is %L', v_live.name, one.filling,
       format('Basetide fills this column. It will be called %s once it is full.', one.name));
   end loop;
+  perform {{swap}}.may_change(p_settled);
 end $start_fill$;
 
 -- live_to_fill(table, shape): the catalog's row of the table, which nobody else writes until the transaction ends.
@@ -428,14 +441,15 @@ begin
   return v_live;
 end $live_to_fill$;
 
--- fill_some(…): writes the values of new columns for the next p_most rows after the id p_after, and returns the last id;
--- null when there are no more.
+-- fill_some(…): writes the values of new columns for the next p_most rows after the id p_after, and returns the last id, null
+-- when there are no more, and how many were written.
+drop function if exists {{swap}}.fill_some(bigint, integer, text, jsonb, text, integer);
 create or replace function {{swap}}.fill_some(
-  p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_after text, p_most integer
-) returns text language plpgsql as $fill_some$
+  p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_after text, p_most integer,
+  out last text, out written integer
+) language plpgsql as $fill_some$
 declare
   v_live {{swap}}._tables;
-  v_last text;
 begin
   perform {{swap}}.fence(p_epoch);
   v_live := {{swap}}.live_to_fill(p_table, p_shape);
@@ -443,18 +457,19 @@ begin
     raise exception 'table % has no columns to fill any more', v_live.name using errcode = 'BT002';
   end if;
   execute format('select max(n.id) from (select b.id from {{swap}}.%I as b where b.id > $1 order by b.id limit $2) as n', p_built)
-    into v_last using p_after, p_most;
+    into last using p_after, p_most;
   execute (
     select format('update {{schema}}.%I as l set %s from {{swap}}.%I as b
       where b.id = l.id and b.id > $1 and b.id <= $2 and (%s)', v_live.name,
       string_agg(format('%I = b.%I', c.filling, c.name), ', '), p_built,
       string_agg(format('l.%I is distinct from b.%I', c.filling, c.name), ' or '))
     from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null
-  ) using p_after, v_last;
-  return v_last;
+  ) using p_after, last;
+  get diagnostics written = row_count;
 end $fill_some$;
 
--- forget_fillings(epoch): drops columns that a lease which has ended was filling. What queries hold is left for the next time.
+-- forget_fillings(epoch): drops columns that a lease which has ended was filling. What others hold, or may lock next, is left
+-- for the next time.
 create or replace function {{swap}}.forget_fillings(p_epoch bigint) returns void language plpgsql as $forget_fillings$
 declare
   v_timeout text := current_setting('lock_timeout');
@@ -469,7 +484,8 @@ begin
     begin
       perform {{swap}}.lock_relations(array[one.name], clock_timestamp() + interval '100 ms');
       execute format('alter table {{schema}}.%I drop column if exists %I', one.name, one.filling);
-    exception when lock_not_available or deadlock_detected or dependent_objects_still_exist then null;
+      perform {{swap}}.may_change('{}');
+    exception when sqlstate 'BT007' or lock_not_available or deadlock_detected or dependent_objects_still_exist then null;
     end;
   end loop;
   perform set_config('lock_timeout', v_timeout, true);

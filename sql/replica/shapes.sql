@@ -9,6 +9,9 @@ begin
   for name in select distinct n from unnest(p_names) as n order by n loop
     perform {{swap}}.wait_until(p_deadline);
     perform {{swap}}.own_kind(name);
+    if {{swap}}.is_dumped(to_regclass(format('{{schema}}.%I', name))) then
+      raise exception 'pg_dump reads table %', name using errcode = 'lock_not_available';
+    end if;
     execute format('lock table {{schema}}.%I in access exclusive mode', name);
     perform {{swap}}.own_kind(name);
   end loop;
@@ -272,12 +275,50 @@ declare
   one text;
 begin
   perform {{swap}}.fence(p_epoch);
-  -- One that is there may be held by a dump, for as long as that takes.
-  perform set_config('lock_timeout', '1s', true);
   foreach one in array p_statements loop
     execute one;
   end loop;
 end $shape_build$;
+
+-- drop_build(epoch, name, settled): drops a table that was being built, if it is there. It may be held by a dump, for as long
+-- as that takes.
+create or replace function {{swap}}.drop_build(p_epoch bigint, p_name text, p_settled text[]) returns void
+language plpgsql as $drop_build$
+declare
+  v_build regclass := to_regclass(format('{{swap}}.%I', p_name));
+begin
+  perform {{swap}}.fence(p_epoch);
+  if v_build is null then
+    return;
+  end if;
+  if {{swap}}.is_dumped(v_build) then
+    raise exception 'pg_dump reads table %', v_build using errcode = 'lock_not_available';
+  end if;
+  perform set_config('lock_timeout', '1s', true);
+  execute format('drop table {{swap}}.%I', p_name);
+  perform {{swap}}.may_change(p_settled);
+end $drop_build$;
+
+-- drop_builds(epoch, kept): drops the tables that leases which have ended were building, but for these. What others hold is
+-- left for the next time.
+create or replace function {{swap}}.drop_builds(p_epoch bigint, p_kept text[]) returns void
+language plpgsql as $drop_builds$
+declare
+  one name;
+begin
+  perform {{swap}}.fence(p_epoch);
+  for one in
+    select c.relname from pg_class as c
+    where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_' and c.relname <> all (p_kept)
+      and exists (select from pg_constraint as k where k.conrelid = c.oid and k.conname = format('_%s_pkey', c.relname))
+      and c.relowner = {{swap}}.our_role()
+  loop
+    begin
+      perform {{swap}}.drop_build(p_epoch, one, '{}');
+    exception when lock_not_available or deadlock_detected or dependent_objects_still_exist or sqlstate 'BT007' then null;
+    end;
+  end loop;
+end $drop_builds$;
 
 -- append_rows(…): writes mapped rows into a table that is being built, with the statement the builder made for it.
 create or replace function {{swap}}.append_rows(p_epoch bigint, p_statement text, p_rows json, p_gone text[])

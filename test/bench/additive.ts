@@ -48,7 +48,7 @@ const options = { seen: Number.MAX_SAFE_INTEGER, issues: [] };
 
 async function merge(replica: Replica, epoch: number, build: Build, live: CatalogTable, most: number | null) {
   const compared = await compareBuild(replica, epoch, build, live, 0);
-  const merging = await mergeBuild(replica, epoch, build, live, { ...options, most, compared });
+  const { merging } = await mergeBuild(replica, epoch, build, live, { ...options, most, compared });
   if (merging === "large") {
     await fillColumns(replica, epoch, build, live);
     await merge(replica, epoch, build, live, most);

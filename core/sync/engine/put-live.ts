@@ -19,7 +19,13 @@ const MAX_FILLS = 3;
 /** Errors of Postgres that a new table has not: no room for a column, a column that something else needs as it is. */
 const ONLY_SWAPPED: ReadonlySet<unknown> = new Set(["54000", "54011", "0A000", "2BP01"]);
 
-export type Put = "merged" | "swapped";
+export interface Put {
+  how: "merged" | "swapped";
+  /** Rows of the table that SQL shows. */
+  inserted: number;
+  updated: number;
+  deleted: number;
+}
 
 /**
  * Tries once, with all that the build knows by now.
@@ -36,11 +42,12 @@ export async function putLive(
   const { build, table, issues, readAs } = filled;
   const all = [...issues.values()].flat();
   if (live && filled.isMergeable !== false && keepsColumns(live.spec, build.spec)) {
-    filled.isMergeable = await merge(sweep, filled, live, all);
-    if (filled.isMergeable === undefined) return undefined;
-    if (filled.isMergeable) return "merged";
+    const merged = await merge(sweep, filled, live, all);
+    filled.isMergeable = merged !== false;
+    if (merged !== false) return merged;
   }
-  return (await build.swapIn(live, table.journalStamp, all, readAs)) ? "swapped" : undefined;
+  if (!(await build.swapIn(live, table.journalStamp, all, readAs))) return undefined;
+  return { how: "swapped", inserted: table.fingerprints.size, updated: 0, deleted: 0 };
 }
 
 /** @returns false where it cannot be, and undefined where it cannot be yet */
@@ -49,7 +56,7 @@ async function merge(
   filled: FilledBuild,
   live: CatalogTable,
   issues: Parameters<typeof mergeBuild>[4]["issues"],
-): Promise<boolean | undefined> {
+): Promise<Put | false | undefined> {
   const { build, table, readAs } = filled;
   const fills = filled.fills ?? 0;
   const most = fills < MAX_FILLS ? MERGED_ROWS : null;
@@ -59,13 +66,18 @@ async function merge(
       filled.compared = await compareBuild(replica, epoch, build, live, table.journalStamp, onBatch);
     }
     const options = { seen: table.journalStamp, issues, readAs, most, compared: filled.compared };
-    const merging = await mergeBuild(replica, epoch, build, live, options);
+    const { merging, inserted, updated, deleted } = await mergeBuild(replica, epoch, build, live, options);
     if (merging === "large") {
       filled.fills = fills + 1;
-      await fillColumns(replica, epoch, build, live, onBatch);
+      filled.filledRows =
+        (filled.filledRows ?? 0) + (await fillColumns(replica, epoch, build, live, onBatch));
       filled.compared = undefined;
     }
-    return merging === "merged" ? true : merging === "unlike" ? false : undefined;
+    if (merging !== "merged") return merging === "unlike" ? false : undefined;
+    // What was filled ahead may have been written once more.
+    const wereThere = table.fingerprints.size - inserted!;
+    const written = Math.min(wereThere, updated! + (filled.filledRows ?? 0));
+    return { how: "merged", inserted: inserted!, updated: written, deleted: deleted! };
   } catch (error) {
     if (!isBasetideError(error, "internal") || !ONLY_SWAPPED.has(error.details.sqlState)) throw error;
     reader.log.info({ error, tableId: build.spec.tableId }, "table cannot be merged, and is swapped");

@@ -66,9 +66,8 @@ export function rebuildTable(
   return restarting(MAX_STARTS, async () => {
     const kept = onWaiting ? undefined : takeBuild(sweep, spec);
     const filled = kept ?? (await fillBuild(sweep, source, spec));
-    await goLive(sweep, filled, onWaiting);
-    const seen = filled.table.fingerprints.size;
-    return { seen, inserted: seen, updated: 0, deleted: 0, lost: [] };
+    const { inserted, updated, deleted } = await goLive(sweep, filled, onWaiting);
+    return { seen: filled.table.fingerprints.size, inserted, updated, deleted, lost: [] };
   });
 }
 
@@ -80,7 +79,7 @@ function takeBuild({ memory }: Sweep, spec: TableSpec): FilledBuild | undefined 
 }
 
 /** Puts the build live, or keeps it where it is to be tried again; otherwise it is thrown away. */
-async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void): Promise<void> {
+async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void): Promise<Put> {
   const { replica, reader, memory, shapes, onShapeChange } = sweep;
   const { build, table } = filled;
   const { tableId } = build.spec;
@@ -96,13 +95,15 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   // What was asked for before the swap loses to it.
   reader.tickets.renew();
   const { before, put } = done;
-  const isNewTable = before !== undefined && put === "swapped";
+  const isNewTable = before !== undefined && put.how === "swapped";
   onShapeChange?.([...shapeChanges(before, build.spec), ...(isNewTable ? [rebuilt(build.spec)] : [])]);
   await settleDependents(replica);
   await shapes.reload();
   const live = shapes.catalog.get(tableId);
   // The names may have changed in place since the swap: records are mapped as the catalog has them now.
   if (live) Object.assign(table, { live, ...mappingOf(memory, live.spec) });
+  if (put.how === "merged") await discard(build);
+  return put;
 }
 
 /** What cannot be thrown away now the next lease throws away. */

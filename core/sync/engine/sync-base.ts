@@ -178,7 +178,12 @@ async function syncTable(
       // I3. What an earlier sync read is older than this one.
       const { live } = shapes.table(tableId);
       const swept = await sweepTable(sweep, shape.source, tableMemory(memory, live!));
-      return { ...swept, inserted: swept.inserted + outcome.inserted };
+      return {
+        ...swept,
+        inserted: swept.inserted + outcome.inserted,
+        updated: swept.updated + outcome.updated,
+        deleted: swept.deleted + outcome.deleted,
+      };
     } catch (caught) {
       const error = asBasetideError(caught);
       const { live } = shapes.table(tableId);

@@ -30,8 +30,8 @@ import type { CallCounter, Ledger } from "../../limiter";
 import { agoMs } from "../../postgres";
 import {
   claimEpoch,
+  dropUnfinished,
   ensureInstalled,
-  forgetFillings,
   isOtherTimeline,
   noteDamage,
   type Replica,
@@ -156,10 +156,13 @@ export async function holdLease(
 }
 
 /** From here on the replica has, besides its rows, what the base's settings say, also where they change meanwhile. */
-async function followExtras({ ctx, replica, epoch, held, indexes }: Lease, base: Base): Promise<void> {
+async function followExtras(
+  { ctx, replica, epoch, memory, held, indexes }: Lease,
+  base: Base,
+): Promise<void> {
   const extras = new ReplicaExtras(replica, epoch, ctx.log);
   await extras.follow(base.settings);
-  await forgetFillings(replica, epoch);
+  await dropUnfinished(replica, epoch, memory.builds.keys());
   indexes.follow(base.settings.indexes);
   held.onSettings = (settings) => {
     indexes.follow(settings.indexes);

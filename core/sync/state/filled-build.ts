@@ -22,4 +22,6 @@ export interface FilledBuild {
   compared?: Compared | null | undefined;
   /** How often its new columns were filled ahead. */
   fills?: number;
+  /** Rows that were written then. */
+  filledRows?: number;
 }

@@ -49,7 +49,7 @@ async function become(
   await build.append([row]);
   if (way === "merge") {
     const options = { seen: Number.MAX_SAFE_INTEGER, issues: [], most: null, compared: null };
-    expect(await mergeBuild(replica, epoch, build, live!, options)).toBe("merged");
+    expect((await mergeBuild(replica, epoch, build, live!, options)).merging).toBe("merged");
   } else expect(await build.swapIn(live, Number.MAX_SAFE_INTEGER, [])).toBe(true);
 }
 
