@@ -41,12 +41,13 @@ export interface Engine extends AsyncDisposable {
 /**
  * @param options.emptySpellMs how long the source must go on saying that there is nothing
  * @param options.source another one's; a new one unless given
+ * @param options.over the way on which the service reaches the replica, by its URL
  */
 export async function testEngine(
-  options: { emptySpellMs?: number; source?: FakeSource } = {},
+  options: { emptySpellMs?: number; source?: FakeSource; over?: (url: string) => string } = {},
 ): Promise<Engine> {
-  const { emptySpellMs = 300, source = new FakeSource() } = options;
-  const replica = await testReplica();
+  const { emptySpellMs = 300, source = new FakeSource(), over } = options;
+  const replica = await testReplica(undefined, over);
   let isGone = false;
   const dispose = async () => {
     if (!isGone) await replica[Symbol.asyncDispose]();

@@ -22,12 +22,19 @@ export interface TestReplica {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** A new replica in a database of its own, with its lease claimed; the service is `adminUrl`'s role. */
-export async function testReplica(adminUrl = inject("clusterUrl")): Promise<TestReplica> {
+/**
+ * A new replica in a database of its own, with its lease claimed; the service is `adminUrl`'s role.
+ *
+ * @param over the way on which the service reaches it, by its URL
+ */
+export async function testReplica(
+  adminUrl = inject("clusterUrl"),
+  over: (url: string) => string = (url) => url,
+): Promise<TestReplica> {
   const { database, role, password } = await provisionDatabase(adminUrl);
   const ownerUrl = databaseUrl(adminUrl, database);
   await installReplica(ownerUrl, { schema: "public", role });
-  const replica = openReplica({ url: ownerUrl, schema: "public" });
+  const replica = openReplica({ url: over(ownerUrl), schema: "public" });
   const readerUrl = new URL(ownerUrl);
   readerUrl.username = role;
   readerUrl.password = password;
