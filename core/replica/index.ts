@@ -11,6 +11,7 @@ export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
 export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH, shareServers } from "./connection";
 export { differingRows } from "./differing-rows";
+export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
 export { followLinkViews, followSettings, type LinkView, loadLinkViews, trimHistory } from "./extras";
 export { viewsWithForeignCode } from "./foreign-code";
@@ -53,6 +54,7 @@ export {
   hasSameColumns,
   keepsColumns,
   onlyAddsColumns,
+  onlyDropsColumns,
   planSchema,
   type SchemaPlan,
 } from "./plan";

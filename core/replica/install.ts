@@ -15,6 +15,7 @@ const template = [
   "images.sql",
   "shapes.sql",
   "merge.sql",
+  "drop-columns.sql",
   "link-views.sql",
   "foreign-code.sql",
   "catalog-readers.sql",

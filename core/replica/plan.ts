@@ -122,6 +122,11 @@ export function onlyAddsColumns(live: TableSpec, wanted: TableSpec): boolean {
   return !live.isDamaged && live.columns.length < wanted.columns.length && keepsCells(live, wanted);
 }
 
+/** Does the table only lose columns, while the cells of the others become the same values? */
+export function onlyDropsColumns(live: TableSpec, wanted: TableSpec): boolean {
+  return !live.isDamaged && wanted.columns.length < live.columns.length && keepsCells(wanted, live);
+}
+
 /**
  * Does every column of the table stay, with its type? Its cells may become other values. One that lost columns here stays
  * if the others keep their names.

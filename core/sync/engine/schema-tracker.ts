@@ -11,13 +11,16 @@ import {
   type Catalog,
   type CatalogTable,
   changeShape,
+  dropColumns,
   foreignNames,
   loadCatalog,
+  onlyDropsColumns,
   planSchema,
   type Replica,
   type SchemaPlan,
   type ShapeChange,
   settleDependents,
+  shapeChanges,
   type TableSpec,
   type TypeSettings,
 } from "../../replica";
@@ -58,6 +61,9 @@ export class Shapes {
   readonly #look: Look;
   /** Tables that a second look missed, too. */
   readonly #confirmedDrops = new Set<string>();
+  /** Tables without some of their columns, as two looks wanted them; and those that had to be read anew for it. */
+  #confirmedNarrow: TableSpec[] = [];
+  readonly #notNarrowed = new Set<string>();
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
   /** Reads of the catalog that have begun, and the number of the one that is at hand. */
@@ -185,12 +191,26 @@ export class Shapes {
       for (const { id } of memory.schema!.tables) this.#confirmedDrops.delete(id);
       await this.#makePlan();
       if (this.#plan.drop.length > 0 && !(await this.#confirmDrops())) continue;
+      const isInPlace = this.#plan.inPlace.length > 0 || this.#plan.drop.length > 0;
+      // The shapes are others once names have changed.
+      const narrowed = isInPlace ? [] : this.#narrowed();
+      if (narrowed.length > 0 && !Bun.deepEquals(narrowed, this.#confirmedNarrow)) {
+        this.#confirmedNarrow = narrowed;
+        await this.#askSchema();
+        continue;
+      }
       this.#schema = memory.schema!;
       this.#retryAt = Number.POSITIVE_INFINITY;
-      if (this.#plan.inPlace.length === 0 && this.#plan.drop.length === 0) return;
+      if (!isInPlace && narrowed.length === 0) return;
       try {
-        await changeShape(replica, epoch, this.#catalog, this.#plan, (changes) => onShapeChange?.(changes));
+        if (isInPlace)
+          await changeShape(replica, epoch, this.#catalog, this.#plan, (changes) => onShapeChange?.(changes));
         for (const { tableId } of this.#plan.drop) memory.tables.delete(tableId);
+        for (const spec of narrowed) {
+          const live = this.#catalog.get(spec.tableId)!;
+          if (!(await dropColumns(replica, epoch, live, spec))) this.#notNarrowed.add(spec.tableId);
+          else onShapeChange?.(shapeChanges(live.spec, spec));
+        }
         await settleDependents(replica);
       } catch (error) {
         // A table was swapped in since the catalog was read, or a name was taken: planned anew, it may well go.
@@ -204,6 +224,14 @@ export class Shapes {
         await wait(BUSY_PAUSE_MS * (0.5 + Math.random()), signal);
       }
     }
+  }
+
+  /** Tables of which nothing but columns is to go: they need not be read again. */
+  #narrowed(): TableSpec[] {
+    return this.#plan.rebuild.filter((spec) => {
+      const live = this.#catalog.get(spec.tableId);
+      return live && onlyDropsColumns(live.spec, spec) && !this.#notNarrowed.has(spec.tableId);
+    });
   }
 
   async #readCatalog(): Promise<void> {
