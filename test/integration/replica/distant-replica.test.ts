@@ -1,13 +1,13 @@
 /** A replica behind TLS and round trips of 100 ms: its shape changes, it is damaged, and what is on its tables stays. */
 import { expect, inject, onTestFinished, test, vi } from "vitest";
-import { createAuthority } from "../../core/http/authority";
-import { followIndexes, noteDamage } from "../../core/replica";
-import { forgetRows } from "../../core/sync/memory";
-import { type Engine, testEngine } from "../support/engine";
-import { faultLine } from "../support/fault-line";
-import { readerOf } from "../support/replica";
-import { tlsRelay } from "../support/servers/tls-relay";
-import { sourceRecord, sourceTable } from "../support/source-records";
+import { createAuthority } from "../../../core/http";
+import { followIndexes, noteDamage } from "../../../core/replica";
+import { forgetRows } from "../../../core/sync/state";
+import { type Engine, testEngine } from "../../support/engine";
+import { faultLine } from "../../support/fault-proxy";
+import { readerOf } from "../../support/replica";
+import { tlsRelay } from "../../support/servers/tls-relay";
+import { sourceRecord, sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 300_000 });
 

@@ -1,7 +1,7 @@
 /** The column of a deleted field goes in place where nothing is on it; else a new table takes the old one's place. */
 import { expect, test, vi } from "vitest";
-import { type Engine, testEngine } from "../support/engine";
-import { sourceRecord, sourceTable } from "../support/source-records";
+import { type Engine, testEngine } from "../../support/engine";
+import { sourceRecord, sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 120_000 });
 
