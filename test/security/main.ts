@@ -16,10 +16,11 @@ import { Random } from "../../apps/sandbox/random";
 import { type Attack, Tally } from "./attack";
 import { attacks } from "./attacks";
 import { Canary } from "./canary";
+import { cpuMeter } from "./cpu";
 import { controlOf } from "./latency";
 import { ordinary } from "./ordinary";
 import { equalToOthers, onItsOwnCore, stepAside, stepBack } from "./own-place";
-import { broken, legend, type Row, table } from "./report";
+import { broken, cpuByPart, legend, type Row, table } from "./report";
 import { Service } from "./service";
 
 /** How often an attack is on and off. */
@@ -50,6 +51,7 @@ console.log(
 );
 await using service = await Service.start(process.env.ATTACK_LOG ? { logFile: process.env.ATTACK_LOG } : {});
 await using canary = await Canary.start(service);
+const meter = await cpuMeter(service, process.pid);
 await onItsOwnCore();
 // Bun's types of `process` know signals only by way of the emitter that it is.
 const signals: NodeJS.EventEmitter = process;
@@ -63,7 +65,7 @@ for (const attack of [...controls, ...chosen.slice(0, half), ordinary, ...chosen
   if (isToEnd) break;
   const row = await suffer(attack);
   rows.push(row);
-  console.log(`\n${table([row])}`);
+  console.log(`\n${table([row])}\n  CPU of one core: ${cpuByPart(row)}`);
   for (const note of row.result.notes) console.log(`  ${note}`);
 }
 process.exitCode = conclude() ? 0 : 1;
@@ -91,17 +93,21 @@ async function suffer(attack: Attack): Promise<Row> {
   const result = new Tally();
   const pairs: Row["pairs"] = [];
   const start = await canary.settle();
+  let seconds = 0;
   for (let pair = 0; pair < PAIRS && !isToEnd; pair++) {
+    meter.take();
     await Bun.sleep(windowMs);
-    const before = await canary.take();
+    const [before, idle] = [await canary.take(), meter.take()];
     await attackFor(attack, pair, result);
-    pairs.push({ before, during: await canary.take() });
+    const [during, busy] = [await canary.take(), meter.take()];
+    seconds += busy.seconds;
+    pairs.push({ before, during, cpu: { before: idle, during: busy } });
   }
   if (attack.patiently && !isToEnd)
     add(result, await attack.patiently(service, new Random(`${values.seed} ${attack.name}`)));
   const end = await canary.settle();
   const [calls, counted] = [end.calls - start.calls, end.counted - start.counted];
-  return { attack, result, pairs, calls, counted, deaths: service.takeAllDeaths() };
+  return { attack, result, pairs, seconds, calls, counted, deaths: service.takeAllDeaths() };
 }
 
 /** For a window's time and at least once. */

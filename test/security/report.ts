@@ -1,6 +1,7 @@
 /** What the attacks did, and to whom, as one table; and whether it is within the limits. */
 import type { Attack, AttackResult } from "./attack";
 import type { Window } from "./canary";
+import { type CpuUse, formatCpu, ofService, together } from "./cpu";
 import { type Control, isSlowed, latencies, MAX_RATIO, NOISE_MS } from "./latency";
 import { FREEZE_MS } from "./service";
 
@@ -13,7 +14,9 @@ export interface Row {
   attack: Pick<Attack, "name" | "finding" | "mayTakeLonger">;
   result: AttackResult;
   /** Quiet, and under attack, by turns. */
-  pairs: { before: Window; during: Window }[];
+  pairs: { before: Window; during: Window; cpu: { before: CpuUse; during: CpuUse } }[];
+  /** For so long it attacked. */
+  seconds: number;
   /** Calls of the canary's in all windows, and those that its budget counts. */
   calls: number;
   counted: number;
@@ -69,12 +72,14 @@ const HEADS = [
   "attack",
   "finding",
   "attempted",
+  "a second",
   "refused",
   "succeeded",
   "p95 during/before",
   "of",
   "budget",
   "available",
+  "service's CPU",
   "peak RSS",
   "freeze",
   "deaths",
@@ -107,6 +112,7 @@ function cells(row: Row): string[] {
     attack.name,
     attack.finding,
     String(result.attempted),
+    row.seconds > 0 ? (result.attempted / row.seconds).toFixed(1) : "",
     String(result.attempted - result.succeeded),
     String(result.succeeded),
     worst
@@ -115,10 +121,26 @@ function cells(row: Row): string[] {
     worst?.kind ?? "",
     `${(budgetDifference(row) * 100).toFixed(1)} %`,
     `${available.toFixed(1)} %`,
+    serviceCpu(row),
     memory(during.memory),
     `${(freeze / 1000).toFixed(2)} s`,
     String(deaths.length),
   ];
+}
+
+/** Of one core, in all windows. */
+function serviceCpu({ pairs }: Row): string {
+  const [before, during] = cpuOf(pairs).map((use) => `${(100 * ofService(use)).toFixed(0)}`);
+  return `${before}→${during} %`;
+}
+
+function cpuOf(pairs: Row["pairs"]): [CpuUse, CpuUse] {
+  return [together(pairs.map(({ cpu }) => cpu.before)), together(pairs.map(({ cpu }) => cpu.during))];
+}
+
+/** CPU of each part, before and during. */
+export function cpuByPart({ pairs }: Row): string {
+  return formatCpu(...cpuOf(pairs));
 }
 
 /** Of each role, MB. */

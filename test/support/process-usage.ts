@@ -36,7 +36,20 @@ export function childrenPrivateBytes(pid: number): number[] {
     });
 }
 
-function stat(pid: number): { parent: number; cpu: number; ended: number } | undefined {
+export interface ProcessTimes {
+  parent: number;
+  /** CPU seconds of its own. */
+  cpu: number;
+  /** CPU seconds of those of its children that have ended. */
+  ended: number;
+}
+
+/** @returns undefined when there is no such process any more */
+export function processTimes(pid: number): ProcessTimes | undefined {
+  return stat(pid);
+}
+
+function stat(pid: number): ProcessTimes | undefined {
   // The name, in brackets, may hold spaces.
   const fields = read(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ");
   if (fields.length < 15) return undefined;
