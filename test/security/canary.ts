@@ -93,6 +93,11 @@ export class Canary implements AsyncDisposable {
     return canary;
   }
 
+  /** Of the process that makes the calls. */
+  get pid(): number {
+    return this.#child!.pid;
+  }
+
   async #begin(plan: CanaryPlan): Promise<void> {
     let isReady = false;
     this.#child = Bun.spawn([process.execPath, join(import.meta.dirname, "canary-main.ts")], {

@@ -19,7 +19,10 @@ export interface CpuUse {
 }
 
 export interface CpuMeter {
+  /** Since the last call. */
   take(): CpuUse;
+  /** Processes of one of the servers. */
+  processesOf(server: "replicas" | "customers' server"): number[];
 }
 
 /** @param attacker the process that attacks; what it has started and has ended counts with it */
@@ -41,6 +44,7 @@ export async function cpuMeter(service: Service, attacker: number): Promise<CpuM
   }
 
   return {
+    processesOf: (server) => cpuTrees().members(servers[server]),
     take() {
       const now = { at: performance.now(), times: read() };
       const used = Object.fromEntries(
@@ -92,5 +96,9 @@ function cpuTrees() {
   const alone = (pid: number) => (all.get(pid)?.cpu ?? 0) + (all.get(pid)?.ended ?? 0);
   const whole = (pid: number): number =>
     [...all].reduce((sum, [child, { parent }]) => (parent === pid ? sum + whole(child) : sum), alone(pid));
-  return { alone, whole };
+  const members = (pid: number): number[] => [
+    pid,
+    ...[...all].flatMap(([child, { parent }]) => (parent === pid ? members(child) : [])),
+  ];
+  return { alone, whole, members };
 }

@@ -1,7 +1,9 @@
 /**
- * How much longer the canary's calls took while an attack was on: each window of it is compared with a quiet one right
- * before it, as what a machine does changes by the minute, and the median of these ratios is what counts.
+ * How much longer the canary's calls took while an attack was on. Windows under attack and quiet ones take turns, as what
+ * a machine does changes by the minute; the 95th of a hundred is that of all windows of one kind together, and what the
+ * choice of windows is worth is found by choosing others of them (a bootstrap).
  */
+import { Random } from "../../apps/sandbox/random";
 import { quantile } from "../support/quantile";
 import type { Kind, Window } from "./canary";
 
@@ -11,6 +13,9 @@ export const MAX_RATIO = 1.2;
 export const NOISE_MS = 2;
 /** A quantile of fewer says nothing. */
 const MIN_SAMPLES = 20;
+/** Choices of windows, and the part of them that is left out on either side. */
+const CHOICES = 200;
+const TAIL = 0.1;
 const KINDS: Kind[] = ["write", "read", "sql", "console"];
 
 export interface Pair {
@@ -20,36 +25,36 @@ export interface Pair {
 
 export interface Latency {
   kind: Kind;
-  /** p95 before and during, ms: medians of the windows. */
+  /** p95 before and during, ms. */
   from: number;
   to: number;
-  /** Median of the windows' ratios. */
+  /** Of the two, and between what eight of ten other choices of windows have it. */
   ratio: number;
+  low: number;
+  high: number;
 }
 
 /** The worst ratio of each kind of call next to an ordinary tenant. */
 export type Control = Partial<Record<Kind, number>>;
 
-const median = (values: number[]) => quantile(values, 0.5);
-
-/** Of each kind of call that there were enough of: in the single windows, else in all of them together. */
+/** Of each kind of call that there were enough of. */
 export function latencies(pairs: Pair[]): Latency[] {
   return KINDS.flatMap((kind) => {
-    const all = pairs.map(({ before, during }) => [before.samples[kind], during.samples[kind]] as const);
-    const together = [all.flatMap(([one]) => one), all.flatMap(([, other]) => other)] as const;
-    const isEnough = (both: readonly [number[], number[]]) =>
-      both.every(({ length }) => length >= MIN_SAMPLES);
-    const single = all.filter(isEnough);
-    const used = single.length > all.length / 2 ? single : [together].filter(isEnough);
-    if (used.length === 0) return [];
-    const p95s = used.map(([one, other]) => [quantile(one, 0.95), quantile(other, 0.95)] as const);
-    return {
-      kind,
-      from: median(p95s.map(([from]) => from)),
-      to: median(p95s.map(([, to]) => to)),
-      ratio: median(p95s.map(([from, to]) => (from > 0 ? to / from : 1))),
-    };
+    const enough = p95s(pairs, kind);
+    if (!enough) return [];
+    const random = new Random(`${kind} ${pairs.length}`);
+    const choose = () => Array.from(pairs, () => random.pick(pairs));
+    const others = Array.from({ length: CHOICES }, () => p95s(choose(), kind)?.ratio ?? enough.ratio);
+    return { kind, ...enough, low: quantile(others, TAIL), high: quantile(others, 1 - TAIL) };
   });
+}
+
+function p95s(pairs: Pair[], kind: Kind): Pick<Latency, "from" | "to" | "ratio"> | undefined {
+  const before = pairs.flatMap(({ before }) => before.samples[kind]);
+  const during = pairs.flatMap(({ during }) => during.samples[kind]);
+  if (Math.min(before.length, during.length) < MIN_SAMPLES) return undefined;
+  const [from, to] = [quantile(before, 0.95), quantile(during, 0.95)];
+  return { from, to, ratio: from > 0 ? to / from : 1 };
 }
 
 /** @param controls windows in which an ordinary tenant worked */
@@ -62,5 +67,16 @@ export function controlOf(controls: Pair[][]): Control {
 
 /** Whether an attack is what made the calls slow. */
 export function isSlowed({ kind, from, to, ratio }: Latency, control: Control): boolean {
-  return ratio > MAX_RATIO * Math.max(1, control[kind] ?? 1) && to - from > NOISE_MS;
+  return ratio > limitOf(kind, control) && to - from > NOISE_MS;
+}
+
+/** Whether the calls took so much longer that other windows might say otherwise: to be measured for longer. */
+export function isUncertain(latency: Latency, control: Control): boolean {
+  const { kind, from, low, high } = latency;
+  const limit = limitOf(kind, control);
+  return low <= limit && high > limit && from * (high - 1) > NOISE_MS;
+}
+
+function limitOf(kind: Kind, control: Control): number {
+  return MAX_RATIO * Math.max(1, control[kind] ?? 1);
 }

@@ -1,30 +1,32 @@
 /**
  * The long form of the attacks: each again and again for its time, while a canary goes on, and one table at the end.
  *
- *     bun run attack [--only <name>] [--rounds <n>] [--seed <s>] [--minutes <m>]
+ *     bun run attack [--only <name>] [--rounds <n>] [--pairs <n>] [--seed <s>] [--minutes <m>]
  *
- * `--only` takes the attacks whose name matches, `--rounds` is how many rounds a run of one has (2), `--minutes` is for
- * how long each attack goes on at least (0.25), `--seed` repeats what varies. ATTACK_LOG names a file for what ended
- * processes said. Ends with 1 where an attempt succeeded or a limit was broken. Takes about 25 minutes on two cores.
+ * `--only` takes the attacks whose name matches, `--rounds` is how many rounds a run of one has (2), `--pairs` how often it
+ * is on and off at least (6), `--minutes` for how long it goes on at least (0.5), `--seed` repeats what varies. ATTACK_LOG
+ * names a file for what ended processes said. Ends with 1 where an attempt succeeded or a limit was broken. Takes 50 minutes
+ * and more on two cores.
  *
- * An attack is on and off by turns, and the canary's calls under it are compared with those right before. At the start,
- * in the middle and at the end an ordinary tenant works instead: an attack may slow the canary by 20 % more than that
- * (see latency.ts). At the start and at the end nothing is done: what differs there is the machine's own.
+ * An attack is on and off by turns, and the canary's calls under it are compared with those in between. At the start, in the
+ * middle and at the end an ordinary tenant works instead: an attack may slow the canary by 20 % more than that (see
+ * latency.ts). At the start and at the end nothing is done: what differs there is the machine's own. Whose processes go
+ * before whose: own-place.ts.
  */
 import { parseArgs } from "node:util";
 import { Random } from "../../apps/sandbox/random";
 import { type Attack, Tally } from "./attack";
-import { attacks } from "./attacks";
+import { attacks, unpromised } from "./attacks";
 import { Canary } from "./canary";
 import { cpuMeter } from "./cpu";
-import { controlOf } from "./latency";
+import { controlOf, isUncertain, latencies } from "./latency";
 import { ordinary } from "./ordinary";
-import { equalToOthers, onItsOwnCore, stepAside, stepBack } from "./own-place";
+import { equalToOthers, goFirst, keepToLastCore, stepAside } from "./own-place";
 import { broken, cpuByPart, legend, type Row, table } from "./report";
 import { Service } from "./service";
 
-/** How often an attack is on and off. */
-const PAIRS = 3;
+/** How much more often than `--pairs` an attack is on and off where that may decide whether it slows the canary. */
+const MAX_TIMES = 2.5;
 const MAX_NOTES = 8;
 /** So long a broken service has to be well again before the next attack, ms. */
 const CALM_MS = 45_000;
@@ -33,26 +35,31 @@ const { values } = parseArgs({
   options: {
     only: { type: "string", default: "" },
     rounds: { type: "string", default: "2" },
+    pairs: { type: "string", default: "6" },
     seed: { type: "string", default: String(crypto.getRandomValues(new Uint32Array(1))[0]) },
-    minutes: { type: "string", default: "0.25" },
+    minutes: { type: "string", default: "0.5" },
   },
 });
 const only = new RegExp(values.only, "i");
-const [rounds, windowMs] = [Number(values.rounds), (Number(values.minutes) * 60_000) / PAIRS];
+const [rounds, leastPairs] = [Number(values.rounds), Number(values.pairs)];
+const windowMs = (Number(values.minutes) * 60_000) / leastPairs;
 
 /** Nothing is done: what the figures are worth. */
 const nothing: Attack = { name: "(none)", finding: "", run: async () => new Tally() };
 
-const chosen = attacks.filter(({ name }) => only.test(name));
+const chosen = [...attacks, ...unpromised].filter(({ name }) => only.test(name));
 const half = Math.ceil(chosen.length / 2);
 const began = performance.now();
 console.log(
-  `${chosen.length} attacks, ${PAIRS} × ${rounds} rounds and at least ${values.minutes} min each, --seed ${values.seed}`,
+  `${chosen.length} attacks, at least ${leastPairs} × ${rounds} rounds and at least ${values.minutes} min each, --seed ${values.seed}`,
 );
 await using service = await Service.start(process.env.ATTACK_LOG ? { logFile: process.env.ATTACK_LOG } : {});
+await service.closeOff();
 await using canary = await Canary.start(service);
 const meter = await cpuMeter(service, process.pid);
-await onItsOwnCore();
+goFirst([service.sandbox.pid, canary.pid]);
+keepToLastCore(meter.processesOf("replicas"));
+stepAside(meter.processesOf("customers' server"));
 // Bun's types of `process` know signals only by way of the emitter that it is.
 const signals: NodeJS.EventEmitter = process;
 let isToEnd = false;
@@ -73,12 +80,11 @@ process.exitCode = conclude() ? 0 : 1;
 /** @returns whether every attempt was refused, and no limit broken */
 function conclude(): boolean {
   const attacked = rows.filter(({ attack }) => !controls.some((control) => control === attack));
-  const control = controlOf(rows.filter(({ attack }) => attack === ordinary).map(({ pairs }) => pairs));
-  const wrong = attacked.flatMap((row) => broken(row, control).map((one) => `${row.attack.name}: ${one}`));
+  const wrong = attacked.flatMap((row) => broken(row, control()).map((one) => `${row.attack.name}: ${one}`));
   const sum = (of: Row[], what: "attempted" | "succeeded") =>
     of.reduce((total, { result }) => total + result[what], 0);
   const others = attacked.filter(({ attack }) => attack.name !== "half-sent");
-  console.log(`\n${table(rows)}\n\n${legend(control)}\n`);
+  console.log(`\n${table(rows)}\n\n${legend(control())}\n`);
   for (const one of wrong) console.log(`WRONG: ${one}`);
   console.log(
     `${sum(attacked, "attempted")} attempts, ${sum(others, "attempted")} without half-sent requests; ` +
@@ -94,7 +100,9 @@ async function suffer(attack: Attack): Promise<Row> {
   const pairs: Row["pairs"] = [];
   const start = await canary.settle();
   let seconds = 0;
-  for (let pair = 0; pair < PAIRS && !isToEnd; pair++) {
+  const isEnough = () =>
+    pairs.length >= leastPairs && (pairs.length >= MAX_TIMES * leastPairs || !isUndecided(attack, pairs));
+  for (let pair = 0; !isToEnd && !isEnough(); pair++) {
     meter.take();
     await Bun.sleep(windowMs);
     const [before, idle] = [await canary.take(), meter.take()];
@@ -110,10 +118,20 @@ async function suffer(attack: Attack): Promise<Row> {
   return { attack, result, pairs, seconds, calls, counted, deaths: service.takeAllDeaths() };
 }
 
+/** Whether windows differ so much that more of them may say something else. */
+function isUndecided({ mayTakeLonger }: Attack, pairs: Row["pairs"]): boolean {
+  return latencies(pairs).some(
+    (latency) => !mayTakeLonger?.includes(latency.kind) && isUncertain(latency, control()),
+  );
+}
+
+function control() {
+  return controlOf(rows.filter(({ attack }) => attack === ordinary).map(({ pairs }) => pairs));
+}
+
 /** For a window's time and at least once. */
 async function attackFor(attack: Attack, pair: number, into: Tally): Promise<void> {
   const from = performance.now();
-  stepAside();
   try {
     for (let run = 0; !isToEnd && (run === 0 || performance.now() < from + windowMs); run++) {
       if (attack === nothing) await Bun.sleep(windowMs);
@@ -123,8 +141,6 @@ async function attackFor(attack: Attack, pair: number, into: Tally): Promise<voi
   } catch (error) {
     // An attack that cannot go on is no attack that was refused.
     into.addMany(1, 1, `the attack broke off: ${error instanceof Error ? error.message : error}`);
-  } finally {
-    stepBack();
   }
 }
 

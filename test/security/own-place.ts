@@ -1,45 +1,78 @@
 /**
- * Where the attacker's own process runs: at the lowest priority and on one core, so that what it does itself is not what
- * slows the canary. In production it has a machine of its own.
+ * Who runs before whom. In production the attacker, the customers' own servers, the source and the canary have machines of
+ * their own; here they share the service's. So what attacks runs only while a core has nothing else to do: in the kernel's
+ * idle class, which gives way at once, as a low priority does not (a task keeps its core for a slice of 3 ms and more
+ * even so). And the source and the canary go first: neither is what is measured.
+ *
+ * The server of the replicas has one core, as docs/operations.md has it for one that shares a machine with the service. The
+ * service and its servers keep the class and the priority that the command was started with.
  */
-import { availableParallelism, setPriority } from "node:os";
+import { readdirSync } from "node:fs";
+import { availableParallelism, getPriority, setPriority } from "node:os";
+import { putFirst } from "../support/priority";
 
 const LOWEST = 19;
+/** Linux's number of the idle class, for `chrt --pid`. */
+const IDLE = /SCHED_IDLE/;
 
-/** Keeps this process, and what it starts from now on, to the last core. Nothing where there is one only. */
-export async function onItsOwnCore(): Promise<void> {
-  if (availableParallelism() > 1) await pin(process.pid, String(availableParallelism() - 1));
+/** As this process was started. */
+const own = { priority: getPriority(), isIdle: IDLE.test(run("chrt", "--pid", String(process.pid))) };
+
+/** Processes of others that the service waits for. Nothing where this one was started in the idle class itself. */
+export function goFirst(pids: number[]): void {
+  if (!own.isIdle) for (const pid of pids) putFirst(pid);
 }
 
-export function stepAside(): void {
-  renice(process.pid, LOWEST);
+/** As `REPLICAS_CPUS` of compose.yaml does: customers' SQL leaves the rest of the service a core. */
+export function keepToLastCore(pids: number[]): void {
+  if (availableParallelism() > 1) for (const pid of pids) pin(pid, String(availableParallelism() - 1));
 }
 
-export function stepBack(): void {
-  renice(process.pid, 0);
+/**
+ * Keeps this process, all its threads and what it starts from now on to the last core and the idle class; and these
+ * processes to the class.
+ */
+export function stepAside(others: number[]): void {
+  keepToLastCore([process.pid]);
+  for (const pid of [process.pid, ...others]) {
+    run("chrt", "--all-tasks", "--idle", "--pid", "0", String(pid));
+    renice(pid, LOWEST);
+  }
 }
 
-/** For processes of the service that were started again while this one had stepped aside. */
+/** For processes of the service: those that were started again are where this one is. Only root may put them back. */
 export function equalToOthers(pids: number[]): void {
   for (const pid of pids) {
-    renice(pid, 0);
-    void pin(pid, `0-${availableParallelism() - 1}`);
+    if (priorityOf(pid) !== LOWEST) continue;
+    if (!own.isIdle) run("chrt", "--all-tasks", "--other", "--pid", "0", String(pid));
+    renice(pid, own.priority);
+    pin(pid, `0-${availableParallelism() - 1}`);
   }
 }
 
-/** Linux only. */
-async function pin(pid: number, cores: string): Promise<void> {
-  if (Bun.which("taskset") === null) return;
-  await Bun.spawn(["taskset", "-a", "-p", "-c", cores, String(pid)], {
-    stdio: ["ignore", "ignore", "ignore"],
-  }).exited;
+function pin(pid: number, cores: string): void {
+  run("taskset", "--all-tasks", "--pid", "--cpu-list", cores, String(pid));
 }
 
-/** Only root may go back up: others stay where they are. */
+/** Each thread has a priority of its own on Linux. */
 function renice(pid: number, priority: number): void {
   try {
-    setPriority(pid, priority);
+    for (const thread of readdirSync(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
   } catch {
-    // As it was.
+    // It has ended, or may not go back up: as it was.
   }
+}
+
+function priorityOf(pid: number): number | undefined {
+  try {
+    return getPriority(pid);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Linux only: nothing where there is no such program. @returns what it said */
+function run(program: string, ...words: string[]): string {
+  if (Bun.which(program) === null) return "";
+  return Bun.spawnSync([program, ...words], { stdout: "pipe", stderr: "ignore" }).stdout.toString();
 }

@@ -2,7 +2,7 @@
 import type { Attack, AttackResult } from "./attack";
 import type { Window } from "./canary";
 import { type CpuUse, formatCpu, ofService, together } from "./cpu";
-import { type Control, isSlowed, latencies, MAX_RATIO, NOISE_MS } from "./latency";
+import { type Control, isSlowed, type Latency, latencies, MAX_RATIO, NOISE_MS } from "./latency";
 import { FREEZE_MS } from "./service";
 
 /** By how much the canary's budget may differ from the calls that it made. */
@@ -30,10 +30,10 @@ export function broken(row: Row, control: Control): string[] {
   const wrong: string[] = [];
   if (result.succeeded > 0) wrong.push(`${result.succeeded} of ${result.attempted} attempts succeeded`);
   for (const latency of latencies(pairs)) {
-    const { kind, from, to, ratio } = latency;
+    const { kind, from, to } = latency;
     if (isSlowed(latency, control) && !row.attack.mayTakeLonger?.includes(kind))
       wrong.push(
-        `the canary's ${kind} took ${to.toFixed(1)} ms at p95, before ${from.toFixed(1)} ms: × ${ratio.toFixed(2)}`,
+        `the canary's ${kind} took ${to.toFixed(1)} ms at p95, before ${from.toFixed(1)} ms: × ${ratioOf(latency)}`,
       );
   }
   const difference = budgetDifference(row);
@@ -89,8 +89,9 @@ const HEADS = [
 export function legend(control: Control): string {
   const ratios = Object.entries(control).map(([kind, ratio]) => `${kind} ${ratio.toFixed(2)}`);
   return [
-    "p95 during/before: the canary's slowest kind of call, median ratio of windows under attack to the quiet ones",
-    `right before them. Too much: above ${MAX_RATIO} times that of (ordinary), in which a tenant works as usual, and more`,
+    "p95 during/before: the canary's slowest kind of call, in all windows under attack and in the quiet ones between them",
+    "(eight of ten other choices of windows give a ratio between those in brackets).",
+    `Too much: above ${MAX_RATIO} times that of (ordinary), in which a tenant works as usual, and more`,
     `than ${NOISE_MS} ms. Worst of (ordinary): ${ratios.join(", ") || "too few calls"}. Budget: what it counts compared`,
     `with the calls made; too much: ${MAX_BUDGET * 100} % and more than ${MAX_CALLS} call. In (none) nothing is done.`,
   ].join("\n");
@@ -115,9 +116,7 @@ function cells(row: Row): string[] {
     row.seconds > 0 ? (result.attempted / row.seconds).toFixed(1) : "",
     String(result.attempted - result.succeeded),
     String(result.succeeded),
-    worst
-      ? `${worst.ratio.toFixed(2)} (${worst.to.toFixed(1)}/${worst.from.toFixed(1)} ms)`
-      : "too few calls",
+    worst ? `${ratioOf(worst)}, ${worst.to.toFixed(1)}/${worst.from.toFixed(1)} ms` : "too few calls",
     worst?.kind ?? "",
     `${(budgetDifference(row) * 100).toFixed(1)} %`,
     `${available.toFixed(1)} %`,
@@ -126,6 +125,10 @@ function cells(row: Row): string[] {
     `${(freeze / 1000).toFixed(2)} s`,
     String(deaths.length),
   ];
+}
+
+function ratioOf({ ratio, low, high }: Latency): string {
+  return `${ratio.toFixed(2)} (${low.toFixed(2)}–${high.toFixed(2)})`;
 }
 
 /** Of one core, in all windows. */

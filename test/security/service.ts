@@ -23,6 +23,7 @@ import { startProgram } from "../support/program";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { type Role, type Supervised, supervise } from "../support/supervised";
 import { Account, type ApiBase, type NewBase } from "./account";
+import { type Firewall, startFirewall } from "./firewall";
 
 /** A first sync, on a machine with other things to do, ms. */
 const FIRST_SYNC_MS = 120_000;
@@ -62,6 +63,7 @@ export class Service implements AsyncDisposable {
   #releases = new AsyncDisposableStack();
   #pools = new Map<string, postgres.Sql>();
   #deaths: string[] = [];
+  #firewall: Firewall | undefined;
   /** Told when an account, or the operator, does what is no attack. */
   onSetUp: (what: "begins" | "ends") => void = () => {};
 
@@ -231,6 +233,16 @@ export class Service implements AsyncDisposable {
     const sql = postgres(url, { max: 2, onnotice: () => {}, connect_timeout: 10, fetch_types: false });
     this.#pools.set(url, sql);
     return sql;
+  }
+
+  /** Puts a firewall between the replicas and those who attack them. */
+  async closeOff(): Promise<void> {
+    this.#firewall = this.#releases.use(await startFirewall(this.replicas.url));
+  }
+
+  /** A replica's database as those outside reach it: past the firewall, where there is one. */
+  fromOutside(url: string): string {
+    return this.#firewall?.before(url) ?? url;
   }
 
   /** Observes a replica as its server's superuser; no connection of whose may stay, or the service cannot drop it. */

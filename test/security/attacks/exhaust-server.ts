@@ -47,29 +47,43 @@ const REFUSED = [
 export const exhaustServer: Attack = {
   name: "exhaust-server",
   finding: "S9",
-  // Each attempt to log in costs the server a process, also those that it refuses.
-  mayTakeLonger: ["sql", "write"],
-  async run(service, rounds, random) {
-    const tally = new Tally();
-    const { mallory } = service.accounts;
-    const bases = await Promise.all(
-      Array.from({ length: BASES }, async () => {
-        const source = await service.sourceBase("Exhaust");
-        const key = await service.key({ [source.id]: "create" });
-        return service.connect(mallory, source, { api_key: key, settings: { live: false } });
-      }),
-    );
-    for (const base of bases) await mallory.change(base.id, { paused: true });
-    for (let round = 0; round < rounds; round++) {
-      await unlessPaused(() => statements(bases[0]!, random, tally), tally);
-      await unlessPaused(async () => tally.add(await unlimitedDisk(bases[0]!)), tally);
-      tally.add(await burnIds(service, bases[1]!));
-      await connections(service, bases, tally);
-    }
-    for (const base of bases) await service.disconnect(base);
-    return tally;
-  },
+  run: (service, rounds, random) => exhaust(service, rounds, random, (url) => service.fromOutside(url)),
 };
+
+/** Each attempt to log in costs the server a process, also one that it refuses: only what is in front of it can spare it. */
+export const exhaustWithoutFirewall: Attack = {
+  name: "exhaust-server, no firewall",
+  finding: "S9",
+  mayTakeLonger: ["sql", "write", "read", "console"],
+  run: (service, rounds, random) => exhaust(service, rounds, random, (url) => url),
+};
+
+/** @param wayTo a replica's database */
+async function exhaust(
+  service: Service,
+  rounds: number,
+  random: Random,
+  wayTo: (url: string) => string,
+): Promise<Tally> {
+  const tally = new Tally();
+  const { mallory } = service.accounts;
+  const bases = await Promise.all(
+    Array.from({ length: BASES }, async () => {
+      const source = await service.sourceBase("Exhaust");
+      const key = await service.key({ [source.id]: "create" });
+      return service.connect(mallory, source, { api_key: key, settings: { live: false } });
+    }),
+  );
+  for (const base of bases) await mallory.change(base.id, { paused: true });
+  for (let round = 0; round < rounds; round++) {
+    await unlessPaused(() => statements(bases[0]!, random, tally), tally);
+    await unlessPaused(async () => tally.add(await unlimitedDisk(bases[0]!)), tally);
+    tally.add(await burnIds(service, bases[1]!));
+    await connections(service, bases, wayTo, tally);
+  }
+  for (const base of bases) await service.disconnect(base);
+  return tally;
+}
 
 /** The statements take ids, so the watchdog may have paused the role: then the attempt is refused at the door. */
 async function unlessPaused(attempt: () => Promise<void>, tally: Tally): Promise<void> {
@@ -123,8 +137,13 @@ async function burnIds(service: Service, base: Connected): Promise<string | fals
 }
 
 /** As many connections as there are to be had, while the service needs one. */
-async function connections(service: Service, bases: Connected[], tally: Tally): Promise<void> {
-  const urls = bases.flatMap(({ url }) => Array<string>(TRIES_PER_BASE).fill(url));
+async function connections(
+  service: Service,
+  bases: Connected[],
+  wayTo: (url: string) => string,
+  tally: Tally,
+): Promise<void> {
+  const urls = bases.flatMap(({ url }) => Array<string>(TRIES_PER_BASE).fill(wayTo(url)));
   const held = await Promise.all(
     urls.map(async (url) => {
       const sql = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false, connect_timeout: 30 });

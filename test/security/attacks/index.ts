@@ -4,7 +4,7 @@ import { attemptsGrowth } from "./attempts-growth";
 import { auditGaps } from "./audit-gaps";
 import { bodies } from "./bodies";
 import { defaults } from "./defaults";
-import { exhaustServer } from "./exhaust-server";
+import { exhaustServer, exhaustWithoutFirewall } from "./exhaust-server";
 import { foreignIds } from "./foreign-ids";
 import { forgedReads } from "./forged-reads";
 import { halfSent } from "./half-sent";
@@ -51,3 +51,6 @@ export const attacks: Attack[] = [
   hostilePostgres,
   hostileTls,
 ];
+
+/** Of the long form only: what is measured and not promised. */
+export const unpromised: Attack[] = [exhaustWithoutFirewall];

@@ -14,6 +14,8 @@ const HARM = "a trigger of the customer's ran as the service";
 export const sqlRace: Attack = {
   name: "sql-race",
   finding: "S3",
+  // The loop is SQL on the server that they are on, too.
+  mayTakeLonger: ["sql", "write"],
   async run(service, rounds, random) {
     const tally = new Tally();
     // A race that is lost is over: the name is the service's then.
