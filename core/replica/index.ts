@@ -110,5 +110,6 @@ export { ROW_TOO_WIDE } from "./row-width";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
+export { type ReadBack, type TypeTraits, traitsOf, typeMapMarkdown } from "./type-map";
 export { foreignNames, settleDependents } from "./views";
 export { type EndReason, endExcess } from "./watchdog";

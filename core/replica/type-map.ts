@@ -25,7 +25,33 @@ import {
 } from "./map-record-cells";
 import type { ColumnType, TypeSettings } from "./spec";
 
-export interface TypeRow {
+/** How the cells of a column are made again from what it stores, where it stores all of them. */
+export type ReadBack =
+  | "text"
+  | "number"
+  | "checkbox"
+  | "date"
+  | "time"
+  | "list"
+  /** As its declared result is; only where that is a number; several of them. */
+  | "result"
+  | "number_result"
+  | "results";
+
+/** What else is known of a type; each is left out where it is the usual. */
+export interface TypeTraits {
+  /** The cell is computed from other cells, as the field's options say. */
+  computed?: true;
+  /** `sometimes`: a cell fits its column or not whatever the schema says, as it is computed or typed in freely. */
+  fits?: "sometimes";
+  /** False: the feed reports no change of the record when such a cell changes. */
+  reported?: false;
+  readsBack?: ReadBack;
+  /** A rollup or formula with this result is a number as JSON gives it; a duration is its seconds. */
+  numeric?: true;
+}
+
+export interface TypeRow extends TypeTraits {
   /** The type's name for people. */
   label: string;
   column: ColumnType;
@@ -44,17 +70,6 @@ export interface TypeRow {
   absent?: false;
 }
 
-/** Results of a rollup that are numbers as JSON gives them; a duration is its seconds. */
-const NUMERIC_RESULTS: ReadonlySet<FieldType> = new Set([
-  "autonumber",
-  "count",
-  "currency",
-  "duration",
-  "number",
-  "percent",
-  "rating",
-]);
-
 const numeric = { column: "numeric", read: readNumber } as const;
 const text = { column: "text", read: readText, note: "as it is" } as const;
 const timestamp = { column: "timestamp", read: readTimestamp, note: "UTC" } as const;
@@ -62,52 +77,100 @@ const people = { column: "text[]", read: readItems, note: "e-mail, else name, el
 const person = { column: "text", read: readPerson, note: "e-mail, else name, else id" } as const;
 
 export const typeMap: Record<FieldType, TypeRow> = {
-  ai_text: { label: "AI text", column: "text", read: readAiText, note: "the generated text" },
+  ai_text: {
+    label: "AI text",
+    column: "text",
+    read: readAiText,
+    note: "the generated text",
+    fits: "sometimes",
+    reported: false,
+  },
   attachment: {
     label: "Attachment",
     column: "text[]",
     read: readAttachments,
     note: "the URLs, which the source signs and lets expire; they are refreshed in time, or are ours, which last",
+    reported: false,
   },
-  autonumber: { label: "Autonumber", ...numeric, note: "" },
+  autonumber: {
+    label: "Autonumber",
+    ...numeric,
+    note: "",
+    reported: false,
+    readsBack: "number",
+    numeric: true,
+  },
   barcode: {
     label: "Barcode",
     column: "numeric",
     read: readBarcode,
     note: "its text where that is a decimal number, else NULL and an issue",
+    fits: "sometimes",
   },
-  button: { label: "Button", column: "text", read: readButton, note: "its URL, else its label" },
+  button: {
+    label: "Button",
+    column: "text",
+    read: readButton,
+    note: "its URL, else its label",
+    fits: "sometimes",
+    reported: false,
+  },
   checkbox: {
     label: "Checkbox",
     column: "bool",
     read: readCheckbox,
     note: "never NULL for an unticked box",
     absent: false,
+    readsBack: "checkbox",
   },
   collaborator: { label: "Collaborator", ...people },
   collaborators: { label: "Multiple collaborators", ...people },
-  count: { label: "Count", ...numeric, note: "" },
-  created_by: { label: "Created by", ...person },
-  created_time: { label: "Created time", ...timestamp },
-  currency: { label: "Currency", ...numeric, note: "the amount, without the symbol" },
-  date: { label: "Date", column: "date", read: readDate, note: "" },
-  date_time: { label: "Date with time", ...timestamp },
+  count: {
+    label: "Count",
+    ...numeric,
+    note: "",
+    computed: true,
+    reported: false,
+    readsBack: "number",
+    numeric: true,
+  },
+  created_by: { label: "Created by", ...person, reported: false },
+  created_time: { label: "Created time", ...timestamp, reported: false },
+  currency: {
+    label: "Currency",
+    ...numeric,
+    note: "the amount, without the symbol",
+    readsBack: "number",
+    numeric: true,
+  },
+  date: { label: "Date", column: "date", read: readDate, note: "", readsBack: "date" },
+  date_time: { label: "Date with time", ...timestamp, readsBack: "time" },
   duration: {
     label: "Duration",
     column: "text",
     read: readDuration,
     note: "`H:MM:SS`, with `.fff` where there are milliseconds; casts to `interval`",
+    numeric: true,
   },
-  email: { label: "Email", ...text },
-  external_sync_source: { label: "External sync source", ...text, note: "the source's name" },
+  email: { label: "Email", ...text, readsBack: "text" },
+  external_sync_source: {
+    label: "External sync source",
+    ...text,
+    note: "the source's name",
+    reported: false,
+  },
   formula: {
     label: "Formula",
     column: "text",
     read: readComputed,
     note: "the value as text; a failed computation (`#ERROR!`, `NaN`) is NULL and an issue",
+    computed: true,
+    fits: "sometimes",
+    reported: false,
+    readsBack: "result",
   },
-  last_modified_by: { label: "Last modified by", ...person },
-  last_modified_time: { label: "Last modified time", ...timestamp },
+  last_modified_by: { label: "Last modified by", ...person, reported: false },
+  last_modified_time: { label: "Last modified time", ...timestamp, reported: false },
   links: {
     label: "Link to another record",
     column: "text[]",
@@ -119,8 +182,9 @@ export const typeMap: Record<FieldType, TypeRow> = {
       when: (_, settings) => settings.linkedRecordsAsText,
       shown: "with the setting linked records as text",
     },
+    readsBack: "list",
   },
-  long_text: { label: "Long text", ...text },
+  long_text: { label: "Long text", ...text, readsBack: "text" },
   lookup: {
     label: "Lookup",
     column: "text[]",
@@ -132,13 +196,29 @@ export const typeMap: Record<FieldType, TypeRow> = {
       when: (_, settings) => settings.lookupsAsText,
       shown: "with the setting lookups as text",
     },
+    computed: true,
+    fits: "sometimes",
+    reported: false,
+    readsBack: "results",
   },
-  multiple_select: { label: "Multiple select", column: "text[]", read: readItems, note: "the names" },
-  number: { label: "Number", ...numeric, note: "" },
-  percent: { label: "Percent", ...numeric, note: "the fraction: 12.3 % is 0.123" },
-  phone: { label: "Phone number", ...text },
-  rating: { label: "Rating", ...numeric, note: "" },
-  rich_text: { label: "Rich text", ...text, note: "its Markdown" },
+  multiple_select: {
+    label: "Multiple select",
+    column: "text[]",
+    read: readItems,
+    note: "the names",
+    readsBack: "list",
+  },
+  number: { label: "Number", ...numeric, note: "", readsBack: "number", numeric: true },
+  percent: {
+    label: "Percent",
+    ...numeric,
+    note: "the fraction: 12.3 % is 0.123",
+    readsBack: "number",
+    numeric: true,
+  },
+  phone: { label: "Phone number", ...text, readsBack: "text" },
+  rating: { label: "Rating", ...numeric, note: "", readsBack: "number", numeric: true },
+  rich_text: { label: "Rich text", ...text, note: "its Markdown", readsBack: "text" },
   rollup: {
     label: "Rollup",
     ...numeric,
@@ -146,15 +226,32 @@ export const typeMap: Record<FieldType, TypeRow> = {
     instead: {
       column: "text",
       read: readComputed,
-      when: ({ result }) => result !== undefined && !NUMERIC_RESULTS.has(result),
+      when: ({ result }) => result !== undefined && !isNumeric(result),
       shown: "where the source declares another result than a number",
     },
+    computed: true,
+    fits: "sometimes",
+    reported: false,
+    readsBack: "number_result",
   },
-  single_select: { label: "Single select", ...text, note: "the name" },
-  text: { label: "Single line text", ...text },
-  url: { label: "URL", ...text },
-  unknown: { label: "Any other type", ...text, note: "as it is; JSON text where it is no string" },
+  single_select: { label: "Single select", ...text, note: "the name", readsBack: "text" },
+  text: { label: "Single line text", ...text, readsBack: "text" },
+  url: { label: "URL", ...text, readsBack: "text" },
+  unknown: {
+    label: "Any other type",
+    ...text,
+    note: "as it is; JSON text where it is no string",
+    reported: false,
+  },
 };
+
+export function traitsOf(type: FieldType): TypeTraits {
+  return typeMap[type];
+}
+
+function isNumeric(type: FieldType): boolean {
+  return traitsOf(type).numeric === true;
+}
 
 /** The type of the column that `field` becomes in a base with these settings. */
 export function columnTypeOf(

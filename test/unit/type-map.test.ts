@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { ColumnType } from "../../core/replica/spec";
-import { columnTypeOf, typeMap, typeMapMarkdown } from "../../core/replica/type-map";
+import {
+  columnTypeOf,
+  type TypeTraits,
+  traitsOf,
+  typeMap,
+  typeMapMarkdown,
+} from "../../core/replica/type-map";
 import type { FieldType } from "../../core/source";
 
 const arrays = { linkedRecordsAsText: false, lookupsAsText: false };
@@ -85,4 +91,55 @@ test("the README's table has one row per type, with the labels in order and both
   expect(lines.find((line) => line.startsWith("| Link to"))).toMatch(
     /\| `text\[\]`; `text` with the setting linked records as text \|/,
   );
+});
+
+describe("traits", () => {
+  const having = (has: (traits: TypeTraits) => unknown) =>
+    (Object.keys(typeMap) as FieldType[]).filter((type) => has(traitsOf(type))).sort();
+
+  test("computed types, and those whose cells need not fit", () => {
+    expect(having(({ computed }) => computed)).toEqual(["count", "formula", "lookup", "rollup"]);
+    expect(having(({ fits }) => fits === "sometimes")).toEqual([
+      "ai_text",
+      "barcode",
+      "button",
+      "formula",
+      "lookup",
+      "rollup",
+    ]);
+  });
+
+  test("types whose cells change without a report of the feed", () => {
+    expect(having(({ reported }) => reported === false)).toEqual([
+      "ai_text",
+      "attachment",
+      "autonumber",
+      "button",
+      "count",
+      "created_by",
+      "created_time",
+      "external_sync_source",
+      "formula",
+      "last_modified_by",
+      "last_modified_time",
+      "lookup",
+      "rollup",
+      "unknown",
+    ]);
+  });
+
+  test("types that are numbers, and those that are read back as text or numbers", () => {
+    const numbers = ["autonumber", "count", "currency", "number", "percent", "rating"];
+    expect(having(({ numeric }) => numeric)).toEqual([...numbers, "duration"].sort());
+    expect(having(({ readsBack }) => readsBack === "number")).toEqual(numbers);
+    expect(having(({ readsBack }) => readsBack === "text")).toEqual([
+      "email",
+      "long_text",
+      "phone",
+      "rich_text",
+      "single_select",
+      "text",
+      "url",
+    ]);
+  });
 });

@@ -6,10 +6,13 @@
  *     compare with 0, how text sorts, how names fold) is not translated.
  */
 import type { ColumnSpec, Condition } from "../../replica";
-import { TEXTS as ALL_TEXTS, NUMBERS } from "./cells";
+import type { FieldType } from "../../source";
+import { isNumber, isText } from "./cells";
 
 /** What a formula sees of rich text is not known. */
-const TEXTS = ALL_TEXTS.difference(new Set(["rich_text"]));
+function isPlainText(type: FieldType): boolean {
+  return isText(type) && type !== "rich_text";
+}
 
 type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=";
 
@@ -180,8 +183,8 @@ function truth(value: Value): Condition {
     case "field": {
       const { type, name } = value.column;
       if (type === "checkbox") return { kind: "checked", column: name };
-      if (TEXTS.has(type)) return not({ kind: "text", column: name, equals: "" });
-      if (!NUMBERS.has(type)) throw new Untranslatable();
+      if (isPlainText(type)) return not({ kind: "text", column: name, equals: "" });
+      if (!isNumber(type)) throw new Untranslatable();
       return { kind: "or", of: [below(name), above(name)] };
     }
   }
@@ -227,7 +230,7 @@ function compareWith(
     return either({ kind: "id", equals: right.value });
   }
   const { type, name } = left.column;
-  if (TEXTS.has(type) && isEquality && (right.kind === "text" || right.kind === "blank")) {
+  if (isPlainText(type) && isEquality && (right.kind === "text" || right.kind === "blank")) {
     return either({ kind: "text", column: name, equals: right.kind === "text" ? right.value : "" });
   }
   if (
@@ -239,7 +242,7 @@ function compareWith(
     const checked: Condition = { kind: "checked", column: name };
     return either(right.value === 1 ? checked : not(checked));
   }
-  if (NUMBERS.has(type) && right.kind === "number") return compareNumber(name, operator, right.value);
+  if (isNumber(type) && right.kind === "number") return compareNumber(name, operator, right.value);
   throw new Untranslatable();
 }
 

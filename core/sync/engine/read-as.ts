@@ -4,12 +4,11 @@
  * time of change shows. As it is compared with what was read, and not with what was seen last, nothing is missed while
  * nobody looked.
  */
-import { markRead, type ReadAs, type Replica } from "../../replica";
+import { markRead, type ReadAs, type Replica, traitsOf } from "../../replica";
 import type { SourceConnection, SourceField, SourceSchema } from "../../source";
 import type { BaseMemory } from "../state";
 import type { Shapes } from "./schema-tracker";
 
-const COMPUTED: ReadonlySet<SourceField["type"]> = new Set(["formula", "rollup", "lookup", "count"]);
 const known = new WeakMap<SourceSchema, Map<string, ReadAs>>();
 
 /** By table id, of the schema that was looked at last: what a table is read as that is read from now on. */
@@ -42,7 +41,7 @@ function tokensOf({ type, sourceType, options = {} }: SourceField): string[] {
   const { result: _, choices, ...computes } = options;
   const isChosen = Array.isArray(choices) ? (choices as { id?: unknown; name?: unknown }[]) : [];
   return [
-    token(sourceType, COMPUTED.has(type) ? Object.entries(computes).toSorted() : null),
+    token(sourceType, traitsOf(type).computed ? Object.entries(computes).toSorted() : null),
     ...isChosen.map(({ id, name }) => token(id, name)),
   ];
 }

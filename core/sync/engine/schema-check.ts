@@ -11,21 +11,12 @@ import {
   onlyAddsColumns,
   ROW_TOO_WIDE,
   type TableSpec,
+  traitsOf,
   UNSTORABLE_TEXT,
 } from "../../replica";
-import type { FieldType, SourceRecord } from "../../source";
+import type { SourceRecord } from "../../source";
 import type { BaseMemory } from "../state";
 import type { Shapes } from "./schema-tracker";
-
-/** Cells of these fit or not whatever the schema says: they are computed, or typed in freely. */
-const UNRULY: ReadonlySet<FieldType> = new Set([
-  "formula",
-  "rollup",
-  "lookup",
-  "barcode",
-  "ai_text",
-  "button",
-]);
 
 /** Reasons that say nothing of the field's type. */
 const OF_ANY_TYPE: ReadonlySet<string> = new Set([UNSTORABLE_TEXT, ROW_TOO_WIDE]);
@@ -93,6 +84,8 @@ function areOdd(spec: TableSpec, issues: CellIssue[]): boolean {
 /** Those of the issues that a cell of its column's type cannot have: the field may have another type by now. */
 export function oddIssues(spec: TableSpec, issues: CellIssue[]): CellIssue[] {
   if (issues.length === 0) return [];
-  const ruly = new Set(spec.columns.filter(({ type }) => !UNRULY.has(type)).map((column) => column.name));
+  const ruly = new Set(
+    spec.columns.filter(({ type }) => traitsOf(type).fits !== "sometimes").map((column) => column.name),
+  );
   return issues.filter(({ column, reason }) => ruly.has(column) && !OF_ANY_TYPE.has(reason));
 }

@@ -9,8 +9,8 @@
  */
 
 import { wait } from "../../../async";
-import { type ColumnSpec, differingRows, mapRecords } from "../../../replica";
-import type { FieldType, RecordPage, SourceConnection, SourceTable } from "../../../source";
+import { type ColumnSpec, differingRows, mapRecords, traitsOf } from "../../../replica";
+import type { RecordPage, SourceConnection, SourceTable } from "../../../source";
 import { applyRecords, ask, type Sweep } from "../../engine";
 import { fingerprintIn, type TableMemory, tableMemory } from "../../state";
 import type { LiveFeed } from "./feed";
@@ -26,24 +26,6 @@ const FIRST_MS = 15 * 60_000;
 const CLOCK_ERROR_MS = 5000;
 /** A record may have been named so long before it was compared, ms. */
 const TOLD_BEFORE_MS = 5000;
-
-/** Cells that no change of the record itself is told for: they may differ while the feed is well. */
-const NOT_TOLD: ReadonlySet<FieldType> = new Set<FieldType>([
-  "ai_text",
-  "attachment",
-  "autonumber",
-  "button",
-  "count",
-  "created_by",
-  "created_time",
-  "external_sync_source",
-  "formula",
-  "last_modified_by",
-  "last_modified_time",
-  "lookup",
-  "rollup",
-  "unknown",
-]);
 
 export interface Comparing extends Pick<Sweep, "replica" | "reader" | "epoch" | "shapes" | "memory"> {
   feed: LiveFeed;
@@ -154,7 +136,7 @@ async function findSuspects(comparing: Comparing, table: TableMemory, page: Reco
 }
 
 function toldColumns({ live }: TableMemory): ColumnSpec[] {
-  return live.spec.columns.filter(({ type }) => !NOT_TOLD.has(type));
+  return live.spec.columns.filter(({ type }) => traitsOf(type).reported !== false);
 }
 
 /** How many of the suspects differed by something that the feed does not tell of, and that a sweep may have brought. */
