@@ -1,9 +1,10 @@
 /** The forms of workspaces, their plans, and what was used of them. */
 import { t } from "elysia";
+import { plans } from "../../core/control/budgets";
 import { nullable, strict, timestamp } from "./schema-parts";
 
 // Of literals: an enumeration of elysia's has a default, and what is not given must stay as it is.
-const plan = t.Union([t.Literal("free"), t.Literal("team"), t.Literal("business"), t.Literal("custom")]);
+const plan = t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id))));
 
 const cap = {
   plan,

@@ -1,5 +1,5 @@
 /** Reading the question for a plan, which is asked when a base is connected and when a workspace is changed. */
-import { type Plan, planCalls, plans } from "../../core/control/budgets";
+import { callsOfPlan, type Plan, plans } from "../../core/control/budgets";
 import type { PlanForm } from "../../views/budget/plans";
 
 export interface ReadPlan {
@@ -13,7 +13,7 @@ export interface ReadPlan {
 export function planOf(form: PlanForm): ReadPlan {
   const plan = plans.find((name) => name === form.plan) ?? null;
   if (plan === null) return { errors: { plan: "Choose one of these" }, plan, callsPerMonth: null };
-  if (plan !== "custom") return { errors: {}, plan, callsPerMonth: planCalls[plan] };
+  if (plan !== "custom") return { errors: {}, plan, callsPerMonth: callsOfPlan(plan) };
   const calls = readCount(form.calls);
   const errors = calls === null || calls < 1 ? { calls: "A whole number of at least 1, such as 50000" } : {};
   return { errors, plan, callsPerMonth: calls };

@@ -2,14 +2,11 @@
 import { isBasetideError } from "../../core/errors";
 import { ConnectFailure, type HeldConnection, poolOf } from "../../core/http/connections";
 import { bodyText } from "../../core/proxy";
+import { proxied } from "../../core/source";
 import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { failed, ownAnswer } from "./own-answers";
 
-/** The source's own penalty, ms. */
-const PENALTY_MS = 30_000;
-/** The monthly cap: waiting half a minute is of no use, and the source's own answer says more than we could. */
-const BILLING_LIMIT = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
 /** Requests of one key that may wait for one base: ten seconds of its quota. */
 const MAX_WAITING = 50;
 const QUEUE_FULL_RETRY_MS = 5000;
@@ -86,8 +83,14 @@ export async function noteRateLimit(
 ): Promise<void> {
   if (caller.quotaKey === undefined || !caller.isProven) return;
   const text = await bodyText(body, headers.get("content-encoding"));
-  if (text?.includes(BILLING_LIMIT)) return;
+  // The source's own answer says more than we could.
+  if (text !== null && proxied.dialect.saysCapSpent(text)) return;
   const retryAfterMs = Number(headers.get("retry-after") ?? 0) * 1000;
   const isOwn = caller.found.bases.some(caller.isOwnKeyOf);
-  await ctx.ledger.block(caller.quotaKey, Math.max(PENALTY_MS, retryAfterMs || 0), "rate_limited", { isOwn });
+  await ctx.ledger.block(
+    caller.quotaKey,
+    Math.max(proxied.limits.penaltyMs, retryAfterMs || 0),
+    "rate_limited",
+    { isOwn },
+  );
 }

@@ -5,16 +5,8 @@
  * target that another parser could read in another way is refused. This is the only place that parses it; whatever
  * else is decided about a request goes by the `Target`.
  */
+import { type Call, proxied } from "../../core/source";
 import { hasTraversal } from "./path-traversal";
-
-export type Call =
-  | { kind: "read" }
-  /** Records are created, updated, upserted or deleted; `ids` are those that path and query name. */
-  | { kind: "write"; tableRef: string; ids: string[] }
-  | { kind: "upload"; recordId: string; fieldRef: string }
-  | { kind: "schema" }
-  | { kind: "sync_csv" }
-  | { kind: "other" };
 
 export interface Target {
   /** Upper case. */
@@ -43,8 +35,7 @@ export interface Names {
 /** Why a request is not forwarded. */
 export type Refusal = "host_not_allowed" | "path_not_allowed" | "path_ambiguous";
 
-/** Ids as the source has them; anything else in a base's place is the source's to refuse. */
-const BASE_ID = /^app[0-9A-Za-z]+$/;
+const { dialect } = proxied;
 
 /**
  * @param method upper case
@@ -61,7 +52,7 @@ export function parseTarget(method: string, requestUrl: string, names: Names): T
   if (!addressed) return "host_not_allowed";
   const { address, rest } = addressed;
   const [version, ...raw] = rest.split(/\/+/);
-  if (version !== "v0") return "path_not_allowed";
+  if (version !== dialect.version) return "path_not_allowed";
   const sent = `/${rest}${query}`;
   if (!isNormal(address, sent) || hasTraversal(rest)) return "path_ambiguous";
   const segments = decoded(raw);
@@ -72,8 +63,8 @@ export function parseTarget(method: string, requestUrl: string, names: Names): T
     path: sent,
     segments,
     query,
-    baseId: baseIdOf(segments),
-    call: callOf(method, segments, query),
+    baseId: dialect.baseIdOf(segments),
+    call: dialect.callOf(method, segments, query),
   };
 }
 
@@ -96,7 +87,9 @@ function upstreamOf(
   const own = addressOf(sentTo.replace(/:\d+$/, ""));
   if (own !== undefined) return { address: own, rest };
   const [address] = Object.values(upstreams);
-  return address !== undefined && first === "v0" && ownHosts.has(sentTo) ? { address, rest } : undefined;
+  return address !== undefined && first === dialect.version && ownHosts.has(sentTo)
+    ? { address, rest }
+    : undefined;
 }
 
 /** Would a parser of URLs give on the very same bytes? */
@@ -105,39 +98,10 @@ function isNormal(address: string, path: string): boolean {
   return url !== null && !path.includes("#") && url.href === url.origin + path;
 }
 
-/** Escaped slashes are for names: of a table, and of the field of an upload. Ids and words of the API have none. */
+/** Escaped slashes are for names. Ids and words of the API have none. */
 function hasSlashInId(segments: string[]): boolean {
-  const names = BASE_ID.test(segments[0] ?? "") ? (segments[3] === "uploadAttachment" ? [2] : [1]) : [];
+  const names = dialect.namesIn(segments);
   return segments.some((segment, index) => segment.includes("/") && !names.includes(index));
-}
-
-function baseIdOf([first, second, third]: string[]): string | undefined {
-  const id = first === "meta" && second === "bases" ? third : first === "bases" ? second : first;
-  return id !== undefined && BASE_ID.test(id) ? id : undefined;
-}
-
-function callOf(method: string, parts: string[], query: string): Call {
-  if (method === "GET" || method === "HEAD" || method === "OPTIONS") return { kind: "read" };
-  const [first = "", second, third, fourth] = parts;
-  if (first === "meta" && second === "bases" && fourth === "tables") return { kind: "schema" };
-  if (!BASE_ID.test(first) || second === undefined) return { kind: "other" };
-  if (parts.length === 2) return { kind: "write", tableRef: second, ids: queryIds(query) };
-  if (parts.length === 3) {
-    if (method === "POST") return { kind: third === "listRecords" ? "read" : "other" };
-    return { kind: "write", tableRef: second, ids: [third!] };
-  }
-  if (parts.length === 4 && method === "POST") {
-    if (fourth === "uploadAttachment") return { kind: "upload", recordId: second, fieldRef: third! };
-    if (third === "sync") return { kind: "sync_csv" };
-  }
-  return { kind: "other" };
-}
-
-/** `records[]=rec…`, with or without brackets and numbers. */
-function queryIds(query: string): string[] {
-  return [...new URLSearchParams(query)]
-    .filter(([name]) => /^records(\[\d*\])?$/.test(name))
-    .map(([, value]) => value);
 }
 
 /** A `+` in a path is a plus. Undefined where an escape is malformed, which parsers read in different ways. */

@@ -10,6 +10,7 @@ import {
   readWriteAnswer,
   type Write,
 } from "../../core/proxy";
+import type { Call } from "../../core/source";
 import { span } from "../../core/trace";
 import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
@@ -17,7 +18,6 @@ import { setExposed } from "./cors";
 import { cleanAnswer } from "./headers";
 import { failed } from "./own-answers";
 import { noteRateLimit, waitForQuota } from "./quota";
-import type { Call } from "./target";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 
 /** Records of one write that are looked after one by one: ten times what the source takes at once. */

@@ -16,9 +16,11 @@ import {
 import { createBase, listBases, listSourceBases, type ManagementContext } from "../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../core/control/placement";
 import { isBasetideError } from "../../core/errors";
+import { proxied } from "../../core/source";
 
 const EMAIL = "demo@example.org";
-const PLATFORM = "airtable";
+/** The sandbox speaks it. */
+const PLATFORM = proxied.id;
 
 export interface Demo {
   email: string;

@@ -12,8 +12,15 @@ import { quotaKeyOf } from "../control/budgets";
 import { BasetideError, isBasetideError } from "../errors";
 import type { Ledger } from "../limiter";
 import type { AttachmentPlace } from "../replica";
-import type { Platform, SourceConnection, SourceRecord } from "../source";
-import { againIfStale, attachmentsIn, platformById } from "../source";
+import {
+  againIfStale,
+  attachmentsIn,
+  limitsOfKey,
+  type Platform,
+  platformById,
+  type SourceConnection,
+  type SourceRecord,
+} from "../source";
 import { RecordLine, type RecordSource } from "./record-queue";
 
 /** How long a URL surely lives, ms: "about two hours" after it was given, says the source. */
@@ -22,8 +29,6 @@ const URL_LIFE_MS = 100 * 60_000;
 const LEAST_LIFE_MS = 30 * 60_000;
 /** An attachment that was not there is not looked for again within this, ms. */
 const GONE_MS = 60_000;
-/** The source's own penalty after a 429, ms. */
-const RATE_LIMIT_PAUSE_MS = 30_000;
 /** Records kept, and bases with a line: the oldest go first. */
 const MAX_RECORDS = 20_000;
 const MAX_LINES = 1000;
@@ -127,7 +132,7 @@ function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
       });
     } catch (error) {
       if (isBasetideError(error, "source_rate_limited"))
-        await ledger.block(quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited");
+        await ledger.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
       throw error;
     }
   }

@@ -52,11 +52,6 @@ export interface Book {
   wentLate(place: Place): Promise<void>;
 }
 
-/**
- * From the moment that a call has surely reached the source to the sixth call's beginning, ms: what the source counts.
- * `quota_take` in sql/control/functions has the same.
- */
-export const WINDOW_MS = 1000;
 /** What every call has for being late and on its way, ms; `quota_take` has the same. */
 export const LEAST_MARGIN_MS = 20;
 /** What of it is this process's: timers are exact to a millisecond or two. */

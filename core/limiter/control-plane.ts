@@ -13,6 +13,7 @@ import { BasetideError } from "../errors";
 import { type Book, type CallKind, placeOf, wholeMs } from "./backend";
 import type { QuotaClock } from "./clock";
 import type { Register } from "./heartbeat";
+import { sqlLimitsOf, strictest } from "./limits";
 
 /** After a failed call none is tried for so long, ms. `quota_take` counts on processes being back in 1 s. */
 const RETRY_AFTER_MS = 500;
@@ -41,7 +42,7 @@ interface TakeRow {
   margin: number;
 }
 
-/** What the calls of a lane count in, besides the key's five a second. */
+/** What the calls of a lane count in, besides the key's own. */
 export interface Counting {
   /** Sync: the user of the source whose limit over all keys may matter. */
   user?: string | null | undefined;
@@ -129,9 +130,15 @@ export function controlPlane(
     if (failedAt !== undefined || !offset.isKnown) await learnOffset();
   }
 
+  /** What every key has. */
+  const leastPerWindow = strictest().requestsPerWindow;
+
   async function attend(id: string): Promise<number> {
     const [row] = await call(
-      (to) => to<{ share: number }[]>`select quota_attend(${id}, ${clock.now() - offset.ms}) as share`,
+      (to) =>
+        to<
+          { share: number }[]
+        >`select quota_attend(${id}, ${clock.now() - offset.ms}, ${leastPerWindow}) as share`,
     );
     return row!.share;
   }
@@ -142,6 +149,7 @@ export function controlPlane(
     share: number,
     { user = null, isOwnKey = false }: Counting = {},
   ): SharedBook {
+    const limits = sqlLimitsOf(key);
     const isLimitedByUser = (kind !== "client" && kind !== "unproven") || isOwnKey;
     return {
       async reunite(hasGranted) {
@@ -159,7 +167,7 @@ export function controlPlane(
         const [row] = await call(
           (to) => to<TakeRow[]>`
           select asked_at, to_json(slots) as slots, next_at, margin
-          from quota_take(${key}, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user},
+          from quota_take(${key}, ${limits}::source_limits, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user},
             ${wholeMs(margin)}, ${isOwnKey})`,
         );
         const { asked_at, slots, next_at, margin: marginMs } = row!;

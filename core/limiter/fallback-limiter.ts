@@ -5,7 +5,7 @@
  * (see heartbeat.ts). Sync rests meanwhile.
  */
 import { isBasetideError } from "../errors";
-import { type Book, placeOf, WINDOW_MS, wholeMs } from "./backend";
+import { type Book, placeOf, wholeMs } from "./backend";
 import type { QuotaClock } from "./clock";
 import type { SharedBook } from "./control-plane";
 import type { Heartbeat } from "./heartbeat";
@@ -61,15 +61,15 @@ export interface LocalWindow extends Book {
   readonly isIdle: boolean;
 }
 
-/** A window that gives out nothing before it is opened. */
-export function localWindow(clock: QuotaClock): LocalWindow {
+/** A window of the key's platform that gives out nothing before it is opened. */
+export function localWindow(clock: QuotaClock, windowMs: number): LocalWindow {
   let perWindow = 0;
   /** When each call has reached the source at the latest, as in the ledger. */
   let slots: number[] = [];
   let shutUntilMs = -Infinity;
 
   function next(now: number, marginMs: number): number {
-    const window = (slots.at(-perWindow) ?? -Infinity) + WINDOW_MS;
+    const window = (slots.at(-perWindow) ?? -Infinity) + windowMs;
     return Math.max(now, shutUntilMs, (slots.at(-1) ?? -Infinity) - marginMs, window);
   }
 
@@ -94,7 +94,7 @@ export function localWindow(clock: QuotaClock): LocalWindow {
       const now = clock.now();
       const marginMs = wholeMs(margin);
       for (const slot of back) remove(slot);
-      slots = slots.filter((slot) => slot > now - WINDOW_MS);
+      slots = slots.filter((slot) => slot > now - windowMs);
       const places = withinMs.map((reach) => {
         const at = next(now, marginMs);
         if (at - now > reach) return null;
@@ -111,7 +111,7 @@ export function localWindow(clock: QuotaClock): LocalWindow {
       slots = [...slots, clock.now() + marginMs].sort((a, b) => a - b);
     },
     get isIdle() {
-      return Math.max(shutUntilMs, (slots.at(-1) ?? -Infinity) + WINDOW_MS) <= clock.now();
+      return Math.max(shutUntilMs, (slots.at(-1) ?? -Infinity) + windowMs) <= clock.now();
     },
   };
 }

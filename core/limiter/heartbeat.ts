@@ -5,16 +5,12 @@
  * of. Neither sees the other then, so each waits for what the other may still do: the proxy gives nothing out before its
  * silence must have been noticed, and is heard of again only when what it gave out is past.
  */
-import { MOST_DELAY_MS, MOST_MARGIN_MS, WINDOW_MS } from "./backend";
+import { MOST_DELAY_MS, MOST_MARGIN_MS } from "./backend";
 import type { QuotaClock } from "./clock";
 
 const EVERY_MS = 500;
 /** A proxy counts as silent when nothing was heard of it for so long, ms; `quota_take` has the same. */
 const SILENT_MS = 1500;
-/** How far ahead others may have booked by then, ms: an overdue sync two windows, and what it asks early; clients less. */
-const BOOKED_AHEAD_MS = 2 * WINDOW_MS + 10 + MOST_DELAY_MS + MOST_MARGIN_MS;
-/** From the last word of a proxy to the first place that it gives out by itself, ms. */
-const NOTICED_MS = SILENT_MS + BOOKED_AHEAD_MS + WINDOW_MS;
 
 export interface Heartbeat {
   /** Places per window and key that this process may give out by itself; 0 while the ledger does not know it. */
@@ -46,15 +42,27 @@ export interface Register {
   leave(id: string): Promise<void>;
 }
 
-/** @param id of the process; one that is started again in its place has the same */
-export function startHeartbeat(register: Register, clock: QuotaClock, id: string): Heartbeat {
+/**
+ * @param id of the process; one that is started again in its place has the same
+ * @param windowMs the longest window of any key
+ */
+export function startHeartbeat(
+  register: Register,
+  clock: QuotaClock,
+  id: string,
+  windowMs: number,
+): Heartbeat {
+  /** How far ahead others may have booked by then: an overdue sync two windows, and what it asks early; clients less. */
+  const bookedAheadMs = 2 * windowMs + 10 + MOST_DELAY_MS + MOST_MARGIN_MS;
+  /** From the last word of a proxy to the first place that it gives out by itself. */
+  const noticedMs = SILENT_MS + bookedAheadMs + windowMs;
   let share = 0;
   let sentAt = -Infinity;
   let lastGivenAt = -Infinity;
   let hasLeft = false;
   let cancelAlarm = () => {};
 
-  const isPast = () => clock.now() >= lastGivenAt + WINDOW_MS;
+  const isPast = () => clock.now() >= lastGivenAt + windowMs;
 
   async function beat(): Promise<void> {
     try {
@@ -75,7 +83,7 @@ export function startHeartbeat(register: Register, clock: QuotaClock, id: string
       return share;
     },
     get freeFrom() {
-      return sentAt + NOTICED_MS;
+      return sentAt + noticedMs;
     },
     gaveOut(at) {
       lastGivenAt = Math.max(lastGivenAt, at);

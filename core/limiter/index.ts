@@ -3,4 +3,5 @@ export type { LiveKind } from "./backend";
 export { CallCounter } from "./call-counter";
 export { processClock, type QuotaClock } from "./clock";
 export { createLedger, type Ledger, type SyncCall } from "./rate-limiter";
+export { syncShare } from "./sync-share";
 export { trimWindows } from "./trim-windows";

@@ -14,6 +14,7 @@ import { processClock, type QuotaClock } from "./clock";
 import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
 import { type LocalWindow, localWindow, withFallback } from "./fallback-limiter";
 import { type Heartbeat, startHeartbeat } from "./heartbeat";
+import { limitsOfKey, sqlLimitsOf, strictest } from "./limits";
 import { createDelay } from "./margin";
 import { quotaMetrics } from "./metrics";
 import { type Connections, createLane, type Lane, type Waiting } from "./wait-queue";
@@ -55,7 +56,7 @@ export interface ClientCall {
 export interface SyncCall {
   /** For a change that someone waits to see: one reservation in five, whatever clients ask for. */
   live?: LiveKind | undefined;
-  /** Of the source, where the limit of 50 a second that it sets each user may matter. */
+  /** Of the source, where the limit that it sets each user may matter. */
   user?: string | null | undefined;
   /** Where the call's connection is from; absent: it needs none. */
   connections?: Connections | undefined;
@@ -65,7 +66,7 @@ export interface Ledger {
   /**
    * Resolves when a sync request may be sent, which must then happen at once, on the connection that it resolves with.
    *
-   * @param share requests per second that sync may use: 3 or 5
+   * @param share requests per window that sync may use (`syncShare`)
    * @throws BasetideError `control_unavailable`; what opening a connection failed with; the signal's reason
    */
   takeSync(
@@ -138,7 +139,8 @@ export function createLedger(
     } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "quota ledger back");
   });
 
-  const heartbeat = standsInAs === undefined ? undefined : startHeartbeat(control, clock, standsInAs);
+  const heartbeat =
+    standsInAs === undefined ? undefined : startHeartbeat(control, clock, standsInAs, strictest().windowMs);
 
   async function take(kind: CallKind, lane: Lane, deadlineAt: number, signal: AbortSignal, waiting: Waiting) {
     const askedAt = clock.now();
@@ -163,7 +165,7 @@ export function createLedger(
   }
 
   function windowOf(key: QuotaKey, { share, freeFrom }: Heartbeat): LocalWindow {
-    const window = windows.get(key) ?? localWindow(clock);
+    const window = windows.get(key) ?? localWindow(clock, limitsOfKey(key).windowMs);
     if (windows.size >= KEYS_KEPT) dropIdle(windows, (other) => other.isIdle);
     windows.set(key, window);
     window.open(share, freeFrom);
@@ -175,7 +177,7 @@ export function createLedger(
     try {
       const [row] = await control.call(
         (db) => db<{ is_blocked: boolean }[]>`
-          select quota_block(${key}, ${ms}, 'rate_limited', null, false) as is_blocked`,
+          select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, 'rate_limited', null, false) as is_blocked`,
       );
       if (!row!.is_blocked) return;
       metrics.blocked("rate_limited");
@@ -192,9 +194,21 @@ export function createLedger(
       return take(kind, laneOf(key, kind, share, { user }), Infinity, signal, { connections });
     },
     takeClient: (key, { deadlineMs, signal, isOwnKey, ...waiting }) =>
-      take("client", laneOf(key, "client", 5, { isOwnKey }), clock.now() + deadlineMs, signal, waiting),
+      take(
+        "client",
+        laneOf(key, "client", limitsOfKey(key).requestsPerWindow, { isOwnKey }),
+        clock.now() + deadlineMs,
+        signal,
+        waiting,
+      ),
     takeUnproven: (key, { deadlineMs, signal, connections }) =>
-      take("unproven", laneOf(key, "unproven", 5, {}), clock.now() + deadlineMs, signal, { connections }),
+      take(
+        "unproven",
+        laneOf(key, "unproven", limitsOfKey(key).requestsPerWindow, {}),
+        clock.now() + deadlineMs,
+        signal,
+        { connections },
+      ),
 
     async countServed(key) {
       try {
@@ -213,7 +227,7 @@ export function createLedger(
       try {
         await control.call((db) =>
           reason === "rate_limited"
-            ? db`select quota_block(${key}, ${blockMs}, ${reason})`
+            ? db`select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${blockMs}, ${reason})`
             : noteSpentCap(db, key, blockMs),
         );
       } catch (error) {
@@ -234,7 +248,7 @@ export function createLedger(
     usage: (key) => readUsage(control, key),
 
     async forget(key) {
-      await control.call((db) => db`select quota_forget(${key})`);
+      await control.call((db) => db`select quota_forget(${key}, ${limitsOfKey(key).windowMs})`);
     },
 
     close: async () => heartbeat?.leave(),

@@ -1,5 +1,5 @@
 /** What the source's answer to a write says of records. Read defensively: a field or shape more is no reason to fail. */
-import { isAirtableId } from "../source";
+import { proxied } from "../source";
 
 /** A record as the answer has it: `fields` by field name or by field id, even mixed; empty cells are absent. */
 export interface AnsweredRecord {
@@ -48,7 +48,7 @@ export function idsInRequest(text: string): string[] {
 
 /** Can the source be asked for a record of this id? What cannot be asked for could never be mended. */
 export function isRecordId(id: unknown): id is string {
-  return typeof id === "string" && isAirtableId("rec", id);
+  return typeof id === "string" && proxied.ids.mayBe("record", id);
 }
 
 function parseJson(text: string): unknown {

@@ -9,9 +9,8 @@ import { within } from "../async";
 import type { Db } from "../context";
 import type { BaseState } from "../control/bases";
 import type { Logger } from "../log";
+import { proxied } from "../source";
 
-/** The platform that the proxy speaks. */
-export const PLATFORM = "airtable";
 /** Reads of a base that was connected less than this ago may go past its quota, ms. */
 const MAX_AGE_MS = 3000;
 /** A control plane that does not answer within this counts as away, ms. */
@@ -146,7 +145,7 @@ export class ConnectedBases {
   async #select(sourceBaseId: string): Promise<ConnectedBase[]> {
     const rows = await this.#db<ConnectedRow[]>`
       select ${connectedColumns(this.#db)} from bases as b
-      where b.platform = ${PLATFORM} and b.source_base_id = ${sourceBaseId} and b.state <> 'deleting'`;
+      where b.platform = ${proxied.id} and b.source_base_id = ${sourceBaseId} and b.state <> 'deleting'`;
     return rows.map(toConnected);
   }
 }

@@ -8,17 +8,20 @@ import { unsealApiKey } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
-import type { SourceConnection, SourceRecord, SourceSchema } from "../source";
-import { againIfStale, platformById } from "../source";
+import { syncShare } from "../limiter";
+import {
+  againIfStale,
+  limitsOfKey,
+  platformById,
+  type SourceConnection,
+  type SourceRecord,
+  type SourceSchema,
+} from "../source";
 import type { ConnectedBase } from "./connected-bases";
 import type { WritesContext } from "./context";
 
-/** The source's own penalty after a 429, ms. */
-const RATE_LIMIT_PAUSE_MS = 30_000;
 /** So many records that nobody waits for are asked for by name as a client's would be: the usual repair is of a few. */
 const FEW = 5;
-/** Requests a second that the others share with sync: what that may make, or one of the two would wait for ever. */
-const SYNC_SHARE = { usual: 3, turbo: 5 };
 
 export interface SourceReader {
   schema(): Promise<SourceSchema>;
@@ -54,9 +57,10 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
     { connections }: SourceConnection,
   ): Promise<HeldConnection | undefined> {
     const key = quotaKeyOf(base);
+    // They share with sync what that may make, or one of the two would wait for ever.
     // A database of a customer's own has each of the others' writes repaired: that takes nothing from their clients.
     return isOneOfMany || (base.isExternal && !isForClient)
-      ? ctx.ledger.takeSync(key, base.turbo ? SYNC_SHARE.turbo : SYNC_SHARE.usual, signal, { connections })
+      ? ctx.ledger.takeSync(key, syncShare(key, base.turbo), signal, { connections })
       : ctx.ledger.takeClient(key, {
           deadlineMs: ctx.config.upstreamTimeoutMs,
           signal,
@@ -79,7 +83,8 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
     } catch (caught) {
       const error = asBasetideError(caught);
       if (error.code === "source_rate_limited") {
-        await ctx.ledger.block(quotaKeyOf(base), RATE_LIMIT_PAUSE_MS, "rate_limited");
+        const key = quotaKeyOf(base);
+        await ctx.ledger.block(key, limitsOfKey(key).penaltyMs, "rate_limited");
       }
       throw error;
     }

@@ -4,12 +4,8 @@
  * Requests and answers speak in names, which people change; the replica's catalog has them as of the last look at
  * the schema. What it does not know is looked for in the catalog as it is now, then in the source's own schema.
  */
-import type { SourceSchema, SourceTable } from "../source";
+import { proxied, type SourceSchema, type SourceTable } from "../source";
 import type { LiveTable, ReplicaHandle } from "./replica-handle";
-
-/** Field ids have this form; a key of this form that nobody knows is a field newer than the schema at hand. */
-const FIELD_ID = /^fld[0-9A-Za-z]{14}$/;
-const TABLE_ID = /^tbl[0-9A-Za-z]{14}$/;
 
 export interface TableView {
   tableId: string;
@@ -27,7 +23,16 @@ export interface TableView {
 
 /** Is this an id of a table or of a field, rather than a name? */
 export function isId(ref: string): boolean {
-  return TABLE_ID.test(ref) || FIELD_ID.test(ref);
+  return isTableId(ref) || isFieldId(ref);
+}
+
+function isTableId(ref: string): boolean {
+  return proxied.ids.isSurely("table", ref);
+}
+
+/** A key of this form that is not known is a field newer than the schema at hand. */
+function isFieldId(ref: string): boolean {
+  return proxied.ids.isSurely("field", ref);
 }
 
 /** A table under its names: of the catalog, or of the source's schema. */
@@ -77,7 +82,7 @@ function viewOf(named: NamedTable, live: LiveTable | undefined, keys: ReadonlySe
   const byName = new Map(named.fields.map((field) => [field.name, field.id]));
   const fieldId = (key: string) => {
     if (ids.has(key)) return key;
-    return byName.get(key) ?? (FIELD_ID.test(key) ? key : undefined);
+    return byName.get(key) ?? (isFieldId(key) ? key : undefined);
   };
   const all = [...keys];
   return {
@@ -96,8 +101,8 @@ export function findTable(tables: NamedTable[], ref: string): NamedTable | undef
   return (
     tables.find((table) => table.tableId === ref) ??
     tables.find((table) => table.name === ref) ??
-    (TABLE_ID.test(ref) ? undefined : tables.find((table) => table.name.toLowerCase() === folded)) ??
-    (FIELD_ID.test(ref) ? tables.find((table) => table.fields.some((field) => field.id === ref)) : undefined)
+    (isTableId(ref) ? undefined : tables.find((table) => table.name.toLowerCase() === folded)) ??
+    (isFieldId(ref) ? tables.find((table) => table.fields.some((field) => field.id === ref)) : undefined)
   );
 }
 

@@ -10,8 +10,9 @@ import { within } from "../async";
 import { quotaKeyOf } from "../control/budgets";
 import { requestCatchUp } from "../control/jobs";
 import { isBasetideError } from "../errors";
+import { proxied } from "../source";
 import { isRefusal, RefusedBases, type Share, shareOf } from "./audience";
-import { type ConnectedBase, ConnectedBases, PLATFORM } from "./connected-bases";
+import { type ConnectedBase, ConnectedBases } from "./connected-bases";
 import type { WritesContext } from "./context";
 import { writeMetrics } from "./metrics";
 import type { ReadAnswer, ReadRequest } from "./reads";
@@ -138,7 +139,7 @@ export class WriteThrough {
   }
 
   quotaKey(sourceBaseId: string): string {
-    return quotaKeyOf({ platform: PLATFORM, sourceBaseId });
+    return quotaKeyOf({ platform: proxied.id, sourceBaseId });
   }
 
   async close(): Promise<void> {
@@ -172,7 +173,7 @@ export class WriteThrough {
     const later = bases.filter((base) => !knownIds.has(base.id));
     // Nobody can say who else is connected: that is found out when the control plane is back.
     if (!isCurrent) {
-      const base = { platform: PLATFORM, sourceBaseId, except: [...known, ...later] };
+      const base = { platform: proxied.id, sourceBaseId, except: [...known, ...later] };
       this.#repairs.keep({ base, tableRef, ids });
     }
     return { later, areAll: isCurrent || !mayBeConnected };

@@ -1,11 +1,8 @@
 /** The platforms that bases can be copied from. */
 import type { Config } from "../config";
-import { BasetideError } from "../errors";
 import { createAirtable } from "./airtable";
 import type { Platform } from "./types";
 
-export { isAirtableId } from "./airtable/ids";
-export { isSigned, PING_MAC_HEADER } from "./airtable/notification-signature";
 export { attachmentsIn, isAttachment, mayHoldAttachments } from "./attachments";
 export type {
   ChangeBatch,
@@ -18,11 +15,15 @@ export type {
   SourceHook,
 } from "./change-feed";
 export { SourceClock } from "./clock";
+export type { Call, Dialect } from "./dialect";
 export { following } from "./following";
+export type { SourceLimits, SourcePlan, WebhookFacts } from "./limits";
+export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
 export { againIfStale, isStale } from "./stale";
 export type {
   FieldType,
   Platform,
+  PlatformFacts,
   RecordPage,
   SourceBase,
   SourceConnection,
@@ -37,15 +38,4 @@ type SourceConfig = Pick<Config, "upstreams" | "upstreamTimeoutMs">;
 /** Every platform, in the order that people are shown. */
 export function platforms({ upstreams, upstreamTimeoutMs }: SourceConfig): Platform[] {
   return [createAirtable({ upstreams, timeoutMs: upstreamTimeoutMs })];
-}
-
-/** @throws BasetideError `invalid_request` if there is no such platform, naming those there are */
-export function platformById(all: Platform[], id: string): Platform {
-  const found = all.find((platform) => platform.id === id);
-  if (found) return found;
-  const known = all.map((platform) => platform.id).join(", ");
-  throw new BasetideError(
-    "invalid_request",
-    `There is no platform ${JSON.stringify(id)}; there is: ${known}`,
-  );
 }

@@ -10,6 +10,8 @@
 import type { HeldConnection } from "../http/connections";
 import type { ChangeFeed } from "./change-feed";
 import type { SourceClock } from "./clock";
+import type { Dialect } from "./dialect";
+import type { SourceLimits, SourcePlan, WebhookFacts } from "./limits";
 
 /** Our names for field types; the README's type table has one row for each. */
 export type FieldType =
@@ -189,9 +191,12 @@ export interface SourceConnection {
   ): Promise<SourceRecord | null>;
 }
 
-export interface Platform {
+/** What is known of a platform without a connection to it. */
+export interface PlatformFacts {
   id: string;
   name: string;
+  /** What is copied, and what that takes, for people. */
+  summary: string;
   /** Where people find their API key. */
   keyHelpUrl: string;
   /**
@@ -199,14 +204,38 @@ export interface Platform {
    * it is to read what changes from a feed.
    */
   keyScopes?: { schema: string; records: string; changes?: string };
-  /**
-   * @param clock is told the date of every answer, where the platform gives one
-   */
-  connect(apiKey: string, clock?: SourceClock): SourceConnection;
+  limits: SourceLimits;
+  /** Those that people may say their workspace has, in the order that they are shown. */
+  plans: readonly SourcePlan[];
+  /** Absent where the platform has no webhooks. */
+  webhooks?: WebhookFacts;
+  ids: SourceIds;
+  /** Where people see the record, or its base where only that is given. */
+  recordUrl(baseId: string, ...tableAndRecordId: string[]): string;
+  /** The API that clients speak through the proxy; absent where the proxy does not forward it. */
+  dialect?: Dialect;
   /**
    * A filter for `listPage`: records whose own cells were changed, or that were created, after `sinceMs` (ms since
    * 1970 on the source's clock). What it misses only a whole read finds: deletes, and whatever the platform does not
    * count as a change of the record. Absent where the platform has no such filter.
    */
   modifiedSince?(sinceMs: number): string;
+}
+
+export type IdKind = "table" | "field" | "record";
+
+/** What ids look like. */
+export interface SourceIds {
+  /** May the text be such an id? What is none is no use asking for. */
+  mayBe(kind: IdKind, text: string): boolean;
+  /** Is the text such an id, and no name that somebody has given? */
+  isSurely(kind: IdKind, text: string): boolean;
+}
+
+/** A platform as this installation reaches it. */
+export interface Platform extends PlatformFacts {
+  /**
+   * @param clock is told the date of every answer, where the platform gives one
+   */
+  connect(apiKey: string, clock?: SourceClock): SourceConnection;
 }

@@ -693,17 +693,24 @@ create table workspaces (
   constraint workspaces_calls_check CHECK (calls_per_month > 0),
   constraint workspaces_name_key UNIQUE (account_id, name),
   constraint workspaces_pkey PRIMARY KEY (id),
-  constraint workspaces_plan_check CHECK (plan = ANY (ARRAY['free'::text, 'team'::text, 'business'::text, 'custom'::text])),
   constraint workspaces_reserve_check CHECK (reserve >= 0 AND reserve <= COALESCE(calls_per_month, 0)),
   constraint workspaces_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
 );
 
+create type source_limits as (
+  window_ms double precision,
+  per_window integer,
+  slowed_per_window integer,
+  per_user integer,
+  uncapped_plans text[]
+);
+
 -- accept_key(text,text) returns void
 -- attempt(text,integer,interval) returns integer
--- quota_attend(text,double precision,double precision) returns integer
--- quota_block(text,double precision,text,double precision,boolean) returns boolean
+-- quota_attend(text,double precision,integer,double precision) returns integer
+-- quota_block(text,source_limits,double precision,text,double precision,boolean) returns boolean
 -- quota_count(text,double precision,integer,integer) returns void
--- quota_forget(text,double precision) returns void
+-- quota_forget(text,double precision,double precision) returns void
 -- quota_hasten(text,text) returns void
 -- quota_is_sole(text,text) returns boolean
 -- quota_late(text,double precision,double precision,double precision) returns void
@@ -711,7 +718,7 @@ create table workspaces (
 -- quota_open(text,double precision) returns quota_windows
 -- quota_served(text) returns void
 -- quota_slow(text,double precision,boolean,double precision,text) returns void
--- quota_take(text,text,integer,double precision[],double precision[],double precision,text,double precision,boolean) returns record
+-- quota_take(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean) returns record
 -- quota_user(text) returns quota_users
--- quota_user_slot(double precision[],double precision,double precision,integer) returns double precision
+-- quota_user_slot(double precision[],double precision,double precision,integer,double precision) returns double precision
 -- quota_widened(double precision,double precision,double precision) returns double precision

@@ -11,6 +11,7 @@ import postgres from "postgres";
 import { migrateControl } from "../../core/control/setup";
 import { createLogger } from "../../core/log";
 import { quantile } from "../support/quantile";
+import { LIMITS } from "../support/quota-limits";
 import type { QuotaGrant, QuotaJob } from "../support/quota-process";
 import { mostWithin } from "../support/quota-simulation";
 import { startTestServer } from "../support/server";
@@ -59,7 +60,7 @@ async function cost(): Promise<void> {
     async function work(): Promise<void> {
       while (performance.now() < endAt) {
         const key = `cost:${Math.floor(Math.random() * keys)}`;
-        await db`select asked_at, to_json(slots), next_at from quota_take(${key}, 'client', 5, '{0}', '{}')`;
+        await db`select asked_at, to_json(slots), next_at from quota_take(${key}, ${LIMITS}::source_limits, 'client', 5, '{0}', '{}')`;
         calls++;
       }
     }

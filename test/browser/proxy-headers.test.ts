@@ -3,6 +3,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { noBrowser, openBrowser } from "../support/browser";
 import { type ProxyStack, proxyStack } from "../support/proxy-stack";
+import { LIMITS } from "../support/quota-limits";
 
 let stack: ProxyStack;
 let browser: Browser | undefined;
@@ -79,7 +80,8 @@ test("a script sees that SQL does not show its write yet", async ({ skip }) => {
 
 test("a script sees when it may repeat a call that the proxy has answered 429", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
-  await stack.ctx.db`select quota_block(${`airtable:${baseId}`}, 300000, 'rate_limited')`;
+  await stack.ctx
+    .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, 300000, 'rate_limited')`;
   const answer = await call(`${baseId}/Tasks`);
   expect(answer).toMatchObject({ status: 429, headers: { "retry-after": expect.stringMatching(/^\d+$/) } });
 });

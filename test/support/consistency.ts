@@ -111,7 +111,7 @@ export function createBusyBase(control: Control): string {
 export async function liftLedger({ ctx }: Fleet): Promise<void> {
   await ctx.db.unsafe(`
     create or replace function quota_take(
-      p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
+      p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
       p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
       out asked_at float8, out slots float8[], out next_at float8, out margin float8)
     language plpgsql as $$ begin

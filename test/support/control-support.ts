@@ -1,4 +1,5 @@
 /** What the control plane's tests share: a context on a fresh control plane, a source that is only pretended. */
+
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +16,7 @@ import { ensureDefaultCluster } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
 import { connectControl } from "../../core/postgres";
 import { createSecretBox } from "../../core/secrets";
-import type { Platform, SourceBase, SourceConnection } from "../../core/source";
+import { factsOf, type Platform, type SourceBase, type SourceConnection } from "../../core/source";
 import { controlDatabase, type TestDatabase } from "./database";
 import type { ReplicaServer } from "./replica-server";
 
@@ -105,7 +106,18 @@ function fakePlatform(): Platform {
     whoami: refuse,
     listByIds: refuse,
   });
-  return { id: "airtable", name: "Airtable", keyHelpUrl: "https://example.com/keys", connect };
+  const { id, name, limits, plans, ids, recordUrl, summary } = factsOf("airtable");
+  return {
+    id,
+    name,
+    keyHelpUrl: "https://example.com/keys",
+    limits,
+    plans,
+    ids,
+    recordUrl,
+    summary,
+    connect,
+  };
 }
 
 /** Calls an app's route as a client does; `body` goes as JSON. */

@@ -2,14 +2,16 @@
  * A source in memory, below HTTP: tables whose lists read the live state page by page, and whatever failure a test
  * puts in front of a call.
  */
+
 import { BasetideError } from "../../core/errors";
-import type {
-  ChangeFeed,
-  Platform,
-  RecordPage,
-  SourceConnection,
-  SourceRecord,
-  SourceTable,
+import {
+  type ChangeFeed,
+  factsOf,
+  type Platform,
+  type RecordPage,
+  type SourceConnection,
+  type SourceRecord,
+  type SourceTable,
 } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
 
@@ -112,7 +114,20 @@ export class FakeSource {
 
   platform(): Platform {
     const connect = () => this.connection();
-    return { id: "fake", name: "Fake", keyHelpUrl: "https://example.org", connect, modifiedSince };
+    const { limits, plans, ids, recordUrl, summary, webhooks } = factsOf("airtable");
+    return {
+      id: "fake",
+      name: "Fake",
+      keyHelpUrl: "https://example.org",
+      limits,
+      plans,
+      ids,
+      recordUrl,
+      summary,
+      ...(webhooks && { webhooks }),
+      connect,
+      modifiedSince,
+    };
   }
 }
 

@@ -19,6 +19,7 @@ import { localWindow, withFallback } from "../../core/limiter/fallback-limiter";
 import { startHeartbeat } from "../../core/limiter/heartbeat";
 import { createDelay } from "../../core/limiter/margin";
 import { createLane, type Lane } from "../../core/limiter/wait-queue";
+import { LIMITS } from "./quota-limits";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
 export const EPOCH_MS = 1_780_000_000_000;
@@ -97,7 +98,7 @@ export function virtualBook(
       const now = EPOCH_MS + clock.now();
       const [row] = await clock.during(
         db<{ slots: (number | null)[]; next_at: number; margin: number }[]>`
-          select to_json(slots) as slots, next_at, margin from quota_take(${key}, ${kind}, ${share},
+          select to_json(slots) as slots, next_at, margin from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
             ${`{${withinMs}}`}, ${`{${back}}`}, ${now}, null, ${wholeMs(margin)})`.then((rows) => rows),
       );
       const { slots, next_at, margin: marginMs } = row!;
@@ -219,15 +220,16 @@ export function simulate(db: postgres.Sql): Simulation {
         reach: () => over(async () => {}),
         async attend(id) {
           const now = EPOCH_MS + clock.now();
-          const [row] = await query(db`select quota_attend(${id}, ${now}, ${now}) as share`);
+          const [row] = await query(db`select quota_attend(${id}, ${now}, 5, ${now}) as share`);
           return row!.share;
         },
         leave: async () => {},
       },
       clock,
       `${key}:${crypto.randomUUID()}`,
+      1000,
     );
-    const window = localWindow(clock);
+    const window = localWindow(clock, 1000);
     const local = () => {
       window.open(heartbeat.share, heartbeat.freeFrom);
       return window;
@@ -270,7 +272,9 @@ export function simulate(db: postgres.Sql): Simulation {
     },
     async block(ms) {
       await clock.during(
-        db`select quota_block(${key}, ${ms}, 'rate_limited', ${EPOCH_MS + clock.now()})`.then((rows) => rows),
+        db`select quota_block(${key}, ${LIMITS}::source_limits, ${ms}, 'rate_limited', ${EPOCH_MS + clock.now()})`.then(
+          (rows) => rows,
+        ),
       );
     },
   };

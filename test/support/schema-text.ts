@@ -1,7 +1,7 @@
 /** A database's schema as readable DDL, from Postgres' own catalogs: what `sql/control/schema.sql` is made of. */
 import type postgres from "postgres";
 
-/** Tables of the schema `public` with columns, constraints, indexes and comments, and the functions' signatures. */
+/** Tables of the schema `public` with columns, constraints, indexes and comments, types, and the functions' signatures. */
 export async function schemaText(sql: postgres.Sql): Promise<string> {
   const tables = await sql<{ name: string; prefix: string; options: string | null; identity: string }[]>`
     select relname as name, case relpersistence when 'u' then 'unlogged ' else '' end as prefix,
@@ -14,10 +14,16 @@ export async function schemaText(sql: postgres.Sql): Promise<string> {
       ...(await afterwards(sql, table)),
     ]),
   );
+  const types = await sql<{ line: string }[]>`
+    select format(E'create type %I as (\n  %s\n);', c.relname, (
+      select string_agg(format('%I %s', attname, format_type(atttypid, atttypmod)), E',\n  ' order by attnum)
+      from pg_attribute where attrelid = c.oid)) as line
+    from pg_class as c where relnamespace = 'public'::regnamespace and relkind = 'c' order by relname`;
   const functions = await sql<{ line: string }[]>`
     select format('-- %s returns %s', oid::regprocedure, pg_get_function_result(oid)) as line
     from pg_proc where pronamespace = 'public'::regnamespace order by 1`;
-  return `${[...parts.map((lines) => lines.join("\n")), functions.map(({ line }) => line).join("\n")].join("\n\n")}\n`;
+  const made = [...parts.map((lines) => lines.join("\n")), ...types.map(({ line }) => line)];
+  return `${[...made, functions.map(({ line }) => line).join("\n")].join("\n\n")}\n`;
 }
 
 function create(table: { name: string; prefix: string; options: string | null }, lines: string[]): string {

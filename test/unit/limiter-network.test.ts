@@ -67,7 +67,7 @@ function farConnections(clock: VirtualClock, way: Way, random: () => number) {
 /** Twenty seconds of a Turbo sync and of clients in bursts. @returns when requests reached the source */
 async function arrivals(way: Way, seed: number, withConnections = true): Promise<number[]> {
   const clock = new VirtualClock();
-  const book = localWindow(clock);
+  const book = localWindow(clock, 1000);
   book.open(5, 0);
   const untilMs = 20_000;
   const arrived: number[] = [];

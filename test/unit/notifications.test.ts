@@ -3,7 +3,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { Bell } from "../../core/async";
-import { isSigned } from "../../core/source";
+import { isSigned as isSignedBy, PING_MAC_HEADER } from "../../core/source/airtable/notification-signature";
 import { Comparisons } from "../../core/sync/modes/live/comparisons";
 import { pingAddress } from "../../core/sync/modes/live/notification-address";
 import { PingTrust } from "../../core/sync/modes/live/notification-trust";
@@ -11,6 +11,8 @@ import { PingTrust } from "../../core/sync/modes/live/notification-trust";
 const bytes = (max: number) => fc.uint8Array({ maxLength: max });
 const sign = (body: Uint8Array, secret: Uint8Array) =>
   `hmac-sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
+const isSigned = (body: Uint8Array, secret: string, mac: string | null) =>
+  isSignedBy(body, secret, new Headers(mac === null ? {} : { [PING_MAC_HEADER]: mac }));
 
 describe("a ping's signature", () => {
   test("fits its own body and secret, and no other", () => {
@@ -72,7 +74,7 @@ describe("the address of pings", () => {
     consoleUrl: string,
     upstreams: Record<string, string>,
     livePings: "auto" | "on" | "off" = "auto",
-  ) => pingAddress({ consoleUrl, upstreams, livePings }, "bas_1", lookUp);
+  ) => pingAddress({ consoleUrl, upstreams, livePings }, { id: "bas_1", platform: "airtable" }, lookUp);
 
   test.each([
     ["https://sync.example.com", FAR, "https://sync.example.com/hooks/airtable/bas_1"],

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Call, parseTarget } from "../../apps/proxy/target";
+import { parseTarget } from "../../apps/proxy/target";
+import type { Call } from "../../core/source";
 
 const upstreams = { "api.airtable.com": "http://up:1", "content.airtable.com": "http://content:2" };
 const APP = "appAAAAAAAAAAAAAA";

@@ -14,7 +14,7 @@ function setUp(
   kind: CallKind = "client",
 ) {
   const clock = new VirtualClock();
-  const window = localWindow(clock);
+  const window = localWindow(clock, 1000);
   window.open(5, 0);
   let missed = 0;
   const lane = createLane(kind, change(window, clock), clock, createDelay(), () => missed++);

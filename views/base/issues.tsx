@@ -3,6 +3,7 @@
  * database that a rebuild could not carry over, each with the statements that make it.
  */
 import type { Base, BaseIssue } from "../../core/control/bases";
+import { factsOf } from "../../core/source";
 import { Card } from "../components";
 import { Table } from "../components/table";
 import { inDigits } from "../format";
@@ -116,8 +117,11 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
 }
 
 /** The record in the source's own pages; its base where the table's id is not known. */
-export function recordUrl(base: Pick<Base, "sourceBaseId" | "tables">, issue: BaseIssue): string {
+export function recordUrl(
+  base: Pick<Base, "platform" | "sourceBaseId" | "tables">,
+  issue: BaseIssue,
+): string {
   const table = base.tables.find(({ name }) => name === issue.table)?.source_id;
-  const parts = table === undefined ? [base.sourceBaseId] : [base.sourceBaseId, table, issue.record_id];
-  return `https://airtable.com/${parts.map((part) => encodeURIComponent(part.toWellFormed())).join("/")}`;
+  const within = table === undefined ? [] : [table, issue.record_id];
+  return factsOf(base.platform).recordUrl(base.sourceBaseId, ...within);
 }

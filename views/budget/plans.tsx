@@ -1,31 +1,44 @@
 /** The question for a plan: what the source's price list says of it, and a number of one's own. */
 import type { ComponentChildren } from "preact";
-import { type Plan, planCalls, type Workspace } from "../../core/control/budgets";
+import { type Plan, sourcePlans, type Workspace } from "../../core/control/budgets";
+import type { SourcePlan } from "../../core/source";
 import { Field } from "../components";
 import { counted } from "../format";
 
-const planNames: Record<Plan, string> = {
-  free: "Free",
-  team: "Team",
-  business: "Business or no cap",
-  custom: "Another number",
-};
+interface PlanText {
+  id: Plan;
+  name: string;
+  about: string;
+}
+
+const choices: PlanText[] = [
+  ...sourcePlans.map((plan) => ({ id: plan.id, name: nameOf(plan), about: aboutOf(plan) })),
+  {
+    id: "custom",
+    name: "Another number",
+    about: "For a plan of another kind, or where other programs need most of the calls.",
+  },
+];
+
+function nameOf({ name, callsPerMonth }: SourcePlan): string {
+  return callsPerMonth === null ? `${name} or no cap` : name;
+}
+
+function aboutOf({ callsPerMonth, beyond }: SourcePlan): string {
+  const calls = `${counted(callsPerMonth ?? 0, "call")} a month.`;
+  if (beyond === "unlimited") return "Sync goes at full pace.";
+  return beyond === "slowed"
+    ? `${calls} Then the source allows two a second.`
+    : `${calls} Then the source answers nothing more until the next month.`;
+}
 
 /** `Team: 100,000 calls a month`, `Business or no cap`. */
 export function capOf({ plan, callsPerMonth }: Pick<Workspace, "plan" | "callsPerMonth">): string {
-  if (callsPerMonth === null) return planNames.business;
+  const sold = sourcePlans.find(({ id }) => id === plan);
+  if (callsPerMonth === null) return sold ? nameOf(sold) : "No cap";
   const calls = `${counted(callsPerMonth, "call")} a month`;
-  return plan === "custom" ? calls : `${planNames[plan]}: ${calls}`;
+  return sold ? `${sold.name}: ${calls}` : calls;
 }
-
-const about: Record<Plan, string> = {
-  free: `${counted(planCalls.free ?? 0, "call")} a month. Then the source answers nothing more until the next month.`,
-  team: `${counted(planCalls.team ?? 0, "call")} a month. Then the source allows two a second.`,
-  business: "Sync goes at full pace.",
-  custom: "For a plan of another kind, or where other programs need most of the calls.",
-};
-
-const order: Plan[] = ["business", "team", "free", "custom"];
 
 export interface PlanForm {
   /** A plan, or the id of a workspace that is there. */
@@ -52,9 +65,9 @@ export function PlanChoices(props: {
       ) : null}
       <div class="choices">
         {children}
-        {order.map((plan) => (
-          <PlanChoice key={plan} value={plan} chosen={form.plan} name={planNames[plan]} about={about[plan]}>
-            {plan === "custom" ? (
+        {choices.map(({ id, name, about }) => (
+          <PlanChoice key={id} value={id} chosen={form.plan} name={name} about={about}>
+            {id === "custom" ? (
               <Field
                 label="Calls a month"
                 name="calls"

@@ -4,7 +4,7 @@ import { Note } from "../components";
 import { nextStep, StepFrame, stepPath } from "./frame";
 
 export function PlatformStep(props: {
-  platforms: { id: string; name: string }[];
+  platforms: { id: string; name: string; summary: string }[];
   /** One that was left unfinished. */
   latest: Draft | null;
 }) {
@@ -19,18 +19,13 @@ export function PlatformStep(props: {
         </Note>
       ) : null}
       <form method="post" action="/new" class="card tight">
-        {platforms.map(({ id, name }) => (
+        {platforms.map(({ id, name, summary }) => (
           <button key={id} type="submit" name="platform" value={id} class="choice-button">
             <span class="choice-name">{name}</span>
-            <span class="muted small">{about[id] ?? "All tables of a base, kept up to date."}</span>
+            <span class="muted small">{summary}</span>
           </button>
         ))}
       </form>
     </StepFrame>
   );
 }
-
-/** What is needed for it. */
-const about: Record<string, string> = {
-  airtable: "Every table of a base, kept up to date. You need a personal access token.",
-};

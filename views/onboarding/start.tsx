@@ -1,5 +1,5 @@
 /** The last step: all of it at a glance, and the button. */
-import type { Budget, Workspace } from "../../core/control/budgets";
+import { type Budget, sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
 import { capOf, PlanChoice, PlanChoices, type PlanForm } from "../budget/plans";
 import { ErrorNote } from "../components";
@@ -18,7 +18,7 @@ export interface StartProps {
 }
 
 /** What the question for a plan holds before anybody has answered it. */
-export const NO_PLAN: PlanForm = { plan: "business", calls: "" };
+export const NO_PLAN: PlanForm = { plan: sourcePlans[0]?.id ?? "custom", calls: "" };
 
 export function StartStep(props: StartProps) {
   const { draft, platform, database } = props;

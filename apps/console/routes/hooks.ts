@@ -8,7 +8,7 @@ import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import { notePing, pingSecret } from "../../../core/control/feeds";
 import { BasetideError } from "../../../core/errors";
-import { isSigned, PING_MAC_HEADER } from "../../../core/source";
+import { platformFacts } from "../../../core/source";
 
 /** A ping has about 120 bytes. */
 const MAX_BODY_BYTES = 64 * 1024;
@@ -16,12 +16,13 @@ const MAX_ID_LENGTH = 100;
 
 export function hookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
   return new Elysia({ name: "hooks", detail: { hide: true } }).post(
-    "/hooks/airtable/:id",
-    async ({ request, params: { id } }) => {
+    "/hooks/:platform/:id",
+    async ({ request, params: { platform, id } }) => {
       const body = await readBody(request);
       const secret = id.length > MAX_ID_LENGTH ? undefined : await pingSecret(ctx, id);
       // One answer for a base that is not there and for a wrong signature: nobody learns which bases there are.
-      if (secret === undefined || !isSigned(body, secret, request.headers.get(PING_MAC_HEADER))) {
+      const webhooks = platformFacts.find((facts) => facts.id === platform)?.webhooks;
+      if (secret === undefined || !webhooks?.isSigned(body, secret, request.headers)) {
         throw new BasetideError("unauthorized", "The ping is not signed with this base's hook's secret");
       }
       await notePing(ctx.db, id);

@@ -1,15 +1,18 @@
 /** Call budgets as they stand: what a workspace has used this month and by what, what that leaves, and to whom. */
 import type { Db } from "../../context";
+import { platformFacts } from "../../source";
 import { type Forecast, forecastOf, leftForSync, type MonthUse, rateOf } from "./budget-rule";
 import { nextMonth } from "./next-month";
 import { ownCallsKey } from "./quota-key";
-import { leftKey, type Plan, type Workspace } from "./workspaces";
+import { leftKey, type Plan, sourcePlans, type Workspace } from "./workspaces";
 
-/** Beyond its cap the source answers it only twice a second per base; others it blocks, or does not cap. */
-const SLOWED_PLAN: Plan = "team";
+/** Beyond their cap the source only slows the bases; those of other plans it blocks, or does not cap. */
+const SLOWED_PLANS = sourcePlans.filter(({ beyond }) => beyond === "slowed").map(({ id }) => id);
 
-/** Five requests a second for each of so many bases are what the source allows their user. */
-const BASES_WITHIN_USER_LIMIT = 10;
+/** All requests of so many bases are within what every source allows their user. */
+const BASES_WITHIN_USER_LIMIT = Math.min(
+  ...platformFacts.map(({ limits }) => Math.floor(limits.userRequestsPerWindow / limits.requestsPerWindow)),
+);
 
 /** `spent`: sync has nothing left until the month ends, and clients go on; `over`: beyond the cap itself. */
 export type BudgetState = "no_cap" | "inside" | "spent" | "over";
@@ -177,7 +180,7 @@ function stateOf(row: WorkspaceUse, left: number): BudgetState {
 }
 
 async function slowWhatIsOver(db: Db, row: WorkspaceUse, now: Date): Promise<void> {
-  const isOver = row.plan === SLOWED_PLAN && stateOf(row, 0) === "over";
+  const isOver = SLOWED_PLANS.includes(row.plan) && stateOf(row, 0) === "over";
   if (!isOver || (row.is_certain && row.all_slowed)) return;
   const until = nextMonth(now).getTime();
   await db`
@@ -185,7 +188,7 @@ async function slowWhatIsOver(db: Db, row: WorkspaceUse, now: Date): Promise<voi
     from (
       select distinct b.platform || ':' || b.source_base_id as key, w.account_id
       from bases as b join workspaces as w on w.id = b.workspace_id
-      where w.id = ${row.id} and w.plan = ${SLOWED_PLAN} order by key
+      where w.id = ${row.id} and w.plan = any (${SLOWED_PLANS}) order by key
     ) as slowed`;
 }
 

@@ -13,14 +13,15 @@ export { nextMonth } from "./next-month";
 export { forgetUnusedQuota, ownCallsKey, quotaKeyOf } from "./quota-key";
 export { type MinuteUse, type QuotaUse, quotaUse } from "./usage";
 export {
+  callsOfPlan,
   createWorkspace,
   deleteWorkspace,
   getWorkspace,
   listWorkspaces,
   type NewWorkspace,
   type Plan,
-  planCalls,
   plans,
+  sourcePlans,
   updateWorkspace,
   type Workspace,
 } from "./workspaces";

@@ -1,5 +1,6 @@
 /** A source base as the quota ledger knows it: whoever's key is used, its quota is one. */
 import type { Db } from "../../context";
+import { limitsOfKey } from "../../source";
 
 /** A base as its source knows it. */
 export interface SourceBase {
@@ -29,7 +30,7 @@ export async function forgetUnusedQuota(
     const [used] = await tx`
       select from bases where platform = ${base.platform} and source_base_id = ${base.sourceBaseId} limit 1`;
     if (used) return;
-    await tx`select quota_forget(${key})`;
+    await tx`select quota_forget(${key}, ${limitsOfKey(key).windowMs})`;
     await tx`delete from accepted_keys where source_base_id = ${base.sourceBaseId}`;
     await tx`delete from quota_minutes where key = ${key}`;
   });

@@ -7,18 +7,22 @@ import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
+import { platformFacts, type SourcePlan } from "../../source";
 import type { AuditAction } from "../audit";
 import { noteChange } from "../audit";
 
-export const plans = ["free", "team", "business", "custom"] as const;
-export type Plan = (typeof plans)[number];
+/** The plans that the sources sell, in the order that they are shown. */
+export const sourcePlans: readonly SourcePlan[] = platformFacts.flatMap(({ plans }) => plans);
+/** The id of one of `sourcePlans`, or `custom`, whose calls the customer says. */
+export type Plan = string;
+export const plans: readonly Plan[] = [...sourcePlans.map(({ id }) => id), "custom"];
 
-/** Calls a month by plan, as the source's price list has them; null: no cap. Of `custom` the customer says it. */
-export const planCalls: Record<Exclude<Plan, "custom">, number | null> = {
-  free: 1000,
-  team: 100_000,
-  business: null,
-};
+/** Calls a month of a plan other than `custom`; null: no cap. @throws BasetideError `invalid_request` if there is none */
+export function callsOfPlan(plan: Plan): number | null {
+  const found = sourcePlans.find(({ id }) => id === plan);
+  if (found) return found.callsPerMonth;
+  throw new BasetideError("invalid_request", `There is no plan "${plan}"; there is: ${plans.join(", ")}`);
+}
 
 /** The part of the calls that is kept for clients unless somebody says otherwise. */
 const DEFAULT_RESERVE = 0.2;
@@ -164,7 +168,7 @@ function checked(workspace: NewWorkspace) {
       `A workspace's name has between 1 and ${MAX_NAME_LENGTH} letters`,
     );
   }
-  const callsPerMonth = plan === "custom" ? (workspace.callsPerMonth ?? null) : planCalls[plan];
+  const callsPerMonth = plan === "custom" ? (workspace.callsPerMonth ?? null) : callsOfPlan(plan);
   if (workspace.callsPerMonth !== undefined && workspace.callsPerMonth !== callsPerMonth) {
     const own = callsPerMonth === null ? "no cap" : `${callsPerMonth} calls a month`;
     throw new BasetideError(

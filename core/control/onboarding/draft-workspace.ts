@@ -1,15 +1,20 @@
 /** The workspace that a base is made with: its calls are capped from the first one on. */
 import type { Context } from "../../context";
 import { isBasetideError } from "../../errors";
-import { createWorkspace, deleteWorkspace, listWorkspaces, type Plan, type Workspace } from "../budgets";
+import {
+  createWorkspace,
+  deleteWorkspace,
+  listWorkspaces,
+  type Plan,
+  sourcePlans,
+  type Workspace,
+} from "../budgets";
 
 /** What a workspace is called that a base is made with. */
-const WORKSPACE_NAMES: Record<Plan, string> = {
-  free: "Free workspace",
-  team: "Team workspace",
-  business: "Business workspace",
-  custom: "Workspace",
-};
+function workspaceName(plan: Plan): string {
+  const sold = sourcePlans.find(({ id }) => id === plan);
+  return sold ? `${sold.name} workspace` : "Workspace";
+}
 
 /** What caps the base's calls: nothing, a workspace that is there, or one to be made with it. */
 export type DraftBudget =
@@ -46,7 +51,7 @@ async function createNamedWorkspace(
   { plan, callsPerMonth }: Extract<DraftBudget, { kind: "new" }>,
 ): Promise<Workspace> {
   const taken = new Set((await listWorkspaces(ctx.db, accountId)).map(({ name }) => name));
-  const plain = WORKSPACE_NAMES[plan];
+  const plain = workspaceName(plan);
   for (let number = 1; ; number++) {
     const name = number === 1 ? plain : `${plain} ${number}`;
     if (taken.has(name)) continue;

@@ -9,9 +9,6 @@ import { againIfStale, platformById, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
 import { quotaKeyOf } from "../budgets";
 
-/** After a 429 the source wants quiet for this long, ms. */
-const RATE_LIMIT_PAUSE_MS = 30_000;
-
 type SourceContext = Pick<ManagementContext, "config" | "platforms">;
 type ReadingContext = SourceContext & Pick<ManagementContext, "db" | "log" | "metrics">;
 
@@ -70,7 +67,7 @@ export async function checkReading(
     });
   } catch (error) {
     if (isAccepted && isBasetideError(error, "source_rate_limited")) {
-      await ledger.block(quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited", { isOwn: false });
+      await ledger.block(quotaKey, source.limits.penaltyMs, "rate_limited", { isOwn: false });
     }
     throw lacking(error, keyScopes?.records, "may not read the records of this base");
   }

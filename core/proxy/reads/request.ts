@@ -1,4 +1,5 @@
 /** What a read through the proxy asks for, where a replica could answer it. */
+import { proxied } from "../../source";
 
 export interface ReadRequest {
   sourceBaseId: string;
@@ -15,9 +16,7 @@ export interface ReadRequest {
   byFieldId: boolean;
 }
 
-/** As the source has it. */
-const MAX_PAGE_SIZE = 100;
-const RECORD_ID = /^rec[0-9A-Za-z]+$/;
+const { ids, limits } = proxied;
 /** Parameters that change nothing of what is answered here. */
 const WITHOUT_EFFECT: Record<string, string> = { cellFormat: "json" };
 
@@ -45,7 +44,7 @@ export function parseRead(
   const isPost = method === "POST" && third === "listRecords";
   if (!isPost && method !== "GET") return undefined;
   const isOne = !isPost && third !== undefined;
-  if (isOne && !RECORD_ID.test(third)) return undefined;
+  if (isOne && !ids.mayBe("record", third)) return undefined;
   const given = isPost ? fromBody(body, search) : fromQuery(search);
   const read = given && readParameters(given, isOne);
   if (!read) return undefined;
@@ -81,7 +80,7 @@ function readParameters(given: Parameters, isOne: boolean) {
     fields: [] as string[],
     formula: undefined as string | undefined,
     maxRecords: Number.POSITIVE_INFINITY,
-    pageSize: MAX_PAGE_SIZE,
+    pageSize: limits.pageSize,
     offset: undefined as string | undefined,
     byFieldId: false,
   };
@@ -109,7 +108,7 @@ function take(read: Read, name: string, value: unknown): boolean {
     case "maxRecords":
     case "pageSize": {
       const number = Number(value);
-      const most = name === "pageSize" ? MAX_PAGE_SIZE : Number.MAX_SAFE_INTEGER;
+      const most = name === "pageSize" ? limits.pageSize : Number.MAX_SAFE_INTEGER;
       if (value === "" || !Number.isInteger(number) || number < 1 || number > most) return false;
       read[name] = number;
       return true;

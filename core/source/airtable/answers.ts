@@ -18,7 +18,8 @@ const CODE_BY_TYPE: ReadonlyMap<string, ErrorCode> = new Map([
   // Ids in the path that do not belong together: a table that is not in this base (any more).
   ["FAILED_STATE_CHECK", "source_schema_changed"],
 ]);
-const BILLING_LIMIT = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
+/** The month's calls are spent. */
+export const BILLING_LIMIT = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
 
 /** An answer whose status is not 200, as the error that it stands for. */
 export function refusal(status: number, headers: Headers, body: Buffer): BasetideError {

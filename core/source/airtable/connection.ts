@@ -10,12 +10,11 @@ import type { RecordPage, SourceBase, SourceConnection, SourceTable } from "../t
 import { parseAnswer } from "./answers";
 import type { Client } from "./client";
 import { isAirtableId } from "./ids";
+import { limits } from "./limits";
 import { asRecord, readPage } from "./page";
 import { readBases, readIdentity, readSchema } from "./schema";
 import { createChangeFeed } from "./webhooks";
 
-/** Records per page; the most that the list call gives (its reference, "List records"). */
-const PAGE_SIZE = 100;
 /** Pages of 1,000 bases after which a list of bases is taken for an endless one. */
 const MAX_BASES_PAGES = 1_000;
 
@@ -38,7 +37,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
     signal: AbortSignal,
   ): Promise<RecordPage> {
     const body = {
-      pageSize: PAGE_SIZE,
+      pageSize: limits.pageSize,
       returnFieldsByFieldId: true,
       filterByFormula: filter,
       sort,
@@ -110,8 +109,8 @@ function recordsPath(baseId: string, tableId: string): string {
 
 /** The formula that matches the records of these ids, and no other text: an id holds no quote. */
 function idsFormula(ids: readonly string[]): string {
-  if (ids.length === 0 || ids.length > PAGE_SIZE) {
-    throw new RangeError(`listByIds takes 1 to ${PAGE_SIZE} ids, not ${ids.length}`);
+  if (ids.length === 0 || ids.length > limits.pageSize) {
+    throw new RangeError(`listByIds takes 1 to ${limits.pageSize} ids, not ${ids.length}`);
   }
   const stranger = ids.find((id) => !isAirtableId("rec", id));
   if (stranger !== undefined) {

@@ -3,7 +3,7 @@ import { BasetideError } from "../../errors";
 import type { Platform } from "../types";
 import { createClient } from "./client";
 import { createConnection } from "./connection";
-import { modifiedSince } from "./modified-since";
+import { airtable } from "./facts";
 
 /** The host that `UPSTREAMS` names the API's address by. */
 const API_HOST = "api.airtable.com";
@@ -15,12 +15,8 @@ export function createAirtable(options: { upstreams: Record<string, string>; tim
     throw new BasetideError("config_invalid", `UPSTREAMS: has no entry for ${API_HOST} (host=address)`);
   }
   return {
-    id: "airtable",
-    name: "Airtable",
-    keyHelpUrl: "https://airtable.com/create/tokens",
-    keyScopes: { schema: "schema.bases:read", records: "data.records:read", changes: "webhook:manage" },
+    ...airtable,
     connect: (apiKey, clock) =>
       createConnection(createClient({ address, apiKey, timeoutMs: options.timeoutMs, clock })),
-    modifiedSince,
   };
 }

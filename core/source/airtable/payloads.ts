@@ -12,6 +12,8 @@ import { check } from "./schema";
 
 /** Stands for a payload that is not of its form. */
 export const UNREADABLE = "UNREADABLE_PAYLOAD";
+/** Error payloads after which a webhook makes no more changes. */
+export const ENDING_ERRORS: ReadonlySet<string> = new Set(["INVALID_HOOK", "INVALID_FILTERS"]);
 /** For an error payload without a code. */
 const UNNAMED = "UNKNOWN_ERROR";
 

@@ -8,8 +8,7 @@ import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../..
 import type { HeldConnection } from "../../http/connections";
 import type { Ledger } from "../../limiter";
 import type { Logger } from "../../log";
-import type { RecordPage, SourceConnection, SourceTable } from "../../source";
-import { isStale } from "../../source";
+import { isStale, limitsOfKey, type RecordPage, type SourceConnection, type SourceTable } from "../../source";
 import { span } from "../../trace";
 import type { TicketSource } from "../state";
 
@@ -17,8 +16,6 @@ import type { TicketSource } from "../state";
 const MAX_ATTEMPTS = 5;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 15_000;
-/** The source's own penalty after a 429. */
-const RATE_LIMIT_PAUSE_MS = 30_000;
 
 /** Lists that go on for longer than any table can be have no end. */
 const MAX_PAGES = 50_000;
@@ -87,7 +84,8 @@ export async function ask<T>(
       const step = nextStep[error.code];
       if (error.code === "source_billing_limit") throw await capSpent(reader, error);
       if (step === "wait") {
-        await reader.ledger.block(reader.quotaKey, RATE_LIMIT_PAUSE_MS, "rate_limited");
+        const { quotaKey } = reader;
+        await reader.ledger.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
       } else if (step !== "retry" || attempt === MAX_ATTEMPTS || reader.mayTryAgain?.() === false) {
         throw error;
       } else {

@@ -10,14 +10,12 @@
 import { type LinkedAbort, linkedAbort, wait } from "../../async";
 import type { Context } from "../../context";
 import { type Base, interruptedBy, openApiKey, type SyncFacts } from "../../control/bases";
+import { quotaKeyOf } from "../../control/budgets";
+import { syncShare } from "../../limiter";
 import type { Platform, SourceConnection } from "../../source";
 import { following } from "../../source";
 import { type BaseMemory, requestLook } from "../state";
 import type { SettingsWatch } from "./settings-watch";
-
-/** Requests a second that a sync may make: by default, and with turbo (the source's own limit). */
-const DEFAULT_SHARE = 3;
-const TURBO_SHARE = 5;
 
 interface Held {
   ctx: Pick<Context, "db" | "secrets" | "log">;
@@ -98,7 +96,7 @@ export class HeldBase implements Disposable {
     return this.#apiKey;
   }
 
-  share = (): number => (this.#isTurbo ? TURBO_SHARE : DEFAULT_SHARE);
+  share = (): number => syncShare(quotaKeyOf(this.#held.base), this.#isTurbo);
 
   /** Begins a sync that goes by `base` as it was read just now. */
   begin(base: Base, isForced: boolean): HeldSync {

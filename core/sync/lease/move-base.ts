@@ -32,7 +32,7 @@ import {
   removeUnusedDatabase,
 } from "../../control/placement";
 import { BasetideError } from "../../errors";
-import type { Ledger } from "../../limiter";
+import { type Ledger, syncShare } from "../../limiter";
 import { claimEpoch, openReplica, type Replica, takeTicket } from "../../replica";
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
@@ -47,8 +47,6 @@ import {
 } from "../engine";
 import { emptyMemory, TicketSource } from "../state";
 
-/** Requests a second: the syncs of the old replica go on beside it. */
-const SHARE = 3;
 const COPY_PAUSE_MS = 250;
 
 export interface MoveContext extends Context {
@@ -174,7 +172,8 @@ async function readerFor(
     sourceBaseId: base.sourceBaseId,
     ledger: ctx.ledger,
     quotaKey: quotaKeyOf(base),
-    share: () => SHARE,
+    // The syncs of the previous replica go on meanwhile.
+    share: () => syncShare(quotaKeyOf(base), false),
     tickets: new TicketSource(() => takeTicket(target)),
     log: ctx.log.child({ baseId: base.id }),
     stop: signal,

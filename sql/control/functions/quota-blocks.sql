@@ -1,6 +1,6 @@
 -- Refusals of the source, and keys that it slows.
 
--- quota_block(key, ms, reason, now, own): no call of the key for `ms`, for anyone. Reservations ahead are void: their
+-- quota_block(key, limits, ms, reason, now, own): no call of the key for `ms`, for anyone. Reservations ahead are void: their
 -- holders look at blocked_until before they go, and those calls are not counted.
 -- What the source refuses though no more went out than it allows was refused
 -- - because calls were longer on their way than their margins: those of the key are widened, for hours;
@@ -15,7 +15,8 @@
 -- pause.
 -- What every account that has the base connected says has no cap is not slowed for what the source refuses.
 create or replace function quota_block(
-  p_key text, p_ms float8, p_reason text, p_now float8 default null, p_own boolean default true) returns boolean
+  p_key text, p_limits source_limits, p_ms float8, p_reason text, p_now float8 default null,
+  p_own boolean default true) returns boolean
 language plpgsql as $$
 declare
   now_ms float8;
@@ -23,17 +24,16 @@ declare
   begun_ms float8;
   lately integer;
   -- More than so many calls within the last while: a slowed key allows two in a second.
-  slowed_per_window constant integer := 2;
-  per_window constant integer := 5;
-  per_user constant integer := 50;
+  slowed_per_window constant integer := p_limits.slowed_per_window;
+  per_window constant integer := p_limits.per_window;
   -- Until then reservations end that may have been used: they have begun.
   most_margin_ms constant float8 := 400;
   usual_margin_ms constant float8 := 100;
-  lately_ms constant float8 := 1500;
+  lately_ms constant float8 := 1.5 * p_limits.window_ms;
   remembered_ms constant float8 := 600000;
   suspected_ms constant float8 := 3600000;
-  -- What may go out beyond two a second before a refusal is known: four seconds at full rate.
-  unanswered_calls constant integer := 20;
+  -- What may go out at full rate before a refusal is known: four windows.
+  unanswered_calls constant integer := 4 * p_limits.per_window;
   -- Twice as much as before, and this.
   widen_ms constant float8 := 30;
   most_widened_ms constant float8 := 200;
@@ -60,7 +60,8 @@ begin
   then
     u := quota_user(q.user_id);
     is_users := lately < per_window
-      or (select count(*) from unnest(u.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms) >= per_user;
+      or (select count(*) from unnest(u.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms)
+        >= p_limits.per_user;
     if is_users then
       update quota_users o set blocked_until = greatest(o.blocked_until, until_ms) where o.id = u.id;
     end if;
@@ -75,7 +76,7 @@ begin
       where w.key = p_key;
     end if;
     if not coalesce((
-      select bool_and(coalesce(w.plan = 'business', false))
+      select bool_and(coalesce(w.plan = any (p_limits.uncapped_plans), false))
       from bases b left join workspaces w on w.id = b.workspace_id
       where b.platform = split_part(p_key, ':', 1) and b.source_base_id = split_part(p_key, ':', 2)
         and b.state <> 'deleting'), false)
@@ -83,7 +84,7 @@ begin
       calls := q.sync_calls + q.client_calls
         + (select coalesce(sum(c.sync + c.client), 0) from quota_calls c where c.key = p_key);
       is_served_faster := calls - q.calls_at_refusal
-        > unanswered_calls + slowed_per_window * (now_ms - q.blocked_until) / 1000;
+        > unanswered_calls + slowed_per_window * (now_ms - q.blocked_until) / p_limits.window_ms;
       if is_served_faster then
         q.refused_at := '{}';
       end if;

@@ -1,9 +1,11 @@
 -- Heartbeats of proxies.
 
--- quota_attend(id, seen, now): a proxy was there at `seen`, by its own idea of this server's time, so that a message that
--- was long on its way does not count for more. Returns its share: two places, or one where there are more than two
--- proxies, so that up to four that are silent leave one place to everybody else.
-create or replace function quota_attend(p_id text, p_seen float8, p_now float8 default null) returns integer
+-- quota_attend(id, seen, per_window, now): a proxy was there at `seen`, by its own idea of this server's time, so that a
+-- message that was long on its way does not count for more. `per_window` is how many calls every source allows in a window.
+-- Returns the proxy's share: with up to two proxies half of all but one call, with more one call, so that up to four silent
+-- proxies leave one call of five to all other processes.
+create or replace function quota_attend(
+  p_id text, p_seen float8, p_per_window integer, p_now float8 default null) returns integer
 language plpgsql as $$
 declare
   -- As long as quota_take counts on a silent one.
@@ -11,7 +13,7 @@ declare
   now_ms float8 := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   others integer := (
     select count(*) from quota_proxies p where p.id <> p_id and p.seen_at > now_ms - remembered_ms);
-  own_share integer := case when others > 1 then 1 else 2 end;
+  own_share integer := case when others > 1 then 1 else greatest(1, (p_per_window - 1) / 2) end;
 begin
   perform set_config('synchronous_commit', 'off', true);
   insert into quota_proxies (id, share, seen_at) values (p_id, own_share, least(p_seen, now_ms))

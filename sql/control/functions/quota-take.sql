@@ -1,6 +1,6 @@
 -- Reservations.
 
--- quota_take(key, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
+-- quota_take(key, limits, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
 --   kind, share  'client'; 'sync', 'live' or 'named' with sync's share of requests a second (3 or 5); or 'unproven', a
 --                client whose key the source has not accepted for the base
 --   within       one element per call wanted: how many ms ahead its reservation may begin
@@ -33,20 +33,20 @@
 -- they may be the user's, and are not held back, since they may not.
 -- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
 create or replace function quota_take(
-  p_key text, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
-  p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
+  p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[],
+  p_back float8[] default '{}', p_now float8 default null, p_user text default null, p_margin float8 default 0,
+  p_own boolean default false,
   out asked_at float8, out slots float8[], out next_at float8, out margin float8)
 language plpgsql as $$
 declare
-  window_ms constant float8 := 1000;
+  window_ms constant float8 := p_limits.window_ms;
   -- What every reservation has at least: clocks, and a network that is no wider than it seems.
   least_margin_ms constant float8 := 20;
   most_margin_ms constant float8 := 400;
-  slowed_per_window constant integer := 2;
-  per_user constant integer := 50;
-  sync_per_user constant integer := 40;
+  -- A fifth is left to clients.
+  sync_per_user constant integer := p_limits.per_user * 4 / 5;
   -- How much earlier than evenly spaced sync may go, to make up for a slow page or a late start.
-  quiet_credit_ms constant float8 := 1025;
+  quiet_credit_ms constant float8 := p_limits.window_ms + 25;
   busy_credit_ms constant float8 := 10;
   -- A client is about for so long after it asked.
   busy_ms constant float8 := 5000;
@@ -60,7 +60,7 @@ declare
   silent_ms constant float8 := 1500;
   remembered_ms constant float8 := 900000;
   q quota_windows;
-  per_window integer := 5;
+  per_window integer := p_limits.per_window;
   share integer;
   -- A second, and what a call may be on its way: what evenly spaced ones are spread over.
   pace_ms float8;
@@ -103,9 +103,9 @@ begin
   if asked_at < q.slow_until
     or (asked_at < q.claimed_until and quota_is_sole(p_key, q.claimed_by))
   then
-    per_window := slowed_per_window;
+    per_window := p_limits.slowed_per_window;
   end if;
-  share := greatest(1, p_share * per_window / 5);
+  share := greatest(1, p_share * per_window / p_limits.per_window);
   per_window := greatest(1, per_window - (
     select coalesce(sum(p.share), 0) from quota_proxies p
     where p.seen_at between asked_at - remembered_ms and asked_at - silent_ms));
@@ -230,14 +230,14 @@ begin
     end if;
     if is_limited_by_user then
       slot := quota_user_slot(u.slots, greatest(slot, u.blocked_until), margin,
-        case when is_sync then sync_per_user else per_user end);
+        case when is_sync then sync_per_user else p_limits.per_user end, window_ms);
     end if;
     if slot - asked_at <= reach then
       slots[i] := slot + margin;
       q.slots := q.slots || slots[i];
       u.slots := u.slots || slots[i];
       if is_sync then
-        q.sync_slots := q.sync_slots[greatest(m - 3, 1):] || slots[i];
+        q.sync_slots := q.sync_slots[greatest(m + 2 - greatest(5, share), 1):] || slots[i];
         q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
         q.sync_calls := q.sync_calls + 1;
       elsif is_unproven then

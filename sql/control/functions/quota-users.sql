@@ -14,13 +14,13 @@ begin
   return u;
 end $$;
 
--- quota_user_slot(slots, from, margin, most): the earliest time from `from` on at which one more call leaves no more than
--- `most` in any second. Reservations of other keys may lie ahead, so it looks both ways, and there as far as both may be
--- on their way.
-create or replace function quota_user_slot(p_slots float8[], p_from float8, p_margin float8, p_most integer) returns float8
+-- quota_user_slot(slots, from, margin, most, window): the earliest time from `from` on at which one more call leaves no
+-- more than `most` in any `window` ms. Reservations of other keys may lie ahead, so it looks both ways, and there as far
+-- as both may be on their way.
+create or replace function quota_user_slot(
+  p_slots float8[], p_from float8, p_margin float8, p_most integer, p_window_ms float8) returns float8
 language plpgsql immutable as $$
 declare
-  window_ms constant float8 := 1000;
   most_margin_ms constant float8 := 400;
   slot float8 := p_from;
   near float8[];
@@ -29,10 +29,10 @@ begin
     exit when cardinality(p_slots) < p_most;
     near := array(
       select s from unnest(p_slots) s
-      where s > slot - window_ms and s < slot + window_ms + p_margin + most_margin_ms
+      where s > slot - p_window_ms and s < slot + p_window_ms + p_margin + most_margin_ms
       order by s);
     exit when cardinality(near) < p_most;
-    slot := near[cardinality(near) - p_most + 1] + window_ms;
+    slot := near[cardinality(near) - p_most + 1] + p_window_ms;
   end loop;
   return slot;
 end $$;

@@ -49,9 +49,9 @@ language sql immutable as $$
     else p_ms * power(2, -greatest(0, p_now - p_at) / 3600000) end;
 $$;
 
--- quota_forget(key, now): drops what is kept of a key. Its window stays while calls of the last second
--- or a block still count: clients may go on asking for the base through the proxy.
-create or replace function quota_forget(p_key text, p_now float8 default null) returns void
+-- quota_forget(key, window, now): drops what is kept of a key. Its window stays while calls of the last `window` ms or a
+-- block still count: clients may go on asking for the base through the proxy.
+create or replace function quota_forget(p_key text, p_window_ms float8, p_now float8 default null) returns void
 language plpgsql as $$
 declare
   now_ms float8;
@@ -60,7 +60,7 @@ begin
   now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   delete from quota_windows w
   where w.key = p_key and w.blocked_until <= now_ms
-    and coalesce(w.slots[cardinality(w.slots)], 0) <= now_ms - 1025;
+    and coalesce(w.slots[cardinality(w.slots)], 0) <= now_ms - p_window_ms;
   update quota_windows w set sync_calls = 0, client_calls = 0, counted_from = now_ms where w.key = p_key;
   delete from quota_blocks b where b.key = p_key;
   delete from quota_calls c where c.key = p_key;

@@ -274,7 +274,6 @@ create table workspaces (
   constraint workspaces_pkey primary key (id),
   constraint workspaces_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
   constraint workspaces_name_key unique (account_id, name),
-  constraint workspaces_plan_check check (plan in ('free', 'team', 'business', 'custom')),
   constraint workspaces_calls_check check (calls_per_month > 0),
   constraint workspaces_reserve_check check (reserve between 0 and coalesce(calls_per_month, 0))
 );
@@ -871,6 +870,17 @@ alter table alert_clock replica identity full;
 alter table alert_states replica identity full;
 alter table alert_notices replica identity full;
 alter table watchdog_clock replica identity full;
+
+-- The limits that a source sets, as the quota's functions are given them: how many calls of a key it allows in a window,
+-- how many where it has slowed the key, how many of one user over all keys, and the plans whose calls it does not cap.
+-- Each process passes those of the key's platform (core/source/registry.ts).
+create type source_limits as (
+  window_ms float8,
+  per_window integer,
+  slowed_per_window integer,
+  per_user integer,
+  uncapped_plans text[]
+);
 
 -- ------------------------------------------------------------------------------------------------------------ functions
 

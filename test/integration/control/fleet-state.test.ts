@@ -5,6 +5,7 @@ import { queueDepth } from "../../../core/queue";
 import { controlDatabase } from "../../support/database";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
+import { LIMITS } from "../../support/quota-limits";
 
 test("workers report themselves with what they hold, and take their row away when they stop", async () => {
   await using fleet = await startFleet({ workers: 2 });
@@ -72,6 +73,6 @@ test("calls are counted by the minute as by the month, and minutes older than an
   expect(month.sync + month.client).toBeGreaterThanOrEqual(5);
   expect(blocked).toBeNull();
   expect(await sql`select from quota_minutes where minute < now() - interval '61 minutes'`).toEqual([]);
-  await sql`select quota_block(${key}, 30000, 'rate_limited')`;
+  await sql`select quota_block(${key}, ${LIMITS}::source_limits, 30000, 'rate_limited')`;
   expect((await quotaUse(sql, base)).blocked).toMatchObject({ reason: "rate_limited" });
 });

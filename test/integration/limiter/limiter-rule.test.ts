@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { quantile } from "../../support/quantile";
+import { LIMITS } from "../../support/quota-limits";
 import { EPOCH_MS, lateParts, mostWithin, simulate } from "../../support/quota-simulation";
 
 let database: TestDatabase;
@@ -83,7 +84,7 @@ async function play(
     back: number[],
   ) {
     const [row] = await sql<{ slots: (number | null)[] }[]>`
-      select to_json(slots) as slots from quota_take(${key}, ${kind}, ${share},
+      select to_json(slots) as slots from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
         ${`{${within}}`}, ${`{${back.map((slot) => slot + EPOCH_MS)}}`}, ${EPOCH_MS + now}, null, ${lateMs})`;
     for (const booked of row!.slots) {
       if (booked === null) continue;
@@ -113,7 +114,7 @@ async function play(
       }
     }
     if (action.do === "block") {
-      await sql`select quota_block(${key}, ${action.ms}, 'rate_limited', ${EPOCH_MS + now})`;
+      await sql`select quota_block(${key}, ${LIMITS}::source_limits, ${action.ms}, 'rate_limited', ${EPOCH_MS + now})`;
       // What may have gone out already stays.
       calls = calls.filter((call) => call.from <= now);
       blocks.push({ from: now, until: now + action.ms });
@@ -152,7 +153,7 @@ test("I4: a call that went out late counts from when it did, for whatever is boo
       for (const { calls, passMs, late } of history) {
         const [row] = await database.sql<{ slots: (number | null)[] }[]>`
           select to_json(slots) as slots
-          from quota_take(${key}, 'client', 5, ${`{${Array(calls).fill(300)}}`}, '{}', ${EPOCH_MS + now})`;
+          from quota_take(${key}, ${LIMITS}::source_limits, 'client', 5, ${`{${Array(calls).fill(300)}}`}, '{}', ${EPOCH_MS + now})`;
         for (const slot of row!.slots.flatMap((booked) => booked ?? [])) {
           const at = slot - EPOCH_MS;
           expect(sent.filter((other) => at - other.at < WINDOW_MS).length).toBeLessThanOrEqual(4);
@@ -374,7 +375,7 @@ test("places given back late let no later call overtake those booked ahead", asy
 
 test("a clock that is set back shuts the key for one window, not for as long as it was set back", async () => {
   const take = (now: number) => database.sql<{ slots: number[] }[]>`
-    select to_json(slots) as slots from quota_take('clock', 'client', 5, '{1100}', '{}', ${now})`;
+    select to_json(slots) as slots from quota_take('clock', ${LIMITS}::source_limits, 'client', 5, '{1100}', '{}', ${now})`;
   await take(EPOCH_MS);
   const [row] = await take(EPOCH_MS - 3_600_000);
   expect(row!.slots).toEqual([EPOCH_MS - 3_600_000 + 1040]);

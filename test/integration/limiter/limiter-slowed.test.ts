@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { controlDatabase, type TestDatabase } from "../../support/database";
+import { LIMITS } from "../../support/quota-limits";
 import { EPOCH_MS, lateParts, mostWithin } from "../../support/quota-simulation";
 
 let database: TestDatabase;
@@ -36,7 +37,7 @@ interface Take {
 
 /** The key's sync is the user's. */
 const syncAs = (now: number, key: string, user: string) =>
-  database.sql`select quota_take(${key}, 'sync', 5, '{}', '{}', ${EPOCH_MS + now}, ${user})`;
+  database.sql`select quota_take(${key}, ${LIMITS}::source_limits, 'sync', 5, '{}', '{}', ${EPOCH_MS + now}, ${user})`;
 
 /** Books one call at `now`: until when it may go out; null when there is no place within reach. Times are from 0. */
 async function take(now: number, of: Take): Promise<number | null> {
@@ -53,14 +54,14 @@ async function take(now: number, of: Take): Promise<number | null> {
   const returned = `{${back.map((slot) => slot + EPOCH_MS)}}`;
   if (user !== null && kind === "client") await syncAs(now, key, user);
   const [row] = await database.sql<{ slots: (number | null)[] }[]>`
-    select to_json(slots) as slots from quota_take(${key}, ${kind}, ${share}, ${`{${reachMs}}`}, ${returned},
+    select to_json(slots) as slots from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, ${share}, ${`{${reachMs}}`}, ${returned},
       ${EPOCH_MS + now}, ${user}, ${lateMs}, ${isOwn})`;
   const [slot] = row!.slots;
   return slot === null || slot === undefined ? null : slot - EPOCH_MS;
 }
 
 const block = (now: number, key: string) =>
-  database.sql`select quota_block(${key}, 30000, 'rate_limited', ${EPOCH_MS + now})`;
+  database.sql`select quota_block(${key}, ${LIMITS}::source_limits, 30000, 'rate_limited', ${EPOCH_MS + now})`;
 
 /** Asks every 20 ms for a while. @returns when calls went out */
 async function askFor(fromMs: number, ms: number, of: Take): Promise<number[]> {

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAccount } from "../../../core/control/accounts";
 import { controlDatabase, type TestDatabase } from "../../support/database";
+import { LIMITS } from "../../support/quota-limits";
 import { mostWithin } from "../../support/quota-simulation";
 
 const EPOCH_MS = 1_800_000_000_000;
@@ -26,7 +27,7 @@ async function take(
 ) {
   const [row] = await database.sql<{ slot: number | null }[]>`
     select (slots)[1] as slot
-    from quota_take(${key}, ${kind}, 5, ${`{${reachMs}}`}, '{}', ${EPOCH_MS + now})`;
+    from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, 5, ${`{${reachMs}}`}, '{}', ${EPOCH_MS + now})`;
   return row!.slot === null ? null : row!.slot - EPOCH_MS;
 }
 
@@ -44,7 +45,7 @@ const windowOf = async (key: string) =>
 const block = async (now: number, key: string, isOwn: boolean) =>
   (
     await database.sql`
-    select quota_block(${key}, 30000, 'rate_limited', ${EPOCH_MS + now}, ${isOwn}) as is_blocked`
+    select quota_block(${key}, ${LIMITS}::source_limits, 30000, 'rate_limited', ${EPOCH_MS + now}, ${isOwn}) as is_blocked`
   )[0]!.is_blocked;
 
 test("unproven calls alone: a few in 25 s, none of them counted until the source has served it", async () => {
@@ -172,7 +173,7 @@ test.each<Kind>(["client", "sync", "unproven"])(
     const key = newKey();
     const giveBack = async (slot: number, now: number) => {
       await database.sql`
-      select quota_take(${key}, ${kind}, 5, '{}', ${[EPOCH_MS + slot]}::float8[], ${EPOCH_MS + now})`;
+      select quota_take(${key}, ${LIMITS}::source_limits, ${kind}, 5, '{}', ${[EPOCH_MS + slot]}::float8[], ${EPOCH_MS + now})`;
       const { client_calls, sync_calls } = await windowOf(key);
       return [client_calls, sync_calls];
     };

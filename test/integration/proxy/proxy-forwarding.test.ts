@@ -3,6 +3,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { until } from "../../support/poll";
 import { metricOf, type ProxyStack, proxyStack } from "../../support/proxy-stack";
+import { LIMITS } from "../../support/quota-limits";
 import { httpAnswer, type RawUpstream, rawUpstream, sendRaw } from "../../support/raw-upstream";
 
 /** Long enough for 15 MB on a busy machine. */
@@ -272,7 +273,8 @@ test("calls made during a pause no longer than the wait all succeed, each after 
   expect((await fetch(endpoint)).status).toBe(200);
   const pauseMs = TIMEOUT_MS - 100;
   const pausedAt = performance.now();
-  await stack.ctx.db`select quota_block(${`airtable:${baseId}`}, ${pauseMs}, 'rate_limited')`;
+  await stack.ctx
+    .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, ${pauseMs}, 'rate_limited')`;
   const arrivedAfterMs: number[] = [];
   upstream.answer = (socket) => {
     arrivedAfterMs.push(performance.now() - pausedAt);

@@ -2,6 +2,7 @@
 import Airtable from "airtable";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
+import { LIMITS } from "../../support/quota-limits";
 
 const TIMEOUT_MS = 500;
 /** More than twice the wait. */
@@ -22,7 +23,9 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-const pause = () => stack.ctx.db`select quota_block(${`airtable:${baseId}`}, ${PAUSE_MS}, 'rate_limited')`;
+const pause = () =>
+  stack.ctx
+    .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, ${PAUSE_MS}, 'rate_limited')`;
 
 const ownAnswers = async (asked: Promise<Response>) => {
   const answer = await asked;

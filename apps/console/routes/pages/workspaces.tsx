@@ -9,6 +9,7 @@ import {
   deleteWorkspace,
   getWorkspace,
   type NewWorkspace,
+  sourcePlans,
   updateWorkspace,
   type Workspace,
 } from "../../../../core/control/budgets";
@@ -33,7 +34,12 @@ const done: Record<string, string> = {
   deleted: "The workspace is deleted.",
 };
 
-const EMPTY: WorkspaceForm = { name: "", plan: "team", calls: "", reserve: "" };
+const EMPTY: WorkspaceForm = {
+  name: "",
+  plan: sourcePlans.find(({ callsPerMonth }) => callsPerMonth !== null)?.id ?? "custom",
+  calls: "",
+  reserve: "",
+};
 
 export function workspacePages(ctx: ConsoleContext) {
   const { db } = ctx;

@@ -45,8 +45,6 @@ const REFRESH_RETRY_MS = 10 * 60_000;
 const OUTAGE_MS = 60_000;
 /** Reads in a row that may fail, each after the usual tries. */
 const MAX_READ_FAILURES = 2;
-/** Error payloads that end a hook. */
-const ENDING_CODES = new Set(["INVALID_HOOK", "INVALID_FILTERS"]);
 /** Errors of a read that may mean that the hook is gone, not the key's to see, or does not know the cursor. */
 const HOOK_ERRORS = new Set<ErrorCode>([
   "source_not_found",
@@ -79,8 +77,10 @@ export async function openFeed(
   const bell = ctx.pings.bell(base.id);
   const kept = await loadFeed(ctx.db, base.id);
   if (kept?.isResting) return null;
-  const scope = platformById(ctx.platforms, base.platform).keyScopes?.changes;
-  const feed = new LiveFeed({ ctx, base, scope, clock: memory.sourceClock }, carried, bell, kept);
+  const { keyScopes, webhooks } = platformById(ctx.platforms, base.platform);
+  if (!webhooks) return null;
+  const scope = keyScopes?.changes;
+  const feed = new LiveFeed({ ctx, base, scope, webhooks, clock: memory.sourceClock }, carried, bell, kept);
   try {
     return (await feed.prepare(reader, kept)) ? feed : null;
   } catch (caught) {
@@ -279,7 +279,7 @@ export class LiveFeed implements Feed {
     this.#carried.reach(this.#next);
     const read: FeedBatch = { ...batch, from: from + offset, cursor: this.#next + offset, hasGap };
     if (error !== undefined) {
-      this.#doubt = ENDING_CODES.has(error) ? "dead" : "unsure";
+      this.#doubt = this.#keeping.webhooks.endingErrors.has(error) ? "dead" : "unsure";
       if (this.#doubt === "dead") this.#noteRemake();
       // At once if possible; what was read is not held back for it.
       await this.#mendInRead(reader).catch((caught: unknown) => {

@@ -26,10 +26,10 @@ const PRIVATE_NAME =
 
 export async function pingAddress(
   { consoleUrl, livePings, upstreams }: AddressConfig,
-  baseId: string,
+  base: { id: string; platform: string },
   lookUp: LookUp = lookUpAll,
 ): Promise<PingAddress> {
-  const url = `${consoleUrl}/hooks/airtable/${baseId}`;
+  const url = `${consoleUrl}/hooks/${base.platform}/${base.id}`;
   if (livePings === "on") return { url, isSure: true };
   if (livePings === "off") return { url: null, isSure: true };
   const own = await isPublic(consoleUrl, lookUp);

@@ -16,23 +16,21 @@ import {
   noteRefused,
 } from "../../../control/feeds";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../../errors";
-import type { ChangeFeed, SourceClock, SourceConnection, SourceHook } from "../../../source";
+import type { ChangeFeed, SourceClock, SourceConnection, SourceHook, WebhookFacts } from "../../../source";
 import { ask, type Reader } from "../../engine";
 import { type PingAddress, pingAddress } from "./notification-address";
 
-const DAY_MS = 24 * 3600 * 1000;
-/** A hook lives for 7 days from when it was last refreshed: it is refreshed when it has less left than this. */
-const REFRESH_BEFORE_MS = 3 * DAY_MS;
-/** As many as Airtable allows for one base. */
-const MAX_HOOKS = 10;
+/** A webhook is refreshed when less than this part of its life is left. */
+const REFRESH_BEFORE = 3 / 7;
 
 export interface Keeping {
   ctx: Pick<Context, "db" | "secrets" | "log"> & {
     config: Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
   };
-  base: Pick<Base, "id" | "sourceBaseId">;
+  base: Pick<Base, "id" | "platform" | "sourceBaseId">;
   /** What the key must be allowed to, in the source's words. */
   scope: string | undefined;
+  webhooks: WebhookFacts;
   clock: SourceClock;
 }
 
@@ -70,7 +68,7 @@ export async function mendHook(
     const lacking = scope === undefined ? "be allowed to manage webhooks" : `have the scope ${scope}`;
     return refuse(keeping, `The API key may not manage the base's webhooks: it must ${lacking}.`);
   }
-  const address = await pingAddress(ctx.config, base.id);
+  const address = await pingAddress(ctx.config, base);
   const own = hooks.find((hook) => hook.id === kept?.hookId);
   if (own && !isDead && isUsable(own, address))
     return { is: "well", hook: await keepWell(keeping, reader, own) };
@@ -79,12 +77,13 @@ export async function mendHook(
 
 /** Puts off the hook's end if it is near. Without a call in the usual case. */
 export async function refreshInTime(
-  { ctx, base, clock }: Keeping,
+  { ctx, base, clock, webhooks }: Keeping,
   reader: Reader,
   hook: Hook,
 ): Promise<Hook> {
   const now = clock.now() ?? Date.now();
-  if (hook.expiresMs === undefined || hook.expiresMs - now > REFRESH_BEFORE_MS) return hook;
+  if (hook.expiresMs === undefined || hook.expiresMs - now > webhooks.lifetimeMs * REFRESH_BEFORE)
+    return hook;
   const expiresMs = await call(reader, (feed, signal) =>
     feed.refreshWebhook(base.sourceBaseId, hook.id, signal),
   );
@@ -162,7 +161,7 @@ async function replace(
 
 /** @returns null where the key may not; a reason where the source has no room */
 async function make(
-  { base }: Keeping,
+  { base, webhooks }: Keeping,
   reader: Reader,
   others: number,
   url: string | null,
@@ -178,7 +177,8 @@ async function make(
     );
   } catch (error) {
     if (!isBasetideError(error, "source_rejected")) throw error;
-    if (others < MAX_HOOKS) return { reason: `The source refuses to make a webhook. ${error.message}` };
+    if (others < webhooks.maxPerBase)
+      return { reason: `The source refuses to make a webhook. ${error.message}` };
     return {
       reason: `The base has ${others} webhooks of other programs, as many as the source allows. Delete one that nobody needs.`,
     };

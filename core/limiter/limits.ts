@@ -1,0 +1,17 @@
+/** The limits of a key's platform, as the SQL functions take them. */
+import { limitsOfKey, platformFacts, strictest } from "../source/registry";
+
+export { limitsOfKey, strictest };
+
+/** A value of the SQL type `source_limits`. */
+export function sqlLimitsOf(key: string): string {
+  const { windowMs, requestsPerWindow, slowedPerWindow, userRequestsPerWindow } = limitsOfKey(key);
+  return `(${windowMs},${requestsPerWindow},${slowedPerWindow},${userRequestsPerWindow},"{${uncappedPlans().join(",")}}")`;
+}
+
+function uncappedPlans(): string[] {
+  return platformFacts
+    .flatMap(({ plans }) => plans)
+    .filter(({ beyond }) => beyond === "unlimited")
+    .map(({ id }) => id);
+}

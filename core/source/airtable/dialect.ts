@@ -1,0 +1,47 @@
+/** The paths of Airtable's API, and what its refusals say, as the proxy reads them. */
+import type { Call, Dialect } from "../dialect";
+import { BILLING_LIMIT } from "./answers";
+
+/** Anything else in a base's place is Airtable's to refuse. */
+const BASE_ID = /^app[0-9A-Za-z]+$/;
+
+export const dialect: Dialect = {
+  version: "v0",
+
+  baseIdOf([first, second, third]) {
+    const id = first === "meta" && second === "bases" ? third : first === "bases" ? second : first;
+    return id !== undefined && BASE_ID.test(id) ? id : undefined;
+  },
+
+  callOf(method, parts, query): Call {
+    if (method === "GET" || method === "HEAD" || method === "OPTIONS") return { kind: "read" };
+    const [first = "", second, third, fourth] = parts;
+    if (first === "meta" && second === "bases" && fourth === "tables") return { kind: "schema" };
+    if (!BASE_ID.test(first) || second === undefined) return { kind: "other" };
+    if (parts.length === 2) return { kind: "write", tableRef: second, ids: queryIds(query) };
+    if (parts.length === 3) {
+      if (method === "POST") return { kind: third === "listRecords" ? "read" : "other" };
+      return { kind: "write", tableRef: second, ids: [third!] };
+    }
+    if (parts.length === 4 && method === "POST") {
+      if (fourth === "uploadAttachment") return { kind: "upload", recordId: second, fieldRef: third! };
+      if (third === "sync") return { kind: "sync_csv" };
+    }
+    return { kind: "other" };
+  },
+
+  /** Of a table, and of the field of an upload. */
+  namesIn(segments) {
+    if (!BASE_ID.test(segments[0] ?? "")) return [];
+    return segments[3] === "uploadAttachment" ? [2] : [1];
+  },
+
+  saysCapSpent: (body) => body.includes(BILLING_LIMIT),
+};
+
+/** `records[]=rec…`, with or without brackets and numbers. */
+function queryIds(query: string): string[] {
+  return [...new URLSearchParams(query)]
+    .filter(([name]) => /^records(\[\d*\])?$/.test(name))
+    .map(([, value]) => value);
+}
