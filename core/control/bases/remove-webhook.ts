@@ -8,7 +8,7 @@ import type { Context } from "../../context";
 import { type ErrorCode, isBasetideError } from "../../errors";
 import { createLedger } from "../../limiter";
 import type { SourceConnection } from "../../source";
-import { type Platform, platformById } from "../../source";
+import { limitsOfKey, type Platform, platformById } from "../../source";
 import { quotaKeyOf } from "../budgets";
 import { dropHook, forgetFeed, forgetRefusal, loadFeed } from "../feeds";
 import type { Base } from "./base-row";
@@ -86,13 +86,22 @@ async function call<T>(
   if (!source.changeFeed) return undefined;
   const signal = AbortSignal.timeout(REMOVAL_TIMEOUT_MS);
   const { connections } = source;
-  using held = await createLedger(ctx).takeClient(quotaKeyOf(base), {
+  const ledger = createLedger(ctx);
+  const quotaKey = quotaKeyOf(base);
+  using held = await ledger.takeClient(quotaKey, {
     deadlineMs: REMOVAL_TIMEOUT_MS,
     signal,
     connections,
     isOwnKey: true,
   });
-  return await make((held ? source.over(held) : source).changeFeed!, signal);
+  try {
+    return await make((held ? source.over(held) : source).changeFeed!, signal);
+  } catch (error) {
+    if (isBasetideError(error, "source_rate_limited")) {
+      await ledger.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
+    }
+    throw error;
+  }
 }
 
 async function asFarAsPossible(ctx: HookContext, base: HookedBase, work: () => Promise<void>): Promise<void> {
