@@ -203,7 +203,7 @@ describe("compose.yaml", () => {
     const mounted = Object.values<{ volumes?: string[] }>(compose.services).flatMap(
       (one) => one.volumes ?? [],
     );
-    const files = mounted.map((volume) => volume.split(":")[0]!).filter((path) => path.startsWith("../"));
+    const files = mounted.map((volume) => volume.split(":")[0]!).filter((path) => path.startsWith("./"));
     expect(files.length).toBeGreaterThan(3);
     expect(files.filter((path) => !existsSync(join(repoRoot, path)))).toEqual([]);
   });
