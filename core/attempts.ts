@@ -6,7 +6,7 @@
  */
 import { createHmac } from "node:crypto";
 import type { Context } from "./context";
-import { derivedKeys } from "./derived-keys";
+import { derivedKeys } from "./secrets";
 
 const BUCKET_DIGITS = 5;
 

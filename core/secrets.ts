@@ -5,7 +5,7 @@
  * tells which key sealed it, so that a box holding the new and the old key can read both while a rotation runs.
  * The context (`bases.api_key:<id>`) is authenticated: a sealed value copied into another row does not open there.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "./config";
@@ -63,7 +63,7 @@ export function createSecretBox(keys: [string, ...string[]]): SecretBox {
  *
  * @throws BasetideError `config_invalid` in production without SECRET_KEY: a key that lies beside the data protects nothing
  */
-export function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "isProduction">): string {
+function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "isProduction">): string {
   if (config.secretKey) return config.secretKey;
   if (config.isProduction) {
     throw new BasetideError(
@@ -89,4 +89,14 @@ export function loadSecretKeys(
 
 function keyId(key: string): string {
   return createHash("sha256").update(Buffer.from(key, "base64")).digest("base64url").slice(0, 8);
+}
+
+/**
+ * Keys derived from SECRET_KEY, one per purpose, so that what is signed for one purpose means nothing for another, and
+ * nothing to what SECRET_KEY encrypts. The key of the current SECRET_KEY first, then those of previous ones.
+ */
+export function derivedKeys(config: Parameters<typeof loadSecretKeys>[0], purpose: string): string[] {
+  return loadSecretKeys(config).map((key) =>
+    createHmac("sha256", Buffer.from(key, "base64")).update(purpose).digest("base64"),
+  );
 }

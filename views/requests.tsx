@@ -25,7 +25,7 @@ export interface RequestsProps {
   now: Date;
 }
 
-export const kindNames: Record<RequestKind, string> = {
+const kindNames: Record<RequestKind, string> = {
   region: "Another region",
   writable: "A writable database",
   shared_database: "Several bases in one database",

@@ -341,8 +341,3 @@ export const schemaChanges = t.Array(
     after: nullable(shapeName),
   }),
 );
-
-export const errorBody = t.Object(
-  { error: t.Object({ code: t.String(), message: t.String(), request_id: t.String() }) },
-  { description: "What went wrong: a code for programs, a message for people, an id for the log" },
-);

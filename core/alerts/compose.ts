@@ -12,7 +12,7 @@ import type { Alert } from "./kinds";
 import { GATHER_MS } from "./rules";
 
 /** Messages that a target gets in an hour at most: a person's patience, and a program's. */
-export const MOST_PER_HOUR = { user: 6, webhook: 30 };
+const MOST_PER_HOUR = { user: 6, webhook: 30 };
 const HOUR_MS = 60 * 60_000;
 
 interface Pending {

@@ -35,10 +35,6 @@ export const kindWords: Record<AlertKind, { label: string; short: string; hint: 
 
 export const usualKinds: AlertKind[] = ["red", "recovered", "needs_attention", "call_budget"];
 
-export function isAlertKind(text: string): text is AlertKind {
-  return (alertKinds as readonly string[]).includes(text);
-}
-
 /** Each once, in the order that they are shown in. */
 export function inOrder(kinds: readonly string[]): AlertKind[] {
   return alertKinds.filter((kind) => kinds.includes(kind));

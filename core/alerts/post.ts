@@ -13,7 +13,7 @@ import type { Config } from "../config";
 import { kindOfAddress } from "../net";
 
 /** Longest that a receiver may take, ms. */
-export const POST_TIMEOUT_MS = 10_000;
+const POST_TIMEOUT_MS = 10_000;
 
 /** Why a message did not arrive, in words for people, without the address. */
 export class NotDelivered extends Error {

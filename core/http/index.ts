@@ -5,7 +5,6 @@ export { clientAddress, isFromThisMachine } from "./client-address";
 export { clientNetwork, networkOf } from "./client-network";
 export { compressed } from "./compress";
 export { type Listener, type ListenOptions, listen, portError } from "./listen";
-export { forwarded } from "./own-headers";
+export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";
 export { reachedAt } from "./reached-at";
-export { pathOf } from "./request-path";

@@ -58,7 +58,7 @@ export const LEAST_MARGIN_MS = 20;
 export const SPARE_MS = 5;
 /** The longest that a process says its calls are late, and the network's part: the largest margin is the sum of all, ms. */
 export const MOST_DELAY_MS = 100;
-export const MOST_SPREAD_MS = 180;
+const MOST_SPREAD_MS = 180;
 /** With what the source's refusals add; `quota_take` has the same. */
 export const MOST_MARGIN_MS = 400;
 

@@ -3,10 +3,9 @@ import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
 import { connectServer, type SessionOptions } from "./client";
-import { CERTIFICATE_CODES, isConnectionError, isNotWritable } from "./errors";
+import { CERTIFICATE_CODES, isConnectionError, isNotWritable, TransactionPooled } from "./errors";
 import { WATCHED_BY_SERVER } from "./options";
 import { CONTROL_SETTINGS } from "./session-settings";
-import { TransactionPooled } from "./transaction-pooled";
 
 /** Connections of one process: enough for its requests at once, few enough for a fleet on one server. */
 const POOL_SIZE = 10;

@@ -4,6 +4,19 @@
  */
 import { GATEWAY_SEVERITY } from "../external";
 
+export const TRANSACTION_POOLED = "TRANSACTION_POOLED";
+
+/** A pooler spreads the statements of a connection over several connections of the server. */
+export class TransactionPooled extends Error {
+  readonly code = TRANSACTION_POOLED;
+
+  constructor(remedy = "Connect to the server directly, or to a pooler in session mode") {
+    super(
+      `A pooler in transaction mode stands in front of the server: locks, settings and notifications of a session do not last there. ${remedy}`,
+    );
+  }
+}
+
 /** TLS error codes: the certificate is not the server's, or not from an authority that we trust. */
 export const CERTIFICATE_CODES = [
   "CERT_HAS_EXPIRED",

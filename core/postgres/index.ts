@@ -8,7 +8,14 @@ export {
   jsonText,
   requireWritable,
 } from "./control-database";
-export { CERTIFICATE_CODES, isConnectionError, isNotWritable, isServerTrouble } from "./errors";
+export {
+  CERTIFICATE_CODES,
+  isConnectionError,
+  isNotWritable,
+  isServerTrouble,
+  TRANSACTION_POOLED,
+  TransactionPooled,
+} from "./errors";
 export { asOnly } from "./exclusive";
 export { ipv6OnlyProblem } from "./ipv6-only";
 export { requireKeptSessions } from "./kept-sessions";
@@ -18,4 +25,3 @@ export { probe, type ServerReport } from "./probe";
 export { agoMs, serverNow, serverTime } from "./server-time";
 export { knownTransactionPooler, refuseKnownPooler, sessionRemedy } from "./session-urls";
 export { isNewer, isOutdated, templateVersion } from "./template-version";
-export { TRANSACTION_POOLED, TransactionPooled } from "./transaction-pooled";

@@ -5,8 +5,8 @@
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { connectServer } from "./client";
+import { TRANSACTION_POOLED } from "./errors";
 import type { Session } from "./session";
-import { TRANSACTION_POOLED } from "./transaction-pooled";
 
 export type Pooling =
   | "none"

@@ -2,11 +2,11 @@
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { ownServer, type SessionOptions } from "./client";
+import { TransactionPooled } from "./errors";
 import { type Link, linkOf } from "./link";
 import { platformOf, TRACES, type Traces } from "./platform";
 import { cutAt, findPooling, type Pooling } from "./pooling";
 import { refuseKnownPooler } from "./session-urls";
-import { TransactionPooled } from "./transaction-pooled";
 
 /** The quickest counts: what a busy machine adds is none of the network's. */
 const ROUND_TRIPS = 3;

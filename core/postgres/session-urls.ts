@@ -1,6 +1,6 @@
 /** Poolers in transaction mode that their addresses tell of, and what to connect to instead of any. */
 
-import { TransactionPooled } from "./transaction-pooled";
+import { TransactionPooled } from "./errors";
 
 interface Provider {
   name: string;

@@ -5,8 +5,9 @@
  * the session, and where something stands between us and the server, they are read once more: a pooler in transaction
  * mode hands every statement to whichever connection is free, and no lock, setting or listener survives that.
  */
+
+import { TransactionPooled } from "./errors";
 import type { SettingsWhereDifferent } from "./session-settings";
-import { TransactionPooled } from "./transaction-pooled";
 
 /** Runs one simple query on the new connection. */
 export type Run = (text: string) => PromiseLike<readonly Record<string, unknown>[]>;

@@ -232,10 +232,3 @@ function isOn(db: Db, isExternal: boolean) {
     select from bases as o join databases as d on d.id = o.database_id
     where o.id = r.base_id and (d.cluster_id is null) = ${isExternal})`;
 }
-
-/** Records of the base that wait for repair. */
-export async function countRepairs(db: Db, baseId: string): Promise<number> {
-  const [row] = await db<{ count: number }[]>`
-    select count(*)::int as count from repairs where base_id = ${baseId}`;
-  return row!.count;
-}

@@ -10,7 +10,7 @@ import type { Db } from "../context";
 import { SYNC_QUEUE, type SyncJob } from "./jobs";
 
 /** Workers in a row that died while they held the base. */
-export const SUSPECT_AFTER = 3;
+const SUSPECT_AFTER = 3;
 /** A base whose worker did not die for so long starts over. */
 const FORGOTTEN_AFTER = "1 day";
 /**

@@ -26,9 +26,8 @@ import {
 } from "./jobs";
 
 export type { Suspect } from "./crashes";
-export { queueDepth } from "./depth";
 export { fairShares, type Holder } from "./fair-share";
-export type { QueueLoad, SyncJob } from "./jobs";
+export { type QueueLoad, queueDepth, type SyncJob } from "./jobs";
 
 const WAKE_CHANNEL = "basetide_sync_queued";
 /** Shortest that pg-boss takes. */

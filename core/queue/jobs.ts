@@ -62,3 +62,12 @@ export async function bringForward(db: Db, baseId: string): Promise<void> {
     update pgboss.job set start_after = now()
     where name = ${SYNC_QUEUE} and singleton_key = ${baseId} and state < 'active' and start_after > now()`;
 }
+
+/** How many sync jobs wait, and how many are in hand. */
+export async function queueDepth(db: Db): Promise<{ waiting: number; active: number }> {
+  const [row] = await db<{ waiting: number; active: number }[]>`
+    select count(*) filter (where state in ('created', 'retry'))::int as waiting,
+      count(*) filter (where state = 'active')::int as active
+    from pgboss.job where name = 'sync' and state in ('created', 'retry', 'active')`;
+  return row!;
+}

@@ -1,5 +1,5 @@
 /** Follows links between records in the replica: which records hang on others. */
-import { byName } from "./by-name";
+import { byName } from "./locate";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 import type { ColumnSpec } from "./spec";

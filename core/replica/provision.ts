@@ -81,11 +81,7 @@ export async function createRole(
 }
 
 /** Sets the limits of a customer's role; those that the server keeps from its admin are left out. Idempotent. */
-export async function limitRole(
-  admin: Sql,
-  role: string,
-  connections: number = DEFAULT_CONNECTIONS,
-): Promise<void> {
+async function limitRole(admin: Sql, role: string, connections: number = DEFAULT_CONNECTIONS): Promise<void> {
   const alter = `alter role ${quoteIdent(role)}`;
   const defaults = Object.entries(ROLE_DEFAULTS).map(([name, value]) => `${alter} set ${name} = '${value}';`);
   await admin.unsafe(`${alter} connection limit ${connections}; ${defaults.join(" ")}`);

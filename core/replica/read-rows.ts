@@ -3,7 +3,7 @@
  * table, so both are of one moment.
  */
 import { BasetideError } from "../errors";
-import { byName } from "./by-name";
+import { byName } from "./locate";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 

@@ -4,9 +4,10 @@
  * Some servers take no verifier, since they hand passwords on to a proxy of theirs (Neon, Lakebase) or check them
  * (credcheck). They get the password itself: over TLS only, and without the statement's logging as far as we may.
  */
+
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import postgres, { type Sql, type TransactionSql } from "postgres";
 import { BasetideError } from "../errors";
-import { scramVerifier } from "./scram";
 
 /** Nothing in such a password could change on its way into a verifier. */
 const ASCII = /^[ -~]+$/;
@@ -101,4 +102,28 @@ function isEncrypted({ options }: Sql): boolean {
 
 function quoted(password: string): string {
   return password.replaceAll("'", "''");
+}
+
+/** Postgres' own number; our passwords are random, and no number of rounds would make them safer. */
+const ITERATIONS = 4096;
+const SALT_BYTES = 16;
+const KEY_BYTES = 32;
+
+/**
+ * A password as Postgres keeps it (RFC 5803): what is written into a statement may end in the server's log, its
+ * statistics or an error, and opens nothing there.
+ *
+ * For `… password '…'`.
+ *
+ * @param password printable ASCII: nothing that SASLprep would change
+ */
+export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_BYTES)): string {
+  const salted = pbkdf2Sync(password, salt, ITERATIONS, KEY_BYTES, "sha256");
+  const storedKey = createHash("sha256").update(hmac(salted, "Client Key")).digest("base64");
+  const serverKey = hmac(salted, "Server Key").toString("base64");
+  return `SCRAM-SHA-256$${ITERATIONS}:${salt.toString("base64")}$${storedKey}:${serverKey}`;
+}
+
+function hmac(key: Buffer, text: string): Buffer {
+  return createHmac("sha256", key).update(text).digest();
 }

@@ -2,7 +2,7 @@ import { createHash, createHmac, pbkdf2Sync } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BasetideError, errorCodes } from "../../core/errors";
-import { scramVerifier } from "../../core/replica/scram";
+import { scramVerifier } from "../../core/replica/role-password";
 import { passwordOf, scrub, scrubberOf } from "../../core/scrub";
 
 const letters = fc

@@ -81,7 +81,7 @@ function BaseActions({ base, path }: { base: Base; path: string }) {
 }
 
 /** A page of its own, shown in the page's dialog where htmx runs. */
-export function DialogLink(props: {
+function DialogLink(props: {
   href: string;
   kind?: "primary" | "quiet";
   isSmall?: boolean;

@@ -117,7 +117,7 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
 }
 
 /** The record in the source's own pages; its base where the table's id is not known. */
-export function recordUrl(
+function recordUrl(
   base: Pick<Base, "platform" | "sourceBaseId" | "tables">,
   issue: BaseIssue,
 ): string {

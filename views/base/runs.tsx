@@ -25,7 +25,7 @@ export function RunsPage({ runs, now }: { runs: SyncRun[]; now: Date }) {
   );
 }
 
-export function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; now: Date }) {
+function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; now: Date }) {
   return (
     <Table
       caption={caption}

@@ -24,7 +24,7 @@ export function StateBadge({ isAnnounced, ...props }: StateProps) {
   );
 }
 
-export function stateWord({ indicator, state, isLive }: Omit<StateProps, "isAnnounced">): string {
+function stateWord({ indicator, state, isLive }: Omit<StateProps, "isAnnounced">): string {
   if (state === "paused") return "Paused";
   if (state === "deleting") return "Being deleted";
   if (state === "starting" && indicator.color === "green") return "First sync";

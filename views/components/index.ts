@@ -3,7 +3,6 @@ export { Badge, type Tone } from "./badge";
 export { Button, ButtonLink } from "./button";
 export { Card } from "./card";
 export { CopyField } from "./copy-field";
-export { Dialog, DialogButton } from "./dialog";
 export { Field, SelectField, TextAreaField } from "./field";
 export { Empty, ErrorNote, Note } from "./notes";
 export { PageHead } from "./page-head";

@@ -18,11 +18,11 @@ import {
   viewerOf,
 } from "../../../core/control/accounts";
 import { countUserEvent, recordUserEvent, type UserEvent } from "../../../core/control/audit";
-import { derivedKeys } from "../../../core/derived-keys";
 import { isBasetideError } from "../../../core/errors";
 import { clientAddress, networkOf } from "../../../core/http";
 import { createMailer, type Mail, type Mailer } from "../../../core/mail";
 import { createMailPermits, type MailPermit, type MailRequest } from "../../../core/mail-permits";
+import { derivedKeys } from "../../../core/secrets";
 import { maySignUp } from "./closed-sign-ups";
 import { createDevices } from "./devices";
 import { createLibrary, SESSION_SECONDS, sessionKeys } from "./library";

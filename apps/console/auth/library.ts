@@ -7,10 +7,10 @@ import {
   MIN_PASSWORD_LENGTH,
   verifyPassword,
 } from "../../../core/control/accounts";
-import { derivedKeys } from "../../../core/derived-keys";
 import { newId } from "../../../core/ids";
 import type { Mail, Mailer } from "../../../core/mail";
 import type { loadSecretKeys } from "../../../core/secrets";
+import { derivedKeys } from "../../../core/secrets";
 import { controlAdapter } from "./adapter";
 import { callScope } from "./library-call";
 import { mails } from "./mails";

@@ -4,7 +4,6 @@
  * Sync never takes what is kept for clients, nor the last hundredth: the month ends inside the cap unless clients
  * alone go beyond their reserve late in it. Nothing here ever refuses a client.
  */
-import { nextMonth } from "./next-month";
 
 export interface Cap {
   /** Null: no cap. */
@@ -65,4 +64,9 @@ export function forecastOf(cap: Cap, used: MonthUse, since: Date, now: Date): Fo
 
 function keptBack(callsPerMonth: number): number {
   return Math.ceil(callsPerMonth * KEPT_BACK);
+}
+
+/** When the source's monthly caps on calls are counted anew: the first of the next month, UTC. */
+export function nextMonth(now: Date): Date {
+  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1));
 }

@@ -1,8 +1,7 @@
 /** Call budgets as they stand: what a workspace has used this month and by what, what that leaves, and to whom. */
 import type { Db } from "../../context";
 import { platformFacts } from "../../source";
-import { type Forecast, forecastOf, leftForSync, type MonthUse, rateOf } from "./budget-rule";
-import { nextMonth } from "./next-month";
+import { type Forecast, forecastOf, leftForSync, type MonthUse, nextMonth, rateOf } from "./budget-rule";
 import { ownCallsKey } from "./quota-key";
 import { leftKey, type Plan, sourcePlans, type Workspace } from "./workspaces";
 

@@ -1,4 +1,5 @@
 /** Workspaces of the source: plans, call budgets and use. */
+export { nextMonth } from "./budget-rule";
 export {
   type Allowance,
   allowancesOf,
@@ -9,7 +10,6 @@ export {
   toWorkspaceJson,
 } from "./budgets";
 export { type FleetBudgets, readFleetBudgets } from "./fleet-budgets";
-export { nextMonth } from "./next-month";
 export { forgetUnusedQuota, ownCallsKey, quotaKeyOf } from "./quota-key";
 export { type MinuteUse, type QuotaUse, quotaUse } from "./usage";
 export {

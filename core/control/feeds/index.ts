@@ -1,11 +1,11 @@
 /** State of the source's change feeds. */
-export { hasPings } from "./has-notifications";
 export {
   addMissed,
   closeGap,
   dropHook,
   forgetFeed,
   forgetRefusal,
+  hasPings,
   hookSecretContext,
   type KeptFeed,
   keepHook,

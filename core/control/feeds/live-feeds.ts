@@ -9,7 +9,6 @@
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
 import { serverTime } from "../../postgres";
-import { hasPings } from "./has-notifications";
 
 /** Pings are passed on to workers here; the payload is the base's id. */
 export const PING_CHANNEL = "basetide_ping";
@@ -237,4 +236,14 @@ export function hookSecretContext(baseId: string): string {
 
 function dateOf(ms: number | undefined): Date | null {
   return ms === undefined ? null : new Date(ms);
+}
+
+/**
+ * A condition on the row `f` of live_feeds: pings have an address, none was missing since the last one came, and one
+ * did come, of this feed or, which also shows that the console can be reached, of another.
+ */
+export function hasPings(db: Db): ReturnType<Db> {
+  return db`(f.notification_url is not null
+    and (f.unpinged_at is null or coalesce(f.pinged_at > f.unpinged_at, false))
+    and (f.pinged_at is not null or exists (select from live_feeds as o where o.pinged_at is not null)))`;
 }

@@ -6,7 +6,7 @@
  */
 import type { Db } from "../../context";
 
-export const QUARANTINED_AFTER = 3;
+const QUARANTINED_AFTER = 3;
 /** Pause after an attempt began, s; doubled by each one whose process died: another process may be at it until then. */
 const FIRST_PAUSE_SECONDS = 60;
 /** Pause after an attempt that failed, s; doubled by each. */

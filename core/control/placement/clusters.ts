@@ -1,11 +1,13 @@
 /** Clusters: the Postgres servers that hold replicas. One is there from the start, operators add more. */
+
+import { randomBytes } from "node:crypto";
+import type { Sql } from "postgres";
 import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation, requireKeptSessions } from "../../postgres";
+import { ROLE_PATTERN, withAdmin } from "../../replica";
 import { noteChange } from "../audit";
-import { connectionsLeft } from "./cluster-room";
-import { installationId } from "./installation";
 
 const DEFAULT_CLUSTER = "default";
 const POSTGRES_PORT = 5432;
@@ -208,4 +210,45 @@ function publicAddress(
 
 function adminUrlContext(clusterId: string): string {
   return `clusters.admin_url:${clusterId}`;
+}
+
+/**
+ * How many connections of a cluster are not yet promised to customers' roles.
+ *
+ * Counted on the server itself, over all roles of hosted databases: two clusters may be one server, and another
+ * installation may use it too. Connections that the server reserves are the service's.
+ *
+ * @param overcommit how many times each connection may be promised
+ * @throws BasetideError `replica_unavailable`
+ */
+export async function connectionsLeft(adminUrl: string, overcommit: number): Promise<number> {
+  return withAdmin(adminUrl, async (admin) => {
+    const [row] = await admin<{ usable: number; promised: number }[]>`
+      select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+          - coalesce(current_setting('reserved_connections', true)::int, 0) as usable,
+        (select coalesce(sum(greatest(rolconnlimit, 0)), 0)::int from pg_roles
+          where rolname ~ ${ROLE_PATTERN}) as promised`;
+    return Math.floor(row!.usable * overcommit) - row!.promised;
+  });
+}
+
+/**
+ * Records the timeline of a cluster's server, for all leases on it: a base at rest writes nothing, and would learn late
+ * that a promoted standby does not have all of its rows. A server that does not say keeps what was recorded.
+ */
+export async function recordTimeline(db: Db, clusterId: string, admin: Sql): Promise<void> {
+  const timeline = await admin<{ timeline: string }[]>`
+    select left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8) as timeline`.then(
+    ([row]) => row!.timeline,
+    () => null,
+  );
+  if (timeline === null) return;
+  await db`update clusters set timeline = ${timeline} where id = ${clusterId} and timeline is distinct from ${timeline}`;
+}
+
+/** The name of this service among others that may use the same clusters. A restored dump has the same one. */
+export async function installationId(db: Db): Promise<string> {
+  await db`insert into installation (id) values (${randomBytes(12).toString("hex")}) on conflict do nothing`;
+  const [row] = await db<{ id: string }[]>`select id from installation`;
+  return row!.id;
 }

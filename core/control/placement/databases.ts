@@ -19,10 +19,9 @@ import {
   setWritable,
 } from "../../replica";
 import { countChange, noteChange } from "../audit";
-import { type Cluster, clusterAdminUrl, pickCluster } from "./clusters";
+import { type Cluster, clusterAdminUrl, installationId, pickCluster } from "./clusters";
 import { type Inspection, inspect } from "./external-database";
 import { externalServer, parsePlace } from "./external-url";
-import { installationId } from "./installation";
 import { isControlServer } from "./same-server";
 
 export interface Database {

@@ -19,7 +19,7 @@ import {
 import { inspect, inspectExternal } from "./external-database";
 import { externalServer, type Place, parsePlace, withTls } from "./external-url";
 
-export const DEFAULT_SCHEMA = "public";
+const DEFAULT_SCHEMA = "public";
 /** With `_swap` behind it a schema's name stays far under Postgres' 63 bytes. */
 const SCHEMA_NAME = /^(?!pg_)[a-z][a-z0-9_]{0,39}$/;
 

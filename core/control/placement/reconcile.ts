@@ -28,9 +28,8 @@ import {
   viewsWithForeignCode,
 } from "../../replica";
 import { noteChange } from "../audit";
-import { type Cluster, clusterAdminUrl } from "./clusters";
+import { type Cluster, clusterAdminUrl, installationId } from "./clusters";
 import { type Database, databaseAdminUrl, passwordContext, readerOf, setDatabaseWritable } from "./databases";
-import { installationId } from "./installation";
 import { isControlServer } from "./same-server";
 
 type RepairContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;

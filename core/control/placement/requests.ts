@@ -94,7 +94,7 @@ export async function listRequests(
 }
 
 /** @throws BasetideError `not_found` */
-export async function getRequest(db: Db, id: string): Promise<OperatorRequest> {
+async function getRequest(db: Db, id: string): Promise<OperatorRequest> {
   const [request] = isId("request", id) ? await selectRequests(db, db`r.id = ${id}`) : [];
   if (!request) throw new BasetideError("not_found", `There is no request ${id}`);
   return request;

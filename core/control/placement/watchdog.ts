@@ -15,8 +15,7 @@ import {
   SAFE_SEARCH_PATH,
   watchIds,
 } from "../../replica";
-import { recordTimeline } from "./cluster-timeline";
-import { clusterAdminUrl, listClusters } from "./clusters";
+import { clusterAdminUrl, listClusters, recordTimeline } from "./clusters";
 
 /** How often all clusters are looked at, whatever the number of workers. */
 const EVERY_MS = 3000;

@@ -1,14 +1,12 @@
 /** Sweeps, rebuilds, schema tracking: how a table is read and applied. */
-export { attachmentUrlsOf } from "./attachment-urls";
 export { type CatchUpInput, CatchUps } from "./catch-up";
 export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
-export { endSync } from "./end-sync";
 export { type Found, lookForChanges } from "./find-modified";
 export { ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";
 export { type AskKind, ask, listByIds, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
-export { tableCounts, tellIssues } from "./report";
+export { endSync, tableCounts, tellIssues } from "./report";
 export { oddIssues } from "./schema-check";
 export { type Look, Shapes } from "./schema-tracker";
 export {

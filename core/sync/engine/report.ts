@@ -1,6 +1,6 @@
-/** What a report says of the base as a whole: its issues, and how many records each table has. */
+/** What a report says of the base as a whole (issues, records of each table), and what readers are told when a sync ends early. */
 import type { Base, RunReport, TableCount } from "../../control/bases";
-import { type Replica, readIssues } from "../../replica";
+import { markSyncEnded, type Replica, readIssues } from "../../replica";
 import type { SourceTable } from "../../source";
 import type { BaseMemory } from "../state";
 
@@ -26,4 +26,23 @@ export function tableCounts(
       records: known?.isComplete ? known.fingerprints.size : (before?.records ?? 0),
     };
   });
+}
+
+/** A replica that does not answer within this keeps nobody from stopping, ms. */
+const PATIENCE_MS = 1000;
+
+/**
+ * Never fails: where nothing can be told now, the next lease of the base says it as it begins.
+ *
+ * @param started the note that the sync has started, which may still be on its way
+ */
+export async function endSync(replica: Replica, epoch: number, started?: Promise<void>): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, PATIENCE_MS);
+  const told = Promise.resolve(started)
+    .catch(() => {})
+    .then(() => markSyncEnded(replica, epoch))
+    .catch(() => {});
+  await Promise.race([told, late]);
+  clearTimeout(timer);
 }

@@ -228,7 +228,7 @@ function tellLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void 
 }
 
 /** The table as it is live now. @throws BasetideError `source_schema_changed` when it is to go or to be rebuilt */
-export function liveTable(
+function liveTable(
   { shapes, memory, isWithoutNew }: Pick<Writing, "shapes" | "memory" | "isWithoutNew">,
   known: TableMemory,
 ): TableMemory {

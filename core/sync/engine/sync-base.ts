@@ -19,10 +19,10 @@ import {
 import type { SourceTable } from "../../source";
 import { failSpan } from "../../trace";
 import { type BaseMemory, forgetRows, tableMemory } from "../state";
-import { endSync } from "./end-sync";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
+import { endSync } from "./report";
 import { type Look, Shapes, type TableShape } from "./schema-tracker";
 import { sweepTable, type TableOutcome } from "./sweep";
 

@@ -1,10 +1,13 @@
 /** What the syncs of a lease go by: the base as it was read, its replica, and how the source is asked. */
-import { type Base, getBase, recordSchemaChanges, settleSchemaLook } from "../../control/bases";
+
+import type { Config } from "../../config";
+import type { Base } from "../../control/bases";
+import { getBase, recordSchemaChanges, settleSchemaLook } from "../../control/bases";
 import { ownCallsKey, quotaKeyOf } from "../../control/budgets";
 import { requestRepairs } from "../../control/jobs";
-import { takeTicket } from "../../replica";
+import type { AttachmentUrls } from "../../replica";
+import { attachmentPrefix, takeTicket } from "../../replica";
 import type { CatchUpInput, SyncInput } from "../engine";
-import { attachmentUrlsOf } from "../engine";
 import { withinBudget } from "../pacing";
 import { TicketSource } from "../state";
 import type { Lease } from "./lease";
@@ -74,4 +77,13 @@ export async function catchUpInput(lease: Lease): Promise<CatchUpInput | null> {
   held.poke();
   const { modifiedSince } = platform;
   return { ...inputOf(lease, base, held.stop, () => {}), ctx, modifiedSince };
+}
+
+/** How the attachments of a base are reached, as its settings say; undefined: by the source's URLs. */
+export function attachmentUrlsOf(
+  { consoleUrl }: Pick<Config, "consoleUrl">,
+  { id, settings, attachmentKeyVersion }: Base,
+): AttachmentUrls | undefined {
+  if (!settings.ownAttachmentUrls) return undefined;
+  return { prefix: attachmentPrefix(consoleUrl, id), keyVersion: attachmentKeyVersion };
 }

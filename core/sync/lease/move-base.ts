@@ -37,15 +37,9 @@ import { claimEpoch, openReplica, type Replica, takeTicket } from "../../replica
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
 import type { Reader } from "../engine";
-import {
-  attachmentUrlsOf,
-  copyWrites,
-  type LoadSigner,
-  syncBase,
-  type WrittenElsewhere,
-  writtenElsewhere,
-} from "../engine";
+import { copyWrites, type LoadSigner, syncBase, type WrittenElsewhere, writtenElsewhere } from "../engine";
 import { emptyMemory, TicketSource } from "../state";
+import { attachmentUrlsOf } from "./lease-input";
 
 const COPY_PAUSE_MS = 250;
 

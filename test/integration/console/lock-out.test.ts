@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDevices } from "../../../apps/console/auth/devices";
 import { createAttemptLimits } from "../../../apps/console/auth/limits";
 import { createAttemptCounter } from "../../../core/attempts";
-import { derivedKeys } from "../../../core/derived-keys";
+import { derivedKeys } from "../../../core/secrets";
 import { PASSWORD, type TestConsole, testConsole } from "../../support/console-support";
 
 let made: TestConsole;

@@ -1,8 +1,8 @@
 /** Databases of other accounts, on servers of their own that are slow or silent: a proxied write does not wait for them. */
 import net from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { countRepairs } from "../../../core/proxy/repairs";
 import { EXTERNAL_MS } from "../../../core/proxy/replica-breaker";
+import { countRepairs } from "../../support/count-repairs";
 import { faultLine } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";

@@ -5,7 +5,7 @@
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { countRepairs } from "../../../core/proxy/repairs";
+import { countRepairs } from "../../support/count-repairs";
 import { anyJson, anyText, damaged, fuzz, nested } from "../../support/fuzz";
 import { until } from "../../support/poll";
 import { metricOf, type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";

@@ -2,8 +2,9 @@
 import { Registry } from "prom-client";
 import { expect, onTestFinished, test } from "vitest";
 import { writeMetrics } from "../../../core/proxy/metrics";
-import { countRepairs, Repairs } from "../../../core/proxy/repairs";
+import { Repairs } from "../../../core/proxy/repairs";
 import { shutDatabase } from "../../support/admin";
+import { countRepairs } from "../../support/count-repairs";
 import { until } from "../../support/poll";
 import { metricOf, type ProxyStack, proxyStack } from "../../support/proxy-stack";
 

@@ -1,7 +1,7 @@
 /** `x-basetide-sql: pending`: an answer to a write that SQL does not show yet says so, and no other does. */
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
-import { countRepairs } from "../../../core/proxy/repairs";
 import { shutDatabase } from "../../support/admin";
+import { countRepairs } from "../../support/count-repairs";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
 

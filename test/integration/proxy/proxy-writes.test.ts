@@ -2,8 +2,8 @@
 import Airtable from "airtable";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { pause } from "../../../core/control/bases";
-import { countRepairs } from "../../../core/proxy/repairs";
 import { asAdmin } from "../../support/admin";
+import { countRepairs } from "../../support/count-repairs";
 import { until } from "../../support/poll";
 import { metricOf, type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
 
