@@ -19,7 +19,7 @@ export {
 export { asOnly } from "./exclusive";
 export { ipv6OnlyProblem } from "./ipv6-only";
 export { requireKeptSessions } from "./kept-sessions";
-export { postgresLine, WATCHED_BY_SERVER } from "./options";
+export { WATCHED_BY_SERVER } from "./options";
 export { connectPg, pgOptions } from "./pg-client";
 export { probe, type ServerReport } from "./probe";
 export { agoMs, serverNow, serverTime } from "./server-time";

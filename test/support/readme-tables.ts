@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
-import { settingsMarkdown } from "../../core/control/bases";
+import { settingsMarkdown } from "../../core/control/bases/setting-text";
 import { typeMapMarkdown } from "../../core/replica/type-map";
 
 const tables: Record<string, () => string> = {

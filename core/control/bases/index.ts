@@ -1,14 +1,6 @@
 /** Bases: rows, settings, runs, schema changes, deletion. */
 export { attachmentSigner, type LinkedBase, linkedBase } from "./attachment-keys";
-export type {
-  Base,
-  BaseIssue,
-  BaseState,
-  LiveState,
-  Progress,
-  SyncKind,
-  TableCount,
-} from "./base-row";
+export type { Base, BaseIssue, BaseState, LiveState, Progress, SyncKind, TableCount } from "./base-row";
 export {
   activeBaseIds,
   createBase,
@@ -45,23 +37,15 @@ export {
   type SchemaChange,
   settleSchemaLook,
 } from "./schema-changes";
-export { savedText, settingsMarkdown } from "./setting-text";
+export { savedText } from "./setting-text";
 export {
   interruptedBy,
   type Setting,
-  type SettingsJson,
   settingByName,
   settingList,
   settingsFromJson,
   settingsJson,
 } from "./setting-values";
-export {
-  type BaseSettings,
-  type SettingName,
-  type SettingSpec,
-  type SettingsOfType,
-  settingSections,
-  settings,
-} from "./settings";
+export { type BaseSettings, type SettingsOfType, settingSections, settings } from "./settings";
 export { noteSourceUser } from "./source-user";
 export { type SyncFacts, syncFacts } from "./sync-facts";

@@ -2,10 +2,9 @@
 import { expect, test, vi } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { listChanges } from "../../../core/control/audit";
-import { getBase, settingsMarkdown, updateSettings } from "../../../core/control/bases";
-import { interruptedBy } from "../../../core/control/bases/setting-values";
-import type { BaseSettings } from "../../../core/control/bases/settings";
-import { syncFacts } from "../../../core/control/bases/sync-facts";
+import type { BaseSettings } from "../../../core/control/bases";
+import { getBase, interruptedBy, syncFacts, updateSettings } from "../../../core/control/bases";
+import { settingsMarkdown } from "../../../core/control/bases/setting-text";
 import { asker, authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";
 
