@@ -117,10 +117,7 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
 }
 
 /** The record in the source's own pages; its base where the table's id is not known. */
-function recordUrl(
-  base: Pick<Base, "platform" | "sourceBaseId" | "tables">,
-  issue: BaseIssue,
-): string {
+function recordUrl(base: Pick<Base, "platform" | "sourceBaseId" | "tables">, issue: BaseIssue): string {
   const table = base.tables.find(({ name }) => name === issue.table)?.source_id;
   const within = table === undefined ? [] : [table, issue.record_id];
   return factsOf(base.platform).recordUrl(base.sourceBaseId, ...within);
