@@ -281,7 +281,7 @@ export interface Config {
   proxyUrl: string;
   /** Base64 of 32 bytes; absent until `core/secrets` has loaded or made it. */
   secretKey: string | undefined;
-  /** The same; what they have sealed is read, nothing is sealed with them. */
+  /** The same; what they have encrypted is read, nothing is encrypted with them. */
   previousSecretKeys: string[];
   /** Absent: mails go to the log. */
   smtpUrl: string | undefined;

@@ -69,22 +69,22 @@ export const errorCodes = {
 export type ErrorCode = keyof typeof errorCodes;
 
 /** What the job loop does next. `needs_attention` stops until a person acts, with a try every few minutes. */
-export type NextStep = "retry" | "wait" | "restart_table" | "look_at_schema" | "needs_attention" | "stop";
+export type NextStep = "retry" | "wait" | "restart_table" | "check_schema" | "needs_attention" | "stop";
 
 export const nextStep: Record<ErrorCode, NextStep> = {
   source_key_refused: "needs_attention",
   source_forbidden: "needs_attention",
-  source_not_found: "look_at_schema",
+  source_not_found: "check_schema",
   source_rate_limited: "wait",
   source_billing_limit: "needs_attention",
   source_unavailable: "retry",
   source_timeout: "retry",
   source_bad_answer: "retry",
   source_iterator_lost: "restart_table",
-  source_schema_changed: "look_at_schema",
+  source_schema_changed: "check_schema",
   source_rejected: "retry",
   lease_lost: "stop",
-  shape_changed: "look_at_schema",
+  shape_changed: "check_schema",
   sync_stopped: "stop",
   sync_crashed: "needs_attention",
   replica_unavailable: "retry",

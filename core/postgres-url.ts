@@ -17,7 +17,7 @@ export interface PostgresUrl {
   database: string;
   sslMode: SslMode;
   /** As the URL asks for it, in our words; absent where it leaves that open. */
-  askedSslMode: SslMode | undefined;
+  requestedSslMode: SslMode | undefined;
   /** TLS begins at once, without asking for it. */
   isDirectTls: boolean;
   /** A file with the authorities to trust; absent: those that this machine trusts. */
@@ -71,8 +71,8 @@ export function parsePostgresUrl(text: string): PostgresUrl | string {
   if (user === undefined || password === undefined || database === undefined) return FORM;
   const host = url.hostname.replace(/^\[|\]$/g, "").toLowerCase();
   const parameters = new Map([...url.searchParams].map(([name, value]) => [name.toLowerCase(), value]));
-  const askedSslMode = readSslMode(parameters);
-  if (askedSslMode === null)
+  const requestedSslMode = readSslMode(parameters);
+  if (requestedSslMode === null)
     return `has an unknown sslmode: take one of ${Object.keys(SSL_MODES).join(", ")}`;
   const attrs = parameters.get("target_session_attrs") ?? "any";
   if (!SESSION_ATTRS.includes(attrs))
@@ -87,8 +87,8 @@ export function parsePostgresUrl(text: string): PostgresUrl | string {
     user,
     password,
     database,
-    askedSslMode,
-    sslMode: askedSslMode ?? (isDirectTls ? "require" : LOCAL_HOST.test(host) ? "disable" : "prefer"),
+    requestedSslMode,
+    sslMode: requestedSslMode ?? (isDirectTls ? "require" : LOCAL_HOST.test(host) ? "disable" : "prefer"),
     isDirectTls,
     rootCertificate: rootCertificate === "system" ? undefined : rootCertificate,
     ...options,

@@ -1,9 +1,9 @@
 /**
  * Secrets at rest: API keys and database passwords, encrypted with AES-256-GCM.
  *
- * A sealed secret is `v1.<key id>.<nonce>.<ciphertext+tag>` in base64url. The key id (first bytes of the key's hash)
- * tells which key sealed it, so that a box holding the new and the old key can read both while a rotation runs.
- * The context (`bases.api_key:<id>`) is authenticated: a sealed value copied into another row does not open there.
+ * A encrypted secret is `v1.<key id>.<nonce>.<ciphertext+tag>` in base64url. The key id (first bytes of the key's hash)
+ * tells which key encrypted it, so that a box holding the new and the old key can read both while a rotation runs.
+ * The context (`bases.api_key:<id>`) is authenticated: a encrypted value copied into another row does not open there.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -17,31 +17,31 @@ const TAG_BYTES = 16;
 
 export interface SecretBox {
   /** Encrypts with the current key. `context` names the place that the secret is kept at. */
-  seal(plain: string, context: string): string;
-  /** @throws BasetideError `secret_unreadable` when no key of the box, or not this context, sealed it */
-  open(sealed: string, context: string): string;
-  /** Was `sealed` made with the current key? What was not is to be sealed again by a rotation. */
-  isCurrent(sealed: string): boolean;
-  /** What all that is sealed with the current key begins with. */
+  encrypt(plain: string, context: string): string;
+  /** @throws BasetideError `secret_unreadable` when no key of the box, or not this context, encrypted it */
+  decrypt(encrypted: string, context: string): string;
+  /** Was `encrypted` made with the current key? What was not is to be encrypted again by a rotation. */
+  isCurrent(encrypted: string): boolean;
+  /** What all that is encrypted with the current key begins with. */
   currentPrefix: string;
 }
 
-/** @param keys base64 of 32 bytes each; the first seals, all of them open */
+/** @param keys base64 of 32 bytes each; the first encrypts, all of them open */
 export function createSecretBox(keys: [string, ...string[]]): SecretBox {
-  const ring = new Map(keys.map((key) => [keyId(key), Buffer.from(key, "base64")]));
+  const keysById = new Map(keys.map((key) => [keyId(key), Buffer.from(key, "base64")]));
   const currentId = keyId(keys[0]);
-  const current = ring.get(currentId)!;
+  const current = keysById.get(currentId)!;
   const currentPrefix = `v1.${currentId}.`;
   return {
-    seal(plain, context) {
+    encrypt(plain, context) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv(ALGORITHM, current, nonce).setAAD(Buffer.from(context));
       const body = Buffer.concat([cipher.update(plain, "utf8"), cipher.final(), cipher.getAuthTag()]);
       return `${currentPrefix}${nonce.toString("base64url")}.${body.toString("base64url")}`;
     },
-    open(sealed, context) {
-      const [version, id, nonce, body] = sealed.split(".");
-      const key = ring.get(id ?? "");
+    decrypt(encrypted, context) {
+      const [version, id, nonce, body] = encrypted.split(".");
+      const key = keysById.get(id ?? "");
       if (version !== "v1" || !key || !nonce || !body) throw new BasetideError("secret_unreadable");
       try {
         const bytes = Buffer.from(body, "base64url");
@@ -53,7 +53,7 @@ export function createSecretBox(keys: [string, ...string[]]): SecretBox {
         throw new BasetideError("secret_unreadable", undefined, { cause });
       }
     },
-    isCurrent: (sealed) => sealed.startsWith(currentPrefix),
+    isCurrent: (encrypted) => encrypted.startsWith(currentPrefix),
     currentPrefix,
   };
 }
@@ -80,7 +80,7 @@ function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "isProduct
   return readFileSync(path, "utf8").trim();
 }
 
-/** The key that seals, and those of SECRET_KEY_PREVIOUS, which only open. @throws as `loadSecretKey` */
+/** The key that encrypts, and those of SECRET_KEY_PREVIOUS, which only open. @throws as `loadSecretKey` */
 export function loadSecretKeys(
   config: Pick<Config, "secretKey" | "previousSecretKeys" | "dataDir" | "isProduction">,
 ): [string, ...string[]] {

@@ -48,16 +48,16 @@ export async function startTracing(
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  let toldAt = Number.NEGATIVE_INFINITY;
-  const tell = (error: unknown) => {
-    if (performance.now() - toldAt < TOLD_EVERY_MS) return;
-    toldAt = performance.now();
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  const report = (error: unknown) => {
+    if (performance.now() - reportedAt < TOLD_EVERY_MS) return;
+    reportedAt = performance.now();
     log.warn({ error }, "traces not sent");
   };
-  core.setGlobalErrorHandler(tell);
+  core.setGlobalErrorHandler(report);
   return {
     async stop() {
-      await Promise.race([provider.shutdown().catch(tell), Bun.sleep(LAST_SEND_MS)]);
+      await Promise.race([provider.shutdown().catch(report), Bun.sleep(LAST_SEND_MS)]);
     },
   };
 }

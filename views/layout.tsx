@@ -1,10 +1,10 @@
 /** The frame of every page: head, bar with navigation and account, main. */
 import type { ComponentChildren } from "preact";
-import type { Viewer } from "../core/control/accounts";
+import type { CurrentUser } from "../core/control/accounts";
 import { Brand } from "./components/brand";
 
 /** The places that the bar leads to. */
-export type Place = "bases" | "requests" | "operator" | "account";
+export type NavItem = "bases" | "requests" | "operator" | "account";
 
 /** Where the assets are; their addresses hold hashes of what they hold. */
 export interface AssetUrls {
@@ -17,8 +17,8 @@ export interface PageProps {
   /** For the tab and the history: what this page is, without the product's name. */
   title: string;
   /** Who looks at it; null when signed out, absent where nobody knows: then the bar has no links. */
-  viewer?: Viewer | null | undefined;
-  active?: Place | undefined;
+  currentUser?: CurrentUser | null | undefined;
+  active?: NavItem | undefined;
   /** `narrow` is for forms that ask for a few things. */
   width?: "wide" | "narrow" | undefined;
   assets: AssetUrls;
@@ -34,7 +34,7 @@ const HTMX_CONFIG = JSON.stringify({
   morphIgnore: ["data-htmx-powered", "open"],
 });
 
-export function Page({ title, viewer, active, width = "wide", assets, children }: PageProps) {
+export function Page({ title, currentUser, active, width = "wide", assets, children }: PageProps) {
   return (
     <html lang="en">
       <head>
@@ -58,8 +58,8 @@ export function Page({ title, viewer, active, width = "wide", assets, children }
             <a class="brand" href="/" aria-label="Basetide, home">
               <Brand />
             </a>
-            {viewer ? <Navigation viewer={viewer} active={active} /> : null}
-            {viewer === null ? <SignedOut /> : null}
+            {currentUser ? <Navigation currentUser={currentUser} active={active} /> : null}
+            {currentUser === null ? <SignedOut /> : null}
           </div>
         </header>
         <main id="main" class={width} tabIndex={-1}>
@@ -72,11 +72,13 @@ export function Page({ title, viewer, active, width = "wide", assets, children }
   );
 }
 
-function Navigation({ viewer, active }: { viewer: Viewer; active: Place | undefined }) {
-  const places: [Place, string, string][] = [
+function Navigation({ currentUser, active }: { currentUser: CurrentUser; active: NavItem | undefined }) {
+  const places: [NavItem, string, string][] = [
     ["bases", "/bases", "Bases"],
     ["requests", "/requests", "Requests"],
-    ...(viewer.account.isOperator ? [["operator", "/operator", "Operator"] as [Place, string, string]] : []),
+    ...(currentUser.account.isOperator
+      ? [["operator", "/operator", "Operator"] as [NavItem, string, string]]
+      : []),
   ];
   return (
     <>
@@ -90,24 +92,24 @@ function Navigation({ viewer, active }: { viewer: Viewer; active: Place | undefi
       <details class="menu">
         <summary>
           <span class="avatar" aria-hidden="true">
-            {viewer.email.slice(0, 1)}
+            {currentUser.email.slice(0, 1)}
           </span>
           <span class="visually-hidden">Account: </span>
-          <span class="menu-name" title={viewer.account.email}>
-            {viewer.account.email}
+          <span class="menu-name" title={currentUser.account.email}>
+            {currentUser.account.email}
           </span>
         </summary>
-        <AccountMenu viewer={viewer} />
+        <AccountMenu currentUser={currentUser} />
       </details>
     </>
   );
 }
 
-function AccountMenu({ viewer }: { viewer: Viewer }) {
-  const others = viewer.accounts.filter((account) => account.id !== viewer.account.id);
+function AccountMenu({ currentUser }: { currentUser: CurrentUser }) {
+  const others = currentUser.accounts.filter((account) => account.id !== currentUser.account.id);
   return (
     <div class="menu-items">
-      <p class="muted small">Signed in as {viewer.email}</p>
+      <p class="muted small">Signed in as {currentUser.email}</p>
       <a href="/account">Sign-in and sessions</a>
       <a href="/account/members">Members</a>
       <a href="/account/workspaces">Workspaces and call budgets</a>

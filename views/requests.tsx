@@ -89,7 +89,7 @@ export function RequestsPage(props: RequestsProps) {
         <ul class="log">
           {requests.map((request) => (
             <li key={request.id}>
-              <RequestState request={request} />
+              <RequestStateBadge request={request} />
               <div>
                 <RequestSubject request={request} />
                 {request.answer ? (
@@ -111,14 +111,14 @@ export function RequestsPage(props: RequestsProps) {
 
 const tones: Record<OperatorRequest["state"], Tone> = { open: "neutral", approved: "green", denied: "red" };
 
-const stateWords: Record<OperatorRequest["state"], string> = {
+const stateLabels: Record<OperatorRequest["state"], string> = {
   open: "Open",
   approved: "Approved",
   denied: "Denied",
 };
 
-export function RequestState({ request }: { request: OperatorRequest }) {
-  return <Badge tone={tones[request.state]}>{stateWords[request.state]}</Badge>;
+export function RequestStateBadge({ request }: { request: OperatorRequest }) {
+  return <Badge tone={tones[request.state]}>{stateLabels[request.state]}</Badge>;
 }
 
 export function RequestSubject({ request }: { request: OperatorRequest }) {

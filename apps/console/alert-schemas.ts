@@ -62,7 +62,7 @@ export const webhookParams = t.Object({
   id: t.String({ maxLength: 100, description: "Id of the webhook: whk_…" }),
 });
 
-export const trial = t.Object({
+export const testDeliveryResult = t.Object({
   ok: t.Boolean(),
   error: nullable(t.String({ description: "Why it did not arrive" })),
 });

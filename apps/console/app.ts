@@ -17,7 +17,7 @@ import { baseRoutes } from "./routes/bases";
 import { credentialRoutes } from "./routes/credentials";
 import { destinationRoutes } from "./routes/destinations";
 import { analystRoutes } from "./routes/exports";
-import { hookRoutes } from "./routes/hooks";
+import { webhookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
 import { pageRoutes } from "./routes/pages";
 import { requestRoutes } from "./routes/requests";
@@ -50,7 +50,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
     .use(requestRoutes(ctx))
-    .use(hookRoutes(ctx))
+    .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx))
     .use(auditRoutes(ctx))
     .use(memberRoutes(ctx))

@@ -2,7 +2,7 @@
  * An error as a page: what happened, what to do, and an id for the log. Who is not signed in is sent to do that, and
  * comes back to where they were.
  */
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import type { BasetideError } from "../../core/errors";
 import { pathOf } from "../../core/http";
 import { type ErrorForCaller, explainError } from "../../core/http/service";
@@ -43,7 +43,7 @@ export async function answerPageError(
       width: "narrow",
       status: known.status,
       headers: { "x-request-id": known.requestId },
-      viewer: known.status < 500 ? await findViewer(ctx.auth, request) : undefined,
+      currentUser: known.status < 500 ? await findCurrentUser(ctx.auth, request) : undefined,
     },
     <ErrorView
       title={title}
@@ -54,9 +54,9 @@ export async function answerPageError(
 }
 
 /** For the bar's links; an error page is shown whether they can be had or not. */
-async function findViewer(auth: Auth, request: Request): Promise<Viewer | null | undefined> {
+async function findCurrentUser(auth: Auth, request: Request): Promise<CurrentUser | null | undefined> {
   try {
-    return (await auth.viewer(request)).viewer;
+    return (await auth.currentUser(request)).currentUser;
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
 /**
  * How pages are made and answered. A module of `routes/pages` exports `(ctx: ConsoleContext) => Elysia`, begins with
  * `.use(signedIn(ctx))` (or `anyone(ctx)`), is listed in `routes/pages/index.ts`, and its handlers return
- * `answer(request, { title, viewer, active }, <View … />)` or `goTo(request, "/path")`.
+ * `answer(request, { title, currentUser, active }, <View … />)` or `goTo(request, "/path")`.
  *
  * P1. Every request that changes something comes from a page of ours: `signedIn` and `anyone` check its origin, so no
  *     form needs a token and all of them work without JavaScript.
@@ -9,7 +9,7 @@
  */
 import { Elysia } from "elysia";
 import type { VNode } from "preact";
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { Page, type PageProps } from "../../views/layout";
@@ -26,21 +26,21 @@ export interface ConsoleContext extends ManagementContext {
 /** Stands for this console, whatever it is called; nobody's by its name. */
 const OWN_ORIGIN = "http://own.invalid";
 
-/** Pages for who has signed in: `viewer` and its `account`. Others are sent to sign in, and come back after it. */
+/** Pages for who has signed in: `currentUser` and its `account`. Others are sent to sign in, and come back after it. */
 export function signedIn(ctx: ConsoleContext) {
   return new Elysia({ name: "signed-in" }).derive({ as: "scoped" }, async ({ request, set }) => {
     refuseForeign(request, ctx.config.consoleUrl);
-    const viewer = await findViewer(ctx, request, set);
-    if (!viewer) throw new BasetideError("unauthorized", "Sign in first");
-    return { viewer, account: viewer.account };
+    const currentUser = await findCurrentUser(ctx, request, set);
+    if (!currentUser) throw new BasetideError("unauthorized", "Sign in first");
+    return { currentUser, account: currentUser.account };
   });
 }
 
-/** Pages for everybody: `viewer` is null for who has not signed in. */
+/** Pages for everybody: `currentUser` is null for who has not signed in. */
 export function anyone(ctx: ConsoleContext) {
   return new Elysia({ name: "anyone" }).derive({ as: "scoped" }, async ({ request, set }) => {
     refuseForeign(request, ctx.config.consoleUrl);
-    return { viewer: await findViewer(ctx, request, set) };
+    return { currentUser: await findCurrentUser(ctx, request, set) };
   });
 }
 
@@ -93,12 +93,12 @@ export function ownPath(text: string | null | undefined): string {
   return path.startsWith("//") ? "/" : path;
 }
 
-async function findViewer(
+async function findCurrentUser(
   ctx: ConsoleContext,
   request: Request,
   set: { headers: Record<string, string | number | string[] | undefined> },
-): Promise<Viewer | null> {
-  const { viewer, cookies } = await ctx.auth.viewer(request);
+): Promise<CurrentUser | null> {
+  const { currentUser, cookies } = await ctx.auth.currentUser(request);
   if (cookies.length > 0) set.headers["set-cookie"] = cookies;
-  return viewer;
+  return currentUser;
 }

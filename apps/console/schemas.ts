@@ -89,7 +89,7 @@ export const runsQuery = t.Object({
   limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "50 unless given" })),
 });
 
-export const platforms = t.Array(t.Object({ id: t.String(), name: t.String(), key_help_url: t.String() }));
+export const platformList = t.Array(t.Object({ id: t.String(), name: t.String(), key_help_url: t.String() }));
 
 export const sourceBases = t.Array(t.Object({ id: t.String(), name: t.String(), permission: t.String() }));
 
@@ -112,7 +112,7 @@ const live = t.Object(
     missed: t.Integer({ description: "Records that only a sweep found changed" }),
     missed_at: nullable(timestamp),
     compared_at: nullable(timestamp),
-    stale_since: nullable(timestamp),
+    drifted_since: nullable(timestamp),
     gap_since: nullable(
       t.String({ format: "date-time", description: "What changed before then is left to a sweep" }),
     ),

@@ -3,20 +3,20 @@ import { NotDelivered, tryWebhook, type Webhook } from "../../core/alerts";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 
-const MOST_TRIALS = 10;
+const MOST_TEST_DELIVERIES = 10;
 const WINDOW = "1 minute";
 
 /** @returns why it did not arrive; null: it did. @throws BasetideError `rate_limited` */
-export async function webhookTrial(
+export async function testDelivery(
   ctx: Pick<ManagementContext, "db" | "config" | "secrets">,
   webhook: Webhook,
 ): Promise<string | null> {
   const [row] = await ctx.db<{ waitMs: number }[]>`
-    select attempt(${`webhook-trial:${webhook.accountId}`}, ${MOST_TRIALS}, ${WINDOW}::interval) as "waitMs"`;
+    select attempt(${`webhook-trial:${webhook.accountId}`}, ${MOST_TEST_DELIVERIES}, ${WINDOW}::interval) as "waitMs"`;
   const { waitMs } = row!;
   if (waitMs > 0) {
     const seconds = Math.ceil(waitMs / 1000);
-    throw new BasetideError("rate_limited", `Too many trials. Go on in ${seconds} s`, {
+    throw new BasetideError("rate_limited", `Too many test deliveries. Go on in ${seconds} s`, {
       details: { retryAfterSeconds: seconds },
     });
   }

@@ -13,7 +13,7 @@ import {
 import { retryQuarantined } from "../../core/control/jobs";
 import { baseJsons } from "../../core/control/status";
 import { BasetideError } from "../../core/errors";
-import { createLedger } from "../../core/limiter";
+import { createRateLimiter } from "../../core/limiter";
 import { moveBase } from "../../core/sync/lease";
 import { withContext, withManagement } from "./context";
 import { facts, print, table } from "./output";
@@ -101,7 +101,9 @@ export function addBaseCommands(program: Command): void {
       const moved = await withManagement(async (ctx) =>
         toJson(
           ctx,
-          await moveBase({ ...ctx, ledger: createLedger(ctx) }, id, options.cluster, { signal: stop.signal }),
+          await moveBase({ ...ctx, limiter: createRateLimiter(ctx) }, id, options.cluster, {
+            signal: stop.signal,
+          }),
         ),
       );
       const answer = { ...moved, credentials_changed: true };

@@ -19,7 +19,7 @@ import {
   orphansOn,
   replicaDatabases,
 } from "../../core/control/placement";
-import { examineSeals, inspectControl, pendingMigrations } from "../../core/control/setup";
+import { examineEncryption, inspectControl, pendingMigrations } from "../../core/control/setup";
 import { asBasetideError, isBasetideError } from "../../core/errors";
 import { asControlError } from "../../core/postgres";
 import { type DoctorResult, inBatches, ok, problem, readable, warning } from "./check-results";
@@ -81,13 +81,13 @@ async function examineMigrations(ctx: Context): Promise<DoctorResult> {
 }
 
 async function examineSecrets(ctx: Context): Promise<DoctorResult> {
-  const { readable, previous, unreadable } = await examineSeals(ctx);
+  const { readable, previous, unreadable } = await examineEncryption(ctx);
   if (unreadable > 0) {
     const remedy = "Set SECRET_KEY to the key that they were saved with, or add that to SECRET_KEY_PREVIOUS";
     return problem("secrets", `${unreadable} of ${unreadable + readable} cannot be read`, remedy);
   }
   if (previous > 0) {
-    const message = `${previous} of ${readable} are sealed with a key of SECRET_KEY_PREVIOUS`;
+    const message = `${previous} of ${readable} are encrypted with a key of SECRET_KEY_PREVIOUS`;
     return warning("secrets", message, "Run `secrets rotate`, once every process runs with this SECRET_KEY");
   }
   const { length } = ctx.config.previousSecretKeys;

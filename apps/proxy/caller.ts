@@ -5,7 +5,7 @@
  *     they need, is counted only where the source has served it, and is believed no 429.
  */
 import { clientNetwork } from "../../core/http";
-import { type ConnectedBase, type Found, isKeyFresh, isSyncing } from "../../core/proxy";
+import { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "../../core/proxy";
 import type { ProxyContext } from "./context";
 import { type OwnAnswer, ownAnswer } from "./own-answers";
 
@@ -17,7 +17,7 @@ export interface Caller extends Disposable {
   keyHash: string;
   /** Undefined: somebody else's base, which has no quota of ours. */
   quotaKey: string | undefined;
-  found: Found;
+  found: BaseLookup;
   isProven: boolean;
   isOwnKeyOf(base: ConnectedBase): boolean;
   /** Takes note of the source's answer. @param isRead it lets the key read records */
@@ -62,7 +62,7 @@ export async function admit(
 
 async function isProven(
   ctx: ProxyContext,
-  { bases }: Found,
+  { bases }: BaseLookup,
   sourceBaseId: string,
   keyHash: string,
 ): Promise<boolean> {
@@ -76,7 +76,7 @@ async function isProven(
 interface Admitted {
   sourceBaseId: string;
   keyHash: string;
-  found: Found;
+  found: BaseLookup;
   isProven: boolean;
   leave?: (() => void) | undefined;
 }
@@ -92,7 +92,7 @@ function callerOf(ctx: ProxyContext, { sourceBaseId, keyHash, found, isProven, l
     answered(method, status, isRead = false) {
       ctx.keys.record(sourceBaseId, keyHash, { method, status, isRead, isConnected: quotaKey !== undefined });
       if (isProven || quotaKey === undefined) return;
-      if (!NOT_SERVED.has(status) && status < 500) void ctx.ledger.countServed(quotaKey);
+      if (!NOT_SERVED.has(status) && status < 500) void ctx.limiter.countServed(quotaKey);
       if (ctx.keys.isKnown(keyHash) || ctx.keys.refusedForMs(keyHash) > 0) ctx.unproven.decided(keyHash);
     },
     [Symbol.dispose]: () => leave?.(),

@@ -2,14 +2,14 @@
 import type { Context } from "../../core/context";
 import type { RateWindow } from "../../core/http";
 import type { AcceptedKeys, IsOwnKey, UnprovenQueue } from "../../core/keys";
-import type { Ledger } from "../../core/limiter";
+import type { RateLimiter } from "../../core/limiter";
 import type { WriteThrough } from "../../core/proxy";
 import type { BodyBudget } from "./body";
 import type { ProxyMetrics } from "./metrics";
 import type { ClientQueue } from "./quota";
 
 export interface ProxyContext extends Context {
-  ledger: Ledger;
+  limiter: RateLimiter;
   writes: WriteThrough;
   proxyMetrics: ProxyMetrics;
   /** Keys that the source has accepted, by base. */

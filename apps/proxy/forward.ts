@@ -14,9 +14,9 @@ import { allowReadHeader } from "./cors";
 import { cleanAnswer, requestHeaders } from "./headers";
 import type { CallClass } from "./metrics";
 import { failed, ownAnswer } from "./own-answers";
-import { noteRateLimit, waitForQuota } from "./quota";
+import { recordRateLimit, waitForQuota } from "./quota";
 import { replicaRead, sayFromSource } from "./replica-read";
-import { parseTarget, type Target } from "./target";
+import { type ProxyTarget, parseTarget } from "./target";
 import { askUpstream, type UpstreamRequest } from "./upstream";
 import { forwardWrite } from "./write";
 
@@ -51,7 +51,7 @@ export async function forward(ctx: ProxyContext, request: Request): Promise<Resp
 async function answer(
   ctx: ProxyContext,
   request: Request,
-  target: Target,
+  target: ProxyTarget,
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const { baseId } = target;
@@ -75,7 +75,7 @@ async function answer(
 async function preflight(
   ctx: ProxyContext,
   request: Request,
-  target: Target,
+  target: ProxyTarget,
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const network = clientNetwork(request, ctx.config.clientIpHeader, target.baseId ?? "");
@@ -88,7 +88,7 @@ async function preflight(
 async function withBody(
   ctx: ProxyContext,
   request: Request,
-  target: Target,
+  target: ProxyTarget,
   elsewhere: Elsewhere,
   caller: Caller | undefined,
 ): Promise<Response> {
@@ -97,11 +97,11 @@ async function withBody(
   if (typeof body === "string") return ownAnswer(body);
   allowLongAnswer(request);
   const { baseId, call, method, address, path } = target;
-  const asked = { method, address, path, headers: requestHeaders(request.headers), body };
+  const upstreamRequest = { method, address, path, headers: requestHeaders(request.headers), body };
   if (baseId === undefined || call.kind === "read" || !caller) {
-    return await forwardRead(ctx, asked, target, caller, request.signal, elsewhere);
+    return await forwardRead(ctx, upstreamRequest, target, caller, request.signal, elsewhere);
   }
-  const writing = forwardWrite(ctx, asked, { baseId, call, caller }, request.signal, elsewhere);
+  const writing = forwardWrite(ctx, upstreamRequest, { baseId, call, caller }, request.signal, elsewhere);
   ctx.underWay.add(writing);
   try {
     return await writing;
@@ -113,21 +113,21 @@ async function withBody(
 /** Forwards what changes no record of a base, as a stream. */
 async function forwardRead(
   ctx: ProxyContext,
-  asked: UpstreamRequest,
-  target: Target,
+  upstreamRequest: UpstreamRequest,
+  target: ProxyTarget,
   caller: Caller | undefined,
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const { call } = target;
-  const read = caller && (await replicaRead(ctx, asked, target, caller));
+  const read = caller && (await replicaRead(ctx, upstreamRequest, target, caller));
   if (read?.answer) return read.answer;
   const isCounted = caller?.quotaKey !== undefined;
   const ask = async () => {
-    const turn = caller && (await waitForQuota(ctx, caller, asked.address, signal, elsewhere));
-    if (turn instanceof Response) return { refused: turn };
+    const granted = caller && (await waitForQuota(ctx, caller, upstreamRequest.address, signal, elsewhere));
+    if (granted instanceof Response) return { refused: granted };
     const sentAt = performance.now();
-    const answered = await askUpstream(asked, ctx.config.upstreamTimeoutMs, signal, turn);
+    const answered = await askUpstream(upstreamRequest, ctx.config.upstreamTimeoutMs, signal, granted);
     elsewhere.ms += performance.now() - sentAt;
     return { answered };
   };
@@ -137,7 +137,7 @@ async function forwardRead(
   if (asking.refused) return asking.refused;
   const response = asking.answered;
   if (typeof response === "string") return failed(ctx.proxyMetrics, response);
-  caller?.answered(asked.method, response.status, read?.isCandidate);
+  caller?.answered(upstreamRequest.method, response.status, read?.isCandidate);
   if (response.status === 429 && isCounted) return rateLimited(ctx, caller, response);
   cleanAnswer(response.headers);
   if (read?.isCandidate) sayFromSource(response);
@@ -148,11 +148,11 @@ async function forwardRead(
 async function rateLimited(ctx: ProxyContext, caller: Caller, response: Response): Promise<Response> {
   const { status, statusText, headers } = response;
   const bytes = new Uint8Array(await response.arrayBuffer());
-  await noteRateLimit(ctx, caller, headers, bytes);
+  await recordRateLimit(ctx, caller, headers, bytes);
   return forwarded(new Response(bytes, { status, statusText, headers: cleanAnswer(headers) }));
 }
 
-function classOf({ call, baseId }: Target): CallClass {
+function classOf({ call, baseId }: ProxyTarget): CallClass {
   if (call.kind === "read") return "read";
   return baseId !== undefined && (call.kind === "write" || call.kind === "upload") ? "write" : "other";
 }

@@ -55,9 +55,9 @@ export async function waitForQuota(
   const deadlineMs = 2 * ctx.config.upstreamTimeoutMs;
   const options = { deadlineMs, signal, connections: poolOf(address) };
   try {
-    if (!isProven) return await ctx.ledger.takeUnproven(quotaKey, options);
+    if (!isProven) return await ctx.limiter.acquireUnproven(quotaKey, options);
     const isOwnKey = found.bases.some(isOwnKeyOf);
-    return await ctx.ledger.takeClient(quotaKey, { ...options, caller: keyHash, isOwnKey });
+    return await ctx.limiter.acquireClient(quotaKey, { ...options, caller: keyHash, isOwnKey });
   } catch (error) {
     if (error instanceof ConnectFailure)
       return failed(ctx.proxyMetrics, error.code === "ETIMEDOUT" ? "timeout" : "unreachable");
@@ -75,7 +75,7 @@ export async function waitForQuota(
 /**
  * The source said 429. That of an unproven key says nothing of the base: it may be its owner's own limit.
  */
-export async function noteRateLimit(
+export async function recordRateLimit(
   ctx: ProxyContext,
   caller: Caller,
   headers: Headers,
@@ -87,7 +87,7 @@ export async function noteRateLimit(
   if (text !== null && proxied.dialect.saysCapSpent(text)) return;
   const retryAfterMs = Number(headers.get("retry-after") ?? 0) * 1000;
   const isOwn = caller.found.bases.some(caller.isOwnKeyOf);
-  await ctx.ledger.block(
+  await ctx.limiter.block(
     caller.quotaKey,
     Math.max(proxied.limits.penaltyMs, retryAfterMs || 0),
     "rate_limited",

@@ -11,7 +11,7 @@ import { isOurOffset, parseRead, type ReadAnswer, type ReadRequest } from "../..
 import type { Caller } from "./caller";
 import type { ProxyContext } from "./context";
 import { READ_HEADER, setExposed } from "./cors";
-import type { Target } from "./target";
+import type { ProxyTarget } from "./target";
 import type { UpstreamRequest } from "./upstream";
 
 const BY_HEADER = "x-basetide-answered-by";
@@ -27,21 +27,23 @@ export interface ReplicaRead {
 
 export async function replicaRead(
   ctx: ProxyContext,
-  asked: UpstreamRequest,
-  target: Target,
+  request: UpstreamRequest,
+  target: ProxyTarget,
   caller: Caller,
 ): Promise<ReplicaRead> {
-  const header = asked.headers.get(READ_HEADER);
-  asked.headers.delete(READ_HEADER);
+  const header = request.headers.get(READ_HEADER);
+  request.headers.delete(READ_HEADER);
   const candidates = candidatesFor(caller, header);
   const isAsked = candidates.length > 0 || header === "replica";
-  const request =
-    isAsked || (caller.isProven && namesOurOffset(asked)) ? requestOf(target, asked) : undefined;
-  if (!request) return { isCandidate: false };
-  const found = ctx.keys.mayRead(caller.keyHash) ? await firstAnswer(ctx, candidates, request) : undefined;
+  const readRequest =
+    isAsked || (caller.isProven && namesOurOffset(request)) ? requestOf(target, request) : undefined;
+  if (!readRequest) return { isCandidate: false };
+  const found = ctx.keys.mayRead(caller.keyHash)
+    ? await firstAnswer(ctx, candidates, readRequest)
+    : undefined;
   if (found) return { answer: toResponse(found), isCandidate: true };
   // The source would not know what to do with a place of ours. To a stranger it says so itself, as for any base.
-  if (caller.isProven && request.offset !== undefined && isOurOffset(request.offset))
+  if (caller.isProven && readRequest.offset !== undefined && isOurOffset(readRequest.offset))
     return { answer: toResponse(LOST), isCandidate: true };
   return { isCandidate: true };
 }
@@ -67,7 +69,7 @@ const LOST: ReadAnswer = {
   asOf: null,
 };
 
-function requestOf(target: Target, { body }: UpstreamRequest): ReadRequest | undefined {
+function requestOf(target: ProxyTarget, { body }: UpstreamRequest): ReadRequest | undefined {
   const request = parseRead(target, body && new TextDecoder().decode(body));
   // The source's own lists are the source's to go on with.
   if (request?.offset !== undefined && !isOurOffset(request.offset)) return undefined;

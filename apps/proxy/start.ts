@@ -3,7 +3,7 @@ import http from "node:http";
 import { hostname } from "node:os";
 import type { Context } from "../../core/context";
 import { type ListenOptions, listen } from "../../core/http";
-import { createLedger } from "../../core/limiter";
+import { createRateLimiter } from "../../core/limiter";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
 import { type ProxyApp, proxyApp } from "./app";
@@ -29,12 +29,12 @@ export interface RunningProxy {
 export async function startProxy(ctx: Context, options: { port?: number } = {}): Promise<RunningProxy> {
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false });
   const port = options.port ?? ctx.config.proxyPort;
-  const ledger = createLedger(ctx, { standsInAs: nameOf(port) });
-  const proxy = proxyApp({ ...ctx, ledger, platforms: platforms(ctx.config), queue });
+  const limiter = createRateLimiter(ctx, { instanceId: nameOf(port) });
+  const proxy = proxyApp({ ...ctx, limiter, platforms: platforms(ctx.config), queue });
   await using releases = new AsyncDisposableStack();
   releases.defer(async () => {
     await proxy.close();
-    await ledger.close();
+    await limiter.close();
     await queue.close();
   });
   // We speak plain HTTP: somebody else's TLS is in front.

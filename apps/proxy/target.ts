@@ -8,7 +8,7 @@
 import { type Call, proxied } from "../../core/source";
 import { hasTraversal } from "./path-traversal";
 
-export interface Target {
+export interface ProxyTarget {
   /** Upper case. */
   method: string;
   /** Scheme, host and port to send the request to. */
@@ -33,7 +33,7 @@ export interface Names {
 }
 
 /** Why a request is not forwarded. */
-export type Refusal = "host_not_allowed" | "path_not_allowed" | "path_ambiguous";
+export type TargetRefusal = "host_not_allowed" | "path_not_allowed" | "path_ambiguous";
 
 const { dialect } = proxied;
 
@@ -41,7 +41,7 @@ const { dialect } = proxied;
  * @param method upper case
  * @param requestUrl absolute and in its normal form, as the listener's gate lets it through
  */
-export function parseTarget(method: string, requestUrl: string, names: Names): Target | Refusal {
+export function parseTarget(method: string, requestUrl: string, names: Names): ProxyTarget | TargetRefusal {
   const hostFrom = requestUrl.indexOf("://") + 3;
   const pathFrom = requestUrl.indexOf("/", hostFrom);
   const target = requestUrl.slice(pathFrom);

@@ -17,7 +17,7 @@ import type { Elsewhere, ProxyContext } from "./context";
 import { setExposed } from "./cors";
 import { cleanAnswer } from "./headers";
 import { failed } from "./own-answers";
-import { noteRateLimit, waitForQuota } from "./quota";
+import { recordRateLimit, waitForQuota } from "./quota";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 
 /** Records of one write that are looked after one by one: ten times what the source takes at once. */
@@ -30,7 +30,7 @@ const SQL_HEADER = "x-basetide-sql";
  */
 export async function forwardWrite(
   ctx: ProxyContext,
-  asked: UpstreamRequest,
+  request: UpstreamRequest,
   { baseId, call, caller }: { baseId: string; call: Call; caller: Caller },
   signal: AbortSignal,
   elsewhere: Elsewhere,
@@ -43,23 +43,23 @@ export async function forwardWrite(
   try {
     // In this order: whoever has a place in the quota must go at once.
     await prepared.ready;
-    const turn = await waitForQuota(ctx, { ...caller, quotaKey }, asked.address, signal, elsewhere);
-    if (turn instanceof Response) return turn;
-    held = turn;
+    const granted = await waitForQuota(ctx, { ...caller, quotaKey }, request.address, signal, elsewhere);
+    if (granted instanceof Response) return granted;
+    held = granted;
   } finally {
-    prepared.seal();
+    prepared.freeze();
   }
   const sentAt = performance.now();
-  const answer = await span("source", {}, () => askWhole(asked, ctx.config.upstreamTimeoutMs, held));
+  const answer = await span("source", {}, () => askWhole(request, ctx.config.upstreamTimeoutMs, held));
   elsewhere.ms += performance.now() - sentAt;
-  if (answer.status !== undefined) caller.answered(asked.method, answer.status);
+  if (answer.status !== undefined) caller.answered(request.method, answer.status);
   if ("failure" in answer) {
     // The source has written, and broke off while it said so.
-    if (isSuccess(answer.status)) await settle(ctx, prepared, call, asked, undefined);
+    if (isSuccess(answer.status)) await showInReplicas(ctx, prepared, call, request, undefined);
     return failed(ctx.proxyMetrics, answer.failure);
   }
-  if (answer.status === 429) await noteRateLimit(ctx, caller, answer.headers, answer.bytes);
-  const isInSql = !isSuccess(answer.status) || (await settle(ctx, prepared, call, asked, answer));
+  if (answer.status === 429) await recordRateLimit(ctx, caller, answer.headers, answer.bytes);
+  const isInSql = !isSuccess(answer.status) || (await showInReplicas(ctx, prepared, call, request, answer));
   const { bytes, status, statusText } = answer;
   const headers = cleanAnswer(answer.headers);
   if (!isInSql) setExposed(headers, SQL_HEADER, "pending");
@@ -71,37 +71,37 @@ export async function forwardWrite(
  *
  * @returns false when somebody may have connected the base whose SQL does not show yet what was done
  */
-async function settle(
+async function showInReplicas(
   ctx: ProxyContext,
   prepared: PreparedWrite,
   call: Call,
-  asked: UpstreamRequest,
+  request: UpstreamRequest,
   answer: WholeAnswer | undefined,
 ): Promise<boolean> {
   const { writes } = ctx;
   const { bases } = prepared;
-  const isNobodys = !prepared.mayBeConnected;
+  const isUnconnected = !prepared.mayBeConnected;
   if (call.kind === "schema") {
     writes.schemaChanged(bases);
-    return isNobodys;
+    return isUnconnected;
   }
   if (call.kind === "sync_csv") {
     writes.catchUp(bases);
-    return isNobodys;
+    return isUnconnected;
   }
-  const write = await whatWasWritten(call, asked, answer);
+  const write = await whatWasWritten(call, request, answer);
   if (!write) return true;
   if ((write.ids.length === 0 && !write.answer) || write.ids.length > MAX_IDS) {
     ctx.log.warn({ status: answer?.status, records: write.ids.length }, "answer to a write not understood");
     writes.catchUp(bases);
-    return isNobodys;
+    return isUnconnected;
   }
   return span("show in replicas", { "basetide.records": write.ids.length }, () => prepared.settle(write));
 }
 
 async function whatWasWritten(
   call: Call,
-  asked: UpstreamRequest,
+  request: UpstreamRequest,
   answer: WholeAnswer | undefined,
 ): Promise<Write | null> {
   if (call.kind === "upload") {
@@ -116,9 +116,11 @@ async function whatWasWritten(
   const said = text ? readWriteAnswer(text) : null;
   if (said) {
     const ids = [...said.records.map((record) => record.id), ...said.gone];
-    return { tableRef: call.tableRef, ids, answer: said, isCreation: asked.method === "POST" };
+    return { tableRef: call.tableRef, ids, answer: said, isCreation: request.method === "POST" };
   }
-  const requested = asked.body ? await bodyText(asked.body, asked.headers.get("content-encoding")) : null;
+  const requested = request.body
+    ? await bodyText(request.body, request.headers.get("content-encoding"))
+    : null;
   const ids = new Set([...call.ids.filter(isRecordId), ...(requested ? idsInRequest(requested) : [])]);
   return { tableRef: call.tableRef, ids: [...ids], answer: null };
 }

@@ -16,10 +16,10 @@ import {
 import { listPage } from "./list";
 import { listParams, rawFromBody, rawFromQuery } from "./list-params";
 import { metaCall } from "./meta";
-import { type Base, findField, findTable, type Row, type Table } from "./model";
-import { isId } from "./random";
+import { findField, type SandboxBase, type SandboxRow, type SandboxTable, tableByIdOrName } from "./model";
+import { isSandboxId } from "./random";
 import { cellOut, recordJson, shapeOf } from "./record";
-import { type Answer, type ApiRequest, jsonBody, ok } from "./request";
+import { type ApiAnswer, type ApiRequest, jsonBody, okAnswer } from "./request";
 import type { Sandbox } from "./sandbox";
 import { syncCsv } from "./sync-csv";
 import { webhookCall } from "./webhooks";
@@ -38,12 +38,12 @@ const MAX_UPLOAD_BYTES = 5 * 1024 * 1024;
 const SINGLE_RECORD_PARAMETERS = new Set(["cellFormat", "timeZone", "userLocale", "returnFieldsByFieldId"]);
 
 /** Answers a request behind `/v0`. @throws ApiError */
-export function answerApi(sandbox: Sandbox, request: ApiRequest): Answer {
+export function answerApi(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
   const { segments, method } = request;
   const [baseId, tableName, third] = segments;
   if (baseId === "meta") return metaCall(sandbox, request);
   if (baseId === "bases") return webhookCall(sandbox, request);
-  if (!isId("app", baseId) || tableName === undefined || segments.length > 5) throw unroutable();
+  if (!isSandboxId("app", baseId) || tableName === undefined || segments.length > 5) throw unroutable();
   if (segments.length === 4 && segments[3] === "uploadAttachment" && method === "POST") {
     const base = openBase(sandbox, request, baseId, true);
     return uploadAttachment(sandbox, base, tableName, third!, request);
@@ -56,7 +56,7 @@ export function answerApi(sandbox: Sandbox, request: ApiRequest): Answer {
     authorize(request.key, "schema.bases:write", base.id, "create");
     return syncCsv(sandbox, base, openTable(sandbox, base, tableName), request);
   }
-  if (!isId("rec", third)) throw unroutable();
+  if (!isSandboxId("rec", third)) throw unroutable();
   if (segments[3] === "comments") return comments(sandbox, baseId, tableName, third, request);
   if (segments.length === 3) return recordCall(sandbox, baseId, tableName, third, request);
   throw unroutable();
@@ -68,7 +68,7 @@ export function isListCall(method: string, segments: readonly string[]): boolean
   return (isTable && method === "GET") || (segments[2] === "listRecords" && method === "POST");
 }
 
-function tableCall(sandbox: Sandbox, baseId: string, tableName: string, request: ApiRequest): Answer {
+function tableCall(sandbox: Sandbox, baseId: string, tableName: string, request: ApiRequest): ApiAnswer {
   if (request.method === "GET") return list(sandbox, baseId, tableName, request);
   const base = openBase(sandbox, request, baseId, true);
   const table = openTable(sandbox, base, tableName);
@@ -92,7 +92,7 @@ function recordCall(
   tableName: string,
   recordId: string,
   request: ApiRequest,
-): Answer {
+): ApiAnswer {
   const base = openBase(sandbox, request, baseId, request.method !== "GET");
   const table = openTable(sandbox, base, tableName);
   if (request.method === "GET") return getRecord(sandbox, base, table, recordId, request);
@@ -104,7 +104,7 @@ function recordCall(
   return updateRecord(sandbox, base, table, row, request);
 }
 
-function list(sandbox: Sandbox, baseId: string, tableName: string, request: ApiRequest): Answer {
+function list(sandbox: Sandbox, baseId: string, tableName: string, request: ApiRequest): ApiAnswer {
   const base = openBase(sandbox, request, baseId, false);
   const table = openTable(sandbox, base, tableName);
   const { strictQuery } = sandbox.settings;
@@ -118,11 +118,11 @@ function list(sandbox: Sandbox, baseId: string, tableName: string, request: ApiR
 /** A record that is not in the table is looked for in the whole base, as the service does. */
 function getRecord(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   recordId: string,
   request: ApiRequest,
-): Answer {
+): ApiAnswer {
   if (sandbox.settings.strictQuery && request.query.some(([name]) => !SINGLE_RECORD_PARAMETERS.has(name)))
     throw invalidRequest();
   const shape = shapeOf(Object.fromEntries(request.query));
@@ -132,10 +132,10 @@ function getRecord(
 }
 
 function findRow(
-  base: Base,
-  first: Table | undefined,
+  base: SandboxBase,
+  first: SandboxTable | undefined,
   recordId: string,
-): { table: Table; row: Row } | undefined {
+): { table: SandboxTable; row: SandboxRow } | undefined {
   for (const table of first ? [first, ...base.tables.values()] : base.tables.values()) {
     const row = table.rows.get(recordId);
     if (row) return { table, row };
@@ -149,7 +149,7 @@ function comments(
   tableName: string,
   recordId: string,
   request: ApiRequest,
-): Answer {
+): ApiAnswer {
   const [, , , , commentId] = request.segments;
   const { method } = request;
   if (!(commentId === undefined ? ["GET", "POST"] : ["PATCH", "DELETE"]).includes(method)) throw unroutable();
@@ -164,11 +164,11 @@ function comments(
 /** Appends an uploaded file to a cell; the answer is keyed by field id and holds the whole cell. */
 function uploadAttachment(
   sandbox: Sandbox,
-  base: Base,
+  base: SandboxBase,
   recordId: string,
   fieldName: string,
   request: ApiRequest,
-): Answer {
+): ApiAnswer {
   const found = findRow(base, undefined, recordId);
   if (!found) throw recordNotFound();
   const { table, row } = found;
@@ -190,10 +190,10 @@ function uploadAttachment(
     transaction.setCell(table, row, field, [...(Array.isArray(current) ? current : []), attachment]),
   );
   const cell = cellOut(sandbox, base, table, row, field, { byId: true }, sandbox.attachments.token());
-  return ok({ id: row.id, createdTime: row.createdTime, fields: { [field.id]: cell } });
+  return okAnswer({ id: row.id, createdTime: row.createdTime, fields: { [field.id]: cell } });
 }
 
-function openBase(sandbox: Sandbox, request: ApiRequest, baseId: string, isWrite: boolean): Base {
+function openBase(sandbox: Sandbox, request: ApiRequest, baseId: string, isWrite: boolean): SandboxBase {
   // Whether the role allows a write is asked once the table is known, because the refusal names it.
   return openBaseFor(sandbox, request, baseId, isWrite ? "data.records:write" : "data.records:read", "read");
 }
@@ -204,15 +204,15 @@ function openBaseFor(
   baseId: string,
   scope: Scope,
   level: "read" | "comment",
-): Base {
+): SandboxBase {
   authorize(request.key, scope, baseId, level);
   const base = sandbox.store.bases.get(baseId);
   if (!base) throw permissionsOrModelNotFound();
   return base;
 }
 
-function openTable(sandbox: Sandbox, base: Base, nameOrId: string): Table {
-  const table = findTable(base, nameOrId);
+function openTable(sandbox: Sandbox, base: SandboxBase, nameOrId: string): SandboxTable {
+  const table = tableByIdOrName(base, nameOrId);
   if (table) return table;
   throw sandbox.settings.notFoundMode === "legacy"
     ? tableNotFound(nameOrId, base.id)

@@ -7,7 +7,7 @@
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { apiError } from "./errors";
-import { isId, type Random } from "./random";
+import { isSandboxId, type Random } from "./random";
 
 /** Airtable's own: about two hours (its reference, "Attachments"). */
 export const DEFAULT_URL_LIFE_MS = 2 * 3600 * 1000;
@@ -24,7 +24,7 @@ export const URL_TOKEN = `~${randomBytes(30).toString("base64url")}`
 export const STABLE_TOKEN = "stable";
 
 /** An attachment in a cell as it is kept: no URLs but the one it was given with. */
-export interface Attachment {
+export interface StoredAttachment {
   id: string;
   filename: string;
   size: number;
@@ -82,7 +82,7 @@ export class AttachmentStore {
 
   /** The attachment as the API gives it. `token` is `URL_TOKEN` for a page that is patched later. */
   present(attachment: unknown, token: string): unknown {
-    if (!isAttachment(attachment)) return attachment;
+    if (!isStoredAttachment(attachment)) return attachment;
     const { id, filename, size, type, width, height } = attachment;
     const root = `${this.origin}/v3/u/${token}/${id}`;
     const shown: Record<string, unknown> = { id };
@@ -105,9 +105,13 @@ export class AttachmentStore {
 }
 
 /** Holds the cell attachments, whose URLs change at each read? */
-export function isAttachment(value: unknown): value is Attachment {
+export function isStoredAttachment(value: unknown): value is StoredAttachment {
   return (
-    typeof value === "object" && value !== null && "url" in value && "id" in value && isId("att", value.id)
+    typeof value === "object" &&
+    value !== null &&
+    "url" in value &&
+    "id" in value &&
+    isSandboxId("att", value.id)
   );
 }
 
@@ -117,9 +121,9 @@ export function isAttachment(value: unknown): value is Attachment {
  * @param current the cell as it is: `{id}` keeps one of these
  * @throws ApiError 422 `INVALID_ATTACHMENT_OBJECT`
  */
-export function writtenAttachments(value: unknown, current: unknown, random: Random): Attachment[] {
+export function writtenAttachments(value: unknown, current: unknown, random: Random): StoredAttachment[] {
   if (!Array.isArray(value)) throw invalidAttachment();
-  const present = Array.isArray(current) ? current.filter(isAttachment) : [];
+  const present = Array.isArray(current) ? current.filter(isStoredAttachment) : [];
   return value.map((item: unknown) => {
     if (typeof item !== "object" || item === null) throw invalidAttachment();
     const { id, url, filename } = item as Record<string, unknown>;
@@ -134,10 +138,10 @@ export function writtenAttachments(value: unknown, current: unknown, random: Ran
   });
 }
 
-export function newAttachment(id: string, url: string, filename?: string, size?: number): Attachment {
+export function newAttachment(id: string, url: string, filename?: string, size?: number): StoredAttachment {
   const name = filename ?? decodeName(url.split(/[?#]/)[0]!.split("/").pop() || "attachment");
   const type = mimeType(name);
-  const attachment: Attachment = {
+  const attachment: StoredAttachment = {
     id,
     url,
     filename: name,

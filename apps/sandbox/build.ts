@@ -6,18 +6,18 @@
  */
 import { ControlError } from "./errors";
 import {
-  type Base,
-  type Field,
   findField,
   isEmptyCell,
   isEvaluated,
-  type Row,
-  type Table,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
   type View,
 } from "./model";
 import type { Random } from "./random";
 import type { Sandbox } from "./sandbox";
-import { newBase, newField, newTable } from "./schema";
+import { emptyBase, newField, newTable } from "./schema";
 import { DEFAULT_USER } from "./store";
 import { wholeSecondIso } from "./times";
 import { newRow } from "./transaction";
@@ -58,10 +58,10 @@ export interface RecordInput {
 }
 
 /** Puts a base into the store as given. @throws ControlError for an id that is taken or a cell without a field */
-export function buildBase(sandbox: Sandbox, input: BaseInput): Base {
+export function buildBase(sandbox: Sandbox, input: BaseInput): SandboxBase {
   const { store } = sandbox;
   if (!Array.isArray(input.tables)) throw new ControlError("A base needs `tables`, a list.");
-  const base = newBase(input.name ?? "Base", input.id ?? store.random.id("app"));
+  const base = emptyBase(input.name ?? "Base", input.id ?? store.random.id("app"));
   if (store.bases.has(base.id))
     throw new ControlError(`There is already a base ${base.id}. Delete it first.`);
   const built = input.tables.map((table) => buildTable(base, table, store.random));
@@ -74,7 +74,7 @@ export function buildBase(sandbox: Sandbox, input: BaseInput): Base {
   return base;
 }
 
-function buildTable(base: Base, input: TableInput, random: Random): Table {
+function buildTable(base: SandboxBase, input: TableInput, random: Random): SandboxTable {
   const table = newTable(input, random);
   if (input.views) table.views = input.views;
   base.tables.set(table.id, table);
@@ -83,8 +83,8 @@ function buildTable(base: Base, input: TableInput, random: Random): Table {
 
 /** After all tables are there, so that links and lookups find their targets. */
 function addFields(
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   input: TableInput,
   computed: BaseInput["computed"],
   random: Random,
@@ -99,7 +99,7 @@ function addFields(
   table.primaryFieldId = input.primaryFieldId ?? table.fields[0]?.id ?? "";
 }
 
-function addRecords(sandbox: Sandbox, table: Table, records: RecordInput[]): void {
+function addRecords(sandbox: Sandbox, table: SandboxTable, records: RecordInput[]): void {
   const nowMs = sandbox.store.now();
   for (const record of records) {
     const createdTime = record.createdTime ?? wholeSecondIso(nowMs);
@@ -117,7 +117,7 @@ function addRecords(sandbox: Sandbox, table: Table, records: RecordInput[]): voi
 }
 
 /** The far side of each link as the near side says; what is already there stays. */
-function completeInverses(base: Base, table: Table): void {
+function completeInverses(base: SandboxBase, table: SandboxTable): void {
   for (const field of table.fields) {
     const other = base.tables.get(String(field.options?.linkedTableId));
     const inverse = other?.fields.find((one) => one.id === field.options?.inverseLinkFieldId);
@@ -126,7 +126,7 @@ function completeInverses(base: Base, table: Table): void {
   }
 }
 
-function linkBack(row: Row, field: Field, other: Table, inverse: Field): void {
+function linkBack(row: SandboxRow, field: SandboxField, other: SandboxTable, inverse: SandboxField): void {
   const ids = row.cells[field.id];
   if (!Array.isArray(ids)) return;
   for (const id of ids) {
@@ -138,7 +138,7 @@ function linkBack(row: Row, field: Field, other: Table, inverse: Field): void {
 }
 
 /** Gives everything its first version. */
-export function settle(sandbox: Sandbox, base: Base): void {
+export function settle(sandbox: Sandbox, base: SandboxBase): void {
   for (const table of base.tables.values()) {
     for (const row of table.rows.values()) row.version = sandbox.store.nextVersion();
     table.version = sandbox.store.nextVersion();

@@ -16,7 +16,7 @@ export interface CapPolicy {
   overCap: "block" | "slow";
 }
 
-export interface Usage extends CapPolicy {
+export interface CapUsage extends CapPolicy {
   workspaceId: string;
   /** In UTC, by the sandbox's clock: `2026-11`. */
   month: string;
@@ -52,7 +52,7 @@ export class Caps {
   }
 
   /** @param id of a workspace, or of a base, which stands for its workspace */
-  set(id: string, patch: Partial<CapPolicy> & { calls?: number }): Usage {
+  set(id: string, patch: Partial<CapPolicy> & { calls?: number }): CapUsage {
     const { cap, overCap, calls } = patch;
     if (cap !== undefined && cap !== null && !(Number.isInteger(cap) && cap >= 0))
       throw new ControlError("`cap` must be a whole number of calls, or null for none.");
@@ -78,7 +78,7 @@ export class Caps {
     for (const baseId of baseIds) this.#workspaces.set(baseId, workspaceId);
   }
 
-  usage(id: string): Usage {
+  usage(id: string): CapUsage {
     const workspaceId = this.#workspaceOf(id);
     const calls = this.#callsOf(workspaceId);
     const policy = this.#policies.get(workspaceId) ?? NO_CAP;

@@ -10,15 +10,15 @@ import { linkedTable } from "./dependencies";
 import { apiError, cannotAccept, invalidValue, rowDoesNotExist } from "./errors";
 import {
   type Cells,
-  type Choice,
   choicesOf,
-  type Field,
   isComputed,
-  type Row,
-  type Table,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
+  type SelectChoice,
   type User,
 } from "./model";
-import { isId, type Random } from "./random";
+import { isSandboxId, type Random } from "./random";
 import { parseDay, parseLoosely, parseMoment } from "./times";
 import type { Transaction } from "./transaction";
 
@@ -51,7 +51,12 @@ const CHOICE_COLORS = [
  * @param current the cell as it is
  * @throws ApiError 422 as the API words it
  */
-export function writtenCell(context: WriteContext, field: Field, value: unknown, current: unknown): unknown {
+export function writtenCell(
+  context: WriteContext,
+  field: SandboxField,
+  value: unknown,
+  current: unknown,
+): unknown {
   if (isComputed(field))
     throw invalidValue(`Field "${field.name}" cannot accept a value because the field is computed`);
   if (value === null || value === undefined) return undefined;
@@ -59,7 +64,7 @@ export function writtenCell(context: WriteContext, field: Field, value: unknown,
   return write ? write(context, field, value, current) : value;
 }
 
-type Writer = (context: WriteContext, field: Field, value: unknown, current: unknown) => unknown;
+type Writer = (context: WriteContext, field: SandboxField, value: unknown, current: unknown) => unknown;
 
 const WRITERS: Record<string, Writer> = {
   singleLineText: text,
@@ -90,7 +95,12 @@ const WRITERS: Record<string, Writer> = {
   barcode,
 };
 
-function text(context: WriteContext, field: Field, value: unknown, _current: unknown): string | undefined {
+function text(
+  context: WriteContext,
+  field: SandboxField,
+  value: unknown,
+  _current: unknown,
+): string | undefined {
   if (typeof value === "string") return value === "" ? undefined : value;
   if (context.typecast && (typeof value === "number" || typeof value === "boolean")) return String(value);
   throw cannotAccept(field.name);
@@ -103,7 +113,7 @@ function richText(value: string | undefined): string | undefined {
   return bulleted.endsWith("\n") ? bulleted : `${bulleted}\n`;
 }
 
-function number(context: WriteContext, field: Field, value: unknown): number | undefined {
+function number(context: WriteContext, field: SandboxField, value: unknown): number | undefined {
   // JSON can spell numbers that a double cannot hold: they arrive as Infinity.
   if (typeof value === "number" && Number.isFinite(value)) return value;
   if (typeof value !== "string" || !context.typecast) throw cannotAccept(field.name);
@@ -117,7 +127,7 @@ function number(context: WriteContext, field: Field, value: unknown): number | u
   return percent ? parsed / 100 : parsed;
 }
 
-function rating(context: WriteContext, field: Field, value: unknown): number | undefined {
+function rating(context: WriteContext, field: SandboxField, value: unknown): number | undefined {
   const stars = number(context, field, value);
   if (stars === undefined) return undefined;
   const max = typeof field.options?.max === "number" ? field.options.max : 10;
@@ -128,7 +138,7 @@ function rating(context: WriteContext, field: Field, value: unknown): number | u
 const TRUE_WORDS = new Set(["true", "checked", "yes", "1"]);
 const FALSE_WORDS = new Set(["false", "unchecked", "no", "0", ""]);
 
-function checkbox(context: WriteContext, field: Field, value: unknown): true | undefined {
+function checkbox(context: WriteContext, field: SandboxField, value: unknown): true | undefined {
   if (typeof value === "boolean") return value || undefined;
   const word = String(value).toLowerCase();
   if (context.typecast && TRUE_WORDS.has(word)) return true;
@@ -136,7 +146,7 @@ function checkbox(context: WriteContext, field: Field, value: unknown): true | u
   throw unparsable(field, value);
 }
 
-function date(context: WriteContext, field: Field, value: unknown): string | undefined {
+function date(context: WriteContext, field: SandboxField, value: unknown): string | undefined {
   if (value === "") return undefined;
   const day = typeof value === "string" ? parseDay(value) : undefined;
   if (day) return day;
@@ -145,7 +155,7 @@ function date(context: WriteContext, field: Field, value: unknown): string | und
   throw unparsable(field, value);
 }
 
-function dateTime(context: WriteContext, field: Field, value: unknown): string | undefined {
+function dateTime(context: WriteContext, field: SandboxField, value: unknown): string | undefined {
   if (value === "") return undefined;
   // Milliseconds since 1970 were seen to be accepted as a number.
   if (typeof value === "number" && Math.abs(value) <= 8.64e15) return new Date(value).toISOString();
@@ -157,14 +167,14 @@ function dateTime(context: WriteContext, field: Field, value: unknown): string |
   throw unparsable(field, value);
 }
 
-function singleSelect(context: WriteContext, field: Field, value: unknown): string | undefined {
+function singleSelect(context: WriteContext, field: SandboxField, value: unknown): string | undefined {
   if (value === "") return undefined;
   if (typeof value !== "string" && !(context.typecast && typeof value === "number"))
     throw cannotAccept(field.name);
   return choiceName(context, field, String(value));
 }
 
-function multipleSelects(context: WriteContext, field: Field, value: unknown): string[] | undefined {
+function multipleSelects(context: WriteContext, field: SandboxField, value: unknown): string[] | undefined {
   const names = context.typecast && typeof value === "string" ? splitList(value) : value;
   if (!Array.isArray(names)) throw cannotAccept(field.name);
   const written = names.map((name: unknown) => {
@@ -175,7 +185,7 @@ function multipleSelects(context: WriteContext, field: Field, value: unknown): s
 }
 
 /** The choice's name for its name or id; an unknown one is added where typecast allows. */
-function choiceName(context: WriteContext, field: Field, nameOrId: string): string {
+function choiceName(context: WriteContext, field: SandboxField, nameOrId: string): string {
   const choices = choicesOf(field);
   const found = choices.find((choice) => choice.name === nameOrId || choice.id === nameOrId);
   if (found) return found.name;
@@ -185,7 +195,7 @@ function choiceName(context: WriteContext, field: Field, nameOrId: string): stri
       "INVALID_MULTIPLE_CHOICE_OPTIONS",
       `Insufficient permissions to create new select option ""${nameOrId}""`,
     );
-  const choice: Choice = {
+  const choice: SelectChoice = {
     id: context.random.id("sel"),
     name: nameOrId,
     color: CHOICE_COLORS[choices.length % CHOICE_COLORS.length]!,
@@ -197,7 +207,7 @@ function choiceName(context: WriteContext, field: Field, nameOrId: string): stri
   return nameOrId;
 }
 
-function collaborator(context: WriteContext, field: Field, value: unknown): User {
+function collaborator(context: WriteContext, field: SandboxField, value: unknown): User {
   const { id, email } = (
     typeof value === "object" && value !== null ? value : { id: value }
   ) as Partial<User>;
@@ -210,14 +220,14 @@ function collaborator(context: WriteContext, field: Field, value: unknown): User
   throw cannotAccept(field.name);
 }
 
-function links(context: WriteContext, field: Field, value: unknown): string[] | undefined {
+function links(context: WriteContext, field: SandboxField, value: unknown): string[] | undefined {
   const items = context.typecast && typeof value === "string" ? splitList(value) : value;
   if (!Array.isArray(items)) throw cannotAccept(field.name);
   const other = linkedTable(context.transaction.base, field);
   const ids = items.map((item: unknown) => {
     const text = typeof item === "object" && item !== null ? (item as { id?: unknown }).id : item;
     if (typeof text !== "string") throw cannotAccept(field.name);
-    if (isId("rec", text) && (other?.rows.has(text) || !context.typecast)) {
+    if (isSandboxId("rec", text) && (other?.rows.has(text) || !context.typecast)) {
       if (!other?.rows.has(text)) throw rowDoesNotExist(text);
       return text;
     }
@@ -229,7 +239,7 @@ function links(context: WriteContext, field: Field, value: unknown): string[] | 
 }
 
 /** The row of `table` whose primary cell reads `name`; made if there is none. */
-function linkedByName(context: WriteContext, table: Table, name: string): string {
+function linkedByName(context: WriteContext, table: SandboxTable, name: string): string {
   const { base } = context.transaction;
   for (const row of table.rows.values())
     if (context.computed.primaryText(base, table, row) === name) return row.id;
@@ -239,7 +249,7 @@ function linkedByName(context: WriteContext, table: Table, name: string): string
   return context.transaction.createRow(table, cells).id;
 }
 
-function barcode(context: WriteContext, field: Field, value: unknown): unknown {
+function barcode(context: WriteContext, field: SandboxField, value: unknown): unknown {
   if (context.typecast && typeof value === "string") return { text: value };
   const { text, type } = (typeof value === "object" ? value : {}) as { text?: unknown; type?: unknown };
   if (typeof text !== "string") throw cannotAccept(field.name);
@@ -253,12 +263,12 @@ function splitList(value: string): string[] {
     .filter((part) => part !== "");
 }
 
-function unparsable(field: Field, value: unknown) {
+function unparsable(field: SandboxField, value: unknown) {
   const shown = typeof value === "string" ? value : JSON.stringify(value);
   return invalidValue(`Cannot parse value "${shown}" for field ${field.name}`);
 }
 
-function tableOf(context: WriteContext, field: Field): Table {
+function tableOf(context: WriteContext, field: SandboxField): SandboxTable {
   for (const table of context.transaction.base.tables.values())
     if (table.fields.includes(field)) return table;
   throw cannotAccept(field.name);
@@ -271,11 +281,11 @@ function tableOf(context: WriteContext, field: Field): Table {
  */
 export function writtenCells(
   context: WriteContext,
-  findField: (nameOrId: string) => Field,
+  findField: (nameOrId: string) => SandboxField,
   fields: Record<string, unknown>,
-  row?: Row,
-): Map<Field, unknown> {
-  const cells = new Map<Field, unknown>();
+  row?: SandboxRow,
+): Map<SandboxField, unknown> {
+  const cells = new Map<SandboxField, unknown>();
   for (const [key, value] of Object.entries(fields)) {
     const field = findField(key);
     cells.set(field, writtenCell(context, field, value, row?.cells[field.id]));

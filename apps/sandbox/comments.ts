@@ -2,8 +2,8 @@
  * Comments on records.
  */
 import { absent, invalidRequest, notPermitted } from "./errors";
-import type { Base, Comment, Row, Table } from "./model";
-import { type Answer, type ApiRequest, jsonBody, ok } from "./request";
+import type { Comment, SandboxBase, SandboxRow, SandboxTable } from "./model";
+import { type ApiAnswer, type ApiRequest, jsonBody, okAnswer } from "./request";
 import type { Sandbox } from "./sandbox";
 
 const MAX_PER_PAGE = 100;
@@ -11,12 +11,12 @@ const MAX_PER_PAGE = 100;
 /** Answers `/v0/{base}/{table}/{record}/comments[/{comment}]`; the caller has checked the right to it. */
 export function commentCall(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
-  row: Row,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
   commentId: string | undefined,
   request: ApiRequest,
-): Answer {
+): ApiAnswer {
   if (commentId === undefined) {
     if (request.method === "GET") return listComments(row, request);
     return createComment(sandbox, base, table, row, request);
@@ -33,7 +33,7 @@ export function commentCall(
       request,
       row.comments.filter((one) => one !== comment),
     );
-    return ok({ id: comment.id, deleted: true });
+    return okAnswer({ id: comment.id, deleted: true });
   }
   const changed = {
     ...comment,
@@ -48,11 +48,11 @@ export function commentCall(
     request,
     row.comments.map((one) => (one === comment ? changed : one)),
   );
-  return ok(changed);
+  return okAnswer(changed);
 }
 
 /** Newest first; `offset` is null on the last page. */
-function listComments(row: Row, { query }: ApiRequest): Answer {
+function listComments(row: SandboxRow, { query }: ApiRequest): ApiAnswer {
   const given = Object.fromEntries(query);
   const pageSize = given.pageSize === undefined ? MAX_PER_PAGE : Number(given.pageSize);
   if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MAX_PER_PAGE) throw invalidRequest();
@@ -60,10 +60,16 @@ function listComments(row: Row, { query }: ApiRequest): Answer {
   const start = given.offset ? newestFirst.findIndex((comment) => comment.id === given.offset) : 0;
   if (start < 0) throw invalidRequest();
   const comments = newestFirst.slice(start, start + pageSize);
-  return ok({ comments, offset: newestFirst[start + pageSize]?.id ?? null });
+  return okAnswer({ comments, offset: newestFirst[start + pageSize]?.id ?? null });
 }
 
-function createComment(sandbox: Sandbox, base: Base, table: Table, row: Row, request: ApiRequest): Answer {
+function createComment(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
+  request: ApiRequest,
+): ApiAnswer {
   const { parentCommentId } = jsonBody(request);
   if (parentCommentId !== undefined && !row.comments.some((one) => one.id === parentCommentId))
     throw absent();
@@ -76,14 +82,14 @@ function createComment(sandbox: Sandbox, base: Base, table: Table, row: Row, req
   };
   if (typeof parentCommentId === "string") comment.parentCommentId = parentCommentId;
   put(sandbox, base, table, row, request, [...row.comments, comment]);
-  return ok(comment);
+  return okAnswer(comment);
 }
 
 function put(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
-  row: Row,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
   request: ApiRequest,
   comments: Comment[],
 ): void {

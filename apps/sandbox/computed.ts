@@ -14,17 +14,17 @@ import {
   type RowContext,
 } from "./formula";
 import {
-  type Base,
   choicesOf,
-  type Field,
   fieldById,
   fieldResolver,
   idsOf,
   isEmptyCell,
   isEvaluated,
-  type Row,
   type RowCache,
-  type Table,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
   textOption,
 } from "./model";
 import { aggregate } from "./rollup";
@@ -38,8 +38,11 @@ const IN_PROGRESS = Symbol("in progress");
 
 export class Computed {
   readonly #now: () => number;
-  readonly #compiled = new WeakMap<Field, { schemaVersion: number; formula: CompiledFormula | undefined }>();
-  readonly #foreign = new WeakMap<Table, { baseVersion: number; foreignVersion: number }>();
+  readonly #compiled = new WeakMap<
+    SandboxField,
+    { schemaVersion: number; formula: CompiledFormula | undefined }
+  >();
+  readonly #foreign = new WeakMap<SandboxTable, { baseVersion: number; foreignVersion: number }>();
 
   /** @param now the sandbox's clock, ms */
   constructor(now: () => number) {
@@ -47,7 +50,7 @@ export class Computed {
   }
 
   /** The cell as stored or computed; undefined is empty. Attachments are not yet dressed with their URLs. */
-  cell(base: Base, table: Table, row: Row, field: Field): unknown {
+  cell(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): unknown {
     if (!isEvaluated(field) || (field.isFrozen && row.isLoaded)) return row.cells[field.id];
     const cache = this.#cacheOf(base, table, row);
     if (cache.computed.has(field.id)) {
@@ -64,7 +67,7 @@ export class Computed {
    * Moves whenever computed cells of `table` could have changed though their rows did not: with a table that
    * they look into, and with each millisecond where a formula asks for the time.
    */
-  foreignVersion(base: Base, table: Table): number {
+  foreignVersion(base: SandboxBase, table: SandboxTable): number {
     const known = this.#foreign.get(table);
     if (known?.baseVersion === base.version) return known.foreignVersion;
     const { tables, isVolatile } = dependenciesOf(base, table);
@@ -75,7 +78,7 @@ export class Computed {
   }
 
   /** A record as the formula language sees it. */
-  rowContext(base: Base, table: Table, row: Row): RowContext {
+  rowContext(base: SandboxBase, table: SandboxTable, row: SandboxRow): RowContext {
     return {
       recordId: row.id,
       createdTime: Date.parse(row.createdTime),
@@ -89,18 +92,18 @@ export class Computed {
   }
 
   /** The cell as people read it; the text of the primary cell is a record's name. */
-  text(base: Base, table: Table, row: Row, field: Field): string {
+  text(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): string {
     const value = this.cell(base, table, row, field);
     if (field.type === "multipleRecordLinks") return this.#names(base, field, value).join(", ");
     return displayValue(value, field);
   }
 
-  primaryText(base: Base, table: Table, row: Row): string {
+  primaryText(base: SandboxBase, table: SandboxTable, row: SandboxRow): string {
     const primary = fieldById(table, table.primaryFieldId);
     return primary ? this.text(base, table, row, primary) : "";
   }
 
-  #cacheOf(base: Base, table: Table, row: Row): RowCache {
+  #cacheOf(base: SandboxBase, table: SandboxTable, row: SandboxRow): RowCache {
     const foreignVersion = this.foreignVersion(base, table);
     const known = row.cache;
     if (
@@ -114,7 +117,7 @@ export class Computed {
     return row.cache;
   }
 
-  #evaluate(base: Base, table: Table, row: Row, field: Field): unknown {
+  #evaluate(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): unknown {
     switch (field.type) {
       case "formula":
         return this.#formula(base, table, row, field);
@@ -143,13 +146,13 @@ export class Computed {
     }
   }
 
-  #formula(base: Base, table: Table, row: Row, field: Field): unknown {
+  #formula(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): unknown {
     const compiled = this.#compile(base, table, field);
     if (!compiled) return ERROR_CELL;
     return formulaResultToCell(compiled.evaluate(this.rowContext(base, table, row)));
   }
 
-  #compile(base: Base, table: Table, field: Field): CompiledFormula | undefined {
+  #compile(base: SandboxBase, table: SandboxTable, field: SandboxField): CompiledFormula | undefined {
     const known = this.#compiled.get(field);
     if (known?.schemaVersion === base.schemaVersion) return known.formula;
     let formula: CompiledFormula | undefined;
@@ -164,7 +167,12 @@ export class Computed {
   }
 
   /** A lookup's values: one entry per value of each linked row, empty ones left out. */
-  #collect(base: Base, table: Table, row: Row, field: Field): unknown[] | undefined {
+  #collect(
+    base: SandboxBase,
+    table: SandboxTable,
+    row: SandboxRow,
+    field: SandboxField,
+  ): unknown[] | undefined {
     const values: unknown[] = [];
     const found = this.#target(base, table, field);
     if (!found) return undefined;
@@ -177,7 +185,7 @@ export class Computed {
     return values.length === 0 ? undefined : values;
   }
 
-  #rollup(base: Base, table: Table, row: Row, field: Field): unknown {
+  #rollup(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): unknown {
     const found = this.#target(base, table, field);
     if (!found) return undefined;
     let values = this.#collect(base, table, row, field) ?? [];
@@ -188,14 +196,18 @@ export class Computed {
     return isEmptyCell(value) ? undefined : value;
   }
 
-  #target(base: Base, table: Table, field: Field): { link: Field; table: Table; field: Field } | undefined {
+  #target(
+    base: SandboxBase,
+    table: SandboxTable,
+    field: SandboxField,
+  ): { link: SandboxField; table: SandboxTable; field: SandboxField } | undefined {
     const link = fieldById(table, textOption(field, "recordLinkFieldId") ?? "");
     const other = link && linkedTable(base, link);
     const target = other && fieldById(other, textOption(field, "fieldIdInLinkedTable") ?? "");
     return link && other && target ? { link, table: other, field: target } : undefined;
   }
 
-  #names(base: Base, link: Field, value: unknown): string[] {
+  #names(base: SandboxBase, link: SandboxField, value: unknown): string[] {
     const other = linkedTable(base, link);
     return idsOf(value).map((id) => {
       const row = other?.rows.get(id);
@@ -203,13 +215,13 @@ export class Computed {
     });
   }
 
-  #formulaValue(base: Base, table: Table, row: Row, field: Field): FormulaValue {
+  #formulaValue(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): FormulaValue {
     const value = this.cell(base, table, row, field);
     if (field.type === "multipleRecordLinks") return this.#names(base, field, value);
     return cellToFormulaValue(value, resultTypeOf(field));
   }
 
-  #lastModifiedMs(row: Row, fieldIds: readonly string[] = []): number | null {
+  #lastModifiedMs(row: SandboxRow, fieldIds: readonly string[] = []): number | null {
     if (fieldIds.length === 0) return row.modifiedMs;
     const times = fieldIds.flatMap((id) => row.fieldModifiedMs[id] ?? []);
     return times.length === 0 ? null : Math.max(...times);
@@ -217,17 +229,17 @@ export class Computed {
 }
 
 /** The type of what the cell holds: a computed field's declared result, else the field's own type. */
-export function resultTypeOf(field: Field): string {
+export function resultTypeOf(field: SandboxField): string {
   const result = field.options?.result as { type?: unknown } | null | undefined;
   if (typeof result?.type === "string") return result.type;
   return field.type;
 }
 
 /** A select field's choices in order, for sorting. */
-export function choiceRank(field: Field): Map<string, number> {
+export function choiceRank(field: SandboxField): Map<string, number> {
   return new Map(choicesOf(field).map((choice, index) => [choice.name, index]));
 }
 
-function timeCell(iso: string, field: Field): string {
+function timeCell(iso: string, field: SandboxField): string {
   return resultTypeOf(field) === "date" ? iso.slice(0, 10) : iso;
 }

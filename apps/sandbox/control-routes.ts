@@ -41,9 +41,9 @@ import type { Control, EditOptions } from "./control";
 import { ApiError, ControlError } from "./errors";
 import type { FaultOptions } from "./faults";
 import type { GenerateOptions } from "./generate";
-import type { Target } from "./http";
+import type { RouteTarget } from "./http";
 import type { LoadOptions } from "./load";
-import type { Field, User } from "./model";
+import type { SandboxField, User } from "./model";
 import type { NetworkProfile } from "./network";
 import { parseQuery } from "./request";
 import type { NewField } from "./schema-edit";
@@ -139,7 +139,7 @@ function patchField({ control, at, body }: Call): void {
     control.patchField(baseId, table, field, {
       ...(options !== undefined && { options }),
       ...(description !== undefined && { description }),
-    } as Pick<Field, "description" | "options">);
+    } as Pick<SandboxField, "description" | "options">);
   if (typeof position === "number") control.moveField(baseId, table, field, position);
   if (typeof choice === "object" && choice !== null) {
     const { from, to } = choice as { from: string; to: string };
@@ -150,7 +150,11 @@ function patchField({ control, at, body }: Call): void {
 }
 
 /** Answers a request to `/_sandbox/…`. */
-export async function handleControl(control: Control, request: Request, target: Target): Promise<Response> {
+export async function handleControl(
+  control: Control,
+  request: Request,
+  target: RouteTarget,
+): Promise<Response> {
   try {
     const found = findRoute(target.method, target.segments);
     if (!found) throw new ControlError(`The control API has no ${target.method} ${target.path}.`);

@@ -8,21 +8,21 @@
 import { STABLE_TOKEN } from "./attachments";
 import type { AccessKey, KeyOptions } from "./auth";
 import { type BaseInput, buildBase, type RecordInput, type TableInput } from "./build";
-import type { CapPolicy, Usage } from "./caps";
+import type { CapPolicy, CapUsage } from "./caps";
 import { writtenCells } from "./cells";
 import { ControlError } from "./errors";
 import type { Fault, FaultOptions } from "./faults";
 import { type GenerateOptions, generateBase } from "./generate";
 import { type LoadOptions, loadBase } from "./load";
 import {
-  type Base,
   type Cells,
-  type Field,
   findField,
-  findTable,
   isEmptyCell,
-  type Row,
-  type Table,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
+  tableByIdOrName,
   type User,
 } from "./model";
 import type { Network } from "./network";
@@ -32,7 +32,7 @@ import type { Sandbox } from "./sandbox";
 import { checkFieldName, checkTableName, newTable, shownTable } from "./schema";
 import { addField, deleteField, deleteTable, type NewField, renameChoice, retypeField } from "./schema-edit";
 import type { Settings, SettingsPatch } from "./settings";
-import { type Change, type ChangeSource, DEFAULT_USER } from "./store";
+import { type ChangeSource, DEFAULT_USER, type StoreChange } from "./store";
 import type { Transaction } from "./transaction";
 import { WebhookControl } from "./webhooks";
 import { writeContext } from "./writes";
@@ -108,7 +108,11 @@ export class Control {
     return { id: base.id, name: base.name, tables };
   }
 
-  #dumpRow(base: Base, table: Table, row: Row): { id: string; createdTime: string; fields: Cells } {
+  #dumpRow(
+    base: SandboxBase,
+    table: SandboxTable,
+    row: SandboxRow,
+  ): { id: string; createdTime: string; fields: Cells } {
     const fields: Cells = {};
     for (const field of table.fields) {
       const value = cellOut(this.#sandbox, base, table, row, field, { byId: true }, STABLE_TOKEN);
@@ -172,11 +176,11 @@ export class Control {
 
   #cells(
     transaction: Transaction,
-    table: Table,
+    table: SandboxTable,
     fields: Record<string, unknown>,
     options: EditOptions,
-    row?: Row,
-  ): Iterable<[Field, unknown]> {
+    row?: SandboxRow,
+  ): Iterable<[SandboxField, unknown]> {
     const fieldOf = (name: string) => this.#field(table, name);
     if (options.raw)
       return Object.entries(fields).map(([name, value]) => [fieldOf(name), value ?? undefined]);
@@ -206,7 +210,7 @@ export class Control {
     baseId: string,
     table: string,
     field: string,
-    patch: Pick<Field, "description" | "options">,
+    patch: Pick<SandboxField, "description" | "options">,
   ): void {
     this.#editField(baseId, table, field, (transaction, target, found) =>
       transaction.updateField(target, found, patch),
@@ -300,7 +304,7 @@ export class Control {
    *
    * @param patch.bases puts these bases into the workspace
    */
-  cap(id: string, patch?: Partial<CapPolicy> & { calls?: number; bases?: string[] }): Usage {
+  cap(id: string, patch?: Partial<CapPolicy> & { calls?: number; bases?: string[] }): CapUsage {
     const { bases = [], ...policy } = patch ?? {};
     this.#sandbox.caps.place(id, bases);
     return patch ? this.#sandbox.caps.set(id, policy) : this.#sandbox.caps.usage(id);
@@ -358,7 +362,7 @@ export class Control {
   }
 
   /** Hears of every change, whoever made it. @returns ends it */
-  onChange(listener: (change: Change) => void): () => void {
+  onChange(listener: (change: StoreChange) => void): () => void {
     return this.#sandbox.store.onChange(listener);
   }
 
@@ -376,7 +380,7 @@ export class Control {
     baseId: string,
     table: string,
     field: string,
-    make: (transaction: Transaction, table: Table, field: Field) => void,
+    make: (transaction: Transaction, table: SandboxTable, field: SandboxField) => void,
   ): void {
     this.#edit(baseId, (transaction) => {
       const target = this.#table(transaction.base, table);
@@ -384,25 +388,25 @@ export class Control {
     });
   }
 
-  #base(baseId: string): Base {
+  #base(baseId: string): SandboxBase {
     const base = this.#sandbox.store.bases.get(baseId);
     if (base) return base;
     throw new ControlError(`There is no base ${baseId}. Load, generate or create one first.`);
   }
 
-  #table(base: Base, nameOrId: string): Table {
-    const table = findTable(base, nameOrId);
+  #table(base: SandboxBase, nameOrId: string): SandboxTable {
+    const table = tableByIdOrName(base, nameOrId);
     if (table) return table;
     throw new ControlError(`The base "${base.name}" has no table "${nameOrId}".`);
   }
 
-  #field(table: Table, nameOrId: string): Field {
+  #field(table: SandboxTable, nameOrId: string): SandboxField {
     const field = findField(table, nameOrId);
     if (field) return field;
     throw new ControlError(`The table "${table.name}" has no field "${nameOrId}".`);
   }
 
-  #row(table: Table, id: string): Row {
+  #row(table: SandboxTable, id: string): SandboxRow {
     const row = table.rows.get(id);
     if (row) return row;
     throw new ControlError(`The table "${table.name}" has no record ${id}.`);

@@ -4,18 +4,25 @@
  * The answer holds for one state of the schema, so it is kept until the schema moves.
  */
 import { compileFormula } from "./formula";
-import { type Base, type Field, fieldById, fieldResolver, type Table, textOption } from "./model";
+import {
+  fieldById,
+  fieldResolver,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxTable,
+  textOption,
+} from "./model";
 
 /** What the computed cells of one table hang on besides their own row. */
 export interface Dependencies {
-  tables: Table[];
+  tables: SandboxTable[];
   /** Some formula asks for the time. */
   isVolatile: boolean;
 }
 
-const kept = new WeakMap<Base, { schemaVersion: number; byTable: Map<string, Dependencies> }>();
+const kept = new WeakMap<SandboxBase, { schemaVersion: number; byTable: Map<string, Dependencies> }>();
 
-export function dependenciesOf(base: Base, table: Table): Dependencies {
+export function dependenciesOf(base: SandboxBase, table: SandboxTable): Dependencies {
   let cache = kept.get(base);
   if (!cache || cache.schemaVersion !== base.schemaVersion) {
     cache = { schemaVersion: base.schemaVersion, byTable: new Map() };
@@ -32,14 +39,14 @@ export function dependenciesOf(base: Base, table: Table): Dependencies {
 }
 
 interface Walk {
-  base: Base;
+  base: SandboxBase;
   seen: Set<string>;
-  tables: Set<Table>;
+  tables: Set<SandboxTable>;
   isVolatile: boolean;
 }
 
 /** @param isRead a computed field reads this one: then a link stands for the names of the linked rows */
-function follow(walk: Walk, table: Table, field: Field, isRead: boolean): void {
+function follow(walk: Walk, table: SandboxTable, field: SandboxField, isRead: boolean): void {
   const step = `${field.id} ${isRead}`;
   if (walk.seen.has(step)) return;
   walk.seen.add(step);
@@ -64,7 +71,7 @@ function follow(walk: Walk, table: Table, field: Field, isRead: boolean): void {
 }
 
 /** The fields that a formula reads; none for a text that is no formula. */
-export function referencedFieldIds(table: Table, text: string): string[] {
+export function referencedFieldIds(table: SandboxTable, text: string): string[] {
   try {
     return compileFormula(text, fieldResolver(table)).referencedFieldIds;
   } catch {
@@ -73,6 +80,6 @@ export function referencedFieldIds(table: Table, text: string): string[] {
   }
 }
 
-export function linkedTable(base: Base, link: Field): Table | undefined {
+export function linkedTable(base: SandboxBase, link: SandboxField): SandboxTable | undefined {
   return base.tables.get(textOption(link, "linkedTableId") ?? "");
 }

@@ -8,10 +8,10 @@
 import { settle } from "./build";
 import { ControlError } from "./errors";
 import { type FieldKind, fieldKinds, type MakeCell } from "./generate-fields";
-import type { Base, Field, Table } from "./model";
+import type { SandboxBase, SandboxField, SandboxTable } from "./model";
 import { Random } from "./random";
 import type { Sandbox } from "./sandbox";
-import { newBase, newTable } from "./schema";
+import { emptyBase, newTable } from "./schema";
 import { DEFAULT_USER } from "./store";
 import { newRow } from "./transaction";
 
@@ -36,13 +36,13 @@ const FIRST_CREATED_MS = Date.UTC(2024, 0, 1);
 const MINUTE_MS = 60_000;
 
 /** @throws ControlError for a base id that is taken or numbers that make no base */
-export function generateBase(sandbox: Sandbox, options: GenerateOptions): Base {
+export function generateBase(sandbox: Sandbox, options: GenerateOptions): SandboxBase {
   const { records, tables = 1, seed = 1, fieldsPerTable = 15, links = 2, name = "Generated" } = options;
   if (!(records >= 0 && tables >= 1 && fieldsPerTable >= 1 && links >= 0))
     throw new ControlError(
       "`records` and `links` must be 0 or more, `tables` and `fieldsPerTable` 1 or more.",
     );
-  const base = newBase(name, options.baseId ?? freeBaseId(sandbox, seed));
+  const base = emptyBase(name, options.baseId ?? freeBaseId(sandbox, seed));
   if (sandbox.store.bases.has(base.id))
     throw new ControlError(`There is already a base ${base.id}. Give another baseId, or delete that one.`);
   const random = new Random(`${seed} ${base.id}`);
@@ -75,8 +75,8 @@ function tableName(index: number): string {
 
 /** Gives the table its fields; returns how each cell of a row is made, by field id. */
 function addFields(
-  tables: Table[],
-  table: Table,
+  tables: SandboxTable[],
+  table: SandboxTable,
   index: number,
   count: number,
   hasLinks: boolean,
@@ -87,7 +87,7 @@ function addFields(
   const linked = tables[(index + 1) % tables.length]!;
   for (let i = 0; i < count; i++) {
     const kind = i < kinds.length ? kinds[i]! : repeated(kinds, i);
-    const field: Field = { id: fieldId(table, kind.name), name: kind.name, type: kind.type };
+    const field: SandboxField = { id: fieldId(table, kind.name), name: kind.name, type: kind.type };
     const options = kind.options?.({
       fieldId: (name) => fieldId(table, name),
       linkedTableId: linked.id,
@@ -111,11 +111,11 @@ function repeated(kinds: FieldKind[], index: number): FieldKind {
 }
 
 /** Field ids follow from the table's, so that tables can refer to each other before they are made. */
-function fieldId(table: Table, name: string): string {
+function fieldId(table: SandboxTable, name: string): string {
   return new Random(`${table.id} ${name}`).id("fld");
 }
 
-function addInverse(base: Base, table: Table, random: Random): void {
+function addInverse(base: SandboxBase, table: SandboxTable, random: Random): void {
   const link = table.fields.find((field) => field.type === "multipleRecordLinks" && field.name === "Related");
   const other = base.tables.get(String(link?.options?.linkedTableId));
   if (!link?.options || !other || other === table) return;
@@ -134,7 +134,7 @@ function addInverse(base: Base, table: Table, random: Random): void {
   link.options.inverseLinkFieldId = id;
 }
 
-function addRows(table: Table, count: number, makers: Map<string, MakeCell>, random: Random): void {
+function addRows(table: SandboxTable, count: number, makers: Map<string, MakeCell>, random: Random): void {
   for (let i = 0; i < count; i++) {
     const createdMs = FIRST_CREATED_MS + i * MINUTE_MS;
     const row = newRow(table, {
@@ -151,7 +151,7 @@ function addRows(table: Table, count: number, makers: Map<string, MakeCell>, ran
   }
 }
 
-function linkRows(base: Base, table: Table, most: number, random: Random): void {
+function linkRows(base: SandboxBase, table: SandboxTable, most: number, random: Random): void {
   const link = table.fields.find((field) => field.type === "multipleRecordLinks" && field.name === "Related");
   const other = base.tables.get(String(link?.options?.linkedTableId));
   const inverseId = link?.options?.inverseLinkFieldId;

@@ -9,7 +9,7 @@ import { SLOW_REQUESTS_PER_SECOND } from "./caps";
 import { ApiError, billingLimit, rateLimited } from "./errors";
 import { isReplacing, listFault, replacement, spoiled } from "./fault-answers";
 import type { Fault } from "./faults";
-import { isId } from "./random";
+import { isSandboxId } from "./random";
 import { type ApiRequest, parseQuery, parseSegments } from "./request";
 import type { LogEntry } from "./request-log";
 import type { Sandbox } from "./sandbox";
@@ -23,7 +23,7 @@ const MAX_LOGGED_BODY = 300;
 
 const NO_BODY = new Uint8Array();
 
-export interface Target {
+export interface RouteTarget {
   method: string;
   /** As it came, with the query. */
   path: string;
@@ -36,7 +36,7 @@ export interface Target {
 }
 
 /** Splits a URL's path: doubled and trailing slashes count for nothing, escapes are decoded per segment. */
-export function targetOf(request: Request): Target {
+export function targetOf(request: Request): RouteTarget {
   const path = request.url.slice(request.url.indexOf("/", 8));
   const question = path.indexOf("?");
   const segments = parseSegments(question < 0 ? path : path.slice(0, question));
@@ -48,14 +48,14 @@ export function targetOf(request: Request): Target {
 
 function baseIdOf([first, second, third]: string[]): string | undefined {
   const id = first === "meta" && second === "bases" ? third : first === "bases" ? second : first;
-  return isId("app", id) ? id : undefined;
+  return isSandboxId("app", id) ? id : undefined;
 }
 
 /** Answers a request to `/v0/…`. */
 export async function handleApi(
   sandbox: Sandbox,
   request: Request,
-  target: Target,
+  target: RouteTarget,
   clientPort: number,
 ): Promise<Response> {
   const arrivalMs = performance.now();
@@ -72,7 +72,7 @@ export async function handleApi(
 async function respond(
   sandbox: Sandbox,
   request: Request,
-  target: Target,
+  target: RouteTarget,
   entry: LogEntry,
 ): Promise<Response> {
   if (target.method === "OPTIONS") return send(request, { status: 200, text: "" });
@@ -98,7 +98,7 @@ async function respond(
 }
 
 /** @throws ApiError 401 for the key, 429 from the throttle or beyond the month's cap */
-function admit(sandbox: Sandbox, request: Request, target: Target, entry: LogEntry): AccessKey {
+function admit(sandbox: Sandbox, request: Request, target: RouteTarget, entry: LogEntry): AccessKey {
   if (target.path.length > MAX_URL_LENGTH) throw new ApiError(414, { error: { type: "URI_TOO_LONG" } });
   const key = sandbox.keys.authenticate(request.headers.get("authorization"));
   entry.tokenId = key.tokenId;
@@ -115,7 +115,7 @@ function admit(sandbox: Sandbox, request: Request, target: Target, entry: LogEnt
   return key;
 }
 
-function nextFault(sandbox: Sandbox, target: Target, entry: LogEntry): Fault | undefined {
+function nextFault(sandbox: Sandbox, target: RouteTarget, entry: LogEntry): Fault | undefined {
   const { method, path, baseId, segments } = target;
   const isList = isListCall(method, segments);
   const fault = sandbox.faults.next({ method, path, baseId, table: segments[1], isList });
@@ -136,7 +136,7 @@ async function readBody(request: Request, method: string): Promise<Uint8Array> {
 
 function apiRequest(
   request: Request,
-  target: Target,
+  target: RouteTarget,
   key: AccessKey,
   body: Uint8Array,
   fault: Fault | undefined,

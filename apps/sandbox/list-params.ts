@@ -2,7 +2,7 @@
  * What a list request asks for, from its query or from the body of `listRecords`.
  */
 import { apiError, invalidRequest, unknownField } from "./errors";
-import { type Field, findField, type Table } from "./model";
+import { findField, type SandboxField, type SandboxTable } from "./model";
 import { type Shape, shapeOf } from "./record";
 import { booleanOf, type Query } from "./request";
 
@@ -15,7 +15,7 @@ export interface ListParams {
   maxRecords?: number;
   offset?: string;
   filter?: string;
-  sort: { field: Field; isDescending: boolean }[];
+  sort: { field: SandboxField; isDescending: boolean }[];
   shape: Shape;
   /** The same shape always has the same text. */
   shapeKey: string;
@@ -87,7 +87,7 @@ export function rawFromBody(
  *
  * @throws ApiError 422 naming an unknown field or view, or for a value that a parameter does not have
  */
-export function listParams(table: Table, raw: Record<string, unknown>): ListParams {
+export function listParams(table: SandboxTable, raw: Record<string, unknown>): ListParams {
   checkView(table, raw.view);
   const fieldNames = stringList(raw.fields);
   const shape: Shape = { ...shapeOf(raw) };
@@ -111,14 +111,14 @@ export function listParams(table: Table, raw: Record<string, unknown>): ListPara
 }
 
 /** A view shows all rows here: only its existence is checked. */
-function checkView(table: Table, view: unknown): void {
+function checkView(table: SandboxTable, view: unknown): void {
   if (view === undefined || view === "") return;
   if (table.views.some((one) => one.id === view || one.name === view)) return;
   const isId = typeof view === "string" && /^viw[0-9A-Za-z]{14}$/.test(view);
   throw apiError(422, isId ? "VIEW_ID_NOT_FOUND" : "VIEW_NAME_NOT_FOUND", `View ${String(view)} not found`);
 }
 
-function sortOf(table: Table, raw: unknown): ListParams["sort"] {
+function sortOf(table: SandboxTable, raw: unknown): ListParams["sort"] {
   if (raw === undefined) return [];
   if (!Array.isArray(raw)) throw invalidRequest();
   return raw.map((entry: unknown) => {
@@ -128,7 +128,7 @@ function sortOf(table: Table, raw: unknown): ListParams["sort"] {
   });
 }
 
-function fieldOf(table: Table, nameOrId: string): Field {
+function fieldOf(table: SandboxTable, nameOrId: string): SandboxField {
   const field = findField(table, nameOrId);
   if (!field) throw unknownField(nameOrId);
   return field;

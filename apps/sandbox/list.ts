@@ -9,21 +9,28 @@ import { apiError } from "./errors";
 import { compileFormula, FormulaSyntaxError } from "./formula";
 import type { Iterator } from "./iterators";
 import type { ListParams } from "./list-params";
-import { type Base, type Field, fieldResolver, isEmptyCell, type Row, type Table } from "./model";
+import {
+  fieldResolver,
+  isEmptyCell,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
+} from "./model";
 import { PageBytes } from "./page";
 import type { PageStamp } from "./page-cache";
 import { recordTemplate } from "./record";
-import { type Answer, type ListFault, ok } from "./request";
+import { type ApiAnswer, type ListFault, okAnswer } from "./request";
 import type { Sandbox } from "./sandbox";
 
 export function listPage(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   params: ListParams,
   fault?: ListFault,
-): Answer {
-  if (fault === "empty_list") return ok({ records: [] });
+): ApiAnswer {
+  if (fault === "empty_list") return okAnswer({ records: [] });
   const { iterator, index } = params.offset
     ? sandbox.iterators.resume(table.id, params.offset)
     : { iterator: startIterator(sandbox, base, table, params), index: 0 };
@@ -36,7 +43,12 @@ export function listPage(
   return { status: 200, page: { bytes, tail } };
 }
 
-function startIterator(sandbox: Sandbox, base: Base, table: Table, params: ListParams): Iterator {
+function startIterator(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  params: ListParams,
+): Iterator {
   table.rowIds ??= [...table.rows.keys()];
   let ids = table.rowIds;
   if (params.filter !== undefined) ids = filtered(sandbox, base, table, params.filter, ids);
@@ -45,7 +57,13 @@ function startIterator(sandbox: Sandbox, base: Base, table: Table, params: ListP
   return sandbox.iterators.start(table.id, ids);
 }
 
-function filtered(sandbox: Sandbox, base: Base, table: Table, text: string, ids: string[]): string[] {
+function filtered(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  text: string,
+  ids: string[],
+): string[] {
   try {
     const formula = compileFormula(text, fieldResolver(table));
     // A list of ids needs no look at every row: that is how a replicator re-reads what has changed.
@@ -67,8 +85,8 @@ const collator = new Intl.Collator("en", { numeric: true });
 /** Ascending puts blanks first; selects go by the order of their choices, links by name, ties as they stand. */
 function sorted(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   sort: ListParams["sort"],
   ids: string[],
 ): string[] {
@@ -88,7 +106,13 @@ function sorted(
 
 type SortKey = number | string | undefined;
 
-function sortKey(sandbox: Sandbox, base: Base, table: Table, row: Row, field: Field): SortKey {
+function sortKey(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
+  field: SandboxField,
+): SortKey {
   const value = sandbox.computed.cell(base, table, row, field);
   if (isEmptyCell(value)) return undefined;
   if (typeof value === "number") return value;
@@ -107,8 +131,8 @@ function compareKeys(a: SortKey, b: SortKey): number {
 /** The page's bytes, from the cache while nothing in it has changed. */
 function pageBytes(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   ids: readonly string[],
   params: ListParams,
 ): PageBytes {
@@ -122,7 +146,12 @@ function pageBytes(
   return page;
 }
 
-function stampOf(sandbox: Sandbox, base: Base, table: Table, ids: readonly string[]): PageStamp {
+function stampOf(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  ids: readonly string[],
+): PageStamp {
   let [rowVersion, rows] = [0, 0];
   for (const id of ids) {
     const row = table.rows.get(id);
@@ -136,8 +165,8 @@ function stampOf(sandbox: Sandbox, base: Base, table: Table, ids: readonly strin
 
 function makePage(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   ids: readonly string[],
   params: ListParams,
 ): PageBytes {

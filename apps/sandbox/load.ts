@@ -7,7 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type BaseInput, buildBase, type RecordInput, type TableInput } from "./build";
 import { ControlError } from "./errors";
-import type { Base } from "./model";
+import type { SandboxBase } from "./model";
 import { Random } from "./random";
 import type { Sandbox } from "./sandbox";
 
@@ -24,7 +24,7 @@ export interface LoadOptions {
  *
  * @throws ControlError if the folder holds no `schema.json` or a file is not of the right form
  */
-export function loadBase(sandbox: Sandbox, options: LoadOptions): Base {
+export function loadBase(sandbox: Sandbox, options: LoadOptions): SandboxBase {
   const { folder, computed = "frozen" } = options;
   const schema = readJson(join(folder, "schema.json")) as { tables?: TableInput[] };
   if (!Array.isArray(schema.tables))

@@ -3,16 +3,16 @@
  */
 import { authorize, permissionLevel } from "./auth";
 import { absent, apiError, invalidRequest, permissionsOrModelNotFound, unroutable } from "./errors";
-import { type Base, type Field, fieldById, findTable, type Table } from "./model";
-import { isId } from "./random";
-import { type Answer, type ApiRequest, jsonBody, ok } from "./request";
+import { fieldById, type SandboxBase, type SandboxField, type SandboxTable, tableByIdOrName } from "./model";
+import { isSandboxId } from "./random";
+import { type ApiAnswer, type ApiRequest, jsonBody, okAnswer } from "./request";
 import type { Sandbox } from "./sandbox";
 import {
   checkCreatable,
   checkFieldName,
   checkTableName,
+  emptyBase,
   type FieldInput,
-  newBase,
   newTable,
   shownField,
   shownTable,
@@ -24,7 +24,7 @@ const BASES_PER_PAGE = 1000;
 const MAX_DESCRIPTION = 20_000;
 
 /** Answers what stands behind `/v0/meta`. */
-export function metaCall(sandbox: Sandbox, request: ApiRequest): Answer {
+export function metaCall(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
   const [, noun, baseId, part, tableId, fields, fieldId] = request.segments;
   const { method, segments } = request;
   if (noun === "whoami" && segments.length === 2 && method === "GET") return whoami(request);
@@ -34,7 +34,7 @@ export function metaCall(sandbox: Sandbox, request: ApiRequest): Answer {
     if (method === "POST") return createBase(sandbox, request);
     throw unroutable();
   }
-  if (!isId("app", baseId) || part !== "tables") throw unroutable();
+  if (!isSandboxId("app", baseId) || part !== "tables") throw unroutable();
   authorize(
     request.key,
     method === "GET" ? "schema.bases:read" : "schema.bases:write",
@@ -48,7 +48,7 @@ export function metaCall(sandbox: Sandbox, request: ApiRequest): Answer {
     if (method === "POST") return createTable(sandbox, base, request);
     throw unroutable();
   }
-  const table = findTable(base, tableId);
+  const table = tableByIdOrName(base, tableId);
   if (!table) throw absent();
   if (fields === undefined && method === "PATCH") return patchTable(sandbox, base, table, request);
   if (fields !== "fields") throw unroutable();
@@ -59,14 +59,14 @@ export function metaCall(sandbox: Sandbox, request: ApiRequest): Answer {
   return patchField(sandbox, base, table, field, request);
 }
 
-function whoami({ key }: ApiRequest): Answer {
+function whoami({ key }: ApiRequest): ApiAnswer {
   const answer: Record<string, unknown> = { id: key.user.id };
   if (key.scopes.has("user.email:read") && key.user.email) answer.email = key.user.email;
   if (key.isOAuth) answer.scopes = [...key.scopes];
-  return ok(answer);
+  return okAnswer(answer);
 }
 
-function listBases(sandbox: Sandbox, { key, query }: ApiRequest): Answer {
+function listBases(sandbox: Sandbox, { key, query }: ApiRequest): ApiAnswer {
   if (!key.scopes.has("schema.bases:read")) throw permissionsOrModelNotFound();
   const bases = [...sandbox.store.bases.values()].filter((base) => permissionLevel(key, base.id) !== "none");
   const offset = query.find(([name]) => name === "offset")?.[1] ?? "";
@@ -76,19 +76,19 @@ function listBases(sandbox: Sandbox, { key, query }: ApiRequest): Answer {
     .slice(start, start + BASES_PER_PAGE)
     .map(({ id, name }) => ({ id, name, permissionLevel: permissionLevel(key, id) }));
   const next = bases[start + BASES_PER_PAGE];
-  return ok(
+  return okAnswer(
     next ? { bases: shown, offset: `${sandbox.store.random.id("itr")}/${next.id}` } : { bases: shown },
   );
 }
 
-function listTables(base: Base, { query }: ApiRequest): Answer {
+function listTables(base: SandboxBase, { query }: ApiRequest): ApiAnswer {
   const includes = query.filter(([name]) => name === "include" || name.startsWith("include["));
   if (includes.some(([, value]) => value !== "visibleFieldIds")) throw invalidRequest();
   const tables = [...base.tables.values()];
-  return ok({ tables: tables.map((table) => shownTable(table, includes.length > 0)) });
+  return okAnswer({ tables: tables.map((table) => shownTable(table, includes.length > 0)) });
 }
 
-function createBase(sandbox: Sandbox, request: ApiRequest): Answer {
+function createBase(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
   if (!request.key.scopes.has("schema.bases:write") || typeof request.key.bases !== "string")
     throw permissionsOrModelNotFound();
   const { name, workspaceId, tables } = jsonBody(request);
@@ -99,7 +99,7 @@ function createBase(sandbox: Sandbox, request: ApiRequest): Answer {
     tables.length === 0
   )
     throw invalidRequest();
-  const base = newBase(name, sandbox.store.random.id("app"));
+  const base = emptyBase(name, sandbox.store.random.id("app"));
   sandbox.store.change(base, "publicApi", request.key.user, (transaction) => {
     for (const config of tables) {
       const table = newTable(tableInput(base, config), sandbox.store.random);
@@ -112,10 +112,10 @@ function createBase(sandbox: Sandbox, request: ApiRequest): Answer {
     }
   });
   sandbox.store.bases.set(base.id, base);
-  return ok({ id: base.id, tables: [...base.tables.values()].map((table) => shownTable(table)) });
+  return okAnswer({ id: base.id, tables: [...base.tables.values()].map((table) => shownTable(table)) });
 }
 
-function createTable(sandbox: Sandbox, base: Base, request: ApiRequest): Answer {
+function createTable(sandbox: Sandbox, base: SandboxBase, request: ApiRequest): ApiAnswer {
   const body = jsonBody(request);
   const table = newTable(tableInput(base, body), sandbox.store.random);
   sandbox.store.change(base, "publicApi", request.key.user, (transaction) => {
@@ -126,10 +126,15 @@ function createTable(sandbox: Sandbox, base: Base, request: ApiRequest): Answer 
       addField(transaction, table, field, sandbox.store.random);
     }
   });
-  return ok(shownTable(table));
+  return okAnswer(shownTable(table));
 }
 
-function patchTable(sandbox: Sandbox, base: Base, table: Table, request: ApiRequest): Answer {
+function patchTable(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  request: ApiRequest,
+): ApiAnswer {
   const { name, description, dateDependencySettings } = jsonBody(request);
   const patch: Record<string, unknown> = {};
   if (name !== undefined) {
@@ -142,20 +147,31 @@ function patchTable(sandbox: Sandbox, base: Base, table: Table, request: ApiRequ
   sandbox.store.change(base, "publicApi", request.key.user, (transaction) =>
     transaction.updateTable(table, patch),
   );
-  return ok(shownTable(table));
+  return okAnswer(shownTable(table));
 }
 
-function createField(sandbox: Sandbox, base: Base, table: Table, request: ApiRequest): Answer {
+function createField(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  request: ApiRequest,
+): ApiAnswer {
   const [input] = fieldInputs({ fields: [jsonBody(request)] });
   checkFieldName(table, input!.name);
   checkCreatable(base, table, input!);
   const field = sandbox.store.change(base, "publicApi", request.key.user, (transaction) =>
     addField(transaction, table, input!, sandbox.store.random),
   );
-  return ok(shownField(field));
+  return okAnswer(shownField(field));
 }
 
-function patchField(sandbox: Sandbox, base: Base, table: Table, field: Field, request: ApiRequest): Answer {
+function patchField(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  field: SandboxField,
+  request: ApiRequest,
+): ApiAnswer {
   const { name, description, options, ...rest } = jsonBody(request);
   // The type of a field cannot be changed by the API, and nothing else exists.
   if (
@@ -163,7 +179,7 @@ function patchField(sandbox: Sandbox, base: Base, table: Table, field: Field, re
     (name === undefined && description === undefined && options === undefined)
   )
     throw invalidRequest();
-  const patch: Partial<Field> = {};
+  const patch: Partial<SandboxField> = {};
   if (name !== undefined) {
     checkFieldName(table, name, field);
     patch.name = name;
@@ -176,10 +192,10 @@ function patchField(sandbox: Sandbox, base: Base, table: Table, field: Field, re
   sandbox.store.change(base, "publicApi", request.key.user, (transaction) =>
     transaction.updateField(table, field, patch),
   );
-  return ok(shownField(field));
+  return okAnswer(shownField(field));
 }
 
-function tableInput(base: Base, config: unknown): { name: string; description?: string } {
+function tableInput(base: SandboxBase, config: unknown): { name: string; description?: string } {
   const { name, description } = (config ?? {}) as Record<string, unknown>;
   checkTableName(base, name);
   return description === undefined ? { name } : { name, description: checkedDescription(description) };

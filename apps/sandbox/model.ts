@@ -13,7 +13,7 @@ export interface User {
   name?: string;
 }
 
-export interface Field {
+export interface SandboxField {
   id: string;
   name: string;
   type: string;
@@ -42,7 +42,7 @@ export interface Comment {
   parentCommentId?: string;
 }
 
-export interface Row {
+export interface SandboxRow {
   id: string;
   /** ISO 8601 as the API shows it, whole seconds unless given otherwise. */
   createdTime: string;
@@ -70,16 +70,16 @@ export interface RowCache {
   computed: Map<string, unknown>;
 }
 
-export interface Table {
+export interface SandboxTable {
   id: string;
   name: string;
   description?: string;
   primaryFieldId: string;
   /** In the order of the schema. */
-  fields: Field[];
+  fields: SandboxField[];
   views: View[];
   /** In the order of creation. */
-  rows: Map<string, Row>;
+  rows: Map<string, SandboxRow>;
   nextAutoNumber: number;
   /** Moves with every change of a row or field of this table. */
   version: Version;
@@ -88,10 +88,10 @@ export interface Table {
   dateDependencySettings?: unknown;
 }
 
-export interface Base {
+export interface SandboxBase {
   id: string;
   name: string;
-  tables: Map<string, Table>;
+  tables: Map<string, SandboxTable>;
   /** Moves with every change of a table, field or choice, and so with every rename. */
   schemaVersion: Version;
   version: Version;
@@ -120,12 +120,12 @@ const COMPUTED_TYPES = new Set([
 const KEPT_TYPES = new Set(["button", "aiText", "externalSyncSource", "manualSort"]);
 const EVALUATED_TYPES = COMPUTED_TYPES.difference(KEPT_TYPES);
 
-export function isComputed(field: Field): boolean {
+export function isComputed(field: SandboxField): boolean {
   return COMPUTED_TYPES.has(field.type);
 }
 
 /** Is the cell worked out here (and not kept as given)? */
-export function isEvaluated(field: Field): boolean {
+export function isEvaluated(field: SandboxField): boolean {
   return EVALUATED_TYPES.has(field.type);
 }
 
@@ -141,33 +141,33 @@ export function isEmptyCell(value: unknown): boolean {
 }
 
 /** A text member of a field's options. */
-export function textOption(field: Field, name: string): string | undefined {
+export function textOption(field: SandboxField, name: string): string | undefined {
   const value = field.options?.[name];
   return typeof value === "string" ? value : undefined;
 }
 
-export interface Choice {
+export interface SelectChoice {
   id: string;
   name: string;
   color?: string;
 }
 
-export function choicesOf(field: Field): Choice[] {
+export function choicesOf(field: SandboxField): SelectChoice[] {
   const choices = field.options?.choices;
-  return Array.isArray(choices) ? (choices as Choice[]) : [];
+  return Array.isArray(choices) ? (choices as SelectChoice[]) : [];
 }
 
-export function fieldById(table: Table, fieldId: string): Field | undefined {
+export function fieldById(table: SandboxTable, fieldId: string): SandboxField | undefined {
   return table.fields.find((field) => field.id === fieldId);
 }
 
 /** A field by id or exact name; an id wins. */
-export function findField(table: Table, nameOrId: string): Field | undefined {
+export function findField(table: SandboxTable, nameOrId: string): SandboxField | undefined {
   return fieldById(table, nameOrId) ?? table.fields.find((field) => field.name === nameOrId);
 }
 
 /** A table by id or exact name; an id wins. */
-export function findTable(base: Base, nameOrId: string): Table | undefined {
+export function tableByIdOrName(base: SandboxBase, nameOrId: string): SandboxTable | undefined {
   const byId = base.tables.get(nameOrId);
   if (byId) return byId;
   for (const table of base.tables.values()) if (table.name === nameOrId) return table;
@@ -175,7 +175,7 @@ export function findTable(base: Base, nameOrId: string): Table | undefined {
 }
 
 /** Finds fields for the formula language: names in any case, ids as they are; an id wins. */
-export function fieldResolver(table: Table): (nameOrId: string) => string | undefined {
+export function fieldResolver(table: SandboxTable): (nameOrId: string) => string | undefined {
   return (nameOrId) => {
     const folded = nameOrId.toLowerCase();
     return (

@@ -9,7 +9,7 @@ const ID_LENGTH = 14;
 export type IdPrefix = "app" | "tbl" | "fld" | "viw" | "rec" | "usr" | "com" | "att" | "sel" | "itr" | "ach";
 
 /** Does `text` look like an id of this kind? Only the prefix and the alphabet are looked at. */
-export function isId(prefix: IdPrefix, text: unknown): text is string {
+export function isSandboxId(prefix: IdPrefix, text: unknown): text is string {
   return (
     typeof text === "string" && text.length > 3 && text.startsWith(prefix) && /^[0-9A-Za-z]+$/.test(text)
   );

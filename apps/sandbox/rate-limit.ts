@@ -23,7 +23,7 @@ class Window {
   }
 }
 
-export class RateLimiter {
+export class KeyRateLimiter {
   readonly #bases = new Map<string, Window>();
   readonly #users = new Map<string, Window>();
 

@@ -1,9 +1,15 @@
 /**
  * Records on their way out: the JSON of one row in the shape that a request asks for.
  */
-import { isAttachment, URL_TOKEN } from "./attachments";
+import { isStoredAttachment, URL_TOKEN } from "./attachments";
 import { invalidRequest } from "./errors";
-import { type Base, type Field, isEmptyCell, type Row, type Table } from "./model";
+import {
+  isEmptyCell,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
+} from "./model";
 import { booleanOf } from "./request";
 import type { Sandbox } from "./sandbox";
 import { displayValue } from "./text";
@@ -12,14 +18,20 @@ export interface Shape {
   /** Key `fields` by field id. */
   byId: boolean;
   /** Only these; all if absent. */
-  fields?: Field[];
+  fields?: SandboxField[];
   commentCount?: boolean;
   /** `cellFormat=string`. */
   text?: { timeZone: string; userLocale: string };
 }
 
 /** The record's JSON, with `URL_TOKEN` where a token belongs into an attachment's URL. */
-export function recordTemplate(sandbox: Sandbox, base: Base, table: Table, row: Row, shape: Shape): string {
+export function recordTemplate(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
+  shape: Shape,
+): string {
   const cells: string[] = [];
   for (const field of shape.fields ?? table.fields) {
     const value = cellOut(sandbox, base, table, row, field, shape, URL_TOKEN);
@@ -31,7 +43,13 @@ export function recordTemplate(sandbox: Sandbox, base: Base, table: Table, row: 
 }
 
 /** The record's JSON as it is sent. */
-export function recordJson(sandbox: Sandbox, base: Base, table: Table, row: Row, shape: Shape): string {
+export function recordJson(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
+  shape: Shape,
+): string {
   const text = recordTemplate(sandbox, base, table, row, shape);
   return text.includes(URL_TOKEN) ? text.replaceAll(URL_TOKEN, sandbox.attachments.token()) : text;
 }
@@ -39,10 +57,10 @@ export function recordJson(sandbox: Sandbox, base: Base, table: Table, row: Row,
 /** One cell as the API gives it; undefined if it is left out. */
 export function cellOut(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
-  row: Row,
-  field: Field,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
+  field: SandboxField,
   shape: Shape,
   urlToken: string,
 ): unknown {
@@ -52,7 +70,7 @@ export function cellOut(
     if (field.type === "multipleRecordLinks") return sandbox.computed.text(base, table, row, field);
     return displayValue(value, field, shape.text) || undefined;
   }
-  if (Array.isArray(value) && value.some(isAttachment))
+  if (Array.isArray(value) && value.some(isStoredAttachment))
     return value.map((item) => sandbox.attachments.present(item, urlToken));
   return value;
 }

@@ -22,7 +22,7 @@ export interface LogEntry {
   fault?: string;
 }
 
-export interface BaseSummary {
+export interface BaseCalls {
   requests: number;
   /** Most arrivals within any 1,000 ms, refused ones included. */
   maxPerSecond: number;
@@ -33,13 +33,13 @@ export interface LogSummary {
   requests: number;
   rateLimited: number;
   byStatus: Record<string, number>;
-  bases: Record<string, BaseSummary>;
+  bases: Record<string, BaseCalls>;
 }
 
 export class RequestLog {
   #entries: LogEntry[] = [];
   #byStatus = new Map<number, number>();
-  #bases = new Map<string, BaseSummary & { recent: number[] }>();
+  #bases = new Map<string, BaseCalls & { recent: number[] }>();
   #requests = 0;
 
   arrived(entry: LogEntry): void {
@@ -78,7 +78,7 @@ export class RequestLog {
   }
 
   summary(): LogSummary {
-    const bases: Record<string, BaseSummary> = {};
+    const bases: Record<string, BaseCalls> = {};
     for (const [id, { requests, maxPerSecond, rateLimited }] of this.#bases)
       bases[id] = { requests, maxPerSecond, rateLimited };
     return {

@@ -25,7 +25,7 @@ export type ListFault = "empty_list" | "repeat_page" | "endless_list";
 /** Pairs in the order of the query. */
 export type Query = [name: string, value: string][];
 
-export interface Answer {
+export interface ApiAnswer {
   status: number;
   /** Sent as JSON. */
   json?: unknown;
@@ -35,7 +35,7 @@ export interface Answer {
   page?: { bytes: PageBytes; tail: string };
 }
 
-export function ok(json: unknown): Answer {
+export function okAnswer(json: unknown): ApiAnswer {
   return { status: 200, json };
 }
 

@@ -10,7 +10,7 @@ import { Iterators } from "./iterators";
 import { Latency } from "./latency";
 import type { Network } from "./network";
 import { PageCache } from "./page-cache";
-import { RateLimiter } from "./rate-limit";
+import { KeyRateLimiter } from "./rate-limit";
 import { RequestLog } from "./request-log";
 import { defaultSettings, mergeSettings, type Settings, type SettingsPatch } from "./settings";
 import { Store } from "./store";
@@ -19,7 +19,7 @@ import { Webhooks } from "./webhooks";
 export class Sandbox {
   readonly store = new Store();
   readonly keys = new Keys();
-  readonly limiter = new RateLimiter();
+  readonly limiter = new KeyRateLimiter();
   readonly faults = new Faults();
   readonly log = new RequestLog();
   readonly latency = new Latency();

@@ -6,13 +6,13 @@ import { type WriteContext, writtenCell } from "./cells";
 import type { Computed } from "./computed";
 import { ControlError } from "./errors";
 import {
-  type Base,
   choicesOf,
-  type Field,
   fieldById,
   isComputed,
-  type Row,
-  type Table,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
   textOption,
 } from "./model";
 import type { Random } from "./random";
@@ -24,11 +24,11 @@ export type NewField = FieldInput & { id?: string; aggregation?: string };
 /** Adds a field; a link also gets its inverse in the other table, unless it is one-way or to its own table. */
 export function addField(
   transaction: Transaction,
-  table: Table,
+  table: SandboxTable,
   input: NewField,
   random: Random,
   position?: number,
-): Field {
+): SandboxField {
   const { base } = transaction;
   const field = newField(base, table, input, random);
   transaction.addField(table, field, position);
@@ -45,7 +45,7 @@ export function addField(
     delete options.isOneWay;
     return field;
   }
-  const inverse: Field = {
+  const inverse: SandboxField = {
     id: random.id("fld"),
     name: freeFieldName(other, table.name),
     type: "multipleRecordLinks",
@@ -61,14 +61,14 @@ export function addField(
   return field;
 }
 
-function freeFieldName(table: Table, wanted: string): string {
+function freeFieldName(table: SandboxTable, wanted: string): string {
   const taken = new Set(table.fields.map((field) => field.name.toLowerCase()));
   if (!taken.has(wanted.toLowerCase())) return wanted;
   for (let n = 2; ; n++) if (!taken.has(`${wanted} ${n}`.toLowerCase())) return `${wanted} ${n}`;
 }
 
 /** Deletes a field, its inverse if it is a link, and marks what looked through it as broken. */
-export function deleteField(transaction: Transaction, table: Table, field: Field): void {
+export function deleteField(transaction: Transaction, table: SandboxTable, field: SandboxField): void {
   if (field.id === table.primaryFieldId)
     throw new ControlError(
       `"${field.name}" is the primary field of ${table.name}; a primary field cannot be deleted.`,
@@ -84,7 +84,7 @@ export function deleteField(transaction: Transaction, table: Table, field: Field
   }
 }
 
-export function deleteTable(transaction: Transaction, table: Table): void {
+export function deleteTable(transaction: Transaction, table: SandboxTable): void {
   for (const other of transaction.base.tables.values()) {
     if (other === table) continue;
     for (const field of [...other.fields]) {
@@ -97,7 +97,7 @@ export function deleteTable(transaction: Transaction, table: Table): void {
 }
 
 /** Lookups, rollups and counts over a field that is gone keep their place with `isValid: false`. */
-function breakReaders(transaction: Transaction, base: Base, fieldId: string): void {
+function breakReaders(transaction: Transaction, base: SandboxBase, fieldId: string): void {
   for (const table of base.tables.values())
     for (const field of table.fields) {
       const { recordLinkFieldId, fieldIdInLinkedTable } = field.options ?? {};
@@ -114,14 +114,14 @@ function breakReaders(transaction: Transaction, base: Base, fieldId: string): vo
 export function retypeField(
   context: WriteContext,
   computed: Computed,
-  table: Table,
-  field: Field,
+  table: SandboxTable,
+  field: SandboxField,
   type: string,
   options: Record<string, unknown> | undefined,
 ): void {
   const { transaction, random } = context;
   const { base } = transaction;
-  const texts = new Map<Row, string>();
+  const texts = new Map<SandboxRow, string>();
   for (const row of table.rows.values()) {
     const text = computed.text(base, table, row, field);
     if (text !== "") texts.set(row, text);
@@ -137,7 +137,7 @@ export function retypeField(
   }
 }
 
-function carriedOver(context: WriteContext, field: Field, text: string): unknown {
+function carriedOver(context: WriteContext, field: SandboxField, text: string): unknown {
   try {
     return writtenCell(context, field, text, undefined);
   } catch {
@@ -149,8 +149,8 @@ function carriedOver(context: WriteContext, field: Field, text: string): unknown
 /** Renames a choice: every cell that shows it reads differently, and no row counts as edited. */
 export function renameChoice(
   transaction: Transaction,
-  table: Table,
-  field: Field,
+  table: SandboxTable,
+  field: SandboxField,
   from: string,
   to: string,
 ): void {

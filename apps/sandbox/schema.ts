@@ -4,7 +4,14 @@
 
 import { apiError } from "./errors";
 import { compileFormula } from "./formula";
-import { type Base, type Choice, type Field, fieldResolver, type Table, type View } from "./model";
+import {
+  fieldResolver,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxTable,
+  type SelectChoice,
+  type View,
+} from "./model";
 import type { Random } from "./random";
 
 export interface FieldInput {
@@ -15,7 +22,7 @@ export interface FieldInput {
 }
 
 /** A field as `GET /v0/meta/bases/{b}/tables` shows it. */
-export function shownField(field: Field): Record<string, unknown> {
+export function shownField(field: SandboxField): Record<string, unknown> {
   const { id, name, type, description, options } = field;
   const shown: Record<string, unknown> = { type };
   if (options !== undefined) shown.options = options;
@@ -24,7 +31,7 @@ export function shownField(field: Field): Record<string, unknown> {
   return shown;
 }
 
-export function shownTable(table: Table, withVisibleFields = false): Record<string, unknown> {
+export function shownTable(table: SandboxTable, withVisibleFields = false): Record<string, unknown> {
   const shown: Record<string, unknown> = { id: table.id, name: table.name };
   if (table.description) shown.description = table.description;
   shown.primaryFieldId = table.primaryFieldId;
@@ -34,7 +41,7 @@ export function shownTable(table: Table, withVisibleFields = false): Record<stri
   return shown;
 }
 
-function shownView(table: Table, view: View, withVisibleFields: boolean): Record<string, unknown> {
+function shownView(table: SandboxTable, view: View, withVisibleFields: boolean): Record<string, unknown> {
   const { id, name, type } = view;
   if (!withVisibleFields || type !== "grid") return { id, name, type };
   return { id, name, type, visibleFieldIds: view.visibleFieldIds ?? table.fields.map((field) => field.id) };
@@ -57,7 +64,7 @@ const NEEDS_OPTIONS = new Set(
 );
 
 /** @throws ApiError 422 `UNSUPPORTED_FIELD_TYPE_FOR_CREATE` or `INVALID_FIELD_TYPE_OPTIONS_FOR_CREATE` */
-export function checkCreatable(base: Base, table: Table, input: FieldInput): void {
+export function checkCreatable(base: SandboxBase, table: SandboxTable, input: FieldInput): void {
   const { type, name, options } = input;
   if (!CREATABLE.has(type))
     throw apiError(
@@ -70,7 +77,12 @@ export function checkCreatable(base: Base, table: Table, input: FieldInput): voi
     throw apiError(422, "INVALID_FIELD_TYPE_OPTIONS_FOR_CREATE", `Invalid options for ${table.name}.${name}`);
 }
 
-function areUsable(base: Base, table: Table, type: string, options: Record<string, unknown>): boolean {
+function areUsable(
+  base: SandboxBase,
+  table: SandboxTable,
+  type: string,
+  options: Record<string, unknown>,
+): boolean {
   switch (type) {
     case "dateTime":
       // "UTC" is refused where "utc" is right.
@@ -98,12 +110,12 @@ function areUsable(base: Base, table: Table, type: string, options: Record<strin
  * The inverse of a link is not made here.
  */
 export function newField(
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   input: FieldInput & { id?: string; aggregation?: string },
   random: Random,
-): Field {
-  const field: Field = { id: input.id ?? random.id("fld"), name: input.name, type: input.type };
+): SandboxField {
+  const field: SandboxField = { id: input.id ?? random.id("fld"), name: input.name, type: input.type };
   if (input.description) field.description = input.description;
   if (input.aggregation) field.aggregation = input.aggregation;
   if (input.options !== undefined)
@@ -112,14 +124,14 @@ export function newField(
 }
 
 function completeOptions(
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   input: FieldInput,
   random: Random,
 ): Record<string, unknown> {
   const options = { ...input.options };
   if (Array.isArray(options.choices))
-    options.choices = options.choices.map((choice: Partial<Choice>) => ({
+    options.choices = options.choices.map((choice: Partial<SelectChoice>) => ({
       id: choice.id ?? random.id("sel"),
       ...choice,
     }));
@@ -132,7 +144,7 @@ function completeOptions(
   return options;
 }
 
-function completeFormula(table: Table, options: Record<string, unknown>): void {
+function completeFormula(table: SandboxTable, options: Record<string, unknown>): void {
   const resolve = fieldResolver(table);
   const text = String(options.formula ?? "");
   options.formula = text.replace(/\{([^}]+)\}/g, (whole, name: string) => {
@@ -149,7 +161,7 @@ function completeFormula(table: Table, options: Record<string, unknown>): void {
 }
 
 /** What a lookup or rollup yields, unless it was said: what the far field holds. */
-function resultOf(base: Base, table: Table, options: Record<string, unknown>): unknown {
+function resultOf(base: SandboxBase, table: SandboxTable, options: Record<string, unknown>): unknown {
   const link = table.fields.find((field) => field.id === options.recordLinkFieldId);
   const other = base.tables.get(String(link?.options?.linkedTableId));
   const target = other?.fields.find((field) => field.id === options.fieldIdInLinkedTable);
@@ -159,13 +171,16 @@ function resultOf(base: Base, table: Table, options: Record<string, unknown>): u
   return target.options ? { type: target.type, options: target.options } : { type: target.type };
 }
 
-export function newBase(name: string, id: string): Base {
+export function emptyBase(name: string, id: string): SandboxBase {
   return { id, name, tables: new Map(), schemaVersion: 0, version: 0, transactionNumber: 0 };
 }
 
 /** An empty table with a grid view; the first field is the primary one. */
-export function newTable(given: { id?: string; name: string; description?: string }, random: Random): Table {
-  const table: Table = {
+export function newTable(
+  given: { id?: string; name: string; description?: string },
+  random: Random,
+): SandboxTable {
+  const table: SandboxTable = {
     id: given.id ?? random.id("tbl"),
     name: given.name,
     primaryFieldId: "",
@@ -181,14 +196,22 @@ export function newTable(given: { id?: string; name: string; description?: strin
 }
 
 /** @throws ApiError 422 `DUPLICATE_OR_EMPTY_FIELD_NAME` */
-export function checkFieldName(table: Table, name: unknown, except?: Field): asserts name is string {
+export function checkFieldName(
+  table: SandboxTable,
+  name: unknown,
+  except?: SandboxField,
+): asserts name is string {
   const folded = typeof name === "string" ? name.trim().toLowerCase() : "";
   if (folded === "" || table.fields.some((field) => field !== except && field.name.toLowerCase() === folded))
     throw apiError(422, "DUPLICATE_OR_EMPTY_FIELD_NAME", "Field names must be unique and not empty");
 }
 
 /** @throws ApiError 422 `DUPLICATE_TABLE_NAME` */
-export function checkTableName(base: Base, name: unknown, except?: Table): asserts name is string {
+export function checkTableName(
+  base: SandboxBase,
+  name: unknown,
+  except?: SandboxTable,
+): asserts name is string {
   const folded = typeof name === "string" ? name.trim().toLowerCase() : "";
   const isTaken = [...base.tables.values()].some(
     (table) => table !== except && table.name.toLowerCase() === folded,

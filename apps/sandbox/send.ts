@@ -1,7 +1,7 @@
 /**
  * Answers as HTTP: the headers that the service sends, and gzip for clients that take it.
  */
-import type { Answer } from "./request";
+import type { ApiAnswer } from "./request";
 
 /** Smaller answers go out as they are. */
 const MIN_GZIP_BYTES = 300;
@@ -25,7 +25,7 @@ const COMMON_HEADERS = {
 /** @param urlToken makes a token for attachment URLs, where the answer has some */
 export function send(
   request: Request,
-  answer: Answer,
+  answer: ApiAnswer,
   urlToken: () => string = () => "",
   mayGzip = true,
 ): Response {

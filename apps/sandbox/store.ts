@@ -5,7 +5,7 @@
  * S2. Every change that stays is told to the listeners once, as a list of events in terms of tables, fields and
  *     records; webhooks need nothing else.
  */
-import type { Base, Cells, Field, User, Version } from "./model";
+import type { Cells, SandboxBase, SandboxField, User, Version } from "./model";
 import { Random } from "./random";
 import { Transaction } from "./transaction";
 
@@ -17,14 +17,14 @@ export type ChangeEvent =
   /** Cells that changed, by field id; null is an empty cell. */
   | { kind: "record_updated"; tableId: string; recordId: string; current: Cells; previous: Cells }
   | { kind: "record_deleted"; tableId: string; recordId: string }
-  | { kind: "field_created"; tableId: string; field: Field }
-  | { kind: "field_updated"; tableId: string; fieldId: string; current: Field; previous: Field }
+  | { kind: "field_created"; tableId: string; field: SandboxField }
+  | { kind: "field_updated"; tableId: string; fieldId: string; current: SandboxField; previous: SandboxField }
   | { kind: "field_deleted"; tableId: string; fieldId: string }
   | { kind: "table_created"; tableId: string }
   | { kind: "table_updated"; tableId: string; previous: { name: string; description?: string | undefined } }
   | { kind: "table_deleted"; tableId: string };
 
-export interface Change {
+export interface StoreChange {
   baseId: string;
   source: ChangeSource;
   user: User;
@@ -48,11 +48,11 @@ const OTHER_USERS: User[] = [
 ];
 
 export class Store {
-  readonly bases = new Map<string, Base>();
+  readonly bases = new Map<string, SandboxBase>();
   readonly users = new Map<string, User>();
   readonly random: Random;
   #version: Version = 0;
-  #listeners = new Set<(change: Change) => void>();
+  #listeners = new Set<(change: StoreChange) => void>();
   /** Added to the machine's clock, so that tests can let time pass. */
   clockOffsetMs = 0;
 
@@ -73,7 +73,7 @@ export class Store {
     return ++this.#version;
   }
 
-  onChange(listener: (change: Change) => void): () => void {
+  onChange(listener: (change: StoreChange) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -83,7 +83,7 @@ export class Store {
    *
    * @throws whatever `make` throws, after undoing all of it
    */
-  change<T>(base: Base, source: ChangeSource, user: User, make: (transaction: Transaction) => T): T {
+  change<T>(base: SandboxBase, source: ChangeSource, user: User, make: (transaction: Transaction) => T): T {
     const transaction = new Transaction(this, base, user);
     let result: T;
     try {
@@ -95,7 +95,7 @@ export class Store {
     const events = transaction.events();
     if (events.length > 0) {
       base.transactionNumber += 1;
-      const change: Change = {
+      const change: StoreChange = {
         baseId: base.id,
         source,
         user,

@@ -3,8 +3,8 @@
  */
 import { writtenCells } from "./cells";
 import { invalidRequest, unknownField } from "./errors";
-import { type Base, findField, type Row, type Table } from "./model";
-import { type Answer, type ApiRequest, ok } from "./request";
+import { findField, type SandboxBase, type SandboxRow, type SandboxTable } from "./model";
+import { type ApiAnswer, type ApiRequest, okAnswer } from "./request";
 import type { Sandbox } from "./sandbox";
 import { writeContext } from "./writes";
 
@@ -13,7 +13,12 @@ const MAX_BYTES = 2 * 1024 * 1024;
 const MAX_ROWS = 10_000;
 const MAX_COLUMNS = 500;
 
-export function syncCsv(sandbox: Sandbox, base: Base, table: Table, request: ApiRequest): Answer {
+export function syncCsv(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  request: ApiRequest,
+): ApiAnswer {
   if (!request.header("content-type")?.startsWith("text/csv") || request.body.length > MAX_BYTES)
     throw invalidRequest();
   const [names = [], ...lines] = parseCsv(new TextDecoder().decode(request.body));
@@ -25,7 +30,7 @@ export function syncCsv(sandbox: Sandbox, base: Base, table: Table, request: Api
   });
   sandbox.store.change(base, "sync", request.key.user, (transaction) => {
     const context = writeContext(sandbox, transaction, true, true);
-    const byKey = new Map<unknown, Row>();
+    const byKey = new Map<unknown, SandboxRow>();
     for (const row of table.rows.values()) byKey.set(row.cells[fields[0]!.id], row);
     for (const line of lines) {
       const given = Object.fromEntries(fields.map((field, i) => [field.id, line[i] ?? ""]));
@@ -39,7 +44,7 @@ export function syncCsv(sandbox: Sandbox, base: Base, table: Table, request: Api
     }
     for (const row of byKey.values()) transaction.deleteRow(table, row);
   });
-  return ok({ success: true });
+  return okAnswer({ success: true });
 }
 
 /** Rows of cells; quotes are doubled inside quoted cells. */

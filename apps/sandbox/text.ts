@@ -3,7 +3,7 @@
  *
  * Links are not handled here, because their text is another table's: see `Computed.text`.
  */
-import type { Field } from "./model";
+import type { SandboxField } from "./model";
 
 /** Members of an object cell that stand for it, first found wins. */
 const TEXT_MEMBERS = ["name", "text", "label", "filename", "value", "email", "id", "error", "specialValue"];
@@ -11,7 +11,7 @@ const TEXT_MEMBERS = ["name", "text", "label", "filename", "value", "email", "id
 /** @param locale a `userLocale`, for dates; without one they stay ISO */
 export function displayValue(
   value: unknown,
-  field: Field,
+  field: SandboxField,
   locale?: { timeZone: string; userLocale: string },
 ): string {
   if (value === undefined || value === null) return "";
@@ -27,7 +27,7 @@ export function displayValue(
   return locale ? dateText(String(value), locale) : String(value);
 }
 
-function numberText(value: number, field: Field): string {
+function numberText(value: number, field: SandboxField): string {
   const precision = typeof field.options?.precision === "number" ? field.options.precision : undefined;
   if (field.type === "percent") return `${(value * 100).toFixed(precision ?? 0)}%`;
   if (field.type === "currency")

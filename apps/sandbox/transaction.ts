@@ -5,16 +5,16 @@
  * Links stay in step: writing one side of a link writes the other, and a deleted row leaves every link cell.
  */
 import {
-  type Base,
   type Cells,
   type Comment,
-  type Field,
   fieldById,
   idsOf,
   isEmptyCell,
   isEvaluated,
-  type Row,
-  type Table,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
   textOption,
   type User,
 } from "./model";
@@ -22,17 +22,17 @@ import type { ChangeEvent, Store } from "./store";
 import { wholeSecondIso } from "./times";
 
 export class Transaction {
-  readonly base: Base;
+  readonly base: SandboxBase;
   readonly nowMs: number;
   readonly user: User;
   readonly #store: Store;
   readonly #undo: (() => void)[] = [];
   readonly #schemaEvents: ChangeEvent[] = [];
-  readonly #created = new Map<Row, Table>();
-  readonly #updated = new Map<Row, { table: Table; previous: Cells }>();
-  readonly #deleted = new Map<Row, Table>();
+  readonly #created = new Map<SandboxRow, SandboxTable>();
+  readonly #updated = new Map<SandboxRow, { table: SandboxTable; previous: Cells }>();
+  readonly #deleted = new Map<SandboxRow, SandboxTable>();
 
-  constructor(store: Store, base: Base, user: User) {
+  constructor(store: Store, base: SandboxBase, user: User) {
     this.#store = store;
     this.base = base;
     this.user = user;
@@ -41,7 +41,11 @@ export class Transaction {
 
   // Rows
 
-  createRow(table: Table, cells: Cells, given: { id?: string; createdTime?: string } = {}): Row {
+  createRow(
+    table: SandboxTable,
+    cells: Cells,
+    given: { id?: string; createdTime?: string } = {},
+  ): SandboxRow {
     const row = newRow(table, {
       id: given.id ?? this.#store.random.id("rec"),
       createdTime: given.createdTime ?? wholeSecondIso(this.nowMs),
@@ -71,13 +75,13 @@ export class Transaction {
    *
    * @param isEdit false for changes that Airtable does not count as an edit of the row (a renamed choice)
    */
-  setCell(table: Table, row: Row, field: Field, value: unknown, isEdit = true): void {
+  setCell(table: SandboxTable, row: SandboxRow, field: SandboxField, value: unknown, isEdit = true): void {
     const previous = row.cells[field.id];
     if (field.type === "multipleRecordLinks") this.#linkOtherSide(row, field, idsOf(previous), idsOf(value));
     this.#putCell(table, row, field, value, isEdit);
   }
 
-  #putCell(table: Table, row: Row, field: Field, value: unknown, isEdit: boolean): void {
+  #putCell(table: SandboxTable, row: SandboxRow, field: SandboxField, value: unknown, isEdit: boolean): void {
     const previous = row.cells[field.id];
     const [modifiedMs, modifiedBy, fieldModifiedMs] = [
       row.modifiedMs,
@@ -105,7 +109,7 @@ export class Transaction {
   }
 
   /** Adds the row to, or takes it from, the inverse cell of every row that the link gained or lost. */
-  #linkOtherSide(row: Row, field: Field, before: string[], after: string[]): void {
+  #linkOtherSide(row: SandboxRow, field: SandboxField, before: string[], after: string[]): void {
     const other = this.base.tables.get(textOption(field, "linkedTableId") ?? "");
     const inverse = other && fieldById(other, textOption(field, "inverseLinkFieldId") ?? "");
     if (!other || !inverse) return;
@@ -131,7 +135,7 @@ export class Transaction {
     }
   }
 
-  deleteRow(table: Table, row: Row): void {
+  deleteRow(table: SandboxTable, row: SandboxRow): void {
     for (const field of table.fields) {
       if (field.type === "multipleRecordLinks" && row.cells[field.id] !== undefined)
         this.setCell(table, row, field, undefined);
@@ -150,7 +154,7 @@ export class Transaction {
   }
 
   /** Takes a row that goes out of the link cells that have no inverse to find them by. */
-  #unlinkOneWay(gone: Table, row: Row): void {
+  #unlinkOneWay(gone: SandboxTable, row: SandboxRow): void {
     for (const table of this.base.tables.values()) {
       for (const field of table.fields) {
         if (field.type !== "multipleRecordLinks" || textOption(field, "linkedTableId") !== gone.id) continue;
@@ -172,7 +176,7 @@ export class Transaction {
   }
 
   /** Puts a row's comments; they are part of no cell, so the row counts as unmodified. */
-  setComments(table: Table, row: Row, comments: Comment[]): void {
+  setComments(table: SandboxTable, row: SandboxRow, comments: Comment[]): void {
     const before = row.comments;
     row.comments = comments;
     this.#touch(table, row);
@@ -184,7 +188,7 @@ export class Transaction {
 
   // Fields and tables
 
-  addField(table: Table, field: Field, position = table.fields.length): void {
+  addField(table: SandboxTable, field: SandboxField, position = table.fields.length): void {
     table.fields.splice(position, 0, field);
     this.#schemaEvents.push({ kind: "field_created", tableId: table.id, field: { ...field } });
     this.#undo.push(() => {
@@ -195,7 +199,7 @@ export class Transaction {
   }
 
   /** Replaces members of a field's definition; `options` is replaced whole. */
-  updateField(table: Table, field: Field, patch: Partial<Omit<Field, "id">>): void {
+  updateField(table: SandboxTable, field: SandboxField, patch: Partial<Omit<SandboxField, "id">>): void {
     const previous = { ...field };
     Object.assign(field, patch);
     this.#schemaEvents.push({
@@ -206,14 +210,14 @@ export class Transaction {
       previous,
     });
     this.#undo.push(() => {
-      for (const key of Object.keys(field) as (keyof Field)[]) delete field[key];
+      for (const key of Object.keys(field) as (keyof SandboxField)[]) delete field[key];
       Object.assign(field, previous);
       this.#touchSchema(table);
     });
     this.#touchSchema(table);
   }
 
-  moveField(table: Table, field: Field, position: number): void {
+  moveField(table: SandboxTable, field: SandboxField, position: number): void {
     const before = table.fields;
     const others = before.filter((other) => other.id !== field.id);
     others.splice(position, 0, field);
@@ -225,8 +229,8 @@ export class Transaction {
     this.#touchSchema(table);
   }
 
-  removeField(table: Table, field: Field): void {
-    const [before, cells] = [table.fields, new Map<Row, unknown>()];
+  removeField(table: SandboxTable, field: SandboxField): void {
+    const [before, cells] = [table.fields, new Map<SandboxRow, unknown>()];
     table.fields = before.filter((other) => other.id !== field.id);
     for (const row of table.rows.values()) {
       if (row.cells[field.id] === undefined) continue;
@@ -242,7 +246,7 @@ export class Transaction {
     this.#touchSchema(table);
   }
 
-  addTable(table: Table): void {
+  addTable(table: SandboxTable): void {
     this.base.tables.set(table.id, table);
     this.#schemaEvents.push({ kind: "table_created", tableId: table.id });
     this.#undo.push(() => {
@@ -253,8 +257,8 @@ export class Transaction {
   }
 
   updateTable(
-    table: Table,
-    patch: Partial<Pick<Table, "name" | "description" | "dateDependencySettings" | "primaryFieldId">>,
+    table: SandboxTable,
+    patch: Partial<Pick<SandboxTable, "name" | "description" | "dateDependencySettings" | "primaryFieldId">>,
   ): void {
     const { name, description, dateDependencySettings, primaryFieldId } = table;
     Object.assign(table, patch);
@@ -266,7 +270,7 @@ export class Transaction {
     this.#touchSchema(table);
   }
 
-  removeTable(table: Table): void {
+  removeTable(table: SandboxTable): void {
     const before = [...this.base.tables];
     this.base.tables.delete(table.id);
     this.#schemaEvents.push({ kind: "table_deleted", tableId: table.id });
@@ -306,19 +310,19 @@ export class Transaction {
     return events;
   }
 
-  #notePrevious(table: Table, row: Row, fieldId: string, previous: unknown): void {
+  #notePrevious(table: SandboxTable, row: SandboxRow, fieldId: string, previous: unknown): void {
     const noted = this.#updated.get(row);
     if (!noted) this.#updated.set(row, { table, previous: { [fieldId]: previous ?? null } });
     else if (!(fieldId in noted.previous)) noted.previous[fieldId] = previous ?? null;
   }
 
-  #touch(table: Table, row: Row): void {
+  #touch(table: SandboxTable, row: SandboxRow): void {
     row.version = this.#store.nextVersion();
     table.version = row.version;
     this.base.version = row.version;
   }
 
-  #touchSchema(table: Table): void {
+  #touchSchema(table: SandboxTable): void {
     table.version = this.#store.nextVersion();
     this.base.schemaVersion = table.version;
     this.base.version = table.version;
@@ -327,9 +331,9 @@ export class Transaction {
 
 /** A row without cells, with the table's next autonumber; not yet in the table. */
 export function newRow(
-  table: Table,
+  table: SandboxTable,
   given: { id: string; createdTime: string; user: User; nowMs: number; isLoaded?: boolean },
-): Row {
+): SandboxRow {
   return {
     id: given.id,
     createdTime: given.createdTime,
@@ -346,7 +350,7 @@ export function newRow(
 }
 
 /** Puts rows back into the order of creation, after one was put back at the end. */
-function restoreOrder(table: Table): void {
+function restoreOrder(table: SandboxTable): void {
   const rows = [...table.rows.values()].sort((a, b) => a.autoNumber - b.autoNumber);
   table.rows.clear();
   for (const row of rows) table.rows.set(row.id, row);

@@ -3,7 +3,7 @@
  */
 import { type WriteContext, writtenCell } from "./cells";
 import { apiError, invalidRequest, unknownField } from "./errors";
-import { type Field, findField, type Row, type Table } from "./model";
+import { findField, type SandboxField, type SandboxRow, type SandboxTable } from "./model";
 
 /** Types that rows can be matched by (the reference, "Upsert"). */
 const MERGEABLE = new Set([
@@ -26,7 +26,7 @@ const MAX_MERGE_FIELDS = 3;
  *
  * @throws ApiError 422 for none, more than three, an unknown or a computed one
  */
-export function mergeOptions(table: Table, performUpsert: unknown): Field[] {
+export function mergeOptions(table: SandboxTable, performUpsert: unknown): SandboxField[] {
   const names = (performUpsert as { fieldsToMergeOn?: unknown } | null)?.fieldsToMergeOn;
   if (!Array.isArray(names) || names.length === 0 || names.length > MAX_MERGE_FIELDS) throw invalidRequest();
   return names.map((name: unknown) => {
@@ -47,10 +47,10 @@ export function mergeOptions(table: Table, performUpsert: unknown): Field[] {
  */
 export function upsertTarget(
   context: WriteContext,
-  table: Table,
-  merge: Field[],
+  table: SandboxTable,
+  merge: SandboxField[],
   fields: Record<string, unknown>,
-): Row | undefined {
+): SandboxRow | undefined {
   const wanted = merge.map((field) => {
     const key = field.name in fields ? field.name : field.id;
     if (!(key in fields))
@@ -59,7 +59,7 @@ export function upsertTarget(
   });
   if (wanted.includes(undefined)) return undefined;
   const texts = wanted.map((value) => JSON.stringify(value));
-  const found: Row[] = [];
+  const found: SandboxRow[] = [];
   for (const row of table.rows.values())
     if (merge.every((field, i) => JSON.stringify(row.cells[field.id]) === texts[i])) found.push(row);
   if (found.length > 1)

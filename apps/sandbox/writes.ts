@@ -13,10 +13,18 @@ import {
   rowDoesNotExist,
   unknownField,
 } from "./errors";
-import { type Base, type Cells, type Field, findField, isComputed, type Row, type Table } from "./model";
-import { isId } from "./random";
+import {
+  type Cells,
+  findField,
+  isComputed,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
+} from "./model";
+import { isSandboxId } from "./random";
 import { recordJson, shapeOf } from "./record";
-import { type Answer, type ApiRequest, booleanOf, jsonBody, ok } from "./request";
+import { type ApiAnswer, type ApiRequest, booleanOf, jsonBody, okAnswer } from "./request";
 import type { Sandbox } from "./sandbox";
 import type { Transaction } from "./transaction";
 import { mergeOptions, upsertTarget } from "./upsert";
@@ -28,7 +36,12 @@ const UPDATE_RECORDS_MESSAGE =
   'You must provide an array of up to 10 record objects, each with an "id" ID field and a "fields" object for cell ' +
   "values.";
 
-export function createRecords(sandbox: Sandbox, base: Base, table: Table, request: ApiRequest): Answer {
+export function createRecords(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  request: ApiRequest,
+): ApiAnswer {
   const body = jsonBody(request);
   const many = body.records;
   if (many === undefined && !isObject(body.fields)) throw missingFields();
@@ -54,11 +67,11 @@ export function createRecords(sandbox: Sandbox, base: Base, table: Table, reques
 /** PATCH changes the given cells; PUT also clears every other cell that can be written. */
 export function updateRecord(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
-  row: Row,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
   request: ApiRequest,
-): Answer {
+): ApiAnswer {
   const body = jsonBody(request);
   const fields = body.fields;
   if (!isObject(fields)) throw missingFields();
@@ -68,7 +81,12 @@ export function updateRecord(
   return recordsAnswer(sandbox, base, table, body, rows, false);
 }
 
-export function updateRecords(sandbox: Sandbox, base: Base, table: Table, request: ApiRequest): Answer {
+export function updateRecords(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  request: ApiRequest,
+): ApiAnswer {
   const body = jsonBody(request);
   if (body.records === undefined) throw missingFields();
   const merge = body.performUpsert === undefined ? undefined : mergeOptions(table, body.performUpsert);
@@ -76,13 +94,13 @@ export function updateRecords(sandbox: Sandbox, base: Base, table: Table, reques
   const isItem = (item: unknown) =>
     isObject(item) &&
     isObject(item.fields) &&
-    (merge ? !("id" in item) || isId("rec", item.id) : isId("rec", item.id));
+    (merge ? !("id" in item) || isSandboxId("rec", item.id) : isSandboxId("rec", item.id));
   if (!Array.isArray(items) || items.length === 0 || items.length > MAX_RECORDS || !items.every(isItem))
     throw apiError(422, "INVALID_RECORDS", UPDATE_RECORDS_MESSAGE);
   const [created, updated] = [[] as string[], [] as string[]];
   const rows = write(sandbox, base, request, body, (context) =>
     items.map((item: { id?: string; fields: Record<string, unknown> }) => {
-      let row: Row | undefined;
+      let row: SandboxRow | undefined;
       if (item.id === undefined && merge) row = upsertTarget(context, table, merge, item.fields);
       else {
         row = table.rows.get(item.id!);
@@ -103,18 +121,23 @@ export function updateRecords(sandbox: Sandbox, base: Base, table: Table, reques
 
 export function deleteRecord(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
-  row: Row,
+  base: SandboxBase,
+  table: SandboxTable,
+  row: SandboxRow,
   request: ApiRequest,
-): Answer {
+): ApiAnswer {
   sandbox.store.change(base, "publicApi", request.key.user, (transaction) =>
     transaction.deleteRow(table, row),
   );
-  return ok({ id: row.id, deleted: true });
+  return okAnswer({ id: row.id, deleted: true });
 }
 
-export function deleteRecords(sandbox: Sandbox, base: Base, table: Table, request: ApiRequest): Answer {
+export function deleteRecords(
+  sandbox: Sandbox,
+  base: SandboxBase,
+  table: SandboxTable,
+  request: ApiRequest,
+): ApiAnswer {
   const ids = request.query.filter(([name]) => /^records(\[\d*\])?$/.test(name)).map(([, value]) => value);
   if (ids.length === 0 || ids.length > MAX_RECORDS) throw invalidRequest();
   const rows = ids.map((id) => {
@@ -125,12 +148,12 @@ export function deleteRecords(sandbox: Sandbox, base: Base, table: Table, reques
   sandbox.store.change(base, "publicApi", request.key.user, (transaction) => {
     for (const row of new Set(rows)) transaction.deleteRow(table, row);
   });
-  return ok({ records: ids.map((id) => ({ deleted: true, id })) });
+  return okAnswer({ records: ids.map((id) => ({ deleted: true, id })) });
 }
 
 function write<T>(
   sandbox: Sandbox,
-  base: Base,
+  base: SandboxBase,
   request: ApiRequest,
   body: Record<string, unknown>,
   make: (context: WriteContext) => T,
@@ -153,7 +176,7 @@ export function writeContext(
   return { transaction, computed, users: store.users, random: store.random, typecast, mayExtend };
 }
 
-function createRow(context: WriteContext, table: Table, fields: Record<string, unknown>): Row {
+function createRow(context: WriteContext, table: SandboxTable, fields: Record<string, unknown>): SandboxRow {
   const written = writtenCells(context, (name) => fieldToWrite(table, name), fields);
   const cells: Cells = {};
   for (const [field, value] of written) if (value !== undefined) cells[field.id] = value;
@@ -162,11 +185,11 @@ function createRow(context: WriteContext, table: Table, fields: Record<string, u
 
 function updateRow(
   context: WriteContext,
-  table: Table,
-  row: Row,
+  table: SandboxTable,
+  row: SandboxRow,
   fields: Record<string, unknown>,
   isReplacing: boolean,
-): Row {
+): SandboxRow {
   const written = writtenCells(context, (name) => fieldToWrite(table, name), fields, row);
   if (isReplacing)
     for (const field of table.fields)
@@ -178,7 +201,7 @@ function updateRow(
   return row;
 }
 
-function fieldToWrite(table: Table, nameOrId: string): Field {
+function fieldToWrite(table: SandboxTable, nameOrId: string): SandboxField {
   const field = findField(table, nameOrId);
   if (!field) throw unknownField(nameOrId);
   return field;
@@ -186,13 +209,13 @@ function fieldToWrite(table: Table, nameOrId: string): Field {
 
 function recordsAnswer(
   sandbox: Sandbox,
-  base: Base,
-  table: Table,
+  base: SandboxBase,
+  table: SandboxTable,
   body: Record<string, unknown>,
-  rows: Row[],
+  rows: SandboxRow[],
   isMany: boolean,
   extra?: Record<string, unknown>,
-): Answer {
+): ApiAnswer {
   const shape = shapeOf({ returnFieldsByFieldId: body.returnFieldsByFieldId });
   const records = rows.map((row) => recordJson(sandbox, base, table, row, shape));
   if (!isMany) return { status: 200, text: records[0]! };
@@ -209,7 +232,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** @throws ApiError 403 for a role that may not write */
-export function requireEditor(request: ApiRequest, base: Base, table: Table): void {
+export function requireEditor(request: ApiRequest, base: SandboxBase, table: SandboxTable): void {
   const level = permissionLevel(request.key, base.id);
   if (isAtLeast(level, "edit")) return;
   const creates = request.method === "POST";

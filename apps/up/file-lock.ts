@@ -20,7 +20,7 @@ export function takeFileLock(path: string): FileLock | undefined {
   const database = new Database(path, { create: true });
   try {
     database.run("pragma busy_timeout = 0");
-    // Nothing is ever written: without this a journal file would lie beside the lock.
+    // Nothing is ever written: without this a recent-writes log file would lie beside the lock.
     database.run("pragma journal_mode = memory");
     database.run("begin exclusive");
   } catch (error) {

@@ -22,12 +22,12 @@ export interface Balance {
   isFirst: boolean;
 }
 
-export interface Worker extends Holder {
+export interface BalancedWorker extends Holder {
   isSettled: boolean;
 }
 
 /** @param self the worker's id, which is among `workers` when it is to have a share */
-export function balance(self: string, held: number, load: QueueLoad, workers: Worker[]): Balance {
+export function balance(self: string, held: number, load: QueueLoad, workers: BalancedWorker[]): Balance {
   const known = workers.map((worker) => (worker.id === self ? { ...worker, bases: held } : worker));
   const settled = known.filter((worker) => worker.isSettled || worker.id === self);
   const lasting = fairShares(load.jobs, settled);

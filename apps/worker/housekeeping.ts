@@ -16,7 +16,7 @@ const POLL_SECONDS = 30;
 const DELETE_AFTER_SECONDS = 300;
 
 /** Clears away old runs by a schedule that all workers share: each time one of them does it. */
-export async function keepHouse(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Promise<void> {
+export async function runHousekeeping(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Promise<void> {
   await boss.createQueue(QUEUE, {
     policy: "singleton",
     deleteAfterSeconds: DELETE_AFTER_SECONDS,

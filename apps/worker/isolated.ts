@@ -7,11 +7,11 @@ import { dieWithParent } from "../../core/die-with-parent";
 import { asBasetideError, BasetideError } from "../../core/errors";
 import { asControlError, isConnectionError } from "../../core/postgres";
 import { createContext, endAtFaults } from "../../core/process";
-import { holdLease, type Memories, type SyncContext } from "../../core/sync/lease";
+import { type BaseCaches, holdLease, type SyncContext } from "../../core/sync/lease";
 import type { FromChild, ToChild } from "./isolated-messages";
 import { createSyncContext } from "./sync-context";
 
-const memories: Memories = new Map();
+const caches: BaseCaches = new Map();
 const kill = new AbortController();
 /** By base id: aborts when its lease is to end. */
 const stops = new Map<string, AbortController>();
@@ -23,7 +23,7 @@ async function lease(baseId: string): Promise<void> {
   const stop = new AbortController();
   stops.set(baseId, stop);
   try {
-    const next = await holdLease(ctx!, baseId, memories, { stop: stop.signal, kill: kill.signal });
+    const next = await holdLease(ctx!, baseId, caches, { stop: stop.signal, kill: kill.signal });
     send({ type: "ended", baseId, next });
   } catch (error) {
     const { code, message } = isConnectionError(error) ? asControlError(error) : asBasetideError(error);

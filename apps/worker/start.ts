@@ -5,11 +5,11 @@ import type { Context } from "../../core/context";
 import { startWatchdog } from "../../core/control/placement";
 import { listen } from "../../core/http";
 import { healthRoutes } from "../../core/http/service";
-import type { Ledger } from "../../core/limiter";
+import type { RateLimiter } from "../../core/limiter";
 import { requireWritable } from "../../core/postgres";
 import { openQueue } from "../../core/queue";
 import type { holdLease } from "../../core/sync/lease";
-import { keepHouse } from "./housekeeping";
+import { runHousekeeping } from "./housekeeping";
 import { createSyncContext } from "./sync-context";
 import { runWorker, type Worker } from "./worker";
 
@@ -27,7 +27,7 @@ export interface RunningWorker {
  */
 export async function startWorker(
   ctx: Context,
-  options: { port?: number; ledger?: Ledger; lease?: typeof holdLease } = {},
+  options: { port?: number; limiter?: RateLimiter; lease?: typeof holdLease } = {},
 ): Promise<RunningWorker> {
   const health = healthRoutes({
     config: ctx.config,
@@ -41,10 +41,10 @@ export async function startWorker(
     log: ctx.log,
   });
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: true });
-  await keepHouse(queue.boss, ctx);
+  await runHousekeeping(queue.boss, ctx);
   const alerts = await startAlerts(ctx, queue.boss);
   const watchdog = startWatchdog(ctx);
-  const sync = createSyncContext(ctx, options.ledger);
+  const sync = createSyncContext(ctx, options.limiter);
   const worker = await runWorker(sync, queue, options.lease);
   return {
     port: listener.port,

@@ -16,10 +16,10 @@ import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
 import { shareServers } from "../../core/replica";
 import {
+  type BaseCaches,
   failedRun,
   holdLease,
   type LeaseSignals,
-  type Memories,
   type SyncContext,
 } from "../../core/sync/lease";
 import { failurePauseMs } from "../../core/sync/pacing";
@@ -92,7 +92,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   const { log, config, db } = ctx;
   const capacity = config.workerConcurrency;
   const kill = new AbortController();
-  const memories: Memories = new Map();
+  const caches: BaseCaches = new Map();
   /** By base id. */
   const holds = new Map<string, Hold>();
   /** When bases that are known of, and not in hand, were last, by id. */
@@ -133,7 +133,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
 
   /** Has its first lease begun? */
   function isOpen({ job, suspect, epochBefore }: Hold): boolean {
-    return suspect !== undefined || memories.get(job.baseId)?.epoch !== epochBefore;
+    return suspect !== undefined || caches.get(job.baseId)?.epoch !== epochBefore;
   }
 
   /** No base is leased before it is known whether it is a suspect. */
@@ -159,7 +159,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
         job,
         suspect,
         takenAt: performance.now(),
-        epochBefore: memories.get(job.baseId)?.epoch,
+        epochBefore: caches.get(job.baseId)?.epoch,
         stop: new AbortController(),
         isLost: false,
         over: Promise.resolve(),
@@ -176,7 +176,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     while (next === 0 && isKept(hold)) next = await lease(hold);
     holds.delete(baseId);
     // Of use to nobody once the base has been elsewhere.
-    if (hold.stop.signal.aborted) memories.delete(baseId);
+    if (hold.stop.signal.aborted) caches.delete(baseId);
     restingSince.set(baseId, performance.now());
     ring();
     if (hold.isLost) return;
@@ -186,11 +186,11 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   }
 
   function isKept(hold: Hold): boolean {
-    return !hold.stop.signal.aborted && !isCrowded();
+    return !hold.stop.signal.aborted && !isSaturated();
   }
 
   /** Where there are more bases than all workers hold at once, they take turns. */
-  function isCrowded(): boolean {
+  function isSaturated(): boolean {
     return now.overdue > 0 && holds.size >= capacity;
   }
 
@@ -198,10 +198,10 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     const { job, stop } = hold;
     const { baseId } = job;
     try {
-      const signals = { stop: stop.signal, kill: kill.signal, isCrowded };
+      const signals = { stop: stop.signal, kill: kill.signal, isSaturated };
       const againMs = hold.suspect
         ? await leaseIsolated(hold, hold.suspect, signals)
-        : await leaseBase(ctx, baseId, memories, signals);
+        : await leaseBase(ctx, baseId, caches, signals);
       failures.delete(baseId);
       return againMs;
     } catch (error) {
@@ -212,7 +212,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       const afterMs = typeof restMs === "number" ? restMs : failurePauseMs(inARow, error);
       log.error({ baseId, error, afterMs }, "lease failed");
       await recordRun(db, baseId, failedRun(error)).catch(() => {});
-      if (afterMs > LONGEST_REST_MS || isCrowded()) return afterMs;
+      if (afterMs > LONGEST_REST_MS || isSaturated()) return afterMs;
       await wait(afterMs, stop.signal).catch(() => {});
       return 0;
     }
@@ -260,7 +260,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     for (const [baseId, since] of restingSince) {
       if (!holds.has(baseId) && performance.now() - since < MEMORY_KEPT_MS) continue;
       restingSince.delete(baseId);
-      if (!holds.has(baseId)) memories.delete(baseId);
+      if (!holds.has(baseId)) caches.delete(baseId);
     }
   }
 
@@ -269,7 +269,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     const ids = held.filter(isOpen).map((hold) => hold.job.baseId);
     const building = new Set(await basesBuilding(db, ids));
     const known = (id: string) =>
-      [...(memories.get(id)?.tables.values() ?? [])].reduce((sum, table) => sum + table.fingerprints.size, 0);
+      [...(caches.get(id)?.tables.values() ?? [])].reduce((sum, table) => sum + table.fingerprints.size, 0);
     const cheapest = ids.filter((id) => !building.has(id)).toSorted((a, b) => known(a) - known(b));
     const given = cheapest.slice(0, count).flatMap((id) => holds.get(id) ?? []);
     if (given.length > 0) log.info({ bases: given.length, share: now.share }, "bases given up to others");

@@ -11,12 +11,12 @@ import { isBasetideError } from "../errors";
 import { newId } from "../ids";
 import type { Mail, SendMail } from "../mail";
 import type { MailPermits } from "../mail-permits";
-import { lateWords, subjectOf, textOf } from "./format";
+import { lateNotice, subjectOf, textOf } from "./format";
 import type { Alert } from "./kinds";
-import { alertsOf, endMessage, noteFailure, type TakenMessage, takeMessage } from "./messages";
-import { bodyOf, DELIVERY_HEADER, SIGNATURE_HEADER, signatureOf, trialBody } from "./payload";
+import { alertsOf, endMessage, recordFailure, type TakenMessage, takeMessage } from "./messages";
+import { bodyOf, DELIVERY_HEADER, SIGNATURE_HEADER, signatureOf, testBody } from "./payload";
 import { NotDelivered, post } from "./post";
-import { getWebhook, noteOutcome, openWebhook, type Webhook } from "./webhooks";
+import { getWebhook, openWebhook, recordOutcome, type Webhook } from "./webhooks";
 
 export interface DeliveryContext extends Pick<Context, "db" | "config" | "secrets" | "log"> {
   /** Null where there is no mail server. */
@@ -42,13 +42,13 @@ export async function deliver(ctx: DeliveryContext, messageId: string): Promise<
   } catch (error) {
     const words = error instanceof NotDelivered ? error.message : "It could not be sent";
     if (!(error instanceof NotDelivered)) ctx.log.warn({ error, messageId }, "alert not sent");
-    await noteFailure(ctx.db, messageId, words);
-    if (message.webhookId) await noteOutcome(ctx.db, message.webhookId, words);
+    await recordFailure(ctx.db, messageId, words);
+    if (message.webhookId) await recordOutcome(ctx.db, message.webhookId, words);
     count(ctx, message.alerts, target.channel, "failed");
     throw new NotDelivered(words);
   }
   await endMessage(ctx.db, messageId, "sent");
-  if (message.webhookId) await noteOutcome(ctx.db, message.webhookId, null);
+  if (message.webhookId) await recordOutcome(ctx.db, message.webhookId, null);
   count(ctx, message.alerts, target.channel, "sent");
 }
 
@@ -63,19 +63,19 @@ export async function giveUp(ctx: DeliveryContext, messageId: string): Promise<v
   count(ctx, alerts, form === null ? "mail" : form === "slack" ? "slack" : "webhook", "given_up");
 }
 
-/** Sends a trial now, once. @throws NotDelivered saying why it did not arrive */
+/** Sends a test delivery now, once. @throws NotDelivered saying why it did not arrive */
 export async function tryWebhook(
   ctx: Pick<Context, "db" | "config" | "secrets">,
   webhook: Pick<Webhook, "id" | "form" | "name">,
 ): Promise<void> {
   const id = newId("alert_message");
   try {
-    await postTo(ctx, webhook, id, trialBody(webhook.form, id, new Date(), webhook.name));
+    await postTo(ctx, webhook, id, testBody(webhook.form, id, new Date(), webhook.name));
   } catch (error) {
-    if (error instanceof NotDelivered) await noteOutcome(ctx.db, webhook.id, error.message);
+    if (error instanceof NotDelivered) await recordOutcome(ctx.db, webhook.id, error.message);
     throw error;
   }
-  await noteOutcome(ctx.db, webhook.id, null);
+  await recordOutcome(ctx.db, webhook.id, null);
 }
 
 /** How to reach it; null where nothing is to be sent any more. */
@@ -149,7 +149,7 @@ function mailOf(
     to: email,
     subject: subjectOf(alerts),
     text: [
-      lateWords(at, new Date()) + textOf(alerts, consoleUrl),
+      lateNotice(at, new Date()) + textOf(alerts, consoleUrl),
       `You get this as a member of the account ${account}. Choose what you are told of, or nothing: ${settings}`,
       "Basetide",
     ].join("\n\n"),

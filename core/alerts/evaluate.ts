@@ -7,7 +7,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context } from "../context";
-import { jsonText } from "../postgres";
+import { jsonParameter } from "../postgres";
 import { composeMessages } from "./compose";
 import type { AlertFacts, AlertKind } from "./kinds";
 import { addNotices } from "./notices";
@@ -42,7 +42,7 @@ interface NewAlert {
 }
 
 /** What one look has found. */
-interface Look {
+interface Observation {
   alerts: NewAlert[];
   changes: StateChange[];
   /** Accounts of which more is to be told in a moment. */
@@ -59,40 +59,40 @@ export async function evaluate(
     await tx`set local idle_in_transaction_session_timeout = ${tx.unsafe(String(FROZEN_MS))}`;
     const [clock] = await tx<{ now: Date }[]>`
       select coalesce(${given ?? null}::timestamptz, now()) as now from alert_clock
-      where looked_at <= coalesce(${given ?? null}::timestamptz, now()) - ${everyMs} * interval '1 ms'
+      where checked_at <= coalesce(${given ?? null}::timestamptz, now()) - ${everyMs} * interval '1 ms'
       for update skip locked`;
     if (!clock) return null;
     const { now } = clock;
-    const look: Look = { alerts: [], changes: [], settling: new Set() };
+    const observation: Observation = { alerts: [], changes: [], settling: new Set() };
     const states = await loadStates(tx);
-    await lookAtBases(ctx, states, now, look);
-    await lookAtBudgets(ctx, states, now, look);
-    await lookAtSchemas(tx, now, look);
-    await saveStates(tx, look.changes);
-    const ids = await insertAlerts(tx, look.alerts, now);
+    await observeBases(ctx, states, now, observation);
+    await observeBudgets(ctx, states, now, observation);
+    await observeSchemaChanges(tx, now, observation);
+    await saveStates(tx, observation.changes);
+    const ids = await insertAlerts(tx, observation.alerts, now);
     await addNotices(tx, ids, { hasMail: ctx.config.smtpUrl !== undefined });
-    await composeMessages(tx, look.settling, now);
-    await tx`update alert_clock set looked_at = ${now}`;
+    await composeMessages(tx, observation.settling, now);
+    await tx`update alert_clock set checked_at = ${now}`;
     return ids.length;
   });
 }
 
-async function lookAtBases(
+async function observeBases(
   { db }: Pick<Context, "db">,
   states: States,
   now: Date,
-  look: Look,
+  observation: Observation,
 ): Promise<void> {
   // Read on another connection, outside the transaction: whoever reads is the console, too.
   for await (const { id, accountId, condition, facts } of seenBases(db, now)) {
     const before = healthIn(states, id);
     const { after, tell, isSettling } = stepHealth(before, condition, now);
-    look.changes.push(...changedHealth(id, before, after));
-    if (isSettling) look.settling.add(accountId);
+    observation.changes.push(...changedHealth(id, before, after));
+    if (isSettling) observation.settling.add(accountId);
     if (!tell) continue;
     const since = tell.kind === "recovered" ? tell.since : (facts.since ?? tell.since);
     const { name, reason, code } = facts;
-    look.alerts.push({
+    observation.alerts.push({
       accountId,
       baseId: id,
       kind: tell.kind,
@@ -101,33 +101,33 @@ async function lookAtBases(
   }
 }
 
-async function lookAtBudgets(
+async function observeBudgets(
   { db }: Pick<Context, "db">,
   states: States,
   now: Date,
-  look: Look,
+  observation: Observation,
 ): Promise<void> {
   for (const { workspaceId, accountId, level, facts } of await seenBudgets(db, now)) {
     const before = states.get(workspaceId)?.get("call_budget") ?? UNSEEN;
     const { after, tell, isSettling } = stepBudget(before, level, now);
     if (!isSame(before, after))
-      look.changes.push({ subject: { workspaceId }, kind: "call_budget", state: after });
-    if (isSettling) look.settling.add(accountId);
+      observation.changes.push({ subject: { workspaceId }, kind: "call_budget", state: after });
+    if (isSettling) observation.settling.add(accountId);
     if (!tell) continue;
     const told = { ...facts, level, since: tell.since.toISOString(), times: tell.times };
-    look.alerts.push({ accountId, workspaceId, kind: tell.kind, facts: told });
+    observation.alerts.push({ accountId, workspaceId, kind: tell.kind, facts: told });
   }
 }
 
-async function lookAtSchemas(tx: TransactionSql, now: Date, look: Look): Promise<void> {
-  for (const { baseId, accountId, toldAt, firstAt, lastId, facts } of await seenChanges(tx, now)) {
-    const { isDue, isSettling } = due(firstAt, toldAt, now);
-    if (isSettling) look.settling.add(accountId);
+async function observeSchemaChanges(tx: TransactionSql, now: Date, observation: Observation): Promise<void> {
+  for (const { baseId, accountId, reportedAt, firstAt, lastId, facts } of await seenChanges(tx, now)) {
+    const { isDue, isSettling } = due(firstAt, reportedAt, now);
+    if (isSettling) observation.settling.add(accountId);
     if (!isDue) continue;
     const told = { ...facts, reason: "", since: firstAt.toISOString(), times: 1 };
-    look.alerts.push({ accountId, baseId, kind: "schema_changed", facts: told });
+    observation.alerts.push({ accountId, baseId, kind: "schema_changed", facts: told });
     await tx`
-      update alert_states set cursor = ${lastId}, told_at = ${now} where base_id = ${baseId} and kind = 'schema_changed'`;
+      update alert_states set cursor = ${lastId}, reported_at = ${now} where base_id = ${baseId} and kind = 'schema_changed'`;
   }
 }
 
@@ -144,7 +144,7 @@ async function insertAlerts(tx: TransactionSql, alerts: NewAlert[], now: Date): 
   const inserted = await tx<{ id: string }[]>`
     insert into alerts (account_id, base_id, workspace_id, kind, at, facts)
     select r.account_id, r.base_id, r.workspace_id, r.kind, ${now}, r.facts
-    from jsonb_to_recordset(${jsonText(rows)}::text::jsonb)
+    from jsonb_to_recordset(${jsonParameter(rows)}::text::jsonb)
       as r (account_id text, base_id text, workspace_id text, kind text, facts jsonb)
     where exists (select from bases as b where b.id = r.base_id for key share)
       or exists (select from workspaces as w where w.id = r.workspace_id for key share)

@@ -13,7 +13,7 @@ const MAX_REASON_LENGTH = 500;
 const LATE_MS = 2 * 60_000;
 
 /** An alert in words; `url` is of the page that shows more. */
-export interface AlertWords {
+export interface AlertText {
   title: string;
   /** Since when and why. */
   detail: string;
@@ -22,7 +22,7 @@ export interface AlertWords {
   url: string;
 }
 
-export function wordsOf(alert: Alert, consoleUrl: string): AlertWords {
+export function alertText(alert: Alert, consoleUrl: string): AlertText {
   return {
     title: titleOf(alert),
     detail: detailOf(alert),
@@ -42,13 +42,13 @@ export function subjectOf(alerts: Alert[]): string {
 export function textOf(alerts: Alert[], consoleUrl: string): string {
   const [first] = alerts;
   if (first && alerts.length === 1) {
-    const { title, detail, advice, url } = wordsOf(first, consoleUrl);
+    const { title, detail, advice, url } = alertText(first, consoleUrl);
     return [`${title}.`, detail, advice === "" ? "" : `What to do: ${advice}`, url]
       .filter(Boolean)
       .join("\n\n");
   }
   const told = alerts.slice(0, MOST_TOLD).map((alert) => {
-    const { title, detail, url } = wordsOf(alert, consoleUrl);
+    const { title, detail, url } = alertText(alert, consoleUrl);
     return `- ${title}. ${detail}\n  ${url}`;
   });
   const rest = alerts.length - told.length;
@@ -65,7 +65,7 @@ export function textOf(alerts: Alert[], consoleUrl: string): string {
 }
 
 /** What stands before a message that a receiver could not be reached for: things may be otherwise by now. */
-export function lateWords(at: Date, now: Date): string {
+export function lateNotice(at: Date, now: Date): string {
   if (now.getTime() - at.getTime() < LATE_MS) return "";
   return `This is of ${inUtc(at.toISOString())} and could not be delivered before.\n\n`;
 }

@@ -1,6 +1,6 @@
 /** Alerts to customers: what is worth telling, to whom, and bringing it there. */
 export { tryWebhook } from "./deliver";
-export { type AlertKind, alertKinds, kindWords, usualKinds } from "./kinds";
+export { type AlertKind, alertKindLabels, alertKinds, usualKinds } from "./kinds";
 export { listMessages, type SentMessage, toMessageJson, trimAlerts } from "./messages";
 export { webhookForms } from "./payload";
 export { NotDelivered } from "./post";

@@ -5,7 +5,7 @@ export const alertKinds = ["red", "recovered", "needs_attention", "call_budget",
 export type AlertKind = (typeof alertKinds)[number];
 
 /** As settings show them. */
-export const kindWords: Record<AlertKind, { label: string; short: string; hint: string }> = {
+export const alertKindLabels: Record<AlertKind, { label: string; short: string; hint: string }> = {
   red: {
     label: "A base turns red",
     short: "red",

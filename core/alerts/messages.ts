@@ -69,7 +69,7 @@ export async function unqueuedMessages(db: Db): Promise<Unqueued[]> {
     select id, job_id as "jobId" from alert_messages where queued_at is null order by at, id limit ${BATCH}`;
 }
 
-export async function noteQueued(db: Db, ids: string[]): Promise<void> {
+export async function recordQueued(db: Db, ids: string[]): Promise<void> {
   await db`update alert_messages set queued_at = now() where id = any (${ids})`;
 }
 
@@ -116,7 +116,7 @@ export async function endMessage(
   return count > 0;
 }
 
-export async function noteFailure(db: Db, id: string, error: string): Promise<void> {
+export async function recordFailure(db: Db, id: string, error: string): Promise<void> {
   await db`update alert_messages set error = ${error} where id = ${id} and state = 'waiting'`;
 }
 

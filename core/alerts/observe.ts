@@ -4,8 +4,8 @@ import type { Db } from "../context";
 import { type Budget, budgetsOf } from "../control/budgets";
 import { type BaseSummary, indicatorOf, selectBaseSummaries } from "../control/status";
 import type { AlertFacts, BudgetLevel } from "./kinds";
-import type { Condition } from "./rules";
-import { changeWords, type SchemaChangeRow } from "./schema-format";
+import type { BaseCondition } from "./rules";
+import { describeChange, type SchemaChangeRow } from "./schema-format";
 
 /** Bases looked at in one go, so that the process does other things in between. */
 const BATCH = 500;
@@ -15,7 +15,7 @@ const MAX_CHANGES = 10;
 export interface SeenBase {
   id: string;
   accountId: string;
-  condition: Condition;
+  condition: BaseCondition;
   facts: Pick<AlertFacts, "name" | "reason"> & { code?: string; since?: Date };
 }
 
@@ -43,7 +43,7 @@ function see(base: BaseSummary, now: Date): SeenBase {
   return { id, accountId, condition: conditionOf(base.state, color), facts };
 }
 
-function conditionOf(state: BaseSummary["state"], color: string): Condition {
+function conditionOf(state: BaseSummary["state"], color: string): BaseCondition {
   if (state === "paused" || state === "deleting") return "frozen";
   if (state === "needs_attention") return "needs_attention";
   return color === "red" ? "red" : "well";
@@ -88,7 +88,7 @@ function budgetFacts({ name, used, callsPerMonth, forecast, endsAt }: Budget) {
 export interface SeenChanges {
   baseId: string;
   accountId: string;
-  toldAt: Date | null;
+  reportedAt: Date | null;
   firstAt: Date;
   lastId: string;
   facts: Pick<AlertFacts, "name" | "changes" | "changeCount">;
@@ -109,7 +109,7 @@ export async function seenChanges(tx: TransactionSql, now: Date): Promise<SeenCh
   const rows = await tx<
     (Omit<SeenChanges, "facts"> & { name: string; changes: SchemaChangeRow[]; count: number })[]
   >`
-    select s.base_id as "baseId", b.account_id as "accountId", s.told_at as "toldAt", n.first_at as "firstAt",
+    select s.base_id as "baseId", b.account_id as "accountId", s.reported_at as "reportedAt", n.first_at as "firstAt",
       n.last_id as "lastId", coalesce(nullif(b.name, ''), b.source_base_id) as name, n.count, n.changes
     from alert_states as s join bases as b on b.id = s.base_id,
       lateral (
@@ -122,6 +122,6 @@ export async function seenChanges(tx: TransactionSql, now: Date): Promise<SeenCh
     where s.kind = 'schema_changed' and n.count > 0`;
   return rows.map(({ name, changes, count, ...rest }) => ({
     ...rest,
-    facts: { name, changes: changes.slice(0, MAX_CHANGES).map(changeWords), changeCount: count },
+    facts: { name, changes: changes.slice(0, MAX_CHANGES).map(describeChange), changeCount: count },
   }));
 }

@@ -1,6 +1,6 @@
 /** What webhooks are sent: JSON of ours, or text as Slack and its likes take it; and the signature over it. */
 import { createHmac } from "node:crypto";
-import { lateWords, textOf, wordsOf } from "./format";
+import { alertText, lateNotice, textOf } from "./format";
 import type { Alert } from "./kinds";
 
 export const webhookForms = ["json", "slack"] as const;
@@ -25,7 +25,7 @@ export function bodyOf(
   consoleUrl: string,
   now: Date,
 ): string {
-  const text = lateWords(at, now) + textOf(alerts, consoleUrl);
+  const text = lateNotice(at, now) + textOf(alerts, consoleUrl);
   return form === "slack"
     ? slackBody(text)
     : JSON.stringify({
@@ -37,9 +37,9 @@ export function bodyOf(
       });
 }
 
-/** The same for a trial: nothing has happened. */
-export function trialBody(form: WebhookForm, id: string, at: Date, name: string): string {
-  const text = `A trial of the webhook “${name}” of Basetide: alerts will arrive here.`;
+/** The same for a test delivery: nothing has happened. */
+export function testBody(form: WebhookForm, id: string, at: Date, name: string): string {
+  const text = `A test delivery of the webhook “${name}” of Basetide: alerts will arrive here.`;
   if (form === "slack") return slackBody(text);
   return JSON.stringify({ id, created_at: at.toISOString(), test: true, text, alerts: [] });
 }
@@ -60,7 +60,7 @@ function slackBody(text: string): string {
 
 function toAlertJson(alert: Alert, consoleUrl: string) {
   const { kind, at, baseId, workspaceId, facts } = alert;
-  const { title, detail, advice, url } = wordsOf(alert, consoleUrl);
+  const { title, detail, advice, url } = alertText(alert, consoleUrl);
   return {
     kind,
     at: at.toISOString(),

@@ -1,6 +1,6 @@
 /** What each member of an account wants to be told of by e-mail. */
 import type { Context, Db } from "../context";
-import { noteChange } from "../control/audit";
+import { recordChange } from "../control/audit";
 import { BasetideError } from "../errors";
 import { type AlertKind, inOrder, usualKinds } from "./kinds";
 
@@ -40,7 +40,7 @@ export async function setPreferences(
         insert into alert_preferences (account_id, user_id, kinds) values (${accountId}, ${userId}, ${kinds})
         on conflict (account_id, user_id) do update set kinds = excluded.kinds`;
       const details = { email: member.email, kinds: kinds.join(" ") || "none" };
-      await noteChange(tx, actor, { accountId, action: "alerts.changed", subject: userId, details });
+      await recordChange(tx, actor, { accountId, action: "alerts.changed", subject: userId, details });
     }
   });
 }

@@ -21,7 +21,7 @@ export interface KindState {
   since: Date;
   /** The state that people believe in; null: none. */
   told: string | null;
-  toldAt: Date | null;
+  reportedAt: Date | null;
   /** How often it came, never QUIET_MS apart. */
   times: number;
 }
@@ -29,10 +29,10 @@ export interface KindState {
 export const failingConditions = ["red", "needs_attention"] as const;
 export type FailingCondition = (typeof failingConditions)[number];
 /** `frozen`: paused or being deleted, which says nothing of how well it is. */
-export type Condition = FailingCondition | "well" | "frozen";
+export type BaseCondition = FailingCondition | "well" | "frozen";
 export type Health = Record<FailingCondition | "recovered", KindState>;
 
-export interface Step<State> {
+export interface AlertStep<State> {
   after: State;
   tell: { kind: AlertKind; since: Date; times: number } | null;
   /** Is something to be told within GATHER_MS unless it changes? */
@@ -40,10 +40,10 @@ export interface Step<State> {
 }
 
 /** Of what nobody has ever seen. */
-export const UNSEEN: KindState = { state: "off", since: new Date(0), told: null, toldAt: null, times: 0 };
+export const UNSEEN: KindState = { state: "off", since: new Date(0), told: null, reportedAt: null, times: 0 };
 
 /** A base that is in this condition at `now`. */
-export function stepHealth(before: Health, condition: Condition, now: Date): Step<Health> {
+export function stepHealth(before: Health, condition: BaseCondition, now: Date): AlertStep<Health> {
   const seen = { ...before };
   for (const kind of failingConditions) seen[kind] = turned(before[kind], condition, kind, now);
   const quiet = { after: seen, tell: null, isSettling: false };
@@ -52,40 +52,44 @@ export function stepHealth(before: Health, condition: Condition, now: Date): Ste
     const told = failingConditions.filter((kind) => seen[kind].told !== null);
     if (told.length === 0) return quiet;
     const since = new Date(Math.max(...failingConditions.map((kind) => seen[kind].since.getTime())));
-    const { isDue, isSettling } = due(since, seen.recovered.toldAt, now);
+    const { isDue, isSettling } = due(since, seen.recovered.reportedAt, now);
     if (!isDue) return { ...quiet, isSettling };
     const times = Math.max(...told.map((kind) => seen[kind].times));
-    const recovered = { ...seen.recovered, state: "on", since, toldAt: now };
+    const recovered = { ...seen.recovered, state: "on", since, reportedAt: now };
     return { ...quiet, after: { ...untold(seen), recovered }, tell: { kind: "recovered", since, times } };
   }
-  const { told, toldAt, since, times } = seen[condition];
+  const { told, reportedAt, since, times } = seen[condition];
   if (told !== null) return quiet;
-  const { isDue, isSettling } = due(since, toldAt, now);
+  const { isDue, isSettling } = due(since, reportedAt, now);
   if (!isDue) return { ...quiet, isSettling };
-  const after = { ...untold(seen), [condition]: { ...seen[condition], told: "on", toldAt: now } };
+  const after = { ...untold(seen), [condition]: { ...seen[condition], told: "on", reportedAt: now } };
   return { ...quiet, after, tell: { kind: condition, since, times } };
 }
 
 /** A workspace whose budget is so at `now`. Each level is told once a month (UTC), and only from bad to worse. */
-export function stepBudget(before: KindState, level: BudgetLevel, now: Date): Step<KindState> {
+export function stepBudget(before: KindState, level: BudgetLevel, now: Date): AlertStep<KindState> {
   const isOther = before.state !== level;
   const after: KindState = { ...before, state: level, since: isOther ? now : before.since, times: 1 };
-  const told = before.toldAt && isSameMonth(before.toldAt, now) ? before.told : null;
+  const told = before.reportedAt && isSameMonth(before.reportedAt, now) ? before.told : null;
   if (rank(level) <= rank(told ?? "inside")) return { after, tell: null, isSettling: false };
-  const { isDue, isSettling } = due(after.since, before.toldAt, now);
+  const { isDue, isSettling } = due(after.since, before.reportedAt, now);
   if (!isDue) return { after, tell: null, isSettling };
   const tell = { kind: "call_budget", since: after.since, times: 1 } as const;
-  return { after: { ...after, told: level, toldAt: now }, tell, isSettling: false };
+  return { after: { ...after, told: level, reportedAt: now }, tell, isSettling: false };
 }
 
 /** When something that has been so since `since` may be told. */
-export function due(since: Date, toldAt: Date | null, now: Date): { isDue: boolean; isSettling: boolean } {
-  const at = Math.max(since.getTime() + SETTLE_MS, (toldAt?.getTime() ?? -Infinity) + QUIET_MS);
+export function due(
+  since: Date,
+  reportedAt: Date | null,
+  now: Date,
+): { isDue: boolean; isSettling: boolean } {
+  const at = Math.max(since.getTime() + SETTLE_MS, (reportedAt?.getTime() ?? -Infinity) + QUIET_MS);
   const waitMs = at - now.getTime();
   return { isDue: waitMs <= 0, isSettling: waitMs > 0 && waitMs <= GATHER_MS };
 }
 
-function turned(before: KindState, condition: Condition, kind: FailingCondition, now: Date): KindState {
+function turned(before: KindState, condition: BaseCondition, kind: FailingCondition, now: Date): KindState {
   // Who has paused a base knows how it was; one that nobody was told of begins anew.
   const isOn = condition === "frozen" ? before.state === "on" && before.told !== null : condition === kind;
   if (isOn === (before.state === "on")) return before;

@@ -3,7 +3,7 @@ import type { SchemaChange } from "../control/bases";
 
 export type SchemaChangeRow = Pick<SchemaChange, "kind" | "table" | "field" | "before" | "after">;
 
-export function changeWords({ kind, table, field, before, after }: SchemaChangeRow): string {
+export function describeChange({ kind, table, field, before, after }: SchemaChangeRow): string {
   const column = `${table}.${field}`;
   switch (kind) {
     case "table_added":

@@ -12,7 +12,7 @@ import { mailDelivery } from "../mail";
 import { createMailPermits } from "../mail-permits";
 import { type DeliveryContext, deliver, giveUp } from "./deliver";
 import { evaluate } from "./evaluate";
-import { byTarget, noteFailure, noteQueued, unqueuedMessages } from "./messages";
+import { byTarget, recordFailure, recordQueued, unqueuedMessages } from "./messages";
 import { NotDelivered } from "./post";
 
 const QUEUE = "alerts";
@@ -105,7 +105,7 @@ async function queueMessages({ db }: Pick<Context, "db">, boss: PgBoss): Promise
     QUEUE,
     messages.map(({ id, jobId }) => ({ id: jobId, data: { messageId: id } satisfies Job })),
   );
-  await noteQueued(
+  await recordQueued(
     db,
     messages.map(({ id }) => id),
   );
@@ -143,7 +143,7 @@ async function deliverAll(
         const id = jobOf.get(messageId)!;
         // What comes after it is not to overtake it, and would fare no better.
         if (failed === undefined) failed = await reasonOf(deliver(delivery, messageId));
-        else await noteFailure(delivery.db, messageId, failed);
+        else await recordFailure(delivery.db, messageId, failed);
         done.set(messageId, failed === undefined ? { id, status: "completed" } : failure(id, failed));
       }
     }),

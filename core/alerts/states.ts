@@ -14,7 +14,7 @@ export interface StateChange {
 /** All but those of schemas, which are looked at in SQL. */
 export async function loadStates(tx: TransactionSql): Promise<States> {
   const rows = await tx<(KindState & { subject: string; kind: string })[]>`
-    select coalesce(base_id, workspace_id) as subject, kind, state, since, told, told_at as "toldAt", times
+    select coalesce(base_id, workspace_id) as subject, kind, state, since, told, reported_at as "reportedAt", times
     from alert_states where kind <> 'schema_changed'`;
   const states: States = new Map();
   for (const { subject, kind, ...state } of rows) {
@@ -46,7 +46,7 @@ export function isSame(one: KindState, other: KindState): boolean {
     one.told === other.told &&
     one.times === other.times &&
     one.since.getTime() === other.since.getTime() &&
-    one.toldAt?.getTime() === other.toldAt?.getTime()
+    one.reportedAt?.getTime() === other.reportedAt?.getTime()
   );
 }
 
@@ -60,15 +60,15 @@ export async function saveStates(tx: TransactionSql, changes: StateChange[]): Pr
     state: state.state,
     since: state.since.toISOString(),
     told: state.told,
-    told_at: state.toldAt?.toISOString() ?? null,
+    reported_at: state.reportedAt?.toISOString() ?? null,
     times: state.times,
   }));
   await tx`
-    insert into alert_states (base_id, workspace_id, kind, state, since, told, told_at, times)
+    insert into alert_states (base_id, workspace_id, kind, state, since, told, reported_at, times)
     select r.* from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as r (base_id text, workspace_id text,
-      kind text, state text, since timestamptz, told text, told_at timestamptz, times integer)
+      kind text, state text, since timestamptz, told text, reported_at timestamptz, times integer)
     where exists (select from bases as b where b.id = r.base_id for key share)
       or exists (select from workspaces as w where w.id = r.workspace_id for key share)
     on conflict on constraint alert_states_key do update set state = excluded.state, since = excluded.since,
-      told = excluded.told, told_at = excluded.told_at, times = excluded.times`;
+      told = excluded.told, reported_at = excluded.reported_at, times = excluded.times`;
 }

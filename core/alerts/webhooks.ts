@@ -1,12 +1,12 @@
 /**
  * The account's webhooks: where alerts go besides people's mail.
  *
- * Both the address and the secret that messages are signed with are sealed; the secret is shown once, when it is made.
+ * Both the address and the secret that messages are signed with are encrypted; the secret is shown once, when it is made.
  */
 import { randomBytes } from "node:crypto";
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../context";
-import { noteChange } from "../control/audit";
+import { recordChange } from "../control/audit";
 import { BasetideError } from "../errors";
 import { isId, newId } from "../ids";
 import { cleanText } from "../postgres";
@@ -86,9 +86,9 @@ export async function createWebhook(
       );
     }
     await tx`
-      insert into alert_webhooks (id, account_id, name, form, host, sealed_url, sealed_secret, kinds)
+      insert into alert_webhooks (id, account_id, name, form, host, encrypted_url, encrypted_secret, kinds)
       values (${id}, ${accountId}, ${name}, ${webhook.form}, ${url.hostname},
-        ${ctx.secrets.seal(url.href, urlContext(id))}, ${ctx.secrets.seal(secret, secretContext(id))}, ${kinds})`;
+        ${ctx.secrets.encrypt(url.href, urlContext(id))}, ${ctx.secrets.encrypt(secret, secretContext(id))}, ${kinds})`;
     await note(ctx, tx, "alert_webhook.created", accountId, id, {
       name,
       host: url.hostname,
@@ -114,7 +114,7 @@ export async function updateWebhook(
   await ctx.db.begin(async (tx) => {
     const { count } = await tx`
       update alert_webhooks set name = ${name}, form = ${form}, kinds = ${kinds}, is_on = ${isOn}, host = ${host},
-        sealed_url = coalesce(${url ? ctx.secrets.seal(url.href, urlContext(id)) : null}, sealed_url)
+        encrypted_url = coalesce(${url ? ctx.secrets.encrypt(url.href, urlContext(id)) : null}, encrypted_url)
       where id = ${id} and account_id = ${accountId}`;
     if (count === 0) throw new BasetideError("not_found", `There is no webhook ${id}`);
     const details = { name, host, form, kinds: kinds.join(" "), on: isOn };
@@ -140,17 +140,17 @@ export async function openWebhook(
   { db, secrets }: Pick<Context, "db" | "secrets">,
   id: string,
 ): Promise<{ url: string; secret: string }> {
-  const [row] = await db<{ sealed_url: string; sealed_secret: string }[]>`
-    select sealed_url, sealed_secret from alert_webhooks where id = ${id}`;
+  const [row] = await db<{ encrypted_url: string; encrypted_secret: string }[]>`
+    select encrypted_url, encrypted_secret from alert_webhooks where id = ${id}`;
   if (!row) throw new BasetideError("not_found", `There is no webhook ${id}`);
   return {
-    url: secrets.open(row.sealed_url, urlContext(id)),
-    secret: secrets.open(row.sealed_secret, secretContext(id)),
+    url: secrets.decrypt(row.encrypted_url, urlContext(id)),
+    secret: secrets.decrypt(row.encrypted_secret, secretContext(id)),
   };
 }
 
 /** What became of the last message. @param error why it did not arrive; null: it did */
-export async function noteOutcome(db: Db, id: string, error: string | null): Promise<void> {
+export async function recordOutcome(db: Db, id: string, error: string | null): Promise<void> {
   await db`
     update alert_webhooks set error = ${error},
       delivered_at = case when ${error}::text is null then now() else delivered_at end,
@@ -213,7 +213,7 @@ async function note(
   subject: string,
   details: Record<string, string | boolean>,
 ): Promise<void> {
-  await noteChange(tx, actor, { accountId, action, subject, details });
+  await recordChange(tx, actor, { accountId, action, subject, details });
 }
 
 async function selectWebhooks(db: Db, where: ReturnType<Db>): Promise<Webhook[]> {

@@ -1,6 +1,6 @@
 /** Waiting, time-outs, aborts and groups of tasks. */
 export { type LinkedAbort, linkedAbort, wait } from "./abort";
 export { jittered } from "./backoff";
-export { Bell } from "./notifier";
-export { Fate } from "./task-group";
-export { within } from "./timeout";
+export { Notifier } from "./notifier";
+export { TaskGroup } from "./task-group";
+export { withTimeout } from "./timeout";

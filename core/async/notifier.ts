@@ -2,27 +2,27 @@
 import { linkedAbort, wait } from "./abort";
 
 /** What a lease waits at. */
-export class Bell {
-  #isRung = false;
-  #rung = Promise.withResolvers<void>();
-  /** When the last ping came, performance.now(). */
-  pingedAt = Number.NEGATIVE_INFINITY;
+export class Notifier {
+  #isNotified = false;
+  #notified = Promise.withResolvers<void>();
+  /** When the last notification came, performance.now(). */
+  notifiedAt = Number.NEGATIVE_INFINITY;
 
-  ping(): void {
-    this.pingedAt = performance.now();
-    this.ring();
+  notifyFromWebhook(): void {
+    this.notifiedAt = performance.now();
+    this.notify();
   }
 
   /** Wakes whoever waits, or will wait next. */
-  ring(): void {
-    this.#isRung = true;
-    this.#rung.resolve();
+  notify(): void {
+    this.#isNotified = true;
+    this.#notified.resolve();
   }
 
   /** What it has rung for is done. Not to be called while somebody waits. */
   clear(): void {
-    this.#isRung = false;
-    this.#rung = Promise.withResolvers();
+    this.#isNotified = false;
+    this.#notified = Promise.withResolvers();
   }
 
   /**
@@ -32,15 +32,15 @@ export class Bell {
    * @throws BasetideError `sync_stopped`
    */
   async wait(ms: number, signal: AbortSignal): Promise<boolean> {
-    if (!this.#isRung) {
+    if (!this.#isNotified) {
       using rest = linkedAbort(signal);
       const waiting = wait(ms, rest.signal);
       waiting.catch(() => {});
-      await Promise.race([waiting, this.#rung.promise]);
+      await Promise.race([waiting, this.#notified.promise]);
       rest.abort();
     }
-    const isRung = this.#isRung;
+    const isNotified = this.#isNotified;
     this.clear();
-    return isRung;
+    return isNotified;
   }
 }

@@ -2,7 +2,7 @@
 import { asBasetideError, BasetideError } from "../errors";
 import { type LinkedAbort, linkedAbort } from "./abort";
 
-export class Fate implements Disposable {
+export class TaskGroup implements Disposable {
   readonly #abort: LinkedAbort;
   readonly #outer: AbortSignal;
   #failure: BasetideError | undefined;
@@ -31,7 +31,7 @@ export class Fate implements Disposable {
    *
    * @throws BasetideError what ended them, `sync_stopped` where that came from outside
    */
-  async share(works: Promise<void>[]): Promise<void> {
+  async run(works: Promise<void>[]): Promise<void> {
     await Promise.all(works.map((work) => work.catch((error) => this.end(error))));
     if (this.#failure) throw this.#failure;
     if (this.#outer.aborted) throw new BasetideError("sync_stopped");

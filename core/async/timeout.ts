@@ -6,7 +6,7 @@ import { BasetideError, type ErrorCode } from "../errors";
  *
  * @throws BasetideError `code` when the time is up
  */
-export async function within<T>(ms: number, code: ErrorCode, work: Promise<T>): Promise<T> {
+export async function withTimeout<T>(ms: number, code: ErrorCode, work: Promise<T>): Promise<T> {
   const { promise: timeout, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new BasetideError(code, `No answer within ${ms} ms`)), ms);
   try {

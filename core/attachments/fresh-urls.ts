@@ -5,23 +5,23 @@
  * I4. Every request to the source is booked as a client's, and counts in the base's budget.
  */
 
-import { within } from "../async";
+import { withTimeout } from "../async";
 import type { Context } from "../context";
 import { type LinkedBase, openApiKey } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
 import { BasetideError, isBasetideError } from "../errors";
-import type { Ledger } from "../limiter";
-import type { AttachmentPlace } from "../replica";
+import type { RateLimiter } from "../limiter";
+import type { AttachmentRef } from "../replica";
 import {
-  againIfStale,
   attachmentsIn,
   limitsOfKey,
   type Platform,
   platformById,
+  retryIfStale,
   type SourceConnection,
   type SourceRecord,
 } from "../source";
-import { RecordLine, type RecordSource } from "./record-queue";
+import { RecordQueue, type RecordSource } from "./record-queue";
 
 /** How long a URL surely lives, ms: "about two hours" after it was given, says the source. */
 const URL_LIFE_MS = 100 * 60_000;
@@ -40,7 +40,7 @@ export interface FreshUrl {
 }
 
 export interface FreshContext extends Pick<Context, "config" | "db" | "secrets"> {
-  ledger: Ledger;
+  limiter: RateLimiter;
   platforms: Platform[];
 }
 
@@ -57,7 +57,7 @@ export class FreshUrls {
   readonly #ctx: FreshContext;
   readonly #now: () => number;
   readonly #known = new Map<string, Known>();
-  readonly #lines = new Map<string, RecordLine>();
+  readonly #lines = new Map<string, RecordQueue>();
 
   /** @param now ms on any clock that only goes forward */
   constructor(ctx: FreshContext, now: () => number = () => performance.now()) {
@@ -71,7 +71,7 @@ export class FreshUrls {
    * @returns null when it is gone: the attachment, its record, or the field
    * @throws BasetideError `rate_limited`, `source_…`, `quota_timeout`, `control_unavailable`, `secret_unreadable`
    */
-  async find(base: LinkedBase, place: AttachmentPlace): Promise<FreshUrl | null> {
+  async find(base: LinkedBase, place: AttachmentRef): Promise<FreshUrl | null> {
     const key = `${base.id}/${place.tableId}/${place.recordId}`;
     const name = nameOf(place.fieldId, place.attachmentId);
     const known = this.#known.get(key);
@@ -79,8 +79,8 @@ export class FreshUrls {
     if (answer !== undefined) return answer;
     // A line behind a source that hangs is no reason to keep a client for longer.
     const timeoutMs = this.#ctx.config.upstreamTimeoutMs;
-    const reading = this.#lineOf(base).read(place.tableId, place.recordId);
-    const fresh = this.#keep(key, await within(timeoutMs, "source_timeout", reading));
+    const reading = this.#queueOf(base).read(place.tableId, place.recordId);
+    const fresh = this.#cache(key, await withTimeout(timeoutMs, "source_timeout", reading));
     if (!fresh.urls.has(name)) fresh.gone.add(name);
     return this.#answer(fresh, name) ?? null;
   }
@@ -94,7 +94,7 @@ export class FreshUrls {
     return url === undefined && gone.has(name) && ageMs < GONE_MS ? null : undefined;
   }
 
-  #keep(key: string, record: SourceRecord | null): Known {
+  #cache(key: string, record: SourceRecord | null): Known {
     const known: Known = { readAt: this.#now(), urls: urlsOf(record), gone: new Set() };
     this.#known.delete(key);
     this.#known.set(key, known);
@@ -102,21 +102,21 @@ export class FreshUrls {
     return known;
   }
 
-  #lineOf(base: LinkedBase): RecordLine {
+  #queueOf(base: LinkedBase): RecordQueue {
     const known = this.#lines.get(base.id);
     if (known) return known;
     if (this.#lines.size >= MAX_LINES) {
-      for (const [id, line] of this.#lines) if (line.isIdle) this.#lines.delete(id);
+      for (const [id, queue] of this.#lines) if (queue.isIdle) this.#lines.delete(id);
     }
-    const line = new RecordLine(recordSource(this.#ctx, base));
-    this.#lines.set(base.id, line);
-    return line;
+    const queue = new RecordQueue(recordSource(this.#ctx, base));
+    this.#lines.set(base.id, queue);
+    return queue;
   }
 }
 
 /** The base's records, by its own key as it is at that moment, out of the clients' quota. */
 function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
-  const { ledger, config } = ctx;
+  const { limiter, config } = ctx;
   const { sourceBaseId } = base;
   const quotaKey = quotaKeyOf(base);
 
@@ -126,13 +126,13 @@ function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
     const { connections } = source;
     const client = { deadlineMs: config.upstreamTimeoutMs, signal, connections, isOwnKey: true };
     try {
-      return await againIfStale(async () => {
-        using held = await ledger.takeClient(quotaKey, client);
+      return await retryIfStale(async () => {
+        using held = await limiter.acquireClient(quotaKey, client);
         return await call(held ? source.over(held) : source, signal);
       });
     } catch (error) {
       if (isBasetideError(error, "source_rate_limited"))
-        await ledger.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
+        await limiter.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
       throw error;
     }
   }

@@ -29,11 +29,11 @@ interface Waiting {
   tableId: string;
   recordId: string;
   /** Sources answer "forbidden" for what is gone, and "no records" for what is there: then they are asked another way. */
-  doubt: "none" | "forbidden" | "unlisted";
+  suspicion: "none" | "forbidden" | "unlisted";
   found: PromiseWithResolvers<SourceRecord | null>;
 }
 
-export class RecordLine {
+export class RecordQueue {
   readonly #source: RecordSource;
   readonly #pause: (ms: number) => Promise<void>;
   readonly #now: () => number;
@@ -72,7 +72,7 @@ export class RecordLine {
         details: { retryAfterSeconds: RETRY_AFTER_SECONDS },
       });
     }
-    const waiting: Waiting = { tableId, recordId, doubt: "none", found: Promise.withResolvers() };
+    const waiting: Waiting = { tableId, recordId, suspicion: "none", found: Promise.withResolvers() };
     this.#waiting.set(key, waiting);
     if (!this.#isReading) void this.#readAll();
     return waiting.found.promise;
@@ -84,7 +84,7 @@ export class RecordLine {
       await this.#inPace();
       const batch = this.#take();
       try {
-        await this.#settle(batch);
+        await this.#read(batch);
       } catch (error) {
         for (const { found } of batch) found.reject(asBasetideError(error));
       }
@@ -102,16 +102,17 @@ export class RecordLine {
   /** Who comes from now on waits for the next request: this one may know nothing of what was written since. */
   #take(): Waiting[] {
     const [first, ...rest] = this.#waiting.values();
-    const isListed = ({ tableId, doubt }: Waiting) => tableId === first!.tableId && doubt !== "unlisted";
+    const isListed = ({ tableId, suspicion }: Waiting) =>
+      tableId === first!.tableId && suspicion !== "unlisted";
     const batch =
-      first!.doubt === "unlisted" ? [first!] : [first!, ...rest.filter(isListed).slice(0, BATCH - 1)];
+      first!.suspicion === "unlisted" ? [first!] : [first!, ...rest.filter(isListed).slice(0, BATCH - 1)];
     for (const { tableId, recordId } of batch) this.#waiting.delete(`${tableId}/${recordId}`);
     return batch;
   }
 
-  async #settle(batch: Waiting[]): Promise<void> {
+  async #read(batch: Waiting[]): Promise<void> {
     const [only] = batch;
-    if (batch.length === 1 && only!.doubt !== "forbidden") return this.#settleByName(only!);
+    if (batch.length === 1 && only!.suspicion !== "forbidden") return this.#readByName(only!);
     const ids = batch.map(({ recordId }) => recordId);
     const listed = await this.#source.listed(only!.tableId, ids);
     const byId = new Map(listed.map((record) => [record.id, record]));
@@ -119,27 +120,27 @@ export class RecordLine {
       const record = byId.get(waiting.recordId);
       if (record) waiting.found.resolve(record);
       // An answer that has other records is believed.
-      else if (waiting.doubt === "forbidden" || listed.length > 0) waiting.found.resolve(null);
+      else if (waiting.suspicion === "forbidden" || listed.length > 0) waiting.found.resolve(null);
       else this.#askAgain(waiting, "unlisted");
     }
   }
 
-  async #settleByName(waiting: Waiting): Promise<void> {
-    const { tableId, recordId, doubt, found } = waiting;
+  async #readByName(waiting: Waiting): Promise<void> {
+    const { tableId, recordId, suspicion, found } = waiting;
     try {
       found.resolve(await this.#source.record(tableId, recordId));
     } catch (error) {
       if (!isBasetideError(error, "source_forbidden")) throw error;
-      if (doubt === "unlisted") found.resolve(null);
+      if (suspicion === "unlisted") found.resolve(null);
       else this.#askAgain(waiting, "forbidden");
     }
   }
 
   /** Somebody may have come for the same record meanwhile: what is found for them is found for both. */
-  #askAgain(waiting: Waiting, doubt: Waiting["doubt"]): void {
+  #askAgain(waiting: Waiting, suspicion: Waiting["suspicion"]): void {
     const key = `${waiting.tableId}/${waiting.recordId}`;
     const other = this.#waiting.get(key);
     if (other) other.found.promise.then(waiting.found.resolve, waiting.found.reject);
-    else this.#waiting.set(key, { ...waiting, doubt });
+    else this.#waiting.set(key, { ...waiting, suspicion });
   }
 }

@@ -24,13 +24,13 @@ export interface GatewayProcess {
   stop(): void;
 }
 
-interface Hooks {
+interface GatewayHandlers {
   onReport(report: Extract<Report, { type: "violation" }>): void;
   /** @param suspect the connection that was in hand, or held most; 0 where none is known */
   onDeath(death: Death, suspect: number): void;
 }
 
-export function startGatewayProcess({ onReport, onDeath }: Hooks): GatewayProcess {
+export function startGatewayProcess({ onReport, onDeath }: GatewayHandlers): GatewayProcess {
   // 0700, by mkdtemp: who may connect there may use the gateway.
   const folder = mkdtempSync(join(tmpdir(), "basetide-gateway-"));
   const socketPath = join(folder, "socket");

@@ -9,7 +9,7 @@ const LONGEST_SECONDS = 255;
 const servers = new WeakMap<Request, Bun.Server<undefined>>();
 
 /** Remembers which server a request came in by. */
-export function noteServer(request: Request, server: Bun.Server<undefined>): void {
+export function recordServer(request: Request, server: Bun.Server<undefined>): void {
   servers.set(request, server);
 }
 

@@ -8,7 +8,7 @@ const FORWARDING = /^(?:forwarded|x-forwarded(?:-.*)?|x-real-ip|via)$/;
 const addresses = new WeakMap<Request, string>();
 
 /** Remembers the address of the connection. */
-export function noteAddress(request: Request, address: string | undefined): void {
+export function recordAddress(request: Request, address: string | undefined): void {
   if (address !== undefined) addresses.set(request, plain(address));
 }
 

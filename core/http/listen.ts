@@ -1,8 +1,8 @@
 /** Opens a port for an app, in one way for all processes: the gate, the client's address, the headers, the drain. */
 import { BasetideError, errorCodes } from "../errors";
 import type { Logger } from "../log";
-import { noteServer } from "./answer-time";
-import { noteAddress } from "./client-address";
+import { recordServer } from "./answer-time";
+import { recordAddress } from "./client-address";
 import { withOwnHeaders } from "./own-headers";
 import { malformedRequest } from "./request-gate";
 
@@ -99,8 +99,8 @@ function handler(app: App, options: ListenOptions) {
       return own((options.answerMalformed ?? malformed)(trouble), options);
     }
     const peer = server.requestIP(request);
-    noteAddress(request, peer && options.addressOf ? options.addressOf(peer) : peer?.address);
-    noteServer(request, server);
+    recordAddress(request, peer && options.addressOf ? options.addressOf(peer) : peer?.address);
+    recordServer(request, server);
     return own(await app.fetch(request, server), options);
   };
 }

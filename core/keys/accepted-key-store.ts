@@ -1,6 +1,6 @@
 /** Accepted keys in the control plane, by which the proxies know each other's: hashes, bounded per base, for a day. */
 
-import { within } from "../async";
+import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { Logger } from "../log";
 import { LruMap } from "../lru-map";
@@ -38,7 +38,7 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
   async function load(sourceBaseId: string): Promise<Map<string, number>> {
     if (now() < awayUntil) return new Map();
     try {
-      const rows = await within(
+      const rows = await withTimeout(
         LOOKUP_MS,
         "control_unavailable",
         (async () => db<{ key_hash: string; ago_ms: number }[]>`

@@ -1,6 +1,6 @@
 /** Tells whether a client's key is the one that a connected base is synced with. */
 import type { Context } from "../context";
-import { unsealApiKey } from "../control/bases";
+import { decryptApiKey } from "../control/bases";
 import { LruMap } from "../lru-map";
 import { authorizationOf, type KeyHasher } from "./key-hash";
 
@@ -9,7 +9,7 @@ const MAX_REMEMBERED = 5000;
 interface BaseWithKey {
   id: string;
   sourceBaseId: string;
-  sealedApiKey: string;
+  encryptedApiKey: string;
 }
 
 /** @returns whether `hash` names the base's own key; false where that cannot be decrypted */
@@ -18,7 +18,7 @@ export type IsOwnKey = (base: BaseWithKey, hash: string) => boolean;
 export function ownKeys(ctx: Pick<Context, "secrets">, hashOf: KeyHasher): IsOwnKey {
   const remembered = new LruMap<string, string>(MAX_REMEMBERED);
   return (base, hash) => {
-    const named = `${base.id} ${base.sealedApiKey}`;
+    const named = `${base.id} ${base.encryptedApiKey}`;
     let own = remembered.get(named);
     if (own === undefined) {
       own = ownHash(ctx, hashOf, base);
@@ -30,7 +30,7 @@ export function ownKeys(ctx: Pick<Context, "secrets">, hashOf: KeyHasher): IsOwn
 
 function ownHash(ctx: Pick<Context, "secrets">, hashOf: KeyHasher, base: BaseWithKey): string {
   try {
-    return hashOf(base.sourceBaseId, authorizationOf(unsealApiKey(ctx, base)));
+    return hashOf(base.sourceBaseId, authorizationOf(decryptApiKey(ctx, base)));
   } catch {
     return "";
   }

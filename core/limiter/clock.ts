@@ -1,4 +1,4 @@
-/** The clock of this process that places are kept by; tests bring their own, which jumps. */
+/** The clock of this process that reservations are kept by; tests bring their own, which jumps. */
 
 export interface QuotaClock {
   /** ms on a scale of its own that never goes back. */

@@ -1,25 +1,25 @@
 /**
- * The ledger in the control plane: the book that all processes share.
+ * The limiter backend in the control plane, which all processes share.
  *
  * The server's clock orders the calls of all processes; its times are turned into this process's clock by the
  * least time an answer has lately taken. An answer that took longer is thereby seen to be late.
  *
  * I4. A promoted standby may lack the last reservations, which are committed asynchronously, while their requests are on
- * the way. When a server has crashed, its start time tells `quota_take`; a standby has been running before. So a process
+ * the way. When a server has crashed, its start time tells `quota_acquire`; a standby has been running before. So a process
  * that comes to a promoted server, or back to it, reserves nothing until those are past.
  */
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
-import { type Book, type CallKind, placeOf, wholeMs } from "./backend";
+import { type LimiterBackend, type Priority, reservationOf, wholeMs } from "./backend";
 import type { QuotaClock } from "./clock";
-import type { Register } from "./heartbeat";
+import type { Membership } from "./heartbeat";
 import { sqlLimitsOf, strictest } from "./limits";
 
-/** After a failed call none is tried for so long, ms. `quota_take` counts on processes being back in 1 s. */
+/** After a failed call none is tried for so long, ms. `quota_acquire` counts on processes being back in 1 s. */
 const RETRY_AFTER_MS = 500;
 /**
  * After the control plane was away: how long a key stays shut from the moment that a process is back, ms. Others are
- * back within a second or so, and what they gave out by themselves is past then. `quota_open` has the same.
+ * back within a second or so, and what they granted by themselves is past then. `quota_open` has the same.
  */
 const REUNION_MS = 2100;
 /** From the first contact with a promoted server to the first reservation there, ms: as after the start of a server. */
@@ -28,21 +28,21 @@ const PROMOTED_MS = 2100;
 const OFFSET_MEMORY_MS = 10_000;
 
 /**
- * Answers timed before the first place is booked: so many at least, and more until one was there and back in so few ms
- * (places are used late by as much as is not known), or for so long, ms.
+ * Answers timed before the first reservation is made: so many at least, and more until one was there and back in so few ms
+ * (reservations are used late by as much as is not known), or for so long, ms.
  */
 const FIRST_SAMPLES = 3;
 const QUICK_MS = 8;
 const SAMPLING_MS = 1000;
 
-interface TakeRow {
+interface AcquireRow {
   asked_at: number;
-  slots: (number | null)[];
+  reservations: (number | null)[];
   next_at: number;
   margin: number;
 }
 
-/** What the calls of a lane count in, besides the key's own. */
+/** What the calls of a wait queue count in, besides the key's own. */
 export interface Counting {
   /** Sync: the user of the source whose limit over all keys may matter. */
   user?: string | null | undefined;
@@ -50,17 +50,17 @@ export interface Counting {
   isOwnKey?: boolean | undefined;
 }
 
-export interface SharedBook extends Book {
+export interface SharedBackend extends LimiterBackend {
   /**
    * Shuts the key until those who were on their own are back, unless it is shut anyway.
    *
-   * @param hasGranted this process was one of them: what it gave out counts from now on
+   * @param hasGranted this process was one of them: what it granted counts from now on
    */
-  reunite(hasGranted: boolean): Promise<void>;
+  rejoin(hasGranted: boolean): Promise<void>;
 }
 
-export interface ControlPlane extends Register {
-  book(key: string, kind: CallKind, share: number, counting?: Counting): SharedBook;
+export interface ControlPlane extends Membership {
+  backend(key: string, kind: Priority, share: number, counting?: Counting): SharedBackend;
   /**
    * Runs one statement against the control plane.
    *
@@ -79,7 +79,7 @@ export function controlPlane(
   let failedAt: number | undefined;
   /** Since the process has started, or since a call has failed, the server has not been looked at. */
   let isNewcomer = true;
-  let restUntil = -Infinity;
+  let pausedUntil = -Infinity;
   const offset = clockOffset(clock);
 
   async function call<T>(
@@ -101,7 +101,7 @@ export function controlPlane(
     }
   }
 
-  /** A first answer is a slow one: a place that comes with it would be used late, and nobody would know. */
+  /** A first answer is a slow one: a reservation that comes with it would be used late, and nobody would know. */
   async function learnOffset(): Promise<void> {
     const from = clock.now();
     let quickestMs = Infinity;
@@ -119,7 +119,7 @@ export function controlPlane(
       quickestMs = Math.min(quickestMs, clock.now() - sentAt);
       const isGood = quickestMs <= QUICK_MS || clock.now() - from > SAMPLING_MS;
       if (sample >= FIRST_SAMPLES && isGood) {
-        if (isNewcomer && row!.is_promoted) restUntil = clock.now() + PROMOTED_MS;
+        if (isNewcomer && row!.is_promoted) pausedUntil = clock.now() + PROMOTED_MS;
         isNewcomer = false;
         return;
       }
@@ -133,26 +133,26 @@ export function controlPlane(
   /** What every key has. */
   const leastPerWindow = strictest().requestsPerWindow;
 
-  async function attend(id: string): Promise<number> {
+  async function heartbeat(id: string): Promise<number> {
     const [row] = await call(
       (to) =>
         to<
           { share: number }[]
-        >`select quota_attend(${id}, ${clock.now() - offset.ms}, ${leastPerWindow}) as share`,
+        >`select quota_heartbeat(${id}, ${clock.now() - offset.ms}, ${leastPerWindow}) as share`,
     );
     return row!.share;
   }
 
-  function book(
+  function backend(
     key: string,
-    kind: CallKind,
+    kind: Priority,
     share: number,
     { user = null, isOwnKey = false }: Counting = {},
-  ): SharedBook {
+  ): SharedBackend {
     const limits = sqlLimitsOf(key);
     const isLimitedByUser = (kind !== "client" && kind !== "unproven") || isOwnKey;
     return {
-      async reunite(hasGranted) {
+      async rejoin(hasGranted) {
         await call(
           (to) => to`
           with lock as (select pg_advisory_xact_lock(hashtextextended(${`quota:${key}`}, 0))),
@@ -161,42 +161,46 @@ export function controlPlane(
           from now where w.key = ${key} and (${hasGranted} or w.blocked_until < now.ms)`,
         );
       },
-      async take(withinMs, back, margin) {
+      async acquire(withinMs, back, margin) {
         if (!offset.isKnown || isNewcomer) await learnOffset();
-        if (clock.now() < restUntil) return { places: withinMs.map(() => null), nextAt: restUntil };
+        if (clock.now() < pausedUntil) return { reservations: withinMs.map(() => null), nextAt: pausedUntil };
         const [row] = await call(
-          (to) => to<TakeRow[]>`
-          select asked_at, to_json(slots) as slots, next_at, margin
-          from quota_take(${key}, ${limits}::source_limits, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user},
+          (to) => to<AcquireRow[]>`
+          select asked_at, to_json(reservations) as reservations, next_at, margin
+          from quota_acquire(${key}, ${limits}::source_limits, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user},
             ${wholeMs(margin)}, ${isOwnKey})`,
         );
-        const { asked_at, slots, next_at, margin: marginMs } = row!;
+        const { asked_at, reservations, next_at, margin: marginMs } = row!;
         const add = offset.learn(asked_at);
         return {
-          places: slots.map((slot) => placeOf(slot, marginMs, margin.delayMs, add)),
+          reservations: reservations.map((arrivesBy) =>
+            reservationOf(arrivesBy, marginMs, margin.delayMs, add),
+          ),
           nextAt: next_at + add,
         };
       },
-      async isVoid({ slot, marginMs }) {
+      async isVoid({ arrivesBy, marginMs }) {
         const [row] = await call(
           (to) => to<{ blocked_until: number }[]>`
           select greatest(w.blocked_until, u.blocked_until) as blocked_until from quota_windows as w
           left join quota_users as u on u.id = w.user_id and ${isLimitedByUser}
           where w.key = ${key}`,
         );
-        return row === undefined || row.blocked_until > slot - marginMs;
+        return row === undefined || row.blocked_until > arrivesBy - marginMs;
       },
-      async wentLate({ slot, marginMs }) {
-        await call((to) => to`select quota_late(${key}, ${slot}, null, ${marginMs})`).catch(() => {});
+      async reportLateSend({ arrivesBy, marginMs }) {
+        await call((to) => to`select quota_report_late(${key}, ${arrivesBy}, null, ${marginMs})`).catch(
+          () => {},
+        );
       },
     };
   }
 
   return {
     call,
-    book,
+    backend,
     reach,
-    attend,
+    heartbeat,
     async leave(id) {
       await call((to) => to`delete from quota_proxies where id = ${id}`);
     },

@@ -1,7 +1,7 @@
-/** The quota ledger: no request goes to a source before it is booked here. */
-export type { LiveKind } from "./backend";
+/** The rate limiter: no request goes to a source without a reservation. */
+export type { LivePriority } from "./backend";
 export { CallCounter } from "./call-counter";
 export { processClock, type QuotaClock } from "./clock";
-export { createLedger, type Ledger, type SyncCall } from "./rate-limiter";
+export { createRateLimiter, type RateLimiter, type SyncCall } from "./rate-limiter";
 export { syncShare } from "./sync-share";
 export { trimWindows } from "./trim-windows";

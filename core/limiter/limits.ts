@@ -1,5 +1,5 @@
 /** The limits of a key's platform, as the SQL functions take them. */
-import { limitsOfKey, platformFacts, strictest } from "../source/registry";
+import { limitsOfKey, platformFacts, strictest } from "../source";
 
 export { limitsOfKey, strictest };
 

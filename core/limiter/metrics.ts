@@ -1,11 +1,11 @@
 /** What the ledger tells Prometheus; labels are the kind of call and the reason, never a base. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
-import type { BlockReason, CallKind } from "./backend";
+import type { BlockReason, Priority } from "./backend";
 
 export interface QuotaMetrics {
   /** A call may go out; it waited so long, ms. */
-  granted(kind: CallKind, waitedMs: number): void;
-  missed(kind: CallKind): void;
+  granted(kind: Priority, waitedMs: number): void;
+  expired(kind: Priority): void;
   blocked(reason: BlockReason): void;
   fallback(isAway: boolean): void;
 }
@@ -35,8 +35,8 @@ export function quotaMetrics(registry: Registry): QuotaMetrics {
   }
 
   const grants = counter("basetide_quota_grants_total", "Requests granted", "kind");
-  const missed = counter(
-    "basetide_quota_missed_total",
+  const expired = counter(
+    "basetide_quota_expired_total",
     "Grants that this process got to too late to use, so that it asked again; many mean that it lacks CPU",
     "kind",
   );
@@ -49,7 +49,7 @@ export function quotaMetrics(registry: Registry): QuotaMetrics {
       grants.inc({ kind });
       wait.observe({ kind }, waitedMs / 1000);
     },
-    missed: (kind) => missed.inc({ kind }),
+    expired: (kind) => expired.inc({ kind }),
     blocked: (reason) => blocks.inc({ reason }),
     fallback: (isAway) => fallback.set(isAway ? 1 : 0),
   };

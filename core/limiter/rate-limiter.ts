@@ -1,37 +1,37 @@
 /**
- * The quota ledger of a process: books every request to a source before it is sent.
+ * The rate limiter of a process: every request to a source needs a reservation before it is sent.
  *
  * I4. Never more than 5 requests in any one-second window for one base, over all processes together; clients go
- * first. The rule itself is `quota_take` in sql/control/functions; here is who waits how.
+ * first. The rule itself is `quota_acquire` in sql/control/functions; here is who waits how.
  */
 import type { Registry } from "prom-client";
 import type { Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
 
-import type { BlockReason, CallKind, LiveKind, QuotaKey } from "./backend";
+import type { BlockReason, LivePriority, Priority, QuotaKey } from "./backend";
 import { processClock, type QuotaClock } from "./clock";
 import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
-import { type LocalWindow, localWindow, withFallback } from "./fallback-limiter";
+import { createFallbackLimiter, type FallbackLimiter, withFallback } from "./fallback-limiter";
 import { type Heartbeat, startHeartbeat } from "./heartbeat";
 import { limitsOfKey, sqlLimitsOf, strictest } from "./limits";
-import { createDelay } from "./margin";
 import { quotaMetrics } from "./metrics";
-import { type Connections, createLane, type Lane, type Waiting } from "./wait-queue";
+import { createSchedulingDelay } from "./scheduling-delay";
+import { type Connections, createWaitQueue, type WaitOptions, type WaitQueue } from "./wait-queue";
 
 /** The longest pause that is kept, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
 /** Keys known before those that nobody waits for are dropped. */
 const KEYS_KEPT = 1000;
 
-export interface LedgerOptions {
+export interface RateLimiterOptions {
   /** A control plane that does not answer within it counts as away, ms. */
   callTimeoutMs?: number;
   /**
    * Names a process that serves clients while the control plane is away (a proxy's host and port); others say that it
    * is away.
    */
-  standsInAs?: string;
+  instanceId?: string;
   clock?: QuotaClock;
 }
 
@@ -55,43 +55,43 @@ export interface ClientCall {
 
 export interface SyncCall {
   /** For a change that someone waits to see: one reservation in five, whatever clients ask for. */
-  live?: LiveKind | undefined;
+  live?: LivePriority | undefined;
   /** Of the source, where the limit that it sets each user may matter. */
   user?: string | null | undefined;
   /** Where the call's connection is from; absent: it needs none. */
   connections?: Connections | undefined;
 }
 
-export interface Ledger {
+export interface RateLimiter {
   /**
    * Resolves when a sync request may be sent, which must then happen at once, on the connection that it resolves with.
    *
    * @param share requests per window that sync may use (`syncShare`)
    * @throws BasetideError `control_unavailable`; what opening a connection failed with; the signal's reason
    */
-  takeSync(
+  acquireSync(
     key: QuotaKey,
     share: number,
     signal: AbortSignal,
     options?: SyncCall,
   ): Promise<HeldConnection | undefined>;
   /**
-   * Resolves when a client's request may be sent, as `takeSync`. Where the process stands in for the control plane, it
+   * Resolves when a client's request may be sent, as `acquireSync`. Where the process stands in for the control plane, it
    * goes on without it, at a lower rate.
    *
    * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
    *   `control_unavailable` where nobody stands in; what opening a connection failed with; the signal's reason, and the
-   *   place goes to whoever is next
+   *   reservation goes to whoever is next
    */
-  takeClient(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
+  acquireClient(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
   /**
    * Resolves when a client's request may be sent whose key the source has not accepted for the base: behind clients and
    * sync, and rarely. It is not counted: see `countServed`.
    *
-   * @throws BasetideError as `takeClient`
+   * @throws BasetideError as `acquireClient`
    */
-  takeUnproven(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
-  /** The source has served a request of `takeUnproven`: it counts in the month after all. Never fails. */
+  acquireUnproven(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
+  /** The source has served a request of `acquireUnproven`: it counts in the month after all. Never fails. */
   countServed(key: QuotaKey): Promise<void>;
   /**
    * The source said 429. `rate_limited`: nobody gets a request of the key for `ms`. `billing_limit`: the month's cap
@@ -120,56 +120,62 @@ export interface Ledger {
   close(): Promise<void>;
 }
 
-export function createLedger(
+export function createRateLimiter(
   ctx: { db: Db; log: Logger; metrics: Registry },
-  options: LedgerOptions = {},
-): Ledger {
-  const { callTimeoutMs = 1000, standsInAs, clock = processClock } = options;
+  options: RateLimiterOptions = {},
+): RateLimiter {
+  const { callTimeoutMs = 1000, instanceId, clock = processClock } = options;
   const metrics = quotaMetrics(ctx.metrics);
-  const lanes = new Map<string, Lane>();
-  const windows = new Map<QuotaKey, LocalWindow>();
-  const delay = createDelay();
+  const queues = new Map<string, WaitQueue>();
+  const fallbacks = new Map<QuotaKey, FallbackLimiter>();
+  const delay = createSchedulingDelay();
   let awayFrom = -Infinity;
 
   const control = controlPlane(ctx.db, clock, callTimeoutMs, (isAway, error) => {
     metrics.fallback(isAway);
     if (isAway) {
       awayFrom = clock.now();
-      ctx.log.warn({ error }, "quota ledger away; clients are served from a local window, sync rests");
-    } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "quota ledger back");
+      ctx.log.warn({ error }, "control plane away; the fallback limiter serves clients, sync waits");
+    } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "control plane back");
   });
 
   const heartbeat =
-    standsInAs === undefined ? undefined : startHeartbeat(control, clock, standsInAs, strictest().windowMs);
+    instanceId === undefined ? undefined : startHeartbeat(control, clock, instanceId, strictest().windowMs);
 
-  async function take(kind: CallKind, lane: Lane, deadlineAt: number, signal: AbortSignal, waiting: Waiting) {
-    const askedAt = clock.now();
-    const held = await lane.wait(deadlineAt, signal, waiting);
-    metrics.granted(kind, clock.now() - askedAt);
+  async function acquire(
+    kind: Priority,
+    queue: WaitQueue,
+    deadlineAt: number,
+    signal: AbortSignal,
+    waiting: WaitOptions,
+  ) {
+    const requestedAt = clock.now();
+    const held = await queue.wait(deadlineAt, signal, waiting);
+    metrics.granted(kind, clock.now() - requestedAt);
     return held;
   }
 
-  function laneOf(key: QuotaKey, kind: CallKind, share: number, counting: Counting): Lane {
+  function queueOf(key: QuotaKey, kind: Priority, share: number, counting: Counting): WaitQueue {
     const name = `${kind} ${share} ${key} ${counting.user ?? ""} ${counting.isOwnKey ?? false}`;
-    const known = lanes.get(name);
+    const known = queues.get(name);
     if (known) return known;
-    if (lanes.size >= KEYS_KEPT) dropIdle(lanes, (lane) => lane.isIdle);
-    const shared = control.book(key, kind, share, counting);
-    const book =
+    if (queues.size >= KEYS_KEPT) dropIdle(queues, (queue) => queue.isIdle);
+    const shared = control.backend(key, kind, share, counting);
+    const backend =
       (kind === "client" || kind === "unproven") && heartbeat
-        ? withFallback(shared, () => windowOf(key, heartbeat), heartbeat, clock)
+        ? withFallback(shared, () => fallbackOf(key, heartbeat), heartbeat, clock)
         : shared;
-    const lane = createLane(kind, book, clock, delay, () => metrics.missed(kind));
-    lanes.set(name, lane);
-    return lane;
+    const queue = createWaitQueue(kind, backend, clock, delay, () => metrics.expired(kind));
+    queues.set(name, queue);
+    return queue;
   }
 
-  function windowOf(key: QuotaKey, { share, freeFrom }: Heartbeat): LocalWindow {
-    const window = windows.get(key) ?? localWindow(clock, limitsOfKey(key).windowMs);
-    if (windows.size >= KEYS_KEPT) dropIdle(windows, (other) => other.isIdle);
-    windows.set(key, window);
-    window.open(share, freeFrom);
-    return window;
+  function fallbackOf(key: QuotaKey, { share, freeFrom }: Heartbeat): FallbackLimiter {
+    const fallback = fallbacks.get(key) ?? createFallbackLimiter(clock, limitsOfKey(key).windowMs);
+    if (fallbacks.size >= KEYS_KEPT) dropIdle(fallbacks, (other) => other.isIdle);
+    fallbacks.set(key, fallback);
+    fallback.open(share, freeFrom);
+    return fallback;
   }
 
   /** Nobody pauses for a client's own limit, at the price that a base's limit is seen only by those who meet it. */
@@ -182,29 +188,29 @@ export function createLedger(
       if (!row!.is_blocked) return;
       metrics.blocked("rate_limited");
       ctx.log.warn({ quotaKey: key, blockMs: ms }, "source asked a client for a pause");
-      if (heartbeat) windowOf(key, heartbeat).shutUntil(clock.now() + ms);
+      if (heartbeat) fallbackOf(key, heartbeat).shutUntil(clock.now() + ms);
     } catch (error) {
-      ctx.log.debug({ quotaKey: key, error }, "pause that a client was asked for not noted");
+      ctx.log.debug({ quotaKey: key, error }, "pause that a client was asked for not recorded");
     }
   }
 
   return {
-    takeSync(key, share, signal, { user, connections, live } = {}) {
+    acquireSync(key, share, signal, { user, connections, live } = {}) {
       const kind = live ?? "sync";
-      return take(kind, laneOf(key, kind, share, { user }), Infinity, signal, { connections });
+      return acquire(kind, queueOf(key, kind, share, { user }), Infinity, signal, { connections });
     },
-    takeClient: (key, { deadlineMs, signal, isOwnKey, ...waiting }) =>
-      take(
+    acquireClient: (key, { deadlineMs, signal, isOwnKey, ...waiting }) =>
+      acquire(
         "client",
-        laneOf(key, "client", limitsOfKey(key).requestsPerWindow, { isOwnKey }),
+        queueOf(key, "client", limitsOfKey(key).requestsPerWindow, { isOwnKey }),
         clock.now() + deadlineMs,
         signal,
         waiting,
       ),
-    takeUnproven: (key, { deadlineMs, signal, connections }) =>
-      take(
+    acquireUnproven: (key, { deadlineMs, signal, connections }) =>
+      acquire(
         "unproven",
-        laneOf(key, "unproven", limitsOfKey(key).requestsPerWindow, {}),
+        queueOf(key, "unproven", limitsOfKey(key).requestsPerWindow, {}),
         clock.now() + deadlineMs,
         signal,
         { connections },
@@ -223,12 +229,12 @@ export function createLedger(
       if (reason === "rate_limited" && !isOwn) return blockIfPlausible(key, blockMs);
       metrics.blocked(reason);
       ctx.log.warn({ quotaKey: key, blockMs, reason }, "source asked for a pause");
-      if (reason === "rate_limited" && heartbeat) windowOf(key, heartbeat).shutUntil(clock.now() + blockMs);
+      if (reason === "rate_limited" && heartbeat) fallbackOf(key, heartbeat).shutUntil(clock.now() + blockMs);
       try {
         await control.call((db) =>
           reason === "rate_limited"
             ? db`select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${blockMs}, ${reason})`
-            : noteSpentCap(db, key, blockMs),
+            : recordSpentCap(db, key, blockMs),
         );
       } catch (error) {
         ctx.log.warn({ quotaKey: key, error }, "pause kept in this process only");
@@ -255,7 +261,7 @@ export function createLedger(
   };
 }
 
-function noteSpentCap(db: Db, key: QuotaKey, ms: number) {
+function recordSpentCap(db: Db, key: QuotaKey, ms: number) {
   return db`
     insert into quota_blocks (key, reason, blocked_at, blocked_until)
     values (${key}, 'billing_limit', now(), now() + ${ms} * interval '1 ms')

@@ -1,7 +1,7 @@
 /** Clears away windows of keys that nobody has used for long: of paused bases, of bases that are gone. */
 import type { Db } from "../context";
 
-/** A window is a second; whoever asks after this long waits two seconds for the first place. */
+/** A window is a second; whoever asks after this long waits two seconds for the first reservation. */
 const UNUSED_MS = 24 * 3600_000;
 
 /**
@@ -11,14 +11,14 @@ const UNUSED_MS = 24 * 3600_000;
  */
 export async function trimWindows(db: Db): Promise<number> {
   const unused = db`
-    greatest(w.counted_from, w.client_at, w.slots[cardinality(w.slots)])
+    greatest(w.counted_from, w.client_at, w.reservations[cardinality(w.reservations)])
       < extract(epoch from now()) * 1000 - ${UNUSED_MS}
     and w.blocked_until <= extract(epoch from now()) * 1000`;
   const keys = await db<{ key: string }[]>`select w.key from quota_windows as w where ${unused}`;
   let dropped = 0;
   for (const { key } of keys) {
     dropped += await db.begin(async (tx) => {
-      // As every booking of the key does.
+      // As every reservation of the key does.
       await tx`select pg_advisory_xact_lock(hashtextextended('quota:' || ${key}, 0))`;
       const { count } = await tx`
         with gone as (delete from quota_windows as w where w.key = ${key} and ${unused} returning w.*)

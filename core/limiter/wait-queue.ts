@@ -1,49 +1,49 @@
 /**
- * The line of calls of one kind that wait for one key in this process.
+ * FIFO queue of this process's pending requests for one key and priority.
  *
- * Calls of one caller get their places in the order they came, and callers take turns, so that one with many calls
- * does not keep the others waiting (fair queuing). At most one question to the book is on its way at a time, and
+ * Calls of one caller get their reservations in the order they came, and callers take turns, so that one with many calls
+ * does not keep the others waiting (fair queuing). At most one question to the backend is on its way at a time, and
  * it asks for all that wait (up to five); the answer says when asking again makes sense.
  *
- * I4. A place is booked only for a call with an established connection in hand, so that no handshake lies between the
- * place and the source. The first five in line have one each while the book is asked; a call that gets no place gives its
+ * I4. A reservation is made only for a call with an established connection in hand, so that no handshake lies between the
+ * reservation and the source. The first five in line have one each while the backend is asked; a call that gets no reservation gives its
  * connection back.
- * I4. A place is good for as long as this process is usually late. One that its caller gets to even later (a stalled
+ * I4. A reservation is good for as long as this process is usually late. One that its caller gets to even later (a stalled
  * process, a slow answer) is given back and another is taken. A process may also be stopped between its last look at the
- * clock and the request: the book is told as soon as that is known, and counts the window from then.
+ * clock and the request: the backend is told as soon as that is known, and counts the window from then.
  */
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
-import type { Book, Booking, CallKind, Margin, Place } from "./backend";
+import type { Grant, LimiterBackend, Margin, Priority, Reservation } from "./backend";
 import type { QuotaClock } from "./clock";
-import type { Delay } from "./margin";
+import type { SchedulingDelay } from "./scheduling-delay";
 
 /** Calls asked for at once: what one window holds. */
 const MOST_AT_ONCE = 5;
 /**
- * How far ahead a reservation may begin, ms. Clients book ahead to keep their order over all processes; no more than this,
- * since what is booked shuts others out: a live call finds room in the next window, and what a crash of the book forgets is
+ * How far ahead a reservation may begin, ms. Clients reserve ahead to keep their order over all processes; no more than this,
+ * since what is reserved shuts others out: a live call finds room in the next window, and what a crash of the backend forgets is
  * past when it is back.
  */
 const CLIENT_REACH_MS = 300;
 /**
- * How far ahead sync books, ms, and what the process is late by: it leaves everything ahead to clients, but for what saves
+ * How far ahead sync reserves, ms, and what the process is late by: it leaves everything ahead to clients, but for what saves
  * it a second question when it asks early.
  */
 const SYNC_REACH_MS = 10;
-/** How much earlier than `nextAt` sync asks, ms, and what the process is late by: what timers and the way to the book take. */
+/** How much earlier than `nextAt` sync asks, ms, and what the process is late by: what timers and the way to the backend take. */
 const SYNC_EARLY_MS = 4;
-/** Longest time between two questions while somebody waits, ms: places given back by others come to notice. */
+/** Longest time between two questions while somebody waits, ms: reservations given back by others come to notice. */
 const LONGEST_PAUSE_MS = 1000;
-/** A place further ahead than this is looked at again before it is used, ms: a block may have made it void. */
+/** A reservation further ahead than this is looked at again before it is used, ms: a block may have made it void. */
 const RECHECK_AFTER_MS = 50;
 /** How long before its time, ms. */
 const RECHECK_LEAD_MS = 5;
 /**
- * Places missed in a row before a call goes out all the same, and the book is told: a process this slow must still get
+ * Reservations expired in a row before a call goes out all the same, and the backend is told: a process this slow must still get
  * on, and each that is missed costs a question more, which makes a machine without free CPU slower still.
  */
-const MOST_MISSED = 5;
+const MOST_EXPIRED = 5;
 
 /** A connection that is being opened is of use to others, too. */
 const NEVER = new AbortController().signal;
@@ -55,11 +55,11 @@ interface Waiter {
   caller: string;
   /** Calls of lower rounds go first; a caller has one call in each. */
   round: number;
-  /** Latest time its place may have, ms on the clock. */
+  /** Latest time its reservation may have, ms on the clock. */
   deadlineAt: number;
-  missed: number;
+  expired: number;
   /** Held until its time comes. */
-  place: Place | undefined;
+  reservation: Reservation | undefined;
   /** Where its connection is from; absent: it needs none. */
   connections: Connections | undefined;
   held: HeldConnection | undefined;
@@ -69,7 +69,7 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** What a lane needs of a pool of connections (core/http/connections). */
+/** What a wait queue needs of a pool of connections (core/http/connections). */
 export interface Connections {
   /** By how much longer one request may be on its way than another, ms. */
   readonly spreadMs: number;
@@ -79,47 +79,47 @@ export interface Connections {
   take(signal: AbortSignal): Promise<HeldConnection>;
 }
 
-export interface Waiting {
+export interface WaitOptions {
   /** Those with the same name go in the order they came; callers take turns. */
   caller?: string | undefined;
   /** Where the call's connection is from; absent: it needs none. */
   connections?: Connections | undefined;
 }
 
-export interface Lane {
+export interface WaitQueue {
   /**
    * Resolves when the request may be sent, which must then happen at once, on the connection that it resolves with.
    *
    * @throws BasetideError `quota_timeout` (with `retryAfterSeconds`) once it is known that it would be later than
-   *   `deadlineAt`; the book's error; what opening a connection failed with; the signal's reason
+   *   `deadlineAt`; the backend's error; what opening a connection failed with; the signal's reason
    */
-  wait(deadlineAt: number, signal: AbortSignal, options?: Waiting): Promise<HeldConnection | undefined>;
+  wait(deadlineAt: number, signal: AbortSignal, options?: WaitOptions): Promise<HeldConnection | undefined>;
   readonly isIdle: boolean;
 }
 
-export function createLane(
-  kind: CallKind,
-  book: Book,
+export function createWaitQueue(
+  kind: Priority,
+  backend: LimiterBackend,
   clock: QuotaClock,
-  delay: Delay,
-  onMissed: () => void,
-): Lane {
-  const line: Waiter[] = [];
+  delay: SchedulingDelay,
+  onExpired: () => void,
+): WaitQueue {
+  const waiters: Waiter[] = [];
   let unused: number[] = [];
   let holding = 0;
   let lastOrder = 0;
-  /** The latest round that a call has had its place in. */
+  /** The latest round that a call has had its reservation in. */
   let lastRound = 0;
   let isAsking = false;
   let askFrom = 0;
-  /** When one call more could go, as the book last said. */
+  /** When one call more could go, as the backend last said. */
   let nextAt = -Infinity;
   let cancelAlarm = () => {};
 
   function wait(
     deadlineAt: number,
     signal: AbortSignal,
-    { caller = "", connections }: Waiting = {},
+    { caller = "", connections }: WaitOptions = {},
   ): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
     connections?.keepWarm();
@@ -136,8 +136,8 @@ export function createLane(
         caller,
         round: nextRound(caller),
         deadlineAt,
-        missed: 0,
-        place: undefined,
+        expired: 0,
+        reservation: undefined,
         connections,
         held: undefined,
         isConnecting: false,
@@ -145,7 +145,7 @@ export function createLane(
         resolve: () => end(() => resolve(waiter.held)),
         reject: (error) =>
           end(() => {
-            leaveConnection(waiter);
+            releaseConnection(waiter);
             reject(error);
           }),
       };
@@ -153,13 +153,13 @@ export function createLane(
         waiter.reject(signal.reason);
         drop(waiter);
       };
-      const giveUp = () => {
-        // A place that is held lies before the deadline; its timer is only a moment behind this one.
-        if (waiter.place) return;
+      const timeOut = () => {
+        // A reservation that is held lies before the deadline; its timer is only a moment behind this one.
+        if (waiter.reservation) return;
         waiter.reject(timedOut());
         drop(waiter);
       };
-      const cancelDeadline = deadlineAt === Infinity ? () => {} : clock.at(deadlineAt, giveUp);
+      const cancelDeadline = deadlineAt === Infinity ? () => {} : clock.at(deadlineAt, timeOut);
       signal.addEventListener("abort", leave, { once: true });
       insert(waiter);
       ask();
@@ -168,46 +168,46 @@ export function createLane(
 
   /** One after the last of the caller's that wait, and not before those whose round it is. */
   function nextRound(caller: string): number {
-    const last = line.findLast((other) => other.caller === caller);
+    const last = waiters.findLast((other) => other.caller === caller);
     return Math.max(lastRound, (last?.round ?? -1) + 1);
   }
 
   function insert(waiter: Waiter): void {
-    const behind = line.findIndex((other) => goesBefore(waiter, other));
-    line.splice(behind < 0 ? line.length : behind, 0, waiter);
+    const behind = waiters.findIndex((other) => goesBefore(waiter, other));
+    waiters.splice(behind < 0 ? waiters.length : behind, 0, waiter);
   }
 
-  /** Asks the book for those who wait, if nobody is asking and it is time. */
+  /** Asks the backend for those who wait, if nobody is asking and it is time. */
   async function ask(): Promise<void> {
     if (isAsking) return;
     cancelAlarm();
     const now = clock.now();
     const isTime = askFrom <= now;
-    if (line.length > 0 && !isTime) {
+    if (waiters.length > 0 && !isTime) {
       cancelAlarm = clock.at(Math.min(askFrom, now + LONGEST_PAUSE_MS), () => {
         askFrom = 0;
         ask();
       });
     }
-    const asked = isTime ? line.slice(0, MOST_AT_ONCE).filter(isConnected) : [];
+    const requested = isTime ? waiters.slice(0, MOST_AT_ONCE).filter(isConnected) : [];
     const back = unused;
-    if (asked.length === 0 && back.length === 0) return;
+    if (requested.length === 0 && back.length === 0) return;
     unused = [];
     isAsking = true;
     try {
-      const margin = marginOf(asked);
+      const margin = marginOf(requested);
       const { reachMs } = aheadOf(kind, margin);
-      const within = asked.map((waiter) => Math.min(reachMs, waiter.deadlineAt - now));
-      settle(asked, await book.take(within, back, margin));
+      const within = requested.map((waiter) => Math.min(reachMs, waiter.deadlineAt - now));
+      assign(requested, await backend.acquire(within, back, margin));
     } catch (error) {
-      for (const waiter of line.splice(0)) waiter.reject(error);
+      for (const waiter of waiters.splice(0)) waiter.reject(error);
     } finally {
       isAsking = false;
     }
     ask();
   }
 
-  /** Has it a connection, or needs none? If not one is opened for it, and the book is asked when that is there. */
+  /** Has it a connection, or needs none? If not one is opened for it, and the backend is asked when that is there. */
   function isConnected(waiter: Waiter): boolean {
     const { connections } = waiter;
     if (!connections) return true;
@@ -234,29 +234,29 @@ export function createLane(
     ask();
   }
 
-  function leaveConnection(waiter: Waiter): void {
+  function releaseConnection(waiter: Waiter): void {
     waiter.held?.[Symbol.dispose]();
     waiter.held = undefined;
   }
 
-  function marginOf(asked: Waiter[]) {
-    const spreadMs = Math.max(0, ...asked.map(({ connections }) => connections?.spreadMs ?? 0));
+  function marginOf(requested: Waiter[]) {
+    const spreadMs = Math.max(0, ...requested.map(({ connections }) => connections?.spreadMs ?? 0));
     return { delayMs: delay.ms, spreadMs };
   }
 
-  function settle(asked: Waiter[], booking: Booking): void {
-    nextAt = booking.nextAt;
-    askFrom = nextAt - aheadOf(kind, marginOf(asked)).earlyMs;
-    asked.forEach((waiter, index) => {
-      const place = booking.places[index];
+  function assign(requested: Waiter[], grant: Grant): void {
+    nextAt = grant.nextAt;
+    askFrom = nextAt - aheadOf(kind, marginOf(requested)).earlyMs;
+    requested.forEach((waiter, index) => {
+      const reservation = grant.reservations[index];
       if (waiter.isDone) {
-        if (place) unused.push(place.slot);
-      } else if (place) {
+        if (reservation) unused.push(reservation.arrivesBy);
+      } else if (reservation) {
         lastRound = Math.max(lastRound, waiter.round);
         drop(waiter);
-        hold(waiter, place);
+        hold(waiter, reservation);
       } else {
-        leaveConnection(waiter);
+        releaseConnection(waiter);
         if (nextAt <= waiter.deadlineAt) return;
         waiter.reject(timedOut());
         drop(waiter);
@@ -264,39 +264,39 @@ export function createLane(
     });
   }
 
-  /** Keeps a place until its time, and lets its call go then. */
-  async function hold(waiter: Waiter, place: Place): Promise<void> {
-    waiter.place = place;
+  /** Keeps a reservation until its time, and lets its call go then. */
+  async function hold(waiter: Waiter, reservation: Reservation): Promise<void> {
+    waiter.reservation = reservation;
     holding++;
     try {
-      if (place.at - clock.now() > RECHECK_AFTER_MS) {
-        await until(place.at - RECHECK_LEAD_MS);
+      if (reservation.at - clock.now() > RECHECK_AFTER_MS) {
+        await until(reservation.at - RECHECK_LEAD_MS);
         if (waiter.isDone) return;
-        if (await book.isVoid(place)) {
+        if (await backend.isVoid(reservation)) {
           // The book may have taken it for one that was used before the block.
-          unused.push(place.slot);
-          return lineUpAgain(waiter);
+          unused.push(reservation.arrivesBy);
+          return requeue(waiter);
         }
       }
-      await until(place.at);
+      await until(reservation.at);
       if (waiter.isDone) return;
       const now = clock.now();
-      delay.learn(now - place.at);
-      const isMissed = now > place.until && waiter.missed < MOST_MISSED;
+      delay.learn(now - reservation.at);
+      const isExpired = now > reservation.until && waiter.expired < MOST_EXPIRED;
       // The source may have closed the connection meanwhile; any other that is open will do.
-      if (isMissed || !isConnected(waiter)) {
-        if (isMissed) {
-          waiter.missed++;
-          onMissed();
+      if (isExpired || !isConnected(waiter)) {
+        if (isExpired) {
+          waiter.expired++;
+          onExpired();
         }
-        unused.push(place.slot);
-        return lineUpAgain(waiter);
+        unused.push(reservation.arrivesBy);
+        return requeue(waiter);
       }
       waiter.resolve();
       const sentAt = await whenSent();
-      if (sentAt > place.until) {
-        delay.learn(sentAt - place.at);
-        await book.wentLate(place);
+      if (sentAt > reservation.until) {
+        delay.learn(sentAt - reservation.at);
+        await backend.reportLateSend(reservation);
       }
     } catch (error) {
       waiter.reject(error);
@@ -305,27 +305,27 @@ export function createLane(
     }
   }
 
-  function lineUpAgain(waiter: Waiter): void {
-    waiter.place = undefined;
+  function requeue(waiter: Waiter): void {
+    waiter.reservation = undefined;
     if (waiter.isDone) return;
     insert(waiter);
     askFrom = 0;
     ask();
   }
 
-  /** Takes a waiter out of the line; a place that it holds and has no use for goes back. */
+  /** Takes a waiter out of the line; a reservation that it holds and has no use for goes back. */
   function drop(waiter: Waiter): void {
-    const index = line.indexOf(waiter);
-    if (index >= 0) line.splice(index, 1);
-    if (!waiter.place) return;
-    unused.push(waiter.place.slot);
-    waiter.place = undefined;
+    const index = waiters.indexOf(waiter);
+    if (index >= 0) waiters.splice(index, 1);
+    if (!waiter.reservation) return;
+    unused.push(waiter.reservation.arrivesBy);
+    waiter.reservation = undefined;
     ask();
   }
 
   /**
-   * When whoever waited for a place has sent its request. In a busy process the next turn of the event loop would be
-   * long after that, and the book told of calls that went in time.
+   * When whoever waited for a reservation has sent its request. In a busy process the next turn of the event loop would be
+   * long after that, and the backend told of calls that went in time.
    */
   function whenSent(): Promise<number> {
     return new Promise((resolve) => process.nextTick(() => resolve(clock.now())));
@@ -344,7 +344,7 @@ export function createLane(
   return {
     wait,
     get isIdle() {
-      return line.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
+      return waiters.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
     },
   };
 }
@@ -353,9 +353,9 @@ function goesBefore(a: Waiter, b: Waiter): boolean {
   return a.round < b.round || (a.round === b.round && a.order < b.order);
 }
 
-/** How far ahead of now a place may begin, and how long before that it is asked for, ms. */
-function aheadOf(kind: CallKind, { delayMs }: Margin): { reachMs: number; earlyMs: number } {
+/** How far ahead of now a reservation may begin, and how long before that it is asked for, ms. */
+function aheadOf(kind: Priority, { delayMs }: Margin): { reachMs: number; earlyMs: number } {
   if (kind !== "client") return { reachMs: SYNC_REACH_MS + delayMs, earlyMs: SYNC_EARLY_MS + delayMs };
-  // A little later than as early as can be: rounded, the place would be beyond reach, and be asked for again and again.
+  // A little later than as early as can be: rounded, the reservation would be beyond reach, and be asked for again and again.
   return { reachMs: CLIENT_REACH_MS, earlyMs: CLIENT_REACH_MS - 1 };
 }

@@ -11,12 +11,12 @@ import { countUnanswered } from "./tcp-info";
 
 /** A connection that waits and has nothing to send asks after the other end, every second from then on. */
 const KEEP_ALIVE_AFTER_MS = 5000;
-const LOOK_EVERY_MS = 2000;
+const CHECK_EVERY_MS = 2000;
 /**
  * Looks in a row that find no answer, until the connection is given up. In looks, not in time, so that a process
  * that was frozen itself draws no conclusion from that. A network that is back within this is not noticed.
  */
-const LOOKS_UNTIL_LOST = 6;
+const CHECKS_UNTIL_LOST = 6;
 
 /** Looks without an answer, of every socket that is not closed. */
 const watched = new Map<net.Socket, number>();
@@ -27,7 +27,7 @@ export function liveSocket(): net.Socket {
   const socket = new net.Socket();
   socket.setKeepAlive(true, KEEP_ALIVE_AFTER_MS);
   watched.set(socket, 0);
-  timer ??= setInterval(lookAtAll, LOOK_EVERY_MS).unref();
+  timer ??= setInterval(checkAll, CHECK_EVERY_MS).unref();
   return socket;
 }
 
@@ -37,12 +37,12 @@ export function countWatched(): number {
 }
 
 // No event tells of an end here: whoever puts TLS over a socket takes all listeners off it.
-function lookAtAll(): void {
-  for (const [socket, looks] of watched) {
+function checkAll(): void {
+  for (const [socket, checks] of watched) {
     const fd = descriptorOf(socket);
     if (socket.destroyed) watched.delete(socket);
     else if (fd === undefined || !countUnanswered(fd)) watched.set(socket, 0);
-    else if (looks + 1 < LOOKS_UNTIL_LOST) watched.set(socket, looks + 1);
+    else if (checks + 1 < CHECKS_UNTIL_LOST) watched.set(socket, checks + 1);
     else socket.destroy(silence());
   }
   if (watched.size > 0) return;

@@ -6,8 +6,8 @@ import { gateway } from "../external";
 import { tlsOptions } from "../net";
 import { type PostgresUrl, parsePostgresUrl } from "../postgres-url";
 import { isNotWritable } from "./errors";
-import { postgresLine } from "./options";
-import { prepareSession, type Run, type Session } from "./session";
+import { postgresOptions } from "./options";
+import { prepareSession, type Run, type SessionState } from "./session";
 import { SESSION_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./session-settings";
 
 /** A connection as the driver hands it to `onsession`, before anything else is done with it. */
@@ -34,7 +34,7 @@ export interface ConnectionGate {
 
 export interface SessionOptions {
   /** Told of each connection that is ready. */
-  onSession?: (session: Session, connection: NewConnection) => void;
+  onSession?: (session: SessionState, connection: NewConnection) => void;
   /** Sets nothing, not even what every session of ours has. */
   isUnset?: boolean;
   gate?: ConnectionGate | undefined;
@@ -63,7 +63,7 @@ export function connectServer<T extends Record<string, PostgresType> = Record<ne
   const onservererror = (error: Error) => {
     if (isNotWritable(error)) (pool as unknown as PatchedSql).reset();
   };
-  const line = postgresLine();
+  const line = postgresOptions();
   // The types know one host only, the driver takes several; `onsession` and `onservererror` are of our patch.
   const pool = postgres<T>({
     ...line,

@@ -79,7 +79,7 @@ function untrusted(error: unknown): string | undefined {
  * `value` as JSON text that Postgres takes: it knows neither NUL nor half a surrogate pair, and names and cells of
  * the source may hold both. Use as `${jsonText(value)}::text::jsonb`.
  */
-export function jsonText(value: unknown): string {
+export function jsonParameter(value: unknown): string {
   return JSON.stringify(value, (_key, part) => (typeof part === "string" ? cleanText(part) : part));
 }
 

@@ -78,7 +78,7 @@ export function isConnectionError(error: unknown): boolean {
 }
 
 /** As `isConnectionError`, and for whatever else says nothing about the statement: no answer, a full disk, a gateway. */
-export function isServerTrouble(error: unknown): boolean {
+export function isServerFailure(error: unknown): boolean {
   if (isConnectionError(error)) return true;
   return !isFromServer(error) || OVERLOADED_CLASS.test(codeOf(error));
 }

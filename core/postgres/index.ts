@@ -5,14 +5,14 @@ export {
   cleanText,
   connectControl,
   isUniqueViolation,
-  jsonText,
+  jsonParameter,
   requireWritable,
 } from "./control-database";
 export {
   CERTIFICATE_CODES,
   isConnectionError,
   isNotWritable,
-  isServerTrouble,
+  isServerFailure,
   TRANSACTION_POOLED,
   TransactionPooled,
 } from "./errors";
@@ -24,4 +24,4 @@ export { connectPg, pgOptions } from "./pg-client";
 export { probe, type ServerReport } from "./probe";
 export { agoMs, serverNow, serverTime } from "./server-time";
 export { knownTransactionPooler, refuseKnownPooler, sessionRemedy } from "./session-urls";
-export { isNewer, isOutdated, templateVersion } from "./template-version";
+export { isNewer, isTemplateOutdated, templateVersion } from "./template-version";

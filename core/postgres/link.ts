@@ -4,7 +4,7 @@ import type { TLSSocket } from "node:tls";
 import { LINK_ADDRESS, LINK_TLS } from "../external";
 import type { NewConnection } from "./client";
 
-export interface Link {
+export interface ConnectionLink {
   /** Its version, such as `TLSv1.3`; undefined where the connection is not encrypted. */
   tls: string | undefined;
   /** Of the server, or of what stands in front of it. */
@@ -12,7 +12,7 @@ export interface Link {
   family: "IPv4" | "IPv6" | undefined;
 }
 
-export function linkOf({ socket, parameters }: NewConnection): Link {
+export function linkOf({ socket, parameters }: NewConnection): ConnectionLink {
   const own = socket as Partial<TLSSocket>;
   const isThroughGateway = LINK_ADDRESS in parameters;
   const tls = isThroughGateway ? parameters[LINK_TLS] : own.encrypted ? (own.getProtocol?.() ?? "TLS") : "";

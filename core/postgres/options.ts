@@ -23,7 +23,7 @@ export const WATCHED_BY_SERVER = {
 };
 
 /** For postgres.js: part of its options. */
-export function postgresLine() {
+export function postgresOptions() {
   return { backoff: reconnectPause, keep_alive: null, socket: socketFor() };
 }
 

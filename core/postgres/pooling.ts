@@ -6,7 +6,7 @@ import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { connectServer } from "./client";
 import { TRANSACTION_POOLED } from "./errors";
-import type { Session } from "./session";
+import type { SessionState } from "./session";
 
 export type Pooling =
   | "none"
@@ -27,7 +27,7 @@ const FULL_MS = 3000;
  * @throws what the connection does
  */
 export async function findPooling(url: ServerUrl, signal?: AbortSignal): Promise<Pooling> {
-  const sessions: Session[] = [];
+  const sessions: SessionState[] = [];
   const open = () =>
     connectServer(
       url,

@@ -3,7 +3,7 @@ import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { ownServer, type SessionOptions } from "./client";
 import { TransactionPooled } from "./errors";
-import { type Link, linkOf } from "./link";
+import { type ConnectionLink, linkOf } from "./link";
 import { platformOf, TRACES, type Traces } from "./platform";
 import { cutAt, findPooling, type Pooling } from "./pooling";
 import { refuseKnownPooler } from "./session-urls";
@@ -19,7 +19,7 @@ export interface ServerReport {
   /** `current_user`: behind a pooler the URL may name another. */
   role: string;
   pooling: Exclude<Pooling, "transaction">;
-  link: Link;
+  link: ConnectionLink;
   /** As the server sees it: another connection where a proxy ends ours. */
   seesTls: boolean;
   /** From the look-up of the name until a statement can be sent. */
@@ -44,7 +44,7 @@ export async function probe<T>(
   refuseKnownPooler(address);
   const pooling = await findPooling(url, signal);
   if (pooling === "transaction") throw new TransactionPooled();
-  let link: Link | undefined;
+  let link: ConnectionLink | undefined;
   let connectMs = 0;
   const startedAt = performance.now();
   const sql = connect(url, {

@@ -8,7 +8,7 @@
 
 /** Known to every version that we run on, and free to set for every role. */
 export const SESSION_SETTINGS = {
-  // I5. The fence and the tickets of a replica rely on each statement seeing what was committed before it began.
+  // I5. The fence and the read versions of a replica rely on each statement seeing what was committed before it began.
   default_transaction_isolation: "read committed",
   // Whoever waits has a deadline of its own; a pool may set another.
   statement_timeout: 0,

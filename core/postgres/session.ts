@@ -13,7 +13,7 @@ import type { SettingsWhereDifferent } from "./session-settings";
 export type Run = (text: string) => PromiseLike<readonly Record<string, unknown>[]>;
 
 /** What is known of a new connection. */
-export interface Session {
+export interface SessionState {
   /** The server's process. */
   backendPid: number;
   /** Something between us and the server keeps connections to it: the login named another process. */
@@ -35,7 +35,7 @@ export async function prepareSession(
   loginPid: number,
   settings: Record<string, string>,
   { anyRole, superuser }: SettingsWhereDifferent = { anyRole: {}, superuser: {} },
-): Promise<Session> {
+): Promise<SessionState> {
   const names = [settings, anyRole, superuser].flatMap(Object.keys);
   const set = [
     ...Object.entries(settings).map(([name, value]) => setting(name, value)),

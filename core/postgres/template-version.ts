@@ -12,7 +12,7 @@ export function templateVersion(revision: number, text: string): string {
 }
 
 /** Whether `installed` is to be replaced by `version`: it is missing, older, or another text of the same revision. */
-export function isOutdated(installed: string | null | undefined, version: string): boolean {
+export function isTemplateOutdated(installed: string | null | undefined, version: string): boolean {
   return installed !== version && !isNewer(installed, version);
 }
 

@@ -46,7 +46,7 @@ export function idsInRequest(text: string): string[] {
   return body.records.flatMap((item: unknown) => (isObject(item) && isRecordId(item.id) ? [item.id] : []));
 }
 
-/** Can the source be asked for a record of this id? What cannot be asked for could never be mended. */
+/** Can the source be asked for a record of this id? What cannot be asked for could never be repaired. */
 export function isRecordId(id: unknown): id is string {
   return typeof id === "string" && proxied.ids.mayBe("record", id);
 }

@@ -46,6 +46,6 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /** With another key it is another matter. */
-function nameOf({ id, sealedApiKey }: ConnectedBase): string {
-  return `${id} ${sealedApiKey}`;
+function nameOf({ id, encryptedApiKey }: ConnectedBase): string {
+  return `${id} ${encryptedApiKey}`;
 }

@@ -5,7 +5,7 @@
  * quota to use, takes an answer that is a few seconds old.
  */
 
-import { within } from "../async";
+import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { BaseState } from "../control/bases";
 import type { Logger } from "../log";
@@ -30,7 +30,7 @@ export interface ConnectedBase {
   isExternal: boolean;
   schema: string;
   /** At hand also while the control plane is away: to show a write the source may have to be asked. */
-  sealedApiKey: string;
+  encryptedApiKey: string;
   turbo: boolean;
   /** Reads with the base's own key may be answered from the replica without being asked for. */
   replicaReads: boolean;
@@ -61,7 +61,7 @@ export const connectedColumns = (db: Db) => db`
   b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId",
   b.database_id as "databaseId", b.schema_name as schema,
   (select d.cluster_id is null from databases as d where d.id = b.database_id) as "isExternal",
-  b.sealed_api_key as "sealedApiKey", b.turbo, b.replica_reads as "replicaReads", b.state,
+  b.encrypted_api_key as "encryptedApiKey", b.turbo, b.replica_reads as "replicaReads", b.state,
   (select d.cluster_id is not null and not d.is_writable from databases as d where d.id = b.database_id) as "isReadOnly",
   (extract(epoch from now() - greatest(b.key_accepted_at, b.sync_completed_at, b.created_at,
     (select f.read_at from live_feeds as f where f.base_id = b.id))) * 1000)::float8 as "keyAcceptedAgoMs"`;
@@ -72,7 +72,7 @@ export function toConnected({ keyAcceptedAgoMs, ...base }: ConnectedRow): Connec
   return { ...base, keyAcceptedAt: performance.now() - keyAcceptedAgoMs };
 }
 
-export interface Found {
+export interface BaseLookup {
   /** Paused ones too; those that are being deleted not. */
   bases: ConnectedBase[];
   /** False: the control plane is away, and this is what was last known, if anything. */
@@ -90,7 +90,7 @@ export class ConnectedBases {
   readonly #db: Db;
   readonly #log: Logger;
   readonly #known = new Map<string, { bases: ConnectedBase[]; at: number }>();
-  readonly #asking = new Map<string, Promise<Found>>();
+  readonly #asking = new Map<string, Promise<BaseLookup>>();
   #awayUntil = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: { db: Db; log: Logger }) {
@@ -99,7 +99,7 @@ export class ConnectedBases {
   }
 
   /** As of a few seconds ago at most. Never fails. */
-  async recent(sourceBaseId: string): Promise<Found> {
+  async recent(sourceBaseId: string): Promise<BaseLookup> {
     const known = this.#known.get(sourceBaseId);
     if (known && performance.now() - known.at < MAX_AGE_MS) return foundNow(known.bases);
     const asking = this.#asking.get(sourceBaseId) ?? this.current(sourceBaseId);
@@ -112,10 +112,10 @@ export class ConnectedBases {
   }
 
   /** As of now. Never fails. */
-  async current(sourceBaseId: string): Promise<Found> {
+  async current(sourceBaseId: string): Promise<BaseLookup> {
     if (performance.now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
     try {
-      const bases = await within(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
+      const bases = await withTimeout(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
       if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
       this.#known.set(sourceBaseId, { bases, at: performance.now() });
       return foundNow(bases);
@@ -126,7 +126,7 @@ export class ConnectedBases {
     }
   }
 
-  #lastKnown(sourceBaseId: string): Found {
+  #lastKnown(sourceBaseId: string): BaseLookup {
     const bases = this.#known.get(sourceBaseId)?.bases;
     return { bases: bases ?? [], isCurrent: false, mayBeConnected: bases?.length !== 0 };
   }
@@ -150,6 +150,6 @@ export class ConnectedBases {
   }
 }
 
-function foundNow(bases: ConnectedBase[]): Found {
+function foundNow(bases: ConnectedBase[]): BaseLookup {
   return { bases, isCurrent: true, mayBeConnected: bases.length > 0 };
 }

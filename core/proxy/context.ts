@@ -1,10 +1,10 @@
 /** What applying proxied writes needs beside the plain context. */
 import type { Context } from "../context";
-import type { Ledger } from "../limiter";
+import type { RateLimiter } from "../limiter";
 import type { Platform } from "../source";
 
 export interface WritesContext extends Context {
-  ledger: Ledger;
+  limiter: RateLimiter;
   platforms: Platform[];
   queue: { requestSync(baseId: string): Promise<void> };
 }

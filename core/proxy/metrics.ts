@@ -2,24 +2,24 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
 export interface WriteMetrics {
-  /** Images that lost to one applied after their ticket: their records are read anew. */
+  /** Images that lost to one applied after their read version: their records are read anew. */
   lost(images: number): void;
   /** Records that the source has written and a replica may not show. */
-  repairNoted(records: number): void;
+  repairRecorded(records: number): void;
   repairDone(records: number): void;
   /** Repairs that wait, of all processes, and those that only this process knows of. */
-  repairsPending(noted: number, inMemory: number): void;
+  repairsPending(recorded: number, inMemory: number): void;
 }
 
 export function writeMetrics(registry: Registry): WriteMetrics {
   const registers = [registry];
   const lost = new Counter({
-    name: "basetide_proxy_lost_images_total",
+    name: "basetide_proxy_lost_row_images_total",
     help: "Images of proxied writes that lost to a later one, so that their records were read anew",
     registers,
   });
-  const noted = new Counter({
-    name: "basetide_proxy_repairs_noted_total",
+  const recorded = new Counter({
+    name: "basetide_proxy_repairs_recorded_total",
     help: "Records that the source has written and a replica could not be made to show before the answer",
     registers,
   });
@@ -28,7 +28,7 @@ export function writeMetrics(registry: Registry): WriteMetrics {
     help: "Records that were read again and applied",
     registers,
   });
-  const pending = new Gauge({
+  const dirty = new Gauge({
     name: "basetide_repairs_pending",
     help: "Repairs that wait: noted in the control plane (of all processes), or in this process's memory only",
     labelNames: ["where"],
@@ -36,11 +36,11 @@ export function writeMetrics(registry: Registry): WriteMetrics {
   });
   return {
     lost: (images) => lost.inc(images),
-    repairNoted: (records) => noted.inc(records),
+    repairRecorded: (records) => recorded.inc(records),
     repairDone: (records) => done.inc(records),
     repairsPending(inControlPlane, inMemory) {
-      pending.set({ where: "control_plane" }, inControlPlane);
-      pending.set({ where: "memory" }, inMemory);
+      dirty.set({ where: "control_plane" }, inControlPlane);
+      dirty.set({ where: "memory" }, inMemory);
     },
   };
 }

@@ -8,7 +8,7 @@
 import type { ConnectedBase } from "./connected-bases";
 
 /**
- * `awaited`: its ticket is taken, and its replica is shown the write, before the client is answered. `maybe`: it is not
+ * `awaited`: its read version is taken, and its replica is shown the write, before the client is answered. `maybe`: it is not
  * waited for, but its account may be the client's, who is told `pending`. `others`: neither.
  */
 export type Relation = "awaited" | "maybe" | "others";

@@ -8,11 +8,11 @@ import { type ShowContext, showWrite } from "./show-write";
 /** How often others' notes are looked for, ms. */
 const POLL_MS = 2000;
 /**
- * Tables that are mended at the same time. Databases on customers' own servers have lanes of their own: however many of
+ * Tables that are repaired at the same time. Databases on customers' own servers have lanes of their own: however many of
  * them hang, no hosted one waits.
  */
-const LANES = 4;
-/** How often a claim that is being mended is claimed anew, ms: a third of what it lasts. */
+const CONCURRENCY = 4;
+/** How often a claim that is being repaired is claimed anew, ms: a third of what it lasts. */
 const RENEW_MS = 20_000;
 /** Errors that one record among many may be the reason of; all others say something about the base or its databases. */
 const OF_ONE_RECORD: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -26,13 +26,13 @@ const OF_ONE_RECORD: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 /** Starts the loop. Many processes may run one: each repair is claimed by one of them. */
 export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: ReplicaPool): Running {
   const over = new AbortController();
-  const alarms = new Set<() => void>();
+  const wakers = new Set<() => void>();
   const wake = () => {
-    for (const ring of alarms) ring();
+    for (const wakeUp of wakers) wakeUp();
   };
-  repairs.onNote = wake;
+  repairs.onRecorded = wake;
 
-  async function mend(claim: Claim): Promise<void> {
+  async function repair(claim: Claim): Promise<void> {
     // The quota may make it take long; another process must not ask for the same meanwhile.
     const unsettled = new Set(claim.records);
     const renewing = setInterval(() => {
@@ -68,17 +68,17 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
         return settle({ ...claim, records: records.slice(middle) }, onSettled);
       }
       // Also when it is this process that ends: another one need not wait for the claim to run out.
-      if (!over.signal.aborted) log.warn({ error, records: records.length }, "repair put off");
-      await repairs.putOff(claim);
+      if (!over.signal.aborted) log.warn({ error, records: records.length }, "repair rescheduled");
+      await repairs.reschedule(claim);
     }
     onSettled(records);
   }
 
-  async function mendAll(isExternal: boolean): Promise<void> {
+  async function repairAll(isExternal: boolean): Promise<void> {
     while (!over.signal.aborted) {
       const claim = await repairs.claim(isExternal);
       if (!claim) return;
-      await mend(claim);
+      await repair(claim);
     }
   }
 
@@ -86,13 +86,14 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
     while (!over.signal.aborted) {
       let pauseMs = POLL_MS;
       const alarm = Promise.withResolvers<void>();
-      alarms.add(alarm.resolve);
+      wakers.add(alarm.resolve);
       try {
         // By one of the two: in turn.
         if (!isExternal) await repairs.flush();
         const { count, nextInMs } = await repairs.pending(isExternal);
         ctx.writeMetrics.repairsPending(count, repairs.inMemory);
-        if (nextInMs === 0) await Promise.all(Array.from({ length: LANES }, () => mendAll(isExternal)));
+        if (nextInMs === 0)
+          await Promise.all(Array.from({ length: CONCURRENCY }, () => repairAll(isExternal)));
         else pauseMs = Math.min(POLL_MS, nextInMs ?? POLL_MS);
       } catch (error) {
         ctx.log.debug({ error }, "repairs not looked at");
@@ -101,7 +102,7 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
       const timer = setTimeout(alarm.resolve, pauseMs);
       await alarm.promise;
       clearTimeout(timer);
-      alarms.delete(alarm.resolve);
+      wakers.delete(alarm.resolve);
     }
   }
 

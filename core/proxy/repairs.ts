@@ -1,9 +1,9 @@
 /**
  * Records that the source has written and a replica may not show, kept in the control plane until somebody has
- * mended them; in memory while the control plane is away.
+ * repaired them; in memory while the control plane is away.
  */
 
-import { within } from "../async";
+import { withTimeout } from "../async";
 import type { Db } from "../context";
 import { REPAIR_CLAIMS } from "../control/jobs";
 import type { Logger } from "../log";
@@ -18,7 +18,7 @@ import {
 import type { WriteMetrics } from "./metrics";
 
 /** A control plane that does not take a note within this counts as away, ms. */
-const NOTE_MS = 1000;
+const RECORD_MS = 1000;
 /** Repairs of one base that are taken at once: the ids of one request to the source. */
 const BATCH = 100;
 /**
@@ -31,10 +31,10 @@ const FIRST_PAUSE_SECONDS = 1;
 const MAX_PAUSE_SECONDS = 300;
 /** Repairs of one base that are kept; past them its next sync brings what is missing. */
 const MAX_PER_BASE = 10_000;
-/** Notes kept in memory; past it the next sync has to mend them. */
+/** Notes kept in memory; past it the next sync has to repair them. */
 const MAX_IN_MEMORY = 100_000;
 
-export interface RepairNote {
+export interface Repair {
   /** A base; or a source base, for whoever has connected it, where that could not be found out. */
   base: Pick<ConnectedBase, "id"> | UnknownBases;
   tableRef: string;
@@ -50,16 +50,16 @@ interface UnknownBases extends Pick<ConnectedBase, "platform" | "sourceBaseId"> 
 export interface Claim {
   base: ConnectedBase;
   tableRef: string;
-  records: { id: string; notedAt: string }[];
+  records: { id: string; recordedAt: string }[];
 }
 
 export class Repairs {
   readonly #db: Db;
   readonly #log: Logger;
   readonly #metrics: WriteMetrics;
-  #inMemory: RepairNote[] = [];
+  #inMemory: Repair[] = [];
   /** Called after each note. */
-  onNote: () => void = () => {};
+  onRecorded: () => void = () => {};
 
   constructor(ctx: { db: Db; log: Logger }, metrics: WriteMetrics) {
     this.#db = ctx.db;
@@ -72,27 +72,27 @@ export class Repairs {
   }
 
   /** Notes repairs; never fails, and takes a second at most. */
-  async note(note: RepairNote): Promise<void> {
-    if (note.ids.length === 0) return;
+  async record(repair: Repair): Promise<void> {
+    if (repair.ids.length === 0) return;
     try {
-      await within(NOTE_MS, "control_unavailable", this.#insert(note));
-      this.#metrics.repairNoted(note.ids.length);
-      this.onNote();
+      await withTimeout(RECORD_MS, "control_unavailable", this.#insert(repair));
+      this.#metrics.repairRecorded(repair.ids.length);
+      this.onRecorded();
     } catch (error) {
-      this.#log.warn({ error, records: note.ids.length }, "repair kept in memory");
-      this.keep(note);
+      this.#log.warn({ error, records: repair.ids.length }, "repair kept in memory");
+      this.keepInMemory(repair);
     }
   }
 
   /** Keeps a note in memory until the control plane, known to be away, is back. */
-  keep(note: RepairNote): void {
-    if (note.ids.length === 0) return;
+  keepInMemory(repair: Repair): void {
+    if (repair.ids.length === 0) return;
     if (this.#inMemory.length >= MAX_IN_MEMORY) {
-      this.#log.error({ records: note.ids.length }, "repair dropped; the next sync mends it");
+      this.#log.error({ records: repair.ids.length }, "repair dropped; the next sync repairs it");
       return;
     }
-    this.#metrics.repairNoted(note.ids.length);
-    this.#inMemory.push(note);
+    this.#metrics.repairRecorded(repair.ids.length);
+    this.#inMemory.push(repair);
   }
 
   /** Moves what is in memory to the control plane. Fails where that is still away. */
@@ -104,11 +104,11 @@ export class Repairs {
       } catch (error) {
         // One that nobody can take must not keep the others here for ever.
         if (asControlError(error).code === "control_unavailable") throw error;
-        this.#log.error({ error }, "repair dropped; the next sync mends it");
+        this.#log.error({ error }, "repair dropped; the next sync repairs it");
       }
       this.#inMemory.shift();
     }
-    this.onNote();
+    this.onRecorded();
   }
 
   /**
@@ -118,7 +118,7 @@ export class Repairs {
    */
   async claim(isExternal: boolean): Promise<Claim | null> {
     const rows = await this.#db<
-      (ConnectedRow & { table_ref: string; record_id: string; noted_at: string })[]
+      (ConnectedRow & { table_ref: string; record_id: string; recorded_at: string })[]
     >`
       with first as (
         select base_id, table_ref from repairs as r
@@ -137,41 +137,41 @@ export class Repairs {
         from due where (r.base_id, r.table_ref, r.record_id) = (due.base_id, due.table_ref, due.record_id)
         returning r.*
       )
-      select c.table_ref, c.record_id, c.noted_at::text, ${connectedColumns(this.#db)}
+      select c.table_ref, c.record_id, c.recorded_at::text, ${connectedColumns(this.#db)}
       from claimed as c join bases as b on b.id = c.base_id`;
     const [first] = rows;
     if (!first) return null;
-    const { table_ref: tableRef, record_id: _id, noted_at: _at, ...row } = first;
+    const { table_ref: tableRef, record_id: _id, recorded_at: _at, ...row } = first;
     return {
       base: toConnected(row),
       tableRef,
-      records: rows.map((row) => ({ id: row.record_id, notedAt: row.noted_at })),
+      records: rows.map((row) => ({ id: row.record_id, recordedAt: row.recorded_at })),
     };
   }
 
-  /** Drops what was mended, but for what was noted again meanwhile. */
+  /** Drops what was repaired, but for what was noted again meanwhile. */
   async done({ base, tableRef, records }: Claim): Promise<void> {
     await this.#db`
       delete from repairs as r
-      using unnest(${records.map(({ id }) => id)}::text[], ${records.map(({ notedAt }) => notedAt)}::text[])
-        as mended (record_id, noted_at)
+      using unnest(${records.map(({ id }) => id)}::text[], ${records.map(({ recordedAt }) => recordedAt)}::text[])
+        as mended (record_id, recorded_at)
       where r.base_id = ${base.id} and r.table_ref = ${tableRef} and r.record_id = mended.record_id
-        and r.noted_at = mended.noted_at::timestamptz`;
+        and r.recorded_at = mended.recorded_at::timestamptz`;
     this.#metrics.repairDone(records.length);
   }
 
-  /** Keeps a claim from coming up again while it is being mended, but for what was noted again meanwhile. */
+  /** Keeps a claim from coming up again while it is being repaired, but for what was noted again meanwhile. */
   async renew({ base, tableRef, records }: Claim): Promise<void> {
     await this.#db`
       update repairs as r set due_at = now() + ${this.#claimed(this.#db`r.unsettled - 1`)}
-      from unnest(${records.map(({ id }) => id)}::text[], ${records.map(({ notedAt }) => notedAt)}::text[])
-        as claimed (record_id, noted_at)
+      from unnest(${records.map(({ id }) => id)}::text[], ${records.map(({ recordedAt }) => recordedAt)}::text[])
+        as claimed (record_id, recorded_at)
       where r.base_id = ${base.id} and r.table_ref = ${tableRef} and r.record_id = claimed.record_id
-        and r.noted_at = claimed.noted_at::timestamptz`;
+        and r.recorded_at = claimed.recorded_at::timestamptz`;
   }
 
   /** Puts a claim off; each try that fails doubles the pause. */
-  async putOff({ base, tableRef, records }: Claim): Promise<void> {
+  async reschedule({ base, tableRef, records }: Claim): Promise<void> {
     await this.#db`
       update repairs
       set unsettled = 0,
@@ -198,7 +198,7 @@ export class Repairs {
       ${CLAIM_SECONDS} * power(2, greatest(0, ${before} - ${REPAIR_CLAIMS - 2}))) * interval '1 s'`;
   }
 
-  async #insert({ base, tableRef, ids }: RepairNote): Promise<void> {
+  async #insert({ base, tableRef, ids }: Repair): Promise<void> {
     const db = this.#db;
     const isThe =
       "id" in base
@@ -213,7 +213,7 @@ export class Repairs {
         unnest(${[...new Set(ids)]}::text[]) as record_id
       where (select count(*) from repairs as r where r.base_id = b.id) < ${MAX_PER_BASE}
       on conflict (base_id, table_ref, record_id) do update
-        set noted_at = excluded.noted_at, attempts = 0, due_at = case
+        set recorded_at = excluded.recorded_at, attempts = 0, due_at = case
           when repairs.unsettled >= ${REPAIR_CLAIMS} then greatest(repairs.due_at, excluded.due_at)
           else excluded.due_at end`;
   }

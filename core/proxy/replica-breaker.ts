@@ -8,7 +8,7 @@
  */
 import type { ConnectedBase } from "./connected-bases";
 
-/** What a replica on a customer's own server is given for a ticket, and again to show the write, ms. */
+/** What a replica on a customer's own server is given for a read version, and again to show the write, ms. */
 export const EXTERNAL_MS = 250;
 /** A replica that failed is not waited for again for so long, ms. */
 const OPEN_MS = 60_000;

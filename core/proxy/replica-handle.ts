@@ -1,23 +1,23 @@
 /** One replica as proxied writes see it: its tables, remembered, and its functions, none of which hangs for long. */
 
-import { within } from "../async";
+import { withTimeout } from "../async";
 import { type ErrorCode, isBasetideError } from "../errors";
 import { LruMap } from "../lru-map";
 import type { AttachmentSigner } from "../replica";
 import {
-  applyImages,
+  applyRowImages,
   type CatalogTable,
   type CellIssue,
   compileMapper,
   issuesOf,
-  latestAsked,
+  latestReadVersions,
   loadCatalog,
   locateRecords,
   mapRecords,
-  noteImage,
   type RecordMapper,
   type Replica,
-  takeTicket,
+  recordRowImage,
+  takeReadVersion,
 } from "../replica";
 import type { SourceRecord, SourceSchema } from "../source";
 import { oddIssues } from "../sync/engine";
@@ -39,8 +39,8 @@ export interface LiveTable extends CatalogTable {
   map: RecordMapper;
 }
 
-export interface ImagesOfRecords {
-  ticket: number;
+export interface RowImages {
+  readVersion: number;
   records: SourceRecord[];
   gone: string[];
 }
@@ -50,7 +50,7 @@ export class ReplicaHandle {
   readonly #loadSigner: () => Promise<AttachmentSigner | undefined>;
   /** Records that are read from the source again, for all writes that wait for them. */
   readonly rereads = new Rereads((tableId, ids) =>
-    within(ANSWER_MS, AWAY, latestAsked(this.#replica, tableId, ids)),
+    withTimeout(ANSWER_MS, AWAY, latestReadVersions(this.#replica, tableId, ids)),
   );
   #tables: Promise<Map<string, LiveTable>> | undefined;
   /** performance.now() */
@@ -66,8 +66,8 @@ export class ReplicaHandle {
     this.#loadSigner = loadSigner;
   }
 
-  ticket(): Promise<number> {
-    return within(ANSWER_MS, AWAY, takeTicket(this.#replica));
+  readVersion(): Promise<number> {
+    return withTimeout(ANSWER_MS, AWAY, takeReadVersion(this.#replica));
   }
 
   /** By the source's table id, as last read. */
@@ -90,7 +90,7 @@ export class ReplicaHandle {
    */
   async apply(
     table: LiveTable,
-    { ticket, records, gone }: ImagesOfRecords,
+    { readVersion, records, gone }: RowImages,
     isByName: boolean,
   ): Promise<{ lost: string[]; odd: string[] }> {
     const issues: CellIssue[] = [];
@@ -99,13 +99,13 @@ export class ReplicaHandle {
     const isLeftOut = (id: unknown) => isByName && odd.has(id as string);
     const images = {
       epoch: null,
-      ticket,
+      readVersion,
       rows: rows.filter((row) => !isLeftOut(row.id)),
       gone,
       issues: issues.filter(({ recordId }) => !isLeftOut(recordId)),
       records: records.filter(({ id }) => !isLeftOut(id)),
     };
-    const { lost } = await within(ANSWER_MS, AWAY, applyImages(this.#replica, table, images));
+    const { lost } = await withTimeout(ANSWER_MS, AWAY, applyRowImages(this.#replica, table, images));
     return { lost: isByName ? [...lost, ...odd] : lost, odd: [...odd] };
   }
 
@@ -114,7 +114,7 @@ export class ReplicaHandle {
     const odd = oddIssues(spec, issues);
     if (odd.length === 0) return new Set();
     const ids = odd.map(({ recordId }) => recordId);
-    const known = await within(ANSWER_MS, AWAY, issuesOf(this.#replica, spec.name, ids));
+    const known = await withTimeout(ANSWER_MS, AWAY, issuesOf(this.#replica, spec.name, ids));
     const isKnown = (issue: CellIssue) =>
       known.some(
         (one) => one.record_id === issue.recordId && one.column === issue.column && one.value === issue.value,
@@ -124,7 +124,7 @@ export class ReplicaHandle {
 
   /** @throws BasetideError `shape_changed`, `replica_unavailable` */
   locate(tables: LiveTable[], ids: readonly string[]): Promise<Map<string, string[]>> {
-    return within(ANSWER_MS, AWAY, locateRecords(this.#replica, tables, ids));
+    return withTimeout(ANSWER_MS, AWAY, locateRecords(this.#replica, tables, ids));
   }
 
   /**
@@ -133,15 +133,15 @@ export class ReplicaHandle {
    * @returns the ids whose image lost
    * @throws BasetideError `shape_changed`: it is there
    */
-  async note(tableId: string, { ticket, records, gone }: ImagesOfRecords): Promise<string[]> {
+  async defer(tableId: string, { readVersion, records, gone }: RowImages): Promise<string[]> {
     const images = [
       ...records.map((record) => ({ id: record.id, record })),
       ...gone.map((id) => ({ id, record: null })),
     ];
     const notes = images.map(async ({ id, record }) =>
-      (await noteImage(this.#replica, tableId, ticket, id, record)) ? [] : [id],
+      (await recordRowImage(this.#replica, tableId, readVersion, id, record)) ? [] : [id],
     );
-    return (await within(ANSWER_MS, AWAY, Promise.all(notes))).flat();
+    return (await withTimeout(ANSWER_MS, AWAY, Promise.all(notes))).flat();
   }
 
   /**
@@ -154,7 +154,7 @@ export class ReplicaHandle {
     let tables = await this.tables();
     for (let tries = 1; ; tries++) {
       try {
-        const answer = await within(ANSWER_MS, AWAY, answerRead(this.#replica, tables, request));
+        const answer = await withTimeout(ANSWER_MS, AWAY, answerRead(this.#replica, tables, request));
         // A name that the tables at hand do not have may be newer than they are.
         if (answer || performance.now() - this.#loadedAt < MAX_AGE_MS) return answer;
       } catch (error) {
@@ -179,7 +179,7 @@ export class ReplicaHandle {
 
   /** The key is asked for after the catalog: it is never an older one than that of the tables. */
   async #loadTables(): Promise<Map<string, LiveTable>> {
-    const catalog = await within(ANSWER_MS, AWAY, loadCatalog(this.#replica));
+    const catalog = await withTimeout(ANSWER_MS, AWAY, loadCatalog(this.#replica));
     const hasOwnUrls = catalog
       .values()
       .some(({ spec }) => spec.columns.some(({ attachmentUrls }) => attachmentUrls !== undefined));

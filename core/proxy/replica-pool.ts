@@ -5,7 +5,7 @@
  * of it then (it may have moved, or have another password) and without the driver's growing pauses.
  */
 
-import { within } from "../async";
+import { withTimeout } from "../async";
 import type { Context } from "../context";
 import { attachmentSigner } from "../control/bases";
 import { databaseAdminUrl, getDatabase } from "../control/placement";
@@ -72,8 +72,8 @@ export class ReplicaPool {
 
   async #connect({ id, databaseId, schema }: ConnectedBase): Promise<ReplicaHandle> {
     const where = async () => databaseAdminUrl(this.#ctx, await getDatabase(this.#ctx.db, databaseId));
-    const url = await within(LOOKUP_MS, "control_unavailable", where());
-    const signer = () => within(LOOKUP_MS, "control_unavailable", attachmentSigner(this.#ctx, id));
+    const url = await withTimeout(LOOKUP_MS, "control_unavailable", where());
+    const signer = () => withTimeout(LOOKUP_MS, "control_unavailable", attachmentSigner(this.#ctx, id));
     return new ReplicaHandle(openReplica({ url, schema }, "writes"), signer);
   }
 

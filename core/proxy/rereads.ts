@@ -7,9 +7,9 @@
  * asked for after the first one was applied or lost, and so after the wait began.
  */
 import type { SourceRecord } from "../source";
-import type { ImagesOfRecords } from "./replica-handle";
+import type { RowImages } from "./replica-handle";
 
-/** While a request waits for the quota, its ticket is taken again this often, ms: the older, the likelier it loses. */
+/** While a request waits for the quota, its read version is taken again this often, ms: the older, the likelier it loses. */
 const REFRESH_MS = 100;
 /** Ids that one request reads. */
 const BATCH = 100;
@@ -20,14 +20,14 @@ const MAX_VAIN = 20;
 export interface Wanted {
   tableId: string;
   ids: readonly string[];
-  /** A ticket that was taken after the write was answered. */
+  /** A read version that was taken after the write was answered. */
   since: number;
   /** Whose turn in the quota the requests take. */
   caller: string;
 }
 
 /** How records are read and shown. */
-export interface Reading {
+export interface RecordReader {
   /** @param choose names the records; called when the request may be sent, which must then happen at once */
   read(
     tableId: string,
@@ -35,13 +35,13 @@ export interface Reading {
     signal: AbortSignal,
   ): Promise<{ records: SourceRecord[]; gone: string[] }>;
   /** @returns the ids whose image lost; null where neither the replica nor the source has the table */
-  apply(tableId: string, images: ImagesOfRecords): Promise<readonly string[] | null>;
+  apply(tableId: string, images: RowImages): Promise<readonly string[] | null>;
 }
 
-/** A new ticket, and the one before which the source was asked for the latest row image of each record. */
-export interface Latest {
-  ticket: number;
-  asked: ReadonlyMap<string, number>;
+/** A new read version, and the one before which the source was asked for the latest row image of each record. */
+export interface LatestVersions {
+  readVersion: number;
+  readVersions: ReadonlyMap<string, number>;
 }
 
 interface Wait {
@@ -57,20 +57,20 @@ interface Wait {
 interface Run {
   tableId: string;
   caller: string;
-  reading: Reading;
-  ticket: number;
+  reading: RecordReader;
+  readVersion: number;
   isRefreshing: boolean;
   isSent: boolean;
   over: AbortController;
 }
 
 export class Rereads {
-  readonly #latest: (tableId: string, ids: string[]) => Promise<Latest>;
+  readonly #latest: (tableId: string, ids: string[]) => Promise<LatestVersions>;
   readonly #waits = new Set<Wait>();
   /** By table and caller. */
   readonly #runs = new Map<string, Run>();
 
-  constructor(latest: (tableId: string, ids: string[]) => Promise<Latest>) {
+  constructor(latest: (tableId: string, ids: string[]) => Promise<LatestVersions>) {
     this.#latest = latest;
   }
 
@@ -82,7 +82,7 @@ export class Rereads {
    */
   async shown(
     { tableId, ids, since, caller }: Wanted,
-    reading: Reading,
+    reading: RecordReader,
     signal: AbortSignal,
   ): Promise<boolean> {
     signal.throwIfAborted();
@@ -101,18 +101,18 @@ export class Rereads {
     }
   }
 
-  /** Row images of these records, asked for after the ticket `asked` was taken, are in SQL now. */
-  applied(tableId: string, ids: Iterable<string>, asked: number): void {
-    this.#settle(tableId, new Map(Array.from(ids, (id) => [id, asked])));
+  /** Row images of these records, asked for after the read version `readVersions` was taken, are in SQL now. */
+  applied(tableId: string, ids: Iterable<string>, readVersions: number): void {
+    this.#settle(tableId, new Map(Array.from(ids, (id) => [id, readVersions])));
     for (const run of this.#runs.values()) {
       if (run.tableId === tableId && !run.isSent) this.#refreshLater(run);
     }
   }
 
-  #start({ tableId, caller }: Wait, reading: Reading): void {
+  #start({ tableId, caller }: Wait, reading: RecordReader): void {
     const key = `${tableId} ${caller}`;
     if (this.#runs.has(key)) return;
-    const state = { ticket: 0, isRefreshing: false, isSent: false, over: new AbortController() };
+    const state = { readVersion: 0, isRefreshing: false, isSent: false, over: new AbortController() };
     const run: Run = { tableId, caller, reading, ...state };
     this.#runs.set(key, run);
     void this.#run(run, key);
@@ -141,24 +141,24 @@ export class Rereads {
     if (!this.#isWanted(run)) return;
     const refresh = setInterval(() => this.#refreshLater(run), REFRESH_MS);
     let ids: string[] = [];
-    let ticket = 0;
+    let readVersion = 0;
     const choose = () => {
       clearInterval(refresh);
       run.isSent = true;
-      ({ ticket } = run);
+      ({ readVersion } = run);
       ids = this.#idsFor(run);
       return ids;
     };
     try {
       const read = await reading.read(tableId, choose, over.signal);
-      const lost = await reading.apply(tableId, { ticket, ...read });
+      const lost = await reading.apply(tableId, { readVersion, ...read });
       run.isSent = false;
       if (!lost) for (const wait of this.#waitsOf(tableId)) wait.resolve(false);
       else
         this.applied(
           tableId,
           ids.filter((id) => !lost.includes(id)),
-          ticket,
+          readVersion,
         );
     } finally {
       run.isSent = false;
@@ -166,15 +166,15 @@ export class Rereads {
     }
   }
 
-  /** Takes a new ticket, and sees what others have brought to SQL. */
+  /** Takes a new read version, and sees what others have brought to SQL. */
   async #refresh(run: Run): Promise<void> {
     const ids = new Set(this.#waitsOf(run.tableId).flatMap((wait) => [...wait.ids]));
-    const { ticket, asked } = await this.#latest(run.tableId, [...ids]);
-    run.ticket = Math.max(run.ticket, ticket);
-    this.#settle(run.tableId, asked);
+    const { readVersion, readVersions } = await this.#latest(run.tableId, [...ids]);
+    run.readVersion = Math.max(run.readVersion, readVersion);
+    this.#settle(run.tableId, readVersions);
   }
 
-  /** The same while the run waits for the quota: one at a time, and without it the ticket at hand is good. */
+  /** The same while the run waits for the quota: one at a time, and without it the read version at hand is good. */
   #refreshLater(run: Run): void {
     if (run.isRefreshing) return;
     run.isRefreshing = true;
@@ -185,9 +185,9 @@ export class Rereads {
       });
   }
 
-  #settle(tableId: string, asked: ReadonlyMap<string, number>): void {
+  #settle(tableId: string, readVersions: ReadonlyMap<string, number>): void {
     for (const wait of this.#waitsOf(tableId)) {
-      for (const id of wait.ids) if ((asked.get(id) ?? 0) > wait.since) wait.ids.delete(id);
+      for (const id of wait.ids) if ((readVersions.get(id) ?? 0) > wait.since) wait.ids.delete(id);
       if (wait.ids.size > 0) continue;
       this.#waits.delete(wait);
       wait.resolve(true);

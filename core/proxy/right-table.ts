@@ -7,7 +7,7 @@
 import type { SourceSchema } from "../source";
 import type { WriteAnswer } from "./answer";
 import type { ReplicaHandle } from "./replica-handle";
-import { findTable, isId, ofCatalog, ofSource } from "./table-view";
+import { findNamedTable, isTableOrFieldId, ofCatalog, ofSource } from "./table-view";
 
 export interface Addressed {
   tableRef: string;
@@ -28,9 +28,9 @@ export async function rightTable(
   askSchema: () => Promise<SourceSchema>,
 ): Promise<{ ref: string; isMoved: boolean }> {
   const asNamed = { ref: tableRef, isMoved: false };
-  if (isId(tableRef)) return asNamed;
+  if (isTableOrFieldId(tableRef)) return asNamed;
   const tables = [...(await handle.tables()).values()];
-  const named = findTable(tables.map(ofCatalog), tableRef)?.tableId;
+  const named = findNamedTable(tables.map(ofCatalog), tableRef)?.tableId;
   if (named === undefined) return asNamed;
   const isNamed = ({ spec }: (typeof tables)[number]) => spec.tableId === named;
   const keys = new Set(answer?.records.flatMap((record) => Object.keys(record.fields)));
@@ -48,6 +48,6 @@ export async function rightTable(
   // What is gone, and was in no table, is shown as it is.
   if (answer?.records.length === 0) return asNamed;
   const schema = await askSchema();
-  const now = findTable(schema.tables.map(ofSource), tableRef)?.tableId;
+  const now = findNamedTable(schema.tables.map(ofSource), tableRef)?.tableId;
   return { ref: now ?? tableRef, isMoved: now !== undefined && now !== named };
 }

@@ -7,9 +7,9 @@ const PAUSE_MS = 2000;
 const MAX_REMEMBERED = 1000;
 
 /** Returns at once, and never fails: the schema is looked at every minute or so in any case. */
-export type RequestLook = (baseIds: string[]) => void;
+export type RequestSchemaCheck = (baseIds: string[]) => void;
 
-export function schemaLooks(ctx: Pick<WritesContext, "db" | "queue" | "log">): RequestLook {
+export function schemaChecker(ctx: Pick<WritesContext, "db" | "queue" | "log">): RequestSchemaCheck {
   const askedAt = new Map<string, number>();
   return (baseIds) => {
     const now = performance.now();
@@ -19,12 +19,12 @@ export function schemaLooks(ctx: Pick<WritesContext, "db" | "queue" | "log">): R
     for (const id of due) askedAt.set(id, now);
     void ask(ctx, due).catch((error: unknown) => {
       for (const id of due) askedAt.delete(id);
-      ctx.log.warn({ error }, "schema look not requested");
+      ctx.log.warn({ error }, "schema check not requested");
     });
   };
 }
 
 async function ask({ db, queue }: Pick<WritesContext, "db" | "queue">, baseIds: string[]): Promise<void> {
-  await db`update bases set schema_look_requested_at = now() where id = any (${baseIds})`;
+  await db`update bases set schema_check_requested_at = now() where id = any (${baseIds})`;
   for (const id of baseIds) await queue.requestSync(id);
 }

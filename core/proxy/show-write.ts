@@ -10,10 +10,10 @@ import type { AnsweredRecord, WriteAnswer } from "./answer";
 import type { ConnectedBase } from "./connected-bases";
 import type { WritesContext } from "./context";
 import type { WriteMetrics } from "./metrics";
-import type { ImagesOfRecords, ReplicaHandle } from "./replica-handle";
-import type { Reading } from "./rereads";
+import type { ReplicaHandle, RowImages } from "./replica-handle";
+import type { RecordReader } from "./rereads";
 import { rightTable } from "./right-table";
-import type { RequestLook } from "./schema-check";
+import type { RequestSchemaCheck } from "./schema-check";
 import { type Asking, type SourceReader, sourceReader } from "./source-reader";
 import { type NamedTable, ofCatalog, ofSource, type TableView, viewTable } from "./table-view";
 
@@ -42,11 +42,11 @@ export type Showing = "shown" | "kept" | "odd" | "no_table";
 
 export interface ShowContext extends WritesContext {
   writeMetrics: WriteMetrics;
-  requestLook: RequestLook;
+  requestSchemaCheck: RequestSchemaCheck;
 }
 
 /**
- * @param ticket taken before the source was asked to write; null if there was none, and the records are read anew
+ * @param readVersion taken before the source was asked to write; null if there was none, and the records are read anew
  * @param asking how records are read anew
  * @throws BasetideError `replica_unavailable`, or why the source could not be read
  */
@@ -55,26 +55,26 @@ export async function showWrite(
   base: ConnectedBase,
   handle: ReplicaHandle,
   write: Write,
-  ticket: number | null,
+  readVersion: number | null,
   asking: Asking,
 ): Promise<Showing> {
   const from = performance.now();
   const schemaSince = schemaAsker(handle, sourceReader(ctx, base, asking));
   const show = shower(ctx, base, handle, () => schemaSince(from - SCHEMA_FRESH_MS));
   const { ref, isMoved } = await tableOf(handle, write, () => schemaSince(from));
-  if (isMoved) ctx.requestLook([base.id]);
-  const told = write.answer && ticket !== null ? { ticket, ...write.answer } : null;
-  const outcome = await show(ref, told, write.ids);
+  if (isMoved) ctx.requestSchemaCheck([base.id]);
+  const answered = write.answer && readVersion !== null ? { readVersion, ...write.answer } : null;
+  const outcome = await show(ref, answered, write.ids);
   if (!outcome) return "no_table";
   const { tableId, lost } = outcome;
   const isLost = new Set(lost);
-  if (told && isLost.size < write.ids.length) {
+  if (answered && isLost.size < write.ids.length) {
     const shown = write.ids.filter((id) => !isLost.has(id));
-    handle.rereads.applied(tableId, shown, told.ticket);
+    handle.rereads.applied(tableId, shown, answered.readVersion);
   }
   if (lost.length > 0) {
-    const wanted = { tableId, ids: lost, since: await handle.ticket(), caller: asking.caller ?? "" };
-    if (!(await handle.rereads.shown(wanted, readingOf(ctx, base, handle, asking), asking.signal)))
+    const wanted = { tableId, ids: lost, since: await handle.readVersion(), caller: asking.caller ?? "" };
+    if (!(await handle.rereads.shown(wanted, recordReader(ctx, base, handle, asking), asking.signal)))
       return "no_table";
   }
   if (write.ids.some((id) => (handle.oddAt.get(id) ?? 0) >= from)) return "odd";
@@ -104,7 +104,12 @@ function schemaAsker(handle: ReplicaHandle, source: SourceReader) {
 }
 
 /** How records are read again, for this write and others: it goes on when this one's time is up. */
-function readingOf(ctx: ShowContext, base: ConnectedBase, handle: ReplicaHandle, asking: Asking): Reading {
+function recordReader(
+  ctx: ShowContext,
+  base: ConnectedBase,
+  handle: ReplicaHandle,
+  asking: Asking,
+): RecordReader {
   const source = (signal: AbortSignal) => sourceReader(ctx, base, { ...asking, signal });
   const askSchema = () => {
     const schemaSince = schemaAsker(handle, source(AbortSignal.timeout(ctx.config.upstreamTimeoutMs)));
@@ -124,7 +129,7 @@ interface Outcome {
 }
 
 /** Brings images to the table that `ref` names, whatever shape it gets meanwhile; null: there is no such table. */
-type Show = (ref: string, images: ImagesOfRecords | null, ids: string[]) => Promise<Outcome | null>;
+type Show = (ref: string, images: RowImages | null, ids: string[]) => Promise<Outcome | null>;
 
 function shower(
   ctx: ShowContext,
@@ -137,12 +142,12 @@ function shower(
       const view = await viewTable(handle, ref, keysOf(images?.records ?? []), askSchema);
       if (!view) return null;
       const { tableId } = view;
-      if (view.isOutdated) ctx.requestLook([base.id]);
+      if (view.isOutdated) ctx.requestSchemaCheck([base.id]);
       if (!images || !view.isComplete) return { tableId, lost: ids };
       const applied = await applyTo(handle, view, byFieldId(images, view));
       if (applied !== "shape_changed") {
         const { lost, odd } = applied;
-        if (odd.length > 0) ctx.requestLook([base.id]);
+        if (odd.length > 0) ctx.requestSchemaCheck([base.id]);
         if (lost.length > 0) ctx.writeMetrics.lost(lost.length);
         const isLost = new Set(lost);
         for (const id of odd) if (!isLost.has(id)) handle.oddAt.set(id, performance.now());
@@ -164,7 +169,7 @@ function shower(
 async function showRead(
   { handle, show, askSchema }: { handle: ReplicaHandle; show: Show; askSchema: () => Promise<SourceSchema> },
   tableId: string,
-  { ticket, records, gone }: ImagesOfRecords,
+  { readVersion, records, gone }: RowImages,
 ): Promise<string[] | null> {
   const tables = [...(await handle.tables()).values()].map(ofCatalog);
   const ownerOf = async ({ fields }: AnsweredRecord) => {
@@ -181,9 +186,9 @@ async function showRead(
     const misplaced = indices.map((index) => records[index]!);
     const ids = misplaced.map(({ id }) => id);
     gone = [...gone, ...ids];
-    lost.push(...((await show(other, { ticket, records: misplaced, gone: [] }, ids))?.lost ?? []));
+    lost.push(...((await show(other, { readVersion, records: misplaced, gone: [] }, ids))?.lost ?? []));
   }
-  const images = { ticket, records: here, gone };
+  const images = { readVersion, records: here, gone };
   const outcome = await show(tableId, images, [...gone, ...here.map(({ id }) => id)]);
   return outcome && [...new Set([...lost, ...outcome.lost])];
 }
@@ -196,11 +201,11 @@ function ownerIn(tables: NamedTable[], fields: Record<string, unknown>): string 
 async function applyTo(
   handle: ReplicaHandle,
   view: TableView,
-  images: ImagesOfRecords,
+  images: RowImages,
 ): Promise<{ lost: string[]; odd: string[] } | "shape_changed"> {
   try {
     if (view.live) return await handle.apply(view.live, images, view.isByName);
-    return { lost: await handle.note(view.tableId, images), odd: [] };
+    return { lost: await handle.defer(view.tableId, images), odd: [] };
   } catch (error) {
     if (isBasetideError(error, "shape_changed")) return "shape_changed";
     throw error;
@@ -212,9 +217,9 @@ function keysOf(records: AnsweredRecord[]): Set<string> {
 }
 
 /** What no key is known for is left out; a whole record's image comes only from a view that knows every key. */
-function byFieldId({ ticket, records, gone }: ImagesOfRecords, view: TableView): ImagesOfRecords {
+function byFieldId({ readVersion, records, gone }: RowImages, view: TableView): RowImages {
   return {
-    ticket,
+    readVersion,
     gone,
     records: records.map(({ id, createdTime, fields }): SourceRecord => {
       const cells: Record<string, unknown> = {};

@@ -2,17 +2,17 @@
  * How a proxied write asks the source itself: with the base's own key, out of the clients' quota.
  *
  * A repair may have to ask for many records one by one. Those requests wait in line with sync: clients go first, and
- * the sync that shows everybody's changes is not kept waiting until all is mended.
+ * the sync that shows everybody's changes is not kept waiting until all is repaired.
  */
-import { unsealApiKey } from "../control/bases";
+import { decryptApiKey } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
 import { syncShare } from "../limiter";
 import {
-  againIfStale,
   limitsOfKey,
   platformById,
+  retryIfStale,
   type SourceConnection,
   type SourceRecord,
   type SourceSchema,
@@ -52,7 +52,7 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
   const { signal, isForClient, caller = "" } = asking;
   let connection: SourceConnection | undefined;
 
-  function place(
+  function reserve(
     isOneOfMany: boolean,
     { connections }: SourceConnection,
   ): Promise<HeldConnection | undefined> {
@@ -60,8 +60,8 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
     // They share with sync what that may make, or one of the two would wait for ever.
     // A database of a customer's own has each of the others' writes repaired: that takes nothing from their clients.
     return isOneOfMany || (base.isExternal && !isForClient)
-      ? ctx.ledger.takeSync(key, syncShare(key, base.turbo), signal, { connections })
-      : ctx.ledger.takeClient(key, {
+      ? ctx.limiter.acquireSync(key, syncShare(key, base.turbo), signal, { connections })
+      : ctx.limiter.acquireClient(key, {
           deadlineMs: ctx.config.upstreamTimeoutMs,
           signal,
           caller,
@@ -71,11 +71,11 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
   }
 
   async function ask<T>(call: (connection: SourceConnection) => Promise<T>, isOneOfMany = false): Promise<T> {
-    connection ??= platformById(ctx.platforms, base.platform).connect(unsealApiKey(ctx, base));
+    connection ??= platformById(ctx.platforms, base.platform).connect(decryptApiKey(ctx, base));
     const source = connection;
     try {
-      const answer = await againIfStale(async () => {
-        using held = await place(isOneOfMany, source);
+      const answer = await retryIfStale(async () => {
+        using held = await reserve(isOneOfMany, source);
         return await call(held ? source.over(held) : source);
       });
       if (answer !== null) asking.onAnswer?.();
@@ -84,7 +84,7 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
       const error = asBasetideError(caught);
       if (error.code === "source_rate_limited") {
         const key = quotaKeyOf(base);
-        await ctx.ledger.block(key, limitsOfKey(key).penaltyMs, "rate_limited");
+        await ctx.limiter.block(key, limitsOfKey(key).penaltyMs, "rate_limited");
       }
       throw error;
     }

@@ -22,7 +22,7 @@ export interface TableView {
 }
 
 /** Is this an id of a table or of a field, rather than a name? */
-export function isId(ref: string): boolean {
+export function isTableOrFieldId(ref: string): boolean {
   return isTableId(ref) || isFieldId(ref);
 }
 
@@ -57,13 +57,13 @@ export async function viewTable(
 ): Promise<TableView | null> {
   for (const load of [() => handle.tables(), () => handle.reloadTables()]) {
     const tables = await load();
-    const named = findTable([...tables.values()].map(ofCatalog), ref);
+    const named = findNamedTable([...tables.values()].map(ofCatalog), ref);
     if (!named) continue;
     const view = viewOf(named, tables.get(named.tableId), keys);
     if (view.isComplete) return view;
   }
   const schema = await askSource();
-  const named = findTable(schema.tables.map(ofSource), ref);
+  const named = findNamedTable(schema.tables.map(ofSource), ref);
   if (!named) return null;
   const live = (await handle.tables()).get(named.tableId);
   return {
@@ -96,7 +96,7 @@ function viewOf(named: NamedTable, live: LiveTable | undefined, keys: ReadonlySe
 }
 
 /** Ids win over names; a name in other case is better than none. */
-export function findTable(tables: NamedTable[], ref: string): NamedTable | undefined {
+export function findNamedTable(tables: NamedTable[], ref: string): NamedTable | undefined {
   const folded = ref.toLowerCase();
   return (
     tables.find((table) => table.tableId === ref) ??

@@ -1,12 +1,12 @@
 /**
  * From a write that is about to be sent to replicas that show it.
  *
- * I1. A ticket is taken from every replica that is waited for (`relationOf`) before the source is asked, and `settle`
- * comes back only when each of them shows the write; one that cannot, or is not waited for, is noted for repair, and
+ * I1. A read version is taken from every replica that is waited for (`relationOf`) before the source is asked, and `settle`
+ * comes back only when each of them shows the write; one that cannot, or is not waited for, is recorded for repair, and
  * `settle` says so where it may be the writer's.
  */
 
-import { within } from "../async";
+import { withTimeout } from "../async";
 import { quotaKeyOf } from "../control/budgets";
 import { requestCatchUp } from "../control/jobs";
 import { isBasetideError } from "../errors";
@@ -21,12 +21,12 @@ import { startRepairLoop } from "./repair-loop";
 import { Repairs } from "./repairs";
 import { ReplicaBreaker } from "./replica-breaker";
 import { ReplicaPool } from "./replica-pool";
-import { schemaLooks } from "./schema-check";
+import { schemaChecker } from "./schema-check";
 import { type ShowContext, showWrite, type Write } from "./show-write";
 
-/** Longest wait for a replica's ticket, ms; without one the record is read anew after the write. */
-const TICKET_MS = 1000;
-/** While a write waits for the quota its tickets are taken again this often, ms: the older, the likelier they lose. */
+/** Longest wait for a replica's read version, ms; without one the record is read anew after the write. */
+const READ_VERSION_MS = 1000;
+/** While a write waits for the quota its read versions are taken again this often, ms: the older, the likelier they lose. */
 const REFRESH_MS = 200;
 
 /** A write before it is sent. */
@@ -35,10 +35,10 @@ export interface PreparedWrite {
   bases: ConnectedBase[];
   /** False: it has no quota of ours. */
   mayBeConnected: boolean;
-  /** Resolves when every replica has given a ticket, or will not. */
+  /** Resolves when every replica has given a read version, or will not. */
   ready: Promise<void>;
-  /** To be called right before the source is asked: tickets that come later are worth nothing. */
-  seal(): void;
+  /** To be called right before the source is asked: read versions that come later are worth nothing. */
+  freeze(): void;
   /**
    * The source has written: brings all replicas to show it, or notes what does not. Never fails.
    *
@@ -57,7 +57,7 @@ export class WriteThrough {
   readonly #refused = new RefusedBases();
 
   constructor(ctx: WritesContext) {
-    this.#ctx = { ...ctx, writeMetrics: writeMetrics(ctx.metrics), requestLook: schemaLooks(ctx) };
+    this.#ctx = { ...ctx, writeMetrics: writeMetrics(ctx.metrics), requestSchemaCheck: schemaChecker(ctx) };
     this.bases = new ConnectedBases(ctx);
     this.#pool = new ReplicaPool(ctx);
     this.#breaker = new ReplicaBreaker();
@@ -66,33 +66,33 @@ export class WriteThrough {
   }
 
   /**
-   * @param withTickets false for what writes no record, or none whose image is in the answer
+   * @param withReadVersions false for what writes no record, or none whose image is in the answer
    * @param writer.isWriters does a base sync with the key that writes?
    * @param writer.caller whose turn in the quota it is to read records again
    */
   async prepare(
     sourceBaseId: string,
-    withTickets: boolean,
+    withReadVersions: boolean,
     { isWriters, caller }: { isWriters: (base: ConnectedBase) => boolean; caller: string },
   ): Promise<PreparedWrite> {
     const { bases, mayBeConnected } = await this.bases.current(sourceBaseId);
-    const tickets = new Map<string, number>();
-    let isSealed = false;
+    const readVersions = new Map<string, number>();
+    let isFrozen = false;
     const take = async (base: ConnectedBase) => {
       if (this.#breaker.isOpen(base)) return;
-      const taking = this.#takeTicket(base).then((ticket) => {
-        if (ticket !== null && !isSealed) tickets.set(base.id, ticket);
-        return ticket;
+      const taking = this.#takeReadVersion(base).then((readVersion) => {
+        if (readVersion !== null && !isFrozen) readVersions.set(base.id, readVersion);
+        return readVersion;
       });
-      await this.#breaker.inTime(base, taking, (ticket) => ticket === null);
+      await this.#breaker.inTime(base, taking, (readVersion) => readVersion === null);
     };
     const isGiver = (base: ConnectedBase) =>
       relationOf(base, bases, isWriters) === "awaited" && shareOf(base, isWriters(base)) === "image";
-    const givers = withTickets ? bases.filter(isGiver) : [];
+    const givers = withReadVersions ? bases.filter(isGiver) : [];
     const refresh = setInterval(() => void givers.map(take), REFRESH_MS);
     const show = (base: ConnectedBase, write: Write, all = bases) =>
       this.#showInTime(base, write, {
-        ticket: tickets.get(base.id) ?? null,
+        readVersion: readVersions.get(base.id) ?? null,
         isWriters: isWriters(base),
         relation: relationOf(base, all, isWriters),
         caller,
@@ -101,8 +101,8 @@ export class WriteThrough {
       bases,
       mayBeConnected,
       ready: Promise.all(givers.map(take)).then(() => {}),
-      seal() {
-        isSealed = true;
+      freeze() {
+        isFrozen = true;
         clearInterval(refresh);
       },
       settle: async (write) => {
@@ -122,9 +122,9 @@ export class WriteThrough {
     return this.#pool.use(base, (handle) => handle.answer(request));
   }
 
-  /** Asks for a look at the schema of every base that is connected to the source base. Returns at once. */
+  /** Asks for a schema check of every base that is connected to the source base. Returns at once. */
   schemaChanged(bases: ConnectedBase[]): void {
-    this.#ctx.requestLook(bases.map((base) => base.id));
+    this.#ctx.requestSchemaCheck(bases.map((base) => base.id));
   }
 
   /** Has each find what was written, of which the answer does not tell. Returns at once. */
@@ -147,12 +147,12 @@ export class WriteThrough {
     await this.#pool.close();
   }
 
-  async #takeTicket(base: ConnectedBase): Promise<number | null> {
+  async #takeReadVersion(base: ConnectedBase): Promise<number | null> {
     try {
-      const ticket = this.#pool.use(base, (handle) => handle.ticket());
-      return await within(TICKET_MS, "replica_unavailable", ticket);
+      const readVersion = this.#pool.use(base, (handle) => handle.readVersion());
+      return await withTimeout(READ_VERSION_MS, "replica_unavailable", readVersion);
     } catch (error) {
-      this.#ctx.log.warn({ baseId: base.id, error }, "no ticket for a write");
+      this.#ctx.log.warn({ baseId: base.id, error }, "no read version for a write");
       return null;
     }
   }
@@ -174,7 +174,7 @@ export class WriteThrough {
     // Nobody can say who else is connected: that is found out when the control plane is back.
     if (!isCurrent) {
       const base = { platform: proxied.id, sourceBaseId, except: [...known, ...later] };
-      this.#repairs.keep({ base, tableRef, ids });
+      this.#repairs.keepInMemory({ base, tableRef, ids });
     }
     return { later, areAll: isCurrent || !mayBeConnected };
   }
@@ -186,14 +186,14 @@ export class WriteThrough {
     if (share === "none") return undefined;
     const forRepair = { base, tableRef: write.tableRef, ids: write.ids };
     if (writer.relation !== "awaited" || this.#breaker.isOpen(base)) {
-      await this.#repairs.note(forRepair);
+      await this.#repairs.record(forRepair);
       return writer.relation === "others" ? undefined : false;
     }
     const showing = this.#show(base, write, { ...writer, share });
     const shown = await this.#breaker.inTime(base, showing, () => false);
     if (!shown.isLate) return shown.result;
     // Whatever becomes of it, or of this process.
-    await this.#repairs.note(forRepair);
+    await this.#repairs.record(forRepair);
     return false;
   }
 
@@ -201,7 +201,7 @@ export class WriteThrough {
   async #show(
     base: ConnectedBase,
     write: Write,
-    { share, ticket, caller }: { share: Share } & Pick<Writer, "ticket" | "caller">,
+    { share, readVersion, caller }: { share: Share } & Pick<Writer, "readVersion" | "caller">,
   ): Promise<boolean | undefined> {
     const log = this.#ctx.log.child({ baseId: base.id });
     // Writing the replica fails quickly; reading anew may have to wait for the quota.
@@ -211,7 +211,12 @@ export class WriteThrough {
     try {
       const image = share === "image" ? write : { ...write, answer: null };
       const showing = await this.#pool.use(base, (handle) =>
-        showWrite(this.#ctx, base, handle, image, ticket, { signal, isForClient: true, caller, onAnswer }),
+        showWrite(this.#ctx, base, handle, image, readVersion, {
+          signal,
+          isForClient: true,
+          caller,
+          onAnswer,
+        }),
       );
       if (showing === "no_table") log.warn("write to a table that the source's schema does not have");
       else log.debug({ records: write.ids.length }, `write ${showing}`);
@@ -222,8 +227,8 @@ export class WriteThrough {
         return undefined;
       }
       if (isBasetideError(error, "replica_unavailable")) this.#breaker.failed(base);
-      log.warn({ error, records: write.ids.length }, "write noted for repair");
-      await this.#repairs.note({ base, tableRef: write.tableRef, ids: write.ids });
+      log.warn({ error, records: write.ids.length }, "write recorded for repair");
+      await this.#repairs.record({ base, tableRef: write.tableRef, ids: write.ids });
       return false;
     }
   }
@@ -231,7 +236,7 @@ export class WriteThrough {
 
 /** What a replica's part in a write rests on. */
 interface Writer {
-  ticket: number | null;
+  readVersion: number | null;
   /** The base's own key has written. */
   isWriters: boolean;
   relation: Relation;

@@ -16,9 +16,9 @@ import { pgOptions } from "../postgres";
 import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } from "./crashes";
 import {
   bringForward,
-  giveBackJob,
   type QueueLoad,
   queueLoad,
+  releaseJob,
   SYNC_QUEUE,
   type SyncJob,
   takeJobsOf,
@@ -139,7 +139,7 @@ export async function openQueue(
       await boss.complete(SYNC_QUEUE, job.id);
     },
     async giveBack(job, afterMs) {
-      await giveBackJob(db, job, afterMs);
+      await releaseJob(db, job, afterMs);
       if (afterMs === 0) await wakeAll();
     },
     suspects: (baseIds) => countCrashes(db, baseIds),

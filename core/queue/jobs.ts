@@ -41,7 +41,7 @@ export async function touchJobs(db: Db, ids: string[]): Promise<Set<string>> {
 }
 
 /** Puts a job that is in hand back, behind those that wait, for whoever takes it `afterMs` from now. */
-export async function giveBackJob(db: Db, job: SyncJob, afterMs: number): Promise<void> {
+export async function releaseJob(db: Db, job: SyncJob, afterMs: number): Promise<void> {
   await db`
     update pgboss.job set state = 'created', created_on = now(), started_on = null, heartbeat_on = null,
       start_after = now() + ${afterMs} * interval '1 ms'

@@ -14,7 +14,7 @@ const SIGNATURE_LENGTH = 22;
 export const ATTACHMENTS_PATH = "/attachments";
 
 /** Which attachment, by the source's ids: a lookup's is that of the record that looks it up. */
-export interface AttachmentPlace {
+export interface AttachmentRef {
   tableId: string;
   recordId: string;
   fieldId: string;
@@ -42,20 +42,20 @@ export function attachmentPrefix(consoleUrl: string, baseId: string): string {
 }
 
 /** The URL of one attachment, signed. */
-export function attachmentUrl(prefix: string, place: AttachmentPlace, signer: AttachmentSigner): string {
-  const path = attachmentPath(place);
+export function attachmentUrl(prefix: string, attachment: AttachmentRef, signer: AttachmentSigner): string {
+  const path = attachmentPath(attachment);
   return `${prefix}/${path}?sig=${signer.sign(path)}`;
 }
 
 /** Is it the base's own signature of this very place? Takes as long for a wrong one as for the right one. */
-export function isSignedBy(signer: AttachmentSigner, place: AttachmentPlace, signature: string): boolean {
-  const expected = Buffer.from(signer.sign(attachmentPath(place)));
+export function isSignedBy(signer: AttachmentSigner, attachment: AttachmentRef, signature: string): boolean {
+  const expected = Buffer.from(signer.sign(attachmentPath(attachment)));
   const given = Buffer.from(signature);
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
 /** The ids are the source's word: whatever they are made of, none reaches into the next. */
-function attachmentPath({ tableId, recordId, fieldId, attachmentId }: AttachmentPlace): string {
+function attachmentPath({ tableId, recordId, fieldId, attachmentId }: AttachmentRef): string {
   return [tableId, recordId, fieldId, attachmentId]
     .map((id) => encodeURIComponent(id.toWellFormed()))
     .join("/");

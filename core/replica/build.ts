@@ -6,10 +6,10 @@ import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
 import { applyStatement, columnStorage, comments, createTable, renameColumns } from "./ddl";
-import { issueRows } from "./images";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
+import { issueRows } from "./row-images";
 import type { CellIssue, ReadAs, Row, TableSpec } from "./spec";
 
 /** A table that is being built. */
@@ -34,9 +34,9 @@ export interface Build {
    * Puts the table live, in one transaction, with exactly `issues`.
    *
    * @param live what it takes the place of, if anything
-   * @param seen the last stamp of the journal that the rows take into account
+   * @param seen the last stamp of the recent-writes log that the rows take into account
    * @param readAs what the source's fields were before the first row was read
-   * @returns false, with nothing done, when the journal has gone past `seen`: catch up and come again
+   * @returns false, with nothing done, when the recent-writes log has gone past `seen`: catch up and come again
    * @throws BasetideError `replica_busy` when queries hold the live table; try again. `shape_changed` when the live
    *   table is not `live` any more
    */

@@ -1,14 +1,14 @@
 /**
  * Connections to a replica's database, and its errors in our codes.
  *
- * int8 (tickets, epochs) arrives as a number: both are counters that stay far below 2^53.
+ * int8 (read versions, epochs) arrives as a number: both are counters that stay far below 2^53.
  */
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import {
   connectServer,
-  isServerTrouble,
+  isServerFailure,
   type SessionOptions,
   TRANSACTION_POOLED,
   WATCHED_BY_SERVER,
@@ -22,7 +22,7 @@ export type ReplicaSql = Sql<{ bigint: number }>;
 /** Connections per base: one, and a second for a statement that has waited GROW_AFTER_MS for that one. */
 const MAX_CONNECTIONS = 2;
 const GROW_AFTER_MS = 250;
-/** Seconds: a base that sweeps takes a ticket a second, and keeps its connection; one at rest lets go of it. */
+/** Seconds: a base that sweeps takes a read version a second, and keeps its connection; one at rest lets go of it. */
 const IDLE_TIMEOUT = 8;
 /** A write to a customer's server is waited for so shortly that a login would be most of it. */
 const EXTERNAL_WRITES_IDLE_TIMEOUT = 90;
@@ -178,7 +178,7 @@ export function replicaError(error: unknown): BasetideError {
   const state = String((error as { code?: unknown } | null)?.code ?? "");
   const message = error instanceof Error ? error.message : String(error);
   const known = codeBySqlState[state];
-  const isAway = isServerTrouble(error);
+  const isAway = isServerFailure(error);
   const refused = !known && !isAway && error instanceof postgres.PostgresError ? refusal(error) : null;
   const details = { sqlState: state };
   if (refused) return new BasetideError("replica_refused", refused, { cause: error, details });

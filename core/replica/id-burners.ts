@@ -15,7 +15,7 @@ export interface IdWatch {
 
 /** Looks in one search, at this mean interval; a cluster that is far away gets fewer. */
 const LOOKS = 20;
-const LOOK_EVERY_MS = 75;
+const CHECK_EVERY_MS = 75;
 const SEARCH_MS = 4000;
 /** Of the sessions, in a burst; 1 ms apart, or all would see the same on a server that lacks CPU. */
 const BURST = 20;
@@ -41,7 +41,7 @@ export function watchIds(): IdWatch {
       let isFast = false;
       let last: { next: bigint; at: number } | undefined;
       for (let index = 0; index < LOOKS && performance.now() - begun < SEARCH_MS; index++) {
-        if (index > 0) await Bun.sleep(2 * Math.random() * LOOK_EVERY_MS);
+        if (index > 0) await Bun.sleep(2 * Math.random() * CHECK_EVERY_MS);
         const { next, roles } = await look(admin, isFast ? BURST : 1);
         const now = { next: BigInt(next), at: performance.now() };
         isFast =

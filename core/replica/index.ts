@@ -1,7 +1,7 @@
 /** Replicas: naming, types, DDL, rows. The only code that writes to one. */
 export {
   ATTACHMENTS_PATH,
-  type AttachmentPlace,
+  type AttachmentRef,
   type AttachmentSigner,
   attachmentPrefix,
   createSigner,
@@ -13,27 +13,12 @@ export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH, shareServers } from 
 export { differingRows } from "./differing-rows";
 export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
-export { followLinkViews, followSettings, type LinkView, loadLinkViews, trimHistory } from "./extras";
 export { viewsWithForeignCode } from "./foreign-code";
 export { withHolders } from "./holders";
 export { type IdWatch, watchIds } from "./id-burners";
 export {
-  type Applied,
-  applyImages,
-  type Images,
-  type JournalEntry,
-  type JournalledWrite,
-  journalledTables,
-  journalSince,
-  latestAsked,
-  noteImage,
-  rowIds,
-  trimJournal,
-  writesSince,
-} from "./images";
-export {
+  applyIndexes,
   dropFullIndexes,
-  followIndexes,
   hasTrigrams,
   type IndexKind,
   indexedColumns,
@@ -47,6 +32,13 @@ export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
 export { UNSTORABLE_TEXT } from "./map-record-text";
 export { type Compared, compareBuild, dropUnfinished, fillColumns, MERGED_ROWS, mergeBuild } from "./merge";
 export { quoteIdent, snakeCase } from "./naming";
+export {
+  applyLinkViews,
+  applySettings,
+  type LinkView,
+  loadLinkViews,
+  trimHistory,
+} from "./optional-features";
 export { endPauses, pauseRole } from "./paused-roles";
 export {
   type Catalog,
@@ -63,8 +55,8 @@ export {
   databaseUrl,
   dropDatabase,
   endSessionsOf,
-  guardDatabase,
   labelHosted,
+  lockDownDatabase,
   nameDatabase,
   type Provisioned,
   provisionDatabase,
@@ -97,19 +89,33 @@ export {
   markSyncEnded,
   markSyncStarted,
   markSyncUnchanged,
-  noteDamage,
   openReplica,
   type Replica,
   type ReplicaTarget,
+  recordDamage,
   replicaIdentity,
-  takeTicket,
+  takeReadVersion,
 } from "./replica";
 export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 export { type PasswordHandling, passwordHandling } from "./role-password";
+export {
+  type Applied,
+  applyRowImages,
+  type LoggedWrite,
+  latestReadVersions,
+  loggedTables,
+  type RecentWrite,
+  type RowImageBatch,
+  recentWritesSince,
+  recordRowImage,
+  rowIds,
+  trimRecentWrites,
+  writesSince,
+} from "./row-images";
 export { ROW_TOO_WIDE } from "./row-width";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
-export { type ReadBack, type TypeTraits, traitsOf, typeMapMarkdown } from "./type-map";
+export { type ReadBack, traitsOf } from "./type-map";
 export { foreignNames, settleDependents } from "./views";
 export { type EndReason, endExcess } from "./watchdog";

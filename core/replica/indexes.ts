@@ -32,7 +32,7 @@ const DONE_ALREADY: ReadonlySet<unknown> = new Set(["42P07", "42704"]);
  * @returns whether nothing is left to be tried again
  * @throws BasetideError `lease_lost`, `replica_unavailable`
  */
-export async function followIndexes(
+export async function applyIndexes(
   { sql, swap }: Replica,
   epoch: number,
   wanted: readonly WantedIndex[],
@@ -54,11 +54,11 @@ export async function followIndexes(
       if (error.code === "replica_unavailable") throw error;
       isDone = false;
       if (error.code === "replica_busy" || DONE_ALREADY.has(error.details.sqlState)) continue;
-      await onReplica(() => sql`select ${ours}.note_index_failure(${epoch}, ${name}, ${error.message})`);
+      await onReplica(() => sql`select ${ours}.record_index_failure(${epoch}, ${name}, ${error.message})`);
     }
   }
   if (changes.length > 0) {
-    await onReplica(() => sql`select ${ours}.note_index_issues(${asked}::text::jsonb)`);
+    await onReplica(() => sql`select ${ours}.record_index_issues(${asked}::text::jsonb)`);
   }
   return isDone;
 }

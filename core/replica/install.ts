@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type postgres from "postgres";
 import { isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import { connectServer, isNewer, isOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
+import { connectServer, isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import type { Replica } from "./replica";
@@ -12,7 +12,7 @@ const template = [
   "own-tables.sql",
   "install.sql",
   "damage.sql",
-  "images.sql",
+  "row-images.sql",
   "shapes.sql",
   "merge.sql",
   "drop-columns.sql",
@@ -34,7 +34,7 @@ const template = [
   .join("\n");
 
 /** Raised with every released change of the template. */
-const REVISION = 3;
+const REVISION = 4;
 const VERSION = templateVersion(REVISION, template);
 
 /** Locks are waited for no longer: readers that come after us wait behind us. */
@@ -45,7 +45,15 @@ const LOCK_PAUSE_MS = 500;
 
 /** What is installed besides the tables: in the customer's schema, and in ours. */
 export const OWN_RELATIONS = ["_sync_meta", "__sync_meta__", "_sync_issues"];
-const SWAP_RELATIONS = ["_sync_meta", "_sync_issues", "_state", "_tables", "_tickets", "_shapes", "_journal"];
+const SWAP_RELATIONS = [
+  "_sync_meta",
+  "_sync_issues",
+  "_state",
+  "_tables",
+  "_versions",
+  "_shapes",
+  "_recent_writes",
+];
 
 /** Brings the replica's functions up to date, if an older version of Basetide installed them; makes what was dropped. */
 export async function ensureInstalled(
@@ -62,7 +70,7 @@ export async function ensureInstalled(
       select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version,
         exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null) as missing`,
   );
-  if (isOutdated(state?.version, VERSION) || state?.missing) await installReplica(target.url, target);
+  if (isTemplateOutdated(state?.version, VERSION) || state?.missing) await installReplica(target.url, target);
 }
 
 /**

@@ -14,7 +14,7 @@ import { timestampText } from "./map-record-time";
 import { ownUrlsOf } from "./own-urls";
 import { ROW_TOO_WIDE, widthLimit } from "./row-width";
 import type { CellIssue, ColumnSpec, Row, TableSpec } from "./spec";
-import { readerOf, typeMap } from "./type-map";
+import { cellReaderOf, typeMap } from "./type-map";
 
 /** UTF-16 units of a cell's JSON text that an issue shows, and of the reason, which can be the source's word. */
 const ISSUE_VALUE_LENGTH = 1000;
@@ -70,7 +70,7 @@ function compileColumn(tableId: string, column: ColumnSpec, signer: AttachmentSi
   return {
     fieldId,
     name,
-    read: readerOf(type, columnType),
+    read: cellReaderOf(type, columnType),
     absent: typeMap[type].absent ?? null,
     withOwnUrls: ownUrlsOf(tableId, column, signer),
   };

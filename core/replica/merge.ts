@@ -9,10 +9,10 @@ import type { Build } from "./build";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
 import { columnStorage, renameColumns } from "./ddl";
-import { issueRows } from "./images";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
+import { issueRows } from "./row-images";
 import type { CellIssue, ReadAs } from "./spec";
 
 /** Rows that are written while readers wait, at most: about 100 ms of it (docs/adr/7-additive-changes.md). */
@@ -26,13 +26,13 @@ const COMPARED_ROWS = 5000;
 const MOST_DIFFERING = 20_000;
 
 /**
- * `behind`: catch up with the journal and come again. `unlike`: the tables cannot be merged, swap. `large`: fill the new
+ * `behind`: catch up with the recent-writes log and come again. `unlike`: the tables cannot be merged, swap. `large`: fill the new
  * columns first.
  */
 export type Merging = "merged" | "behind" | "unlike" | "large";
 
 export interface MergeOptions {
-  /** The last stamp of the journal that the built rows take into account. */
+  /** The last stamp of the recent-writes log that the built rows take into account. */
   seen: number;
   /** Exactly these are the table's then. */
   issues: CellIssue[];
@@ -57,7 +57,7 @@ export interface Compared {
   /** What they were compared by, for the database. */
   state: unknown;
   ids: string[];
-  /** The last stamp of the journal before: what it tells later is compared, too. */
+  /** The last stamp of the recent-writes log before: what it tells later is compared, too. */
   since: number;
 }
 
@@ -96,7 +96,7 @@ export function mergeBuild(
 /**
  * Finds the rows in which the build and the live table differ, in batches that keep nobody waiting.
  *
- * @param since the last stamp of the journal that the built rows take into account
+ * @param since the last stamp of the recent-writes log that the built rows take into account
  * @param onBatch told after each batch; may throw to stop
  * @returns null where they cannot be merged, or differ in so many rows that they are as well compared all at once
  * @throws BasetideError `shape_changed`, as `mergeBuild`

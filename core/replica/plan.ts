@@ -11,7 +11,7 @@ import { COMMENT_FORM } from "./ddl";
 import { storable } from "./map-record-text";
 import { assignNames } from "./naming";
 import type { ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
-import { columnTypeOf, readerOf } from "./type-map";
+import { cellReaderOf, columnTypeOf } from "./type-map";
 
 /** A table as the replica's catalog has it. */
 export interface CatalogTable {
@@ -145,7 +145,7 @@ function keepsCells(live: TableSpec, wanted: TableSpec): boolean {
     const column = after.get(old.fieldId);
     return (
       old.columnType === column?.columnType &&
-      readerOf(old.type, old.columnType) === readerOf(column.type, column.columnType) &&
+      cellReaderOf(old.type, old.columnType) === cellReaderOf(column.type, column.columnType) &&
       Bun.deepEquals(old.attachmentUrls, column.attachmentUrls)
     );
   });

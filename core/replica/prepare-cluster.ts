@@ -42,8 +42,8 @@ export async function prepareCluster(
     const refused = await tryAll(admin, await grants(admin, login));
     // The watchdog looks at temporary files from there.
     const home = databaseUrl(superuserUrl, login.database);
-    const lookAtFiles = `grant execute on function pg_ls_tmpdir() to ${quoteIdent(login.role)}`;
-    refused.push(...(await withAdmin(home, (sql) => tryAll(sql, [lookAtFiles]))));
+    const checkFiles = `grant execute on function pg_ls_tmpdir() to ${quoteIdent(login.role)}`;
+    refused.push(...(await withAdmin(home, (sql) => tryAll(sql, [checkFiles]))));
     refused.push(...(await makeTemplate(admin, superuserUrl, login.role)));
     await adoptRoles(admin, login.role);
     await adoptDatabases(admin, superuserUrl, login.role);

@@ -62,7 +62,7 @@ export async function provisionDatabase(
     await createRole(admin, made);
     await createDatabase(admin, made.database, installation);
   });
-  await guardDatabase(adminUrl, made);
+  await lockDownDatabase(adminUrl, made);
   return made;
 }
 
@@ -128,7 +128,7 @@ export async function labelHosted(adminUrl: string, database: string, installati
  * Lets only the role connect to the database, and no role call what writes or blocks there. Other databases of the
  * server are not ours to close: `doctor` reports those that are open. Idempotent.
  */
-export async function guardDatabase(
+export async function lockDownDatabase(
   adminUrl: string,
   { database, role }: Omit<Provisioned, "password">,
 ): Promise<void> {

@@ -12,8 +12,8 @@ import {
   createRole,
   databaseUrl,
   FORBIDDEN_FUNCTIONS,
-  guardDatabase,
   LABEL,
+  lockDownDatabase,
   type Provisioned,
   withAdmin,
 } from "./provision";
@@ -29,7 +29,7 @@ export interface HostedState {
   /** Whose it is, as its label says; null without one. */
   installation: string | null;
   /** Only the role may connect, and nobody call what writes or blocks; as far as the admin can forbid it. */
-  isGuarded: boolean;
+  isLockedDown: boolean;
   takesPassword: boolean;
   /** The role has its limits, and the admin may end its sessions; as far as the server lets its admin do that. */
   isLimited: boolean;
@@ -77,7 +77,7 @@ export async function examineHosted(
     hasDatabase: found.has_database,
     hasRole: found.has_role,
     installation: installationOf(found.label),
-    isGuarded: !found.open,
+    isLockedDown: !found.open,
     takesPassword: true,
     isLimited: limits.every((limit) => found.limits?.includes(limit)),
     pausedUntil: found.until,
@@ -98,7 +98,7 @@ export async function examineHosted(
       select from pg_proc as p
       where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ ${FORBIDDEN_FUNCTIONS}
         and has_function_privilege('public', p.oid, 'execute') and pg_has_role(p.proowner, 'member') limit 1`;
-    if (open) state.isGuarded = false;
+    if (open) state.isLockedDown = false;
   });
   return state;
 }
@@ -131,7 +131,7 @@ export async function restoreHosted(
     if (!found!.role) await createRole(admin, hosted);
     if (!found!.database) await createDatabase(admin, hosted.database, installation);
   });
-  await guardDatabase(adminUrl, hosted);
+  await lockDownDatabase(adminUrl, hosted);
 }
 
 export interface Labelled {

@@ -1,4 +1,4 @@
-/** A handle on one replica, and what is true of it as a whole: epoch, tickets, catalog, `_sync_meta`. */
+/** A handle on one replica, and what is true of it as a whole: epoch, read versions, catalog, `_sync_meta`. */
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import {
@@ -45,10 +45,10 @@ export function claimEpoch({ sql, swap }: Replica): Promise<number> {
  * @returns ids of the tables whose rows may be gone, as by TRUNCATE
  * @throws BasetideError `lease_lost`
  */
-export function noteDamage({ sql, swap }: Replica, epoch: number): Promise<string[]> {
+export function recordDamage({ sql, swap }: Replica, epoch: number): Promise<string[]> {
   return onReplica(async () => {
     const [row] = await sql<{ emptied: string[] }[]>`
-      select ${sql.unsafe(swap)}.note_damage(${epoch}) as emptied`;
+      select ${sql.unsafe(swap)}.record_damage(${epoch}) as emptied`;
     return row!.emptied;
   });
 }
@@ -67,13 +67,15 @@ export function replicaIdentity({ sql, swap }: Replica): Promise<string> {
 }
 
 /**
- * A ticket: to be taken before the source is asked for an image, and shown when the image is applied. An older
- * ticket than needed is safe: it only loses more often.
+ * A read version: to be taken before the source is asked for an image, and shown when the image is applied. An older
+ * read version than needed is safe: it only loses more often.
  */
-export function takeTicket({ sql, swap }: Replica): Promise<number> {
+export function takeReadVersion({ sql, swap }: Replica): Promise<number> {
   return onReplica(async () => {
-    const [row] = await sql<{ ticket: number }[]>`select nextval(${`${swap}._tickets`}) as ticket`;
-    return row!.ticket;
+    const [row] = await sql<
+      { readVersion: number }[]
+    >`select nextval(${`${swap}._versions`}) as "readVersion"`;
+    return row!.readVersion;
   });
 }
 

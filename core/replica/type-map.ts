@@ -263,7 +263,7 @@ export function columnTypeOf(
 }
 
 /** How cells of a field of this type are read into a column of `columnType`. */
-export function readerOf(type: FieldType, columnType: ColumnType): CellReader {
+export function cellReaderOf(type: FieldType, columnType: ColumnType): CellReader {
   const { read, instead } = typeMap[type];
   return instead?.column === columnType ? instead.read : read;
 }

@@ -1,18 +1,18 @@
 /**
- * What a source that tells of its changes looks like: hooks on a base, each with a numbered feed of changes.
+ * What a source that tells of its changes looks like: webhooks on a base, each with a numbered feed of changes.
  *
  * A change is named, not shown: which records, fields and tables, so that the reader reads them again in the shapes
  * of a sweep. The feed may name what has not changed, name things twice, and leave computed cells out.
  */
 import type { SourceSchema } from "./types";
 
-export interface SourceHook {
+export interface SourceWebhook {
   id: string;
-  /** Where pings go; absent for a hook that is only read. */
+  /** Where notifications go; absent for a webhook that is only read. */
   notificationUrl?: string | undefined;
   /** False: it makes no more changes and cannot be revived. */
   isEnabled: boolean;
-  /** False: pings have failed too often, or were switched off. */
+  /** False: notifications have failed too often, or were switched off. */
   areNotificationsEnabled: boolean;
   /** The cursor of a reader that has read everything. */
   nextCursor: number;
@@ -56,7 +56,7 @@ export interface ChangeBatch {
    */
   hasGap: boolean;
   /**
-   * The first error payload's code: `INVALID_HOOK`, `INVALID_FILTERS` (the hook is off and has to be made anew),
+   * The first error payload's code: `INVALID_HOOK`, `INVALID_FILTERS` (the webhook is off and has to be made anew),
    * `INTERNAL_ERROR`, others of the source, or `UNREADABLE_PAYLOAD` for one that is not of its form. Changes may
    * be missing from a batch with an error: only a whole read finds them.
    */
@@ -103,14 +103,14 @@ export interface Dependents {
 
 /**
  * Every call but `dependents` and `changesByItself` is one request of the base's quota and may throw a BasetideError `source_…`: `source_forbidden` where
- * the key lacks the scope or the role, `source_not_found` where the hook is gone.
+ * the key lacks the scope or the role, `source_not_found` where the webhook is gone.
  */
 export interface ChangeFeed {
   /**
-   * A hook for everything in the base, with no filter: one on a field would fall silent with the field.
+   * A webhook for everything in the base, with no filter: one on a field would fall silent with the field.
    *
-   * @param options.notificationUrl pings are posted there
-   * @returns its id, the secret that signs its pings (base64, given only here) and when it expires, ms since 1970
+   * @param options.notificationUrl notifications are posted there
+   * @returns its id, the secret that signs its notifications (base64, given only here) and when it expires, ms since 1970
    */
   createWebhook(
     baseId: string,
@@ -118,13 +118,13 @@ export interface ChangeFeed {
     signal: AbortSignal,
   ): Promise<{ id: string; secretBase64: string; expiresMs: number | undefined }>;
   /** All that the key can see, other programs' too. */
-  listWebhooks(baseId: string, signal: AbortSignal): Promise<SourceHook[]>;
-  /** Does nothing if the hook is gone already. */
-  deleteWebhook(baseId: string, hookId: string, signal: AbortSignal): Promise<void>;
-  /** Puts off the end of an active hook. @returns when it expires now, ms since 1970 */
-  refreshWebhook(baseId: string, hookId: string, signal: AbortSignal): Promise<number | undefined>;
-  /** Switches pings on or off; changes are kept either way. */
-  enableNotifications(baseId: string, hookId: string, enable: boolean, signal: AbortSignal): Promise<void>;
+  listWebhooks(baseId: string, signal: AbortSignal): Promise<SourceWebhook[]>;
+  /** Does nothing if the webhook is gone already. */
+  deleteWebhook(baseId: string, webhookId: string, signal: AbortSignal): Promise<void>;
+  /** Puts off the end of an active webhook. @returns when it expires now, ms since 1970 */
+  refreshWebhook(baseId: string, webhookId: string, signal: AbortSignal): Promise<number | undefined>;
+  /** Switches notifications on or off; changes are kept either way. */
+  enableNotifications(baseId: string, webhookId: string, enable: boolean, signal: AbortSignal): Promise<void>;
   /** Known without a call; to be kept as long as the schema stands. */
   dependents(schema: SourceSchema): Dependents;
   /**
@@ -134,6 +134,6 @@ export interface ChangeFeed {
    * @param options.hasLastingUrls the source's URLs are not kept anywhere
    */
   changesByItself(schema: SourceSchema, options?: { hasLastingUrls: boolean }): boolean;
-  /** The changes from `cursor` (1 or more) on; also puts off the hook's end as a refresh does. */
-  listPayloads(baseId: string, hookId: string, cursor: number, signal: AbortSignal): Promise<ChangeBatch>;
+  /** The changes from `cursor` (1 or more) on; also puts off the webhook's end as a refresh does. */
+  listPayloads(baseId: string, webhookId: string, cursor: number, signal: AbortSignal): Promise<ChangeBatch>;
 }

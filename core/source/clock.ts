@@ -18,7 +18,7 @@ export class SourceClock {
    *
    * @param at when it arrived, on performance.now()'s scale
    */
-  note(sourceMs: number, at = performance.now()): void {
+  record(sourceMs: number, at = performance.now()): void {
     if (!Number.isFinite(sourceMs)) return;
     if (at - this.#since > MEMORY_MS) {
       this.#before = at - this.#since > 2 * MEMORY_MS ? Number.NEGATIVE_INFINITY : this.#latest;

@@ -12,18 +12,17 @@ export type {
   Dependents,
   Hop,
   SourceChanges,
-  SourceHook,
+  SourceWebhook,
 } from "./change-feed";
 export { SourceClock } from "./clock";
-export type { Call, Dialect } from "./dialect";
+export type { Call } from "./dialect";
 export { following } from "./following";
-export type { SourceLimits, SourcePlan, WebhookFacts } from "./limits";
+export type { SourcePlan, WebhookFacts } from "./limits";
 export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
-export { againIfStale, isStale } from "./stale";
+export { isStale, retryIfStale } from "./stale";
 export type {
   FieldType,
   Platform,
-  PlatformFacts,
   RecordPage,
   SourceBase,
   SourceConnection,

@@ -42,7 +42,7 @@ export interface WebhookFacts extends WebhookLimits {
    * @param body as it was sent
    * @param secretBase64 given once, when the webhook was made
    */
-  isSigned(body: Uint8Array, secretBase64: string, headers: Headers): boolean;
+  isSignedNotification(body: Uint8Array, secretBase64: string, headers: Headers): boolean;
   /** Codes of error payloads after which a webhook makes no more changes. */
   endingErrors: ReadonlySet<string>;
 }

@@ -12,7 +12,7 @@ export function isStale(error: unknown): boolean {
 }
 
 /** Runs `work`, which is to read only, and once more if its connection was stale; it waits for the quota each time. */
-export async function againIfStale<T>(work: () => Promise<T>): Promise<T> {
+export async function retryIfStale<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

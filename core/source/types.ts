@@ -222,14 +222,14 @@ export interface PlatformFacts {
   modifiedSince?(sinceMs: number): string;
 }
 
-export type IdKind = "table" | "field" | "record";
+export type SourceIdKind = "table" | "field" | "record";
 
 /** What ids look like. */
 export interface SourceIds {
   /** May the text be such an id? What is none is no use asking for. */
-  mayBe(kind: IdKind, text: string): boolean;
+  mayBe(kind: SourceIdKind, text: string): boolean;
   /** Is the text such an id, and no name that somebody has given? */
-  isSurely(kind: IdKind, text: string): boolean;
+  isSurely(kind: SourceIdKind, text: string): boolean;
 }
 
 /** A platform as this installation reaches it. */

@@ -31,7 +31,7 @@ create table accounts (
 CREATE UNIQUE INDEX accounts_email_key ON accounts (lower(email));
 
 create table alert_clock (
-  looked_at timestamp with time zone not null
+  checked_at timestamp with time zone not null
 );
 CREATE UNIQUE INDEX alert_clock_one_row ON alert_clock ((true));
 alter table alert_clock replica identity full;
@@ -97,7 +97,7 @@ create table alert_states (
   state text not null default 'off'::text,
   since timestamp with time zone not null,
   told text,
-  told_at timestamp with time zone,
+  reported_at timestamp with time zone,
   times integer not null default 0,
   cursor bigint,
   constraint alert_states_key UNIQUE NULLS NOT DISTINCT (base_id, workspace_id, kind),
@@ -114,8 +114,8 @@ create table alert_webhooks (
   name text not null,
   form text not null,
   host text not null,
-  sealed_url text not null,
-  sealed_secret text not null,
+  encrypted_url text not null,
+  encrypted_secret text not null,
   kinds text[] not null,
   is_on boolean not null default true,
   created_at timestamp with time zone not null default now(),
@@ -127,7 +127,7 @@ create table alert_webhooks (
   constraint alert_webhooks_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
 );
 CREATE INDEX alert_webhooks_account_idx ON alert_webhooks (account_id, created_at);
-comment on column alert_webhooks.sealed_secret is 'signs its messages';
+comment on column alert_webhooks.encrypted_secret is 'signs its messages';
 
 create table alerts (
   id bigint generated always as identity,
@@ -207,13 +207,13 @@ create table base_drafts (
   id text not null,
   account_id text not null,
   platform text not null,
-  sealed_api_key text,
+  encrypted_api_key text,
   choices jsonb,
   choices_at timestamp with time zone,
   source_base_id text,
   source_base_name text,
   destination jsonb,
-  sealed_url text,
+  encrypted_url text,
   base_id text,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),
@@ -224,7 +224,7 @@ create table base_drafts (
 CREATE INDEX base_drafts_account_idx ON base_drafts (account_id, updated_at);
 comment on column base_drafts.choices is 'bases that the key can read, as the source listed them at choices_at';
 comment on column base_drafts.destination is 'the destination, an external one without its URL';
-comment on column base_drafts.sealed_url is 'URL of an external destination';
+comment on column base_drafts.encrypted_url is 'URL of an external destination';
 comment on column base_drafts.base_id is 'the base that was created; from then on the draft holds no secret';
 
 create table bases (
@@ -233,7 +233,7 @@ create table bases (
   platform text not null,
   source_base_id text not null,
   name text not null,
-  sealed_api_key text not null,
+  encrypted_api_key text not null,
   key_accepted_at timestamp with time zone,
   source_user_id text,
   workspace_id text,
@@ -251,14 +251,14 @@ create table bases (
   history_days integer not null default 30,
   notify boolean not null default false,
   own_attachment_urls boolean not null default false,
-  sealed_attachment_key text,
+  encrypted_attachment_key text,
   attachment_key_version integer not null default 0,
   replica_reads boolean not null default false,
   indexes jsonb not null default '[]'::jsonb,
   is_paused boolean not null default false,
   state text not null default 'starting'::text,
   resync_requested_at timestamp with time zone,
-  schema_look_requested_at timestamp with time zone,
+  schema_check_requested_at timestamp with time zone,
   catch_up_requested_at timestamp with time zone,
   rests_until timestamp with time zone,
   progress jsonb,
@@ -278,7 +278,7 @@ create table bases (
   recent_live_ms double precision[] not null default '{}'::double precision[],
   sweep_started_at timestamp with time zone,
   sweep_completed_at timestamp with time zone,
-  sweep_beside_ms double precision,
+  sweep_background_ms double precision,
   replica_identity text,
   replica_epoch bigint,
   constraint bases_error_check CHECK (num_nulls(error_code, error_message, error_since) = ANY (ARRAY[0, 3])),
@@ -302,7 +302,7 @@ comment on column bases.link_views is 'the replica has a view for each array of 
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
 comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
 comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
-comment on column bases.sealed_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
+comment on column bases.encrypted_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
 comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica without the header that asks for it';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
@@ -315,13 +315,13 @@ comment on column bases.recent_sweep_ms is 'durations of the last 20 completed s
 comment on column bases.recent_rapid_ms is 'the same of cycles in rapid mode';
 comment on column bases.recent_live_ms is 'the same of batches in live mode that changed something';
 comment on column bases.sweep_started_at is 'with completed_at: the last time that every record was read, in the background too';
-comment on column bases.sweep_beside_ms is 'how long a background sweep is expected to take';
+comment on column bases.sweep_background_ms is 'how long a background sweep is expected to take';
 
 create table clusters (
   id text not null,
   name text not null,
   region text not null,
-  sealed_admin_url text not null,
+  encrypted_admin_url text not null,
   public_host text not null,
   public_port integer not null,
   state text not null default 'active'::text,
@@ -340,8 +340,8 @@ create table databases (
   cluster_id text,
   name text not null,
   role_name text not null,
-  sealed_password text,
-  sealed_url text,
+  encrypted_password text,
+  encrypted_url text,
   external_host text,
   external_port integer,
   is_writable boolean not null default false,
@@ -351,8 +351,8 @@ create table databases (
   constraint databases_pkey PRIMARY KEY (id),
   constraint databases_place_check CHECK (
 CASE
-    WHEN cluster_id IS NULL THEN num_nonnulls(sealed_url, external_host, external_port) = 3 AND sealed_password IS NULL
-    ELSE num_nonnulls(sealed_url, external_host, external_port) = 0 AND sealed_password IS NOT NULL
+    WHEN cluster_id IS NULL THEN num_nonnulls(encrypted_url, external_host, external_port) = 3 AND encrypted_password IS NULL
+    ELSE num_nonnulls(encrypted_url, external_host, external_port) = 0 AND encrypted_password IS NOT NULL
 END),
   constraint databases_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint databases_cluster_fkey FOREIGN KEY (cluster_id) REFERENCES clusters(id)
@@ -398,14 +398,14 @@ create table live_feeds (
   state text not null default 'making'::text,
   reason text not null default ''::text,
   refused_at timestamp with time zone,
-  hook_id text,
-  sealed_secret text,
+  webhook_id text,
+  encrypted_secret text,
   cursor bigint not null default 1,
   notification_url text,
   expires_at timestamp with time zone,
   gap_since timestamp with time zone,
-  pinged_at timestamp with time zone,
-  unpinged_at timestamp with time zone,
+  notified_at timestamp with time zone,
+  missed_notification_at timestamp with time zone,
   checked_at timestamp with time zone,
   read_at timestamp with time zone,
   due_at timestamp with time zone,
@@ -415,8 +415,8 @@ create table live_feeds (
   missed bigint not null default 0,
   missed_at timestamp with time zone,
   compared_at timestamp with time zone,
-  stale_since timestamp with time zone,
-  constraint live_feeds_hook_check CHECK ((hook_id IS NULL) = (sealed_secret IS NULL)),
+  drifted_since timestamp with time zone,
+  constraint live_feeds_webhook_check CHECK ((webhook_id IS NULL) = (encrypted_secret IS NULL)),
   constraint live_feeds_pkey PRIMARY KEY (base_id),
   constraint live_feeds_state_check CHECK (state = ANY (ARRAY['making'::text, 'on'::text, 'refused'::text])),
   constraint live_feeds_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
@@ -462,31 +462,31 @@ create table quota_proxies (
   constraint quota_proxies_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 
-create table quota_slowed (
+create table quota_throttled (
   key text not null,
   account_id text not null default ''::text,
   since timestamp with time zone not null,
   until timestamp with time zone not null,
   is_certain boolean not null,
-  constraint quota_slowed_pkey PRIMARY KEY (key, account_id)
+  constraint quota_throttled_pkey PRIMARY KEY (key, account_id)
 );
 
 create unlogged table quota_users (
   id text not null,
-  slots double precision[] not null default '{}'::double precision[],
+  reservations double precision[] not null default '{}'::double precision[],
   blocked_until double precision not null default 0,
   constraint quota_users_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 
 create unlogged table quota_windows (
   key text not null,
-  slots double precision[] not null default '{}'::double precision[],
-  sync_slots double precision[] not null default '{}'::double precision[],
-  unproven_slots double precision[] not null default '{}'::double precision[],
+  reservations double precision[] not null default '{}'::double precision[],
+  sync_reservations double precision[] not null default '{}'::double precision[],
+  unproven_reservations double precision[] not null default '{}'::double precision[],
   sync_from double precision not null default 0,
   client_at double precision not null default 0,
   blocked_until double precision not null default 0,
-  slow_until double precision not null default 0,
+  throttled_until double precision not null default 0,
   claimed_until double precision not null default 0,
   claimed_by text,
   refused_at double precision[] not null default '{}'::double precision[],
@@ -514,7 +514,7 @@ create table repairs (
   base_id text not null,
   table_ref text not null,
   record_id text not null,
-  noted_at timestamp with time zone not null default clock_timestamp(),
+  recorded_at timestamp with time zone not null default clock_timestamp(),
   attempts integer not null default 0,
   due_at timestamp with time zone not null default now(),
   unsettled integer not null default 0,
@@ -665,7 +665,7 @@ create table verifications (
 CREATE INDEX verifications_identifier_idx ON verifications (identifier);
 
 create table watchdog_clock (
-  looked_at timestamp with time zone not null
+  checked_at timestamp with time zone not null
 );
 CREATE UNIQUE INDEX watchdog_clock_one_row ON watchdog_clock ((true));
 alter table watchdog_clock replica identity full;
@@ -700,25 +700,25 @@ create table workspaces (
 create type source_limits as (
   window_ms double precision,
   per_window integer,
-  slowed_per_window integer,
+  throttled_per_window integer,
   per_user integer,
   uncapped_plans text[]
 );
 
 -- accept_key(text,text) returns void
 -- attempt(text,integer,interval) returns integer
--- quota_attend(text,double precision,integer,double precision) returns integer
+-- quota_acquire(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean) returns record
 -- quota_block(text,source_limits,double precision,text,double precision,boolean) returns boolean
+-- quota_carry_over(text,text,text) returns void
 -- quota_count(text,double precision,integer,integer) returns void
 -- quota_forget(text,double precision,double precision) returns void
--- quota_hasten(text,text) returns void
+-- quota_heartbeat(text,double precision,integer,double precision) returns integer
 -- quota_is_sole(text,text) returns boolean
--- quota_late(text,double precision,double precision,double precision) returns void
--- quota_leave(text,text,text) returns void
 -- quota_open(text,double precision) returns quota_windows
+-- quota_report_late(text,double precision,double precision,double precision) returns void
 -- quota_served(text) returns void
--- quota_slow(text,double precision,boolean,double precision,text) returns void
--- quota_take(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean) returns record
+-- quota_throttle(text,double precision,boolean,double precision,text) returns void
+-- quota_unthrottle(text,text) returns void
 -- quota_user(text) returns quota_users
--- quota_user_slot(double precision[],double precision,double precision,integer,double precision) returns double precision
+-- quota_user_reservation(double precision[],double precision,double precision,integer,double precision) returns double precision
 -- quota_widened(double precision,double precision,double precision) returns double precision

@@ -85,7 +85,7 @@ begin
       begin
         perform {{swap}}.put_on(one, p_target);
       exception when others then
-        if {{swap}}.is_passing(sqlstate) then
+        if {{swap}}.is_transient(sqlstate) then
           raise;
         end if;
         v_error := sqlerrm;
@@ -133,8 +133,8 @@ begin
   end loop;
 end $drop_policies$;
 
--- is_passing(state): locks, lost connections, full disks: the whole change is tried again.
-create or replace function {{swap}}.is_passing(p_state text) returns boolean language sql immutable as $is_passing$
+-- is_transient(state): locks, lost connections, full disks: the whole change is tried again.
+create or replace function {{swap}}.is_transient(p_state text) returns boolean language sql immutable as $is_passing$
   select left(p_state, 2) in ('40', '53', '57', '58') or p_state = '55P03'
 $is_passing$;
 
@@ -230,7 +230,7 @@ begin
     begin
       execute format('alter statistics {{swap}}.%I set schema %I', one.name, one.home[1]);
     exception when others then
-      if {{swap}}.is_passing(sqlstate) then
+      if {{swap}}.is_transient(sqlstate) then
         raise;
       end if;
       execute format('drop statistics {{swap}}.%I', one.name);

@@ -30,9 +30,9 @@ exception when sqlstate 'BT003' then
   return false;
 end $make_history$;
 
--- follow_settings(epoch, history, notify): from now on changes are noted, and told of, or not. False when they are to be
+-- apply_settings(epoch, history, notify): from now on changes are noted, and told of, or not. False when they are to be
 -- noted and cannot be; _sync_issues says so.
-create or replace function {{swap}}.follow_settings(p_epoch bigint, p_history boolean, p_notify boolean)
+create or replace function {{swap}}.apply_settings(p_epoch bigint, p_history boolean, p_notify boolean)
 returns boolean language plpgsql as $follow$
 declare
   v_history boolean := p_history;
@@ -145,8 +145,8 @@ begin
   return coalesce(found, '{}');
 end $rows_of$;
 
--- note_changes(…): notes rows that were inserted, and those that were updated and were p_before.
-create or replace function {{swap}}.note_changes(
+-- record_changes(…): notes rows that were inserted, and those that were updated and were p_before.
+create or replace function {{swap}}.record_changes(
   p_table {{swap}}._tables, p_by text, p_before jsonb[], p_inserted text[], p_updated text[]
 ) returns void language plpgsql as $note_changes$
 begin
@@ -166,8 +166,8 @@ begin
     {{swap}}.signed_columns(p_table.spec -> 'columns');
 end $note_changes$;
 
--- note_deletes(…): notes rows that are about to be deleted.
-create or replace function {{swap}}.note_deletes(p_name text, p_by text, p_ids text[]) returns void
+-- record_deletes(…): notes rows that are about to be deleted.
+create or replace function {{swap}}.record_deletes(p_name text, p_by text, p_ids text[]) returns void
 language plpgsql as $note_deletes$
 begin
   execute format(
@@ -176,10 +176,10 @@ begin
      from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids;
 end $note_deletes$;
 
--- note_swap(live, built, table): notes by which rows a table that is about to be swapped in differs from the live one.
+-- record_swap(live, built, table): notes by which rows a table that is about to be swapped in differs from the live one.
 -- Columns that are in only one of them, or have another type, are not compared: the shape changed, not the records.
 -- p_live.name is null for the first table of its id: all its rows are new.
-create or replace function {{swap}}.note_swap(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
+create or replace function {{swap}}.record_swap(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
 language plpgsql as $note_swap$
 declare
   v_names jsonb;
@@ -233,8 +233,8 @@ begin
   end if;
 end $tell$;
 
--- tell_changes(table, ids): in as many notifications as it takes: each is shorter than 8,000 bytes.
-create or replace function {{swap}}.tell_changes(p_name text, p_ids text[]) returns void
+-- notify_changes(table, ids): in as many notifications as it takes: each is shorter than 8,000 bytes.
+create or replace function {{swap}}.notify_changes(p_name text, p_ids text[]) returns void
 language plpgsql as $tell_changes$
 declare
   v_ids jsonb;

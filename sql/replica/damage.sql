@@ -1,9 +1,9 @@
 -- Detects tables of ours that somebody else has dropped, truncated or altered: the owner of a database can. Installed
 -- with install.sql.
 
--- note_damage(epoch): marks the tables that are to be built anew, as they, or columns of theirs, are gone. Returns the ids
+-- record_damage(epoch): marks the tables that are to be built anew, as they, or columns of theirs, are gone. Returns the ids
 -- of those whose rows may have gone: another file holds them (truncate, vacuum full, a restore).
-create or replace function {{swap}}.note_damage(p_epoch bigint) returns text[] language plpgsql as $note_damage$
+create or replace function {{swap}}.record_damage(p_epoch bigint) returns text[] language plpgsql as $note_damage$
 declare
   v_emptied text[];
 begin

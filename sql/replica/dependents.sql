@@ -130,7 +130,7 @@ begin
       delete from {{swap}}._kept_dependents as k where k.description = one.description;
       delete from {{swap}}._sync_issues as i where (i.table_name, i.record_id, i.field) = (one.description, '', '');
     exception when others then
-      if p_deadline is not null and {{swap}}.is_passing(sqlstate) then
+      if p_deadline is not null and {{swap}}.is_transient(sqlstate) then
         raise;
       end if;
       update {{swap}}._sync_issues as i
@@ -291,7 +291,7 @@ begin
     begin
       execute one;
     exception when others then
-      if {{swap}}.is_passing(sqlstate) then
+      if {{swap}}.is_transient(sqlstate) then
         raise;
       end if;
     end;

@@ -76,7 +76,7 @@ begin
   on conflict on constraint _indexes_pkey do update set definition = excluded.definition, failure = null, failed_at = null
     where known.definition <> excluded.definition;
   -- While it is known which are the setting's.
-  perform {{swap}}.note_index_issues(p_wanted);
+  perform {{swap}}.record_index_issues(p_wanted);
   for one in
     select i.*, x.indexrelid is not null as is_there,
       x.indisvalid and pg_get_indexdef(x.indexrelid) = i.definition and w.name is not null as is_right,
@@ -103,8 +103,8 @@ begin
   end loop;
 end $index_changes$;
 
--- note_index_issues(wanted): why indexes are not there; none where they are, or are not wanted any more.
-create or replace function {{swap}}.note_index_issues(p_wanted jsonb) returns void language plpgsql as $note_index_issues$
+-- record_index_issues(wanted): why indexes are not there; none where they are, or are not wanted any more.
+create or replace function {{swap}}.record_index_issues(p_wanted jsonb) returns void language plpgsql as $note_index_issues$
 begin
   delete from {{swap}}._sync_issues as i
   where i.record_id = '' and (i.field like 'index on %' or exists (
@@ -117,8 +117,8 @@ begin
   on conflict do nothing;
 end $note_index_issues$;
 
--- note_index_failure(epoch, name, failure): it is not tried again for an hour.
-create or replace function {{swap}}.note_index_failure(p_epoch bigint, p_name text, p_failure text) returns void
+-- record_index_failure(epoch, name, failure): it is not tried again for an hour.
+create or replace function {{swap}}.record_index_failure(p_epoch bigint, p_name text, p_failure text) returns void
 language plpgsql as $note_index_failure$
 begin
   perform {{swap}}.fence(p_epoch);

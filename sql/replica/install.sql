@@ -2,7 +2,7 @@
 --
 -- {{schema}} holds the replicated tables, _sync_meta (and its view __sync_meta__) and _sync_issues.
 -- {{swap}} is where tables are built, and where the state lives that must be true in the same transaction
--- as the rows: the epoch, the catalog, the tickets, the journal. Customers have no right to it.
+-- as the rows: the epoch, the catalog, the read versions, the recent-writes log. Customers have no right to it.
 --
 -- Placeholders are quoted identifiers; {{swap_text}} is the name of {{swap}} as a string literal.
 
@@ -49,11 +49,11 @@ begin
   end if;
 end $sync_issues$;
 
--- One row. epoch: which lease of the base may write. journal_floor: images with an older ticket are refused,
--- because the journal no longer knows what was applied after them. reader: the customer's role.
+-- One row. epoch: which lease of the base may write. recent_writes_floor: images with an older read version are refused,
+-- because the recent-writes log no longer knows what was applied after them. reader: the customer's role.
 create table if not exists {{swap}}._state (
   epoch bigint not null default 0,
-  journal_floor bigint not null default 0,
+  recent_writes_floor bigint not null default 0,
   reader text,
   -- What the base's settings want besides rows: link-views.sql, changes.sql.
   link_views boolean not null default false,
@@ -62,12 +62,18 @@ create table if not exists {{swap}}._state (
 );
 -- The server's timeline when the current lease began.
 alter table {{swap}}._state add column if not exists timeline text;
+do $renamed$
+begin
+  if exists (select from pg_attribute where attrelid = '{{swap}}._state'::regclass and attname = 'journal_floor') then
+    alter table {{swap}}._state rename column journal_floor to recent_writes_floor;
+  end if;
+end $renamed$;
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
 -- The catalog: the shape of each table, and the names given, by the source's ids.
 -- shape is another whenever the columns change; apply_sql writes mapped rows into the live table. columns_since: the
--- ticket counter when the table that is live was swapped in; an image asked for before may lack some of its columns.
+-- read version counter when the table that is live was swapped in; an image asked for before may lack some of its columns.
 create table if not exists {{swap}}._tables (
   table_id text primary key,
   name text not null,
@@ -82,7 +88,13 @@ create table if not exists {{swap}}._tables (
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
 
-create sequence if not exists {{swap}}._tickets;
+do $renamed$
+begin
+  if to_regclass('{{swap}}._tickets') is not null and to_regclass('{{swap}}._versions') is null then
+    alter sequence {{swap}}._tickets rename to _versions;
+  end if;
+end $renamed$;
+create sequence if not exists {{swap}}._versions;
 
 -- Every shape of every table, so that one that is dropped and comes back has none that anybody may remember. Behind
 -- those that an earlier version counted up by itself.
@@ -90,23 +102,31 @@ create sequence if not exists {{swap}}._shapes as integer;
 select setval('{{swap}}._shapes', greatest(
   nextval('{{swap}}._shapes'), (select coalesce(max(t.shape), 0) + 1 from {{swap}}._tables as t)));
 
--- The latest image applied to a record. stamp: the ticket counter at that moment. image: what the source
--- said, by field id, for a rebuild to apply again; null from a sweep, whose table no rebuild is reading. asked: the
--- ticket that was taken before the source was asked for the image. written: somebody other than a sweep wrote the record
+-- The latest image applied to a record. applied_version: the read version counter at that moment. image: what the source
+-- said, by field id, for a rebuild to apply again; null from a sweep, whose table no rebuild is reading. read_version: the
+-- read version that was taken before the source was asked for the image. written: somebody other than a sweep wrote the record
 -- since the entry is there.
-create table if not exists {{swap}}._journal (
+do $renamed$
+begin
+  if to_regclass('{{swap}}._journal') is not null and to_regclass('{{swap}}._recent_writes') is null then
+    alter table {{swap}}._journal rename to _recent_writes;
+    alter table {{swap}}._recent_writes rename column stamp to applied_version;
+    alter table {{swap}}._recent_writes rename column asked to read_version;
+  end if;
+end $renamed$;
+create table if not exists {{swap}}._recent_writes (
   table_id text not null,
   record_id text not null,
-  stamp bigint not null,
+  applied_version bigint not null,
   gone boolean not null,
   image jsonb,
-  asked bigint not null default 0,
+  read_version bigint not null default 0,
   written boolean not null default false,
-  constraint _journal_pkey primary key (table_id, record_id)
+  constraint _recent_writes_pkey primary key (table_id, record_id)
 );
-create index if not exists _journal_by_stamp on {{swap}}._journal (stamp);
+create index if not exists _recent_writes_by_version on {{swap}}._recent_writes (applied_version);
 -- One that an earlier version made.
-alter table {{swap}}._journal add column if not exists written boolean not null default false;
+alter table {{swap}}._recent_writes add column if not exists written boolean not null default false;
 alter table {{swap}}._tables add column if not exists file oid;
 
 -- identify_rows(): gives the tables without a primary key a replica identity: a publication of theirs may name all tables,
@@ -132,7 +152,7 @@ end $identify_rows$;
 select {{swap}}.identify_rows();
 
 -- prepare_session(): of every statement that writes. BT003: what others commit while it waits for a lock would be hidden
--- from it, and the fence and the tickets rest on seeing that. A commit is durable when it is answered, on a synchronous
+-- from it, and the fence and the read versions rest on seeing that. A commit is durable when it is answered, on a synchronous
 -- standby as well.
 create or replace function {{swap}}.prepare_session() returns void language plpgsql as $prepare$
 begin

@@ -233,8 +233,8 @@ create or replace function {{swap}}.lock_for_links() returns void language sql a
   select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' links', 0))
 $lock_for_links$;
 
--- follow_link_views(epoch, time-out, wanted): makes them, or takes them away, and mends what is missing.
-create or replace function {{swap}}.follow_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
+-- apply_link_views(epoch, time-out, wanted): makes them, or takes them away, and repairs what is missing.
+create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
 language plpgsql as $follow_link_views$
 declare
   v_going oid[];

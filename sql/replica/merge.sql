@@ -108,7 +108,7 @@ end $start_compare$;
 
 -- compare_some(…): ids of rows that differ, among the next p_most of the built table after the id p_after and what the live
 -- table has between them; and the last id, null when there are no more. Keeps nobody waiting: what is written from now on
--- the journal tells.
+-- the recent-writes log tells.
 create or replace function {{swap}}.compare_some(
   p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_state jsonb, p_after text, p_most integer,
   out ids text[], out last text
@@ -142,7 +142,7 @@ begin
 end $compare_some$;
 
 -- merge_in(…): makes the live table equal to the one that was built, whose columns it gets. That is left to be dropped.
---   behind   the journal has an image for this table that the caller has not seen (p_seen): read it and come again
+--   behind   the recent-writes log has an image for this table that the caller has not seen (p_seen): read it and come again
 --   unlike   they cannot be merged; swap it in
 --   large    more rows than p_most would have to be written while readers wait: fill first (start_fill)
 --   merged
@@ -151,7 +151,7 @@ end $compare_some$;
 --   p_timeout     what all locks together are waited for
 --   p_table       the new row of the catalog      p_renames  give columns of the live table their new names
 --   p_statements  run once the table has its new columns
---   p_compared    what compare_some found: {state, ids, since}, where since is the last stamp of the journal before; null
+--   p_compared    what compare_some found: {state, ids, since}, where since is the last applied_version of the recent-writes log before; null
 --                 where all rows are to be compared here, while nobody else can write the table
 --   p_settled     sessions that read the catalog and had time to lock what they found there; null: all of them
 drop function if exists {{swap}}.merge_in(bigint, text, bigint, integer, text, jsonb, text[], text[], json, integer, jsonb);
@@ -175,7 +175,7 @@ begin
   perform set_config('lock_timeout', p_timeout, true);
   perform {{swap}}.lock_table(p_table ->> 'table_id');
   if exists (
-    select from {{swap}}._journal as j where j.table_id = p_table ->> 'table_id' and j.stamp > p_seen
+    select from {{swap}}._recent_writes as j where j.table_id = p_table ->> 'table_id' and j.applied_version > p_seen
   ) then
     merging := 'behind';
     return;
@@ -198,12 +198,12 @@ begin
 
   -- All that takes long comes before the locks that readers notice.
   v_common := p_compared #> '{state,common}';
-  if v_state.journal_floor <= (p_compared ->> 'since')::bigint
+  if v_state.recent_writes_floor <= (p_compared ->> 'since')::bigint
     and {{swap}}.merge_state(v_live, p_table, v_common) = p_compared -> 'state' then
     v_among := array(
       select jsonb_array_elements_text(p_compared -> 'ids')
-      union select j.record_id from {{swap}}._journal as j
-        where j.table_id = p_table ->> 'table_id' and j.stamp > (p_compared ->> 'since')::bigint);
+      union select j.record_id from {{swap}}._recent_writes as j
+        where j.table_id = p_table ->> 'table_id' and j.applied_version > (p_compared ->> 'since')::bigint);
   else
     v_common := {{swap}}.common_values(p_built, v_new, {{swap}}.is_published(v_live.name));
   end if;
@@ -217,7 +217,7 @@ begin
   end if;
   -- What was lost here is no change of the source's.
   if v_state.history and not v_live.spec ? 'isDamaged' then
-    perform {{swap}}.note_swap({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
+    perform {{swap}}.record_swap({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
   end if;
   select * into v_changed from {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
   inserted := cardinality(v_changed.inserted_ids);
@@ -242,11 +242,11 @@ begin
     perform {{swap}}.run_all(p_statements);
   end if;
   -- What was asked for before loses to this.
-  update {{swap}}._tables set columns_since = nextval('{{swap}}._tickets') where table_id = p_table ->> 'table_id';
+  update {{swap}}._tables set columns_since = nextval('{{swap}}._versions') where table_id = p_table ->> 'table_id';
   if v_state.notify and v_is_reshaped then
     perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
   elsif v_state.notify then
-    perform {{swap}}.tell_changes(v_name,
+    perform {{swap}}.notify_changes(v_name,
       v_changed.deleted_ids || v_changed.updated_ids || v_changed.inserted_ids);
   end if;
   perform {{swap}}.may_change(p_settled) where v_is_reshaped;

@@ -50,7 +50,7 @@ begin
       using array(select jsonb_array_elements_text(p_changes -> 'gone'));
   end if;
 exception when others then
-  if {{swap}}.is_passing(sqlstate) then
+  if {{swap}}.is_transient(sqlstate) then
     raise;
   end if;
   perform {{swap}}.report_unsent(p_name, 'rows that are no longer there could not be deleted: ' || sqlerrm);
@@ -83,7 +83,7 @@ begin
       using array(select jsonb_array_elements_text(p_changes -> 'new'));
   end if;
 exception when others then
-  if {{swap}}.is_passing(sqlstate) then
+  if {{swap}}.is_transient(sqlstate) then
     raise;
   end if;
   perform {{swap}}.report_unsent(p_name, sqlerrm);

@@ -34,7 +34,7 @@ begin
         execute statement;
       end loop;
     exception when others then
-      -- As is_passing has it, which the sandbox may not name.
+      -- As is_transient has it, which the sandbox may not name.
       if left(sqlstate, 2) in ('40', '53', '57', '58') or sqlstate = '55P03' then
         raise;
       end if;

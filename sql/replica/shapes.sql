@@ -90,7 +90,7 @@ begin
   v_orphans := {{swap}}.orphans_of(p_dropped);
   v_comments := {{swap}}.others_comments(array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
   perform {{swap}}.lock_for_links();
-  delete from {{swap}}._journal where table_id = any (p_dropped);
+  delete from {{swap}}._recent_writes where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
   perform {{swap}}.set_catalog(p_tables);
 
@@ -138,7 +138,7 @@ begin
 end $mark_read$;
 
 -- swap_in(…): puts a table that was built in {{swap}} in the place of the live one. False, with nothing done,
--- when the journal has an image for this table that the caller has not seen (p_seen): read it and come again.
+-- when the recent-writes log has an image for this table that the caller has not seen (p_seen): read it and come again.
 -- BT002: the live table has another shape than p_shape (null: there is none).
 --   p_timeout   what all locks together are waited for
 --   p_built     the new table's name in {{swap}}      p_table  its row of the catalog
@@ -169,7 +169,7 @@ begin
   perform set_config('lock_timeout', p_timeout, true);
   perform {{swap}}.lock_table(p_table ->> 'table_id');
   if exists (
-    select from {{swap}}._journal as j where j.table_id = p_table ->> 'table_id' and j.stamp > p_seen
+    select from {{swap}}._recent_writes as j where j.table_id = p_table ->> 'table_id' and j.applied_version > p_seen
   ) then
     return false;
   end if;
@@ -204,7 +204,7 @@ begin
   end if;
   -- What was lost here is no change of the source's.
   if (is_whole or v_old is null and v_live.name is null) and (select s.history from {{swap}}._state as s) then
-    perform {{swap}}.note_swap(v_live, p_built, p_table);
+    perform {{swap}}.record_swap(v_live, p_built, p_table);
   end if;
   if is_whole then
     v_changes := {{swap}}.publication_changes(v_live, p_built, p_table);
@@ -256,7 +256,7 @@ begin
   perform {{swap}}.settle_statistics(v_additions, format('{{schema}}.%I', v_name), v_name);
   perform {{swap}}.carry_over(v_additions, 'live', '[30,)', format('{{schema}}.%I', v_name), v_name);
   update {{swap}}._tables
-  set columns_since = nextval('{{swap}}._tickets'), file = pg_relation_filenode({{swap}}.live_table(v_name))
+  set columns_since = nextval('{{swap}}._versions'), file = pg_relation_filenode({{swap}}.live_table(v_name))
   where table_id = p_table ->> 'table_id';
   perform {{swap}}.make_link_views();
   perform {{swap}}.make_views(v_views);

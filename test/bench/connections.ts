@@ -13,7 +13,7 @@ import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres"
 import { createLogger } from "../../core/log";
 import { closeContext, createContext } from "../../core/process";
 import { connectReplica } from "../../core/replica";
-import { faultLine } from "../support/fault-proxy";
+import { faultProxy } from "../support/fault-proxy";
 import { connectLive, startLiveFleet } from "../support/live-fleet";
 import { cpuSeconds, parentOf } from "../support/process-usage";
 import { scratchFolder } from "../support/scratch";
@@ -142,7 +142,7 @@ async function sampled(admin: postgres.Sql, work: () => Promise<unknown>) {
 async function costs(url: string, port: number, admin: postgres.Sql): Promise<void> {
   const [row] = await admin<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const server = parentOf(row!.pid);
-  await using line = await faultLine({ host: "127.0.0.1", port }, { isPostgres: false });
+  await using line = await faultProxy({ host: "127.0.0.1", port }, { isPostgres: false });
   const rows: (string | number)[][] = [];
   for (const delayMs of [0, 40]) {
     line.delayMs = delayMs;

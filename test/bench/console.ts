@@ -85,11 +85,11 @@ async function consoleContext(url: string, releases: AsyncDisposableStack): Prom
 async function seed(ctx: ManagementContext, accountId: string, url: string): Promise<string> {
   const sql = postgres(url, { max: 1, onnotice: () => {} });
   await sql`
-    insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+    insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
     select 'dat_' || lpad(n::text, 20, '0'), ${accountId}, (select id from clusters), 'bt_' || md5(n::text), 'r' || n, 'x'
     from generate_series(1, ${BASES}::int) as n`;
   await sql`
-    insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name, tables)
+    insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name, tables)
     select 'bas_' || lpad(n::text, 20, '0'), ${accountId}, 'airtable', 'app' || n, 'Base of team ' || n, 'x',
       'dat_' || lpad(n::text, 20, '0'), 'public', ${tables(20)}::text::jsonb
     from generate_series(1, ${BASES}::int) as n`;

@@ -177,15 +177,15 @@ async function insertBases(ctx: BenchContext, count: number): Promise<void> {
     return {
       id,
       source: `app${String(index).padStart(14, "0")}`,
-      key: secrets.seal("key", `bases.api_key:${id}`),
+      key: secrets.encrypt("key", `bases.api_key:${id}`),
     };
   });
   await db`
     with rows as (select * from jsonb_to_recordset(${JSON.stringify(rows)}::text::jsonb) as r (id text, source text, key text)),
     made as (
-      insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+      insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
       select 'dbs' || id, ${account.id}, (select id from clusters), id, id, '' from rows)
-    insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name, state)
+    insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name, state)
     select id, ${account.id}, 'airtable', source, 'quiet', key, 'dbs' || id, 'public', 'starting' from rows`;
 }
 

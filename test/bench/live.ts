@@ -2,7 +2,7 @@
  * Live mode: how soon a create, an update, a delete and a lookup that hangs on one is in SQL, in bases of 1,000, 100,000
  * and 300,000 records; and how long 20,000 changes at once take, against a sweep of an equal table in the same run.
  *
- * The source answers over a network (`network.ts`), pings at once, and does not tell of computed cells. People edit a base about
+ * The source answers over a network (`network.ts`), notifications at once, and does not tell of computed cells. People edit a base about
  * every two seconds. Bases are filled without regard to the quota first. Run: `bun run bench live`, about six minutes.
  * `--clients` measures something else: live-clients.ts.
  */
@@ -10,7 +10,6 @@ import type postgres from "postgres";
 import { startWorker } from "../../apps/worker/start";
 import { type Base, getBase, updateSettings } from "../../core/control/bases";
 import { cadenceOf } from "../../core/sync/pacing";
-import { boundlessLedger } from "../support/boundless-ledger";
 import { simulateDay, simulateMonth } from "../support/budget-simulation";
 import { type Fleet, startFleet } from "../support/fleet";
 import { freePort } from "../support/free-port";
@@ -18,6 +17,7 @@ import { until } from "../support/poll";
 import { startProgram } from "../support/program";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
+import { unlimitedLimiter } from "../support/unlimited-limiter";
 import { runWithClients } from "./live-clients";
 import { networkOption, WORK_MS } from "./network";
 import { table as printTable, ratio } from "./print";
@@ -123,7 +123,7 @@ function programEnv({ ctx: { config }, sandbox }: Fleet<SandboxProcess>, env: Re
 
 /** Connects the bases and syncs each once, by a worker that knows no quota. */
 async function fill(fleet: Fleet<SandboxProcess>, sources: string[]): Promise<Base[]> {
-  const worker = await startWorker(fleet.ctx, { port: 0, ledger: boundlessLedger() });
+  const worker = await startWorker(fleet.ctx, { port: 0, limiter: unlimitedLimiter() });
   try {
     const made = await Promise.all(sources.map((id) => fleet.connect(id, { live: true })));
     const first = async ({ id }: Base) => {
@@ -252,19 +252,25 @@ function callRows(): { what: string; calls: number; limit: number }[] {
     tables: 5,
     changesByItself: false,
   } as const;
-  const polled = { mode: "live", hasPings: false, tables: 10, sweepCalls: 300, activePart: 0.3 } as const;
+  const polled = {
+    mode: "live",
+    hasNotifications: false,
+    tables: 10,
+    sweepCalls: 300,
+    activePart: 0.3,
+  } as const;
   const month = simulateMonth({
     month: "2026-10",
     callsPerMonth: TEAM_CALLS,
     reservePart: 0.2,
-    bases: [{ ...polled, roundCalls: 3, bursts: 0, burstCalls: 1 }],
+    bases: [{ ...polled, batchCalls: 3, bursts: 0, burstCalls: 1 }],
     clientPart: 1,
     seed: 1,
   });
   return [
     {
       what: "idle live base of 5,000 records with pings, a day, and its daily sweep",
-      calls: simulateDay(cadenceOf({ ...idle, hasPings: true, sweepCalls }), sweepCalls),
+      calls: simulateDay(cadenceOf({ ...idle, hasNotifications: true, sweepCalls }), sweepCalls),
       limit: 300 + sweepCalls,
     },
     {

@@ -60,7 +60,7 @@ async function cost(): Promise<void> {
     async function work(): Promise<void> {
       while (performance.now() < endAt) {
         const key = `cost:${Math.floor(Math.random() * keys)}`;
-        await db`select asked_at, to_json(slots), next_at from quota_take(${key}, ${LIMITS}::source_limits, 'client', 5, '{0}', '{}')`;
+        await db`select asked_at, to_json(reservations), next_at from quota_acquire(${key}, ${LIMITS}::source_limits, 'client', 5, '{0}', '{}')`;
         calls++;
       }
     }

@@ -23,7 +23,7 @@ const LIMITS = { 3: { p50: 2200, p99: 4500 }, 5: { p50: 1400, p99: 3000 } };
 const SMALL_RECORDS = RECORDS / 10;
 const SWEPT_LIMIT_MS = (11 * 60_000) / 10;
 const MEASURED_MS = 60_000;
-/** Time between two edits, on average, ms; tables take turns, so that every moment of a look's turn is met as often. */
+/** Time between two edits, on average, ms; tables take cycles, so that every moment of a look's cycle is met as often. */
 const EDIT_EVERY_MS = 130;
 const POLL_MS = 10;
 const TIMEOUT_MS = 180_000;
@@ -75,8 +75,8 @@ export async function run(): Promise<boolean> {
     sweptTimes(small),
   ]);
   const rows = [
-    ...rowsOf(3, seenAtThree, await turnMs(fleet, three)),
-    ...rowsOf(5, seenAtFive, await turnMs(fleet, five)),
+    ...rowsOf(3, seenAtThree, await cycleMs(fleet, three)),
+    ...rowsOf(5, seenAtFive, await cycleMs(fleet, five)),
     ...swept.map(([what, ms]) => ({ what, ms, limitMs: SWEPT_LIMIT_MS })),
   ];
   const measured = rows.map((row) => ({ ...row, ratio: ratio(row.ms / row.limitMs, 1) }));
@@ -100,7 +100,7 @@ function workerEnv({ ctx: { config }, sandbox }: Fleet<SandboxProcess>): Record<
   };
 }
 
-/** A base in rapid mode, which has had its first sync (with turbo, to be there sooner) and a turn. */
+/** A base in rapid mode, which has had its first sync (with turbo, to be there sooner) and a cycle. */
 async function subject(fleet: Fleet<SandboxProcess>, sourceId: string, turbo: boolean): Promise<Subject> {
   const made = await fleet.connect(sourceId, { turbo: true, rapid: true });
   const inRapidMode = async () => {
@@ -128,13 +128,13 @@ async function editing({ base, source, reader, tables }: Subject): Promise<numbe
   const pending = new Set<Pending>();
   const took: number[] = [];
   let isOver = false;
-  const edit = async (turn: number) => {
-    const { id: tableId, sqlName, column, field, ids } = tables[turn % tables.length]!;
+  const edit = async (cycle: number) => {
+    const { id: tableId, sqlName, column, field, ids } = tables[cycle % tables.length]!;
     const path = `bases/${base.sourceBaseId}/tables/${tableId}/records`;
-    const value = `edit ${turn}`;
+    const value = `edit ${cycle}`;
     // None twice: an edit that another one covers is never seen.
-    let id = ids[turn % ids.length]!;
-    if (turn % 2 === 0) {
+    let id = ids[cycle % ids.length]!;
+    if (cycle % 2 === 0) {
       const answer = await source.call("POST", path, { records: [{ fields: { [field]: value } }] });
       id = (answer as { ids: string[] }).ids[0]!;
     } else await source.call("PATCH", path, { records: [{ id, fields: { [field]: value } }] });
@@ -150,8 +150,8 @@ async function editing({ base, source, reader, tables }: Subject): Promise<numbe
     }
   })();
   const until = performance.now() + MEASURED_MS;
-  for (let turn = 0; performance.now() < until; turn++) {
-    await edit(turn);
+  for (let cycle = 0; performance.now() < until; cycle++) {
+    await edit(cycle);
     await Bun.sleep((0.5 + Math.random()) * EDIT_EVERY_MS);
   }
   isOver = true;
@@ -211,18 +211,18 @@ async function computedTime({ base, source, reader, tables }: Subject): Promise<
   return performance.now() - madeAt;
 }
 
-function rowsOf(rate: 3 | 5, took: number[], turn: number) {
+function rowsOf(rate: 3 | 5, took: number[], cycle: number) {
   const at = (share: number) => took[Math.min(took.length - 1, Math.ceil(took.length * share) - 1)]!;
   const of = `30,000 records, 10 tables, ${rate}/s`;
   return [
     { what: `${of}: p50 of ${took.length} edits`, ms: at(0.5), limitMs: LIMITS[rate].p50 },
     { what: `${of}: p99`, ms: at(0.99), limitMs: LIMITS[rate].p99 },
-    { what: `${of}: a turn`, ms: turn, limitMs: rate === 3 ? 4500 : 3000 },
+    { what: `${of}: a turn`, ms: cycle, limitMs: rate === 3 ? 4500 : 3000 },
   ];
 }
 
-/** Mean duration of the latest turns. */
-async function turnMs(fleet: Fleet<SandboxProcess>, { base }: Subject): Promise<number> {
+/** Mean duration of the latest cycles. */
+async function cycleMs(fleet: Fleet<SandboxProcess>, { base }: Subject): Promise<number> {
   const runs = (await listRuns(fleet.ctx.db, base.id, 5)).filter((run) => run.kind === "rapid");
   const syncs = runs.reduce((sum, run) => sum + run.syncs, 0);
   return runs.reduce((sum, run) => sum + (run.duration_ms ?? 0) * run.syncs, 0) / syncs;

@@ -121,8 +121,8 @@ export async function run(): Promise<boolean> {
 
 /** As if a notification had come: the feed is no longer polled. */
 async function notified(db: postgres.Sql, baseId: string): Promise<void> {
-  await db`update live_feeds set pinged_at = now() where base_id = ${baseId}`;
-  await db`select pg_notify('basetide_ping', ${baseId})`;
+  await db`update live_feeds set notified_at = now() where base_id = ${baseId}`;
+  await db`select pg_notify('basetide_notification', ${baseId})`;
 }
 
 /** How often a login was refused as the server was full. */

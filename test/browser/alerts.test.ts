@@ -100,16 +100,16 @@ test.for(options)(
     await visitor.inspect(picture("webhook"));
 
     receiver.answer = { status: 500 };
-    await page.getByRole("button", { name: "Send a trial" }).click();
-    await page.getByText("The trial did not arrive").waitFor();
+    await page.getByRole("button", { name: "Send a test delivery" }).click();
+    await page.getByText("The test delivery did not arrive").waitFor();
     await visitor.inspect(picture("trial"));
     await page.getByRole("link", { name: "All alerts" }).click();
     await page.getByRole("heading", { name: "Webhooks" }).waitFor();
     await visitor.inspect(picture("all"));
     receiver.answer = { status: 200 };
     await page.getByRole("link", { name: "Change Ops channel" }).click();
-    await page.getByRole("button", { name: "Send a trial" }).click();
-    await page.getByText("The trial has arrived.").waitFor();
+    await page.getByRole("button", { name: "Send a test delivery" }).click();
+    await page.getByText("The test delivery has arrived.").waitFor();
     await page.getByRole("button", { name: "Delete this webhook" }).click();
     await page.getByText("The webhook is deleted.").waitFor();
     visitor.expectNoProblems();

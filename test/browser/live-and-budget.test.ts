@@ -7,7 +7,7 @@ import { type Base, getBase, recordRun, updateSettings } from "../../core/contro
 import { createWorkspace } from "../../core/control/budgets";
 import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
-import { noteCalls, noteFeed } from "../support/live-rows";
+import { recordCalls, recordFeed } from "../support/live-rows";
 import { until } from "../support/poll";
 
 const OWNER = { email: "fleet@example.org", password: "correct horse" };
@@ -90,19 +90,19 @@ test.for(options)(
     const base = await liveBase(`Live ${name}`);
     await using visitor = await visit(OWNER, look);
     const { page } = visitor;
-    const states: [string, Parameters<typeof noteFeed>[2], string][] = [
-      ["pings", { hasPings: true, pace: 1200, missed: 0 }, "Live"],
+    const states: [string, Parameters<typeof recordFeed>[2], string][] = [
+      ["pings", { hasNotifications: true, pace: 1200, missed: 0 }, "Live"],
       ["polled", { pace: 5, waiting: 4210, waitingAgo: 20, missed: 3 }, "Live"],
       ["stale", { staleAgo: 70, comparedAgo: 70, gapAgo: 70 }, "Behind"],
       ["refused", { state: "refused", reason: REFUSED }, "Behind"],
     ];
     for (const [state, feed, word] of states) {
-      await noteFeed(db, base, feed);
+      await recordFeed(db, base, feed);
       await page.goto(`/bases/${base.id}`);
       await page.locator("#now .badge.state", { hasText: word }).waitFor();
       await visitor.inspect(`live-${state}-${name.replaceAll(" ", "-")}`);
     }
-    await noteFeed(db, base, { hasPings: true, pace: 1200 });
+    await recordFeed(db, base, { hasNotifications: true, pace: 1200 });
     await page.goto("/bases");
     await visitor.inspect(`live-list-${name.replaceAll(" ", "-")}`);
     visitor.expectNoProblems();
@@ -118,11 +118,11 @@ test("what waits is counted before one's eyes, and the rapid switch says what it
   skip(noBrowser !== undefined, noBrowser);
   const { db } = fleet.ctx;
   const base = await liveBase("Watched");
-  await noteFeed(db, base);
+  await recordFeed(db, base);
   await using visitor = await visit();
   const { page } = visitor;
   await page.goto(`/bases/${base.id}`);
-  await noteFeed(db, base, { waiting: 1234, waitingAgo: 3 });
+  await recordFeed(db, base, { waiting: 1234, waitingAgo: 3 });
   await page.locator("#now dl div", { hasText: "Waiting" }).getByText("1,234").waitFor();
 
   await page.goto(`/bases/${base.id}/settings`);
@@ -146,7 +146,7 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
     const { db } = fleet.ctx;
     const base = await liveBase(`Budget ${name}`);
     await db`update bases set account_id = ${customerId} where id = ${base.id}`;
-    await noteFeed(db, base, { hasPings: true, pace: 1200 });
+    await recordFeed(db, base, { hasNotifications: true, pace: 1200 });
     await using visitor = await visit(CUSTOMER, look);
     const { page } = visitor;
     const inspect = (view: string) => visitor.inspect(`budget-${view}-${name.replaceAll(" ", "-")}`);
@@ -168,7 +168,7 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
     await inspect("3-settings");
     await page.locator("#call-budget").getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
-    await noteCalls(db, base, {
+    await recordCalls(db, base, {
       client: 4_200,
       byKind: { payloads: 21_000, records: 6_300, sweep: 3_100, schema: 610, freshness: 900, hooks: 12 },
     });

@@ -1,4 +1,4 @@
-/** The operator's desk in a real browser: what is quarantined, on a desktop and on a phone. */
+/** The operator console in a real browser: what is quarantined, on a desktop and on a phone. */
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";

@@ -85,13 +85,13 @@ process.exitCode = wrong > 0 ? 1 : 0;
 
 /** One fault or several, and more where one of them goes on for long. */
 function drawWave(most: number): Fault[] {
-  const tickets = faults.flatMap((fault) => Array<Fault>(fault.weight).fill(fault));
+  const readVersions = faults.flatMap((fault) => Array<Fault>(fault.weight).fill(fault));
   // Some come alone, or nearly so: what heals then says most of how long that takes.
   const size = random.int(1, 2 * waveSize - 1);
   const wave: Fault[] = [];
   const more = () =>
     waveSize > 1 ? Math.floor(Math.max(...wave.map(({ lastsMs = 0 }) => lastsMs)) / ANOTHER_MS) : 0;
-  do wave.push(random.pick(tickets));
+  do wave.push(random.pick(readVersions));
   while (wave.length < most && wave.length < size + more());
   return wave;
 }

@@ -64,7 +64,7 @@ export function ofService({ seconds, used }: CpuUse): number {
   return own.reduce((sum, [, time]) => sum + time, 0) / seconds;
 }
 
-/** Together, as one window. */
+/** SyncSession, as one window. */
 export function together(uses: CpuUse[]): CpuUse {
   const used: CpuTimes = {};
   for (const use of uses)

@@ -63,8 +63,8 @@ export async function alertScene() {
         const id = first.id.slice(0, -6) + String(copies++).padStart(6, "0");
         ids.push(id);
         await db`
-          insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name, state)
-          select ${id}, account_id, platform, ${id}, ${name}, sealed_api_key, database_id, ${`copy${id}`}, state
+          insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name, state)
+          select ${id}, account_id, platform, ${id}, ${name}, encrypted_api_key, database_id, ${`copy${id}`}, state
           from bases where id = ${first.id}`;
       }
       for (const id of ids) await this.turn(id, "well");

@@ -14,11 +14,11 @@ export interface MonthPlan {
   reservePart: number;
   bases: {
     mode: CadenceFacts["mode"];
-    hasPings: boolean;
+    hasNotifications: boolean;
     tables: number;
     sweepCalls: number;
     activePart: number;
-    roundCalls: number;
+    batchCalls: number;
     bursts: number;
     burstCalls: number;
   }[];
@@ -46,16 +46,16 @@ const STEP_MS = 10 * 60_000;
 /** A base makes no more calls than this between two looks of a worker. */
 const CALLS_PER_LOOK = (LOOK_MS / 1000) * 5;
 
-/** Calls of an idle base: all that falls due within a day, the first of each at its beginning; and a hook looked after. */
+/** Calls of an idle base: all that falls due within a day, the first of each at its beginning; and a webhook looked after. */
 export function simulateDay(cadence: Cadence, sweepCalls: number): number {
   const times = (everyMs: number) => Math.ceil(DAY_MS / everyMs);
-  const hookCalls = 4;
+  const webhookCalls = 4;
   return (
     times(cadence.pollMs) +
     times(cadence.freshnessMs) +
     times(cadence.schemaMs) +
     times(cadence.sweepEveryMs) * sweepCalls +
-    hookCalls
+    webhookCalls
   );
 }
 
@@ -98,13 +98,13 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
   }
 
   for (const base of plan.bases) {
-    const cadence = (atMs: number, roundCalls: number) =>
+    const cadence = (atMs: number, batchCalls: number) =>
       cadenceOf({
         ...base,
         ratePerSecond: rateOf(leftForSync(cap, used), new Date(atMs), plan.bases.length),
         isActive: random() < base.activePart,
         changesByItself: false,
-        roundCalls,
+        batchCalls,
       });
     /** Repeats at the pace of that moment, which is looked at again while it waits. */
     const repeat = (calls: () => number, everyMs: (atMs: number) => number) => {
@@ -124,13 +124,13 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
     if (base.mode === "live") {
       repeat(
         () => {
-          const calls = random() < base.activePart ? base.roundCalls : 1;
+          const calls = random() < base.activePart ? base.batchCalls : 1;
           meanRound = Math.max(1, meanRound * 0.9 + calls * 0.1);
           return calls;
         },
         (atMs) => {
-          const { pollMs, pingGapMs } = cadence(atMs, meanRound);
-          return base.hasPings && random() < base.activePart ? pingGapMs : pollMs;
+          const { pollMs, notificationGapMs } = cadence(atMs, meanRound);
+          return base.hasNotifications && random() < base.activePart ? notificationGapMs : pollMs;
         },
       );
       repeat(
@@ -141,7 +141,7 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
     if (base.mode === "rapid")
       repeat(
         () => base.tables,
-        (atMs) => cadence(atMs, 1).turnMs,
+        (atMs) => cadence(atMs, 1).cycleMs,
       );
     repeat(
       () => base.sweepCalls,

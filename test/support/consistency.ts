@@ -5,7 +5,7 @@
  */
 import { inject } from "vitest";
 import type { Control } from "../../apps/sandbox/control";
-import type { Change } from "../../apps/sandbox/store";
+import type { StoreChange } from "../../apps/sandbox/store";
 import type { Base } from "../../core/control/bases";
 import type { WireRecord, WireTable } from "./expected-cells";
 import type { Fleet } from "./fleet";
@@ -54,7 +54,7 @@ class History {
     for (const record of records) this.#add(record.id, record.fields);
   }
 
-  note({ events }: Change): void {
+  note({ events }: StoreChange): void {
     for (const event of events) {
       if (event.kind === "record_created") this.#add(event.recordId, event.cells);
       if (event.kind === "record_updated") this.#add(event.recordId, event.current);
@@ -108,21 +108,21 @@ export function createBusyBase(control: Control): string {
 }
 
 /** Asks the quota of nobody, which would let five things happen in a second. */
-export async function liftLedger({ ctx }: Fleet): Promise<void> {
+export async function liftLimiter({ ctx }: Fleet): Promise<void> {
   await ctx.db.unsafe(`
-    create or replace function quota_take(
+    create or replace function quota_acquire(
       p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
       p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
-      out asked_at float8, out slots float8[], out next_at float8, out margin float8)
+      out asked_at float8, out reservations float8[], out next_at float8, out margin float8)
     language plpgsql as $$ begin
       asked_at := extract(epoch from clock_timestamp()) * 1000;
       margin := p_margin;
-      slots := array_fill(asked_at + p_margin, array[cardinality(p_within)]);
+      reservations := array_fill(asked_at + p_margin, array[cardinality(p_within)]);
       next_at := asked_at;
     end $$`);
   // One with other parameters would stand beside it, and nothing be lifted.
-  const rules = await ctx.db`select from pg_proc where proname = 'quota_take'`;
-  if (rules.length !== 1) throw new Error("quota_take has other parameters than are written here");
+  const rules = await ctx.db`select from pg_proc where proname = 'quota_acquire'`;
+  if (rules.length !== 1) throw new Error("quota_acquire has other parameters than are written here");
 }
 
 /** Lets the storm go on, or until the first violation, and says what was wrong. */

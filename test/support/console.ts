@@ -1,17 +1,17 @@
 /** The console's pages as a browser asks for them, without signing in: that has tests of its own. */
 import type { Elysia } from "elysia";
 import type { Auth } from "../../apps/console/auth/auth";
-import type { Account, Viewer } from "../../core/control/accounts";
+import type { Account, CurrentUser } from "../../core/control/accounts";
 
 const ACCOUNT_HEADER = "x-test-account";
 
 /** Signs in whoever `asker` names, and sends no mail. */
 export function authByHeader(): Auth {
-  const viewer = async (request: Request) => {
+  const currentUser = async (request: Request) => {
     const account = JSON.parse(request.headers.get(ACCOUNT_HEADER) ?? "null") as Account | null;
-    return { viewer: account && viewerOf(account), cookies: [] };
+    return { currentUser: account && currentUserOf(account), cookies: [] };
   };
-  return { viewer, notify: () => {} } as Partial<Auth> as Auth;
+  return { currentUser, notify: () => {} } as Partial<Auth> as Auth;
 }
 
 export interface Ask {
@@ -40,7 +40,7 @@ export function asker(app: Pick<Elysia, "handle">) {
   };
 }
 
-function viewerOf(account: Account): Viewer {
+function currentUserOf(account: Account): CurrentUser {
   const own = { ...account, role: "owner" as const };
   return {
     userId: "usr_test",

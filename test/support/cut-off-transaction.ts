@@ -3,14 +3,14 @@
  * and once more with a query on its way. Prints JSON. Its argument is a database, over a line that is here.
  */
 import postgres from "postgres";
-import { cuttableLine } from "./cuttable-line";
+import { cuttableProxy } from "./cuttable-proxy";
 
 const thrown: string[] = [];
 process.on("uncaughtException", ({ message }) => {
   thrown.push(message);
 });
 
-await using line = await cuttableLine(process.argv[2]!);
+await using line = await cuttableProxy(process.argv[2]!);
 let closed = Promise.withResolvers<void>();
 const sql = postgres(line.url, {
   max: 1,
@@ -24,7 +24,7 @@ async function cut(): Promise<void> {
   closed = Promise.withResolvers();
   line.cut();
   await closed.promise;
-  line.mend();
+  line.restore();
 }
 
 const codeOf = (error: unknown) => String((error as { code?: unknown }).code);

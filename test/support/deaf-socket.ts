@@ -15,7 +15,7 @@ const KEEP_NOTHING = new Uint8Array([0x06, 0, 0, 0, 0, 0, 0, 0]);
 const PROGRAM_BYTES = 16;
 
 /** @throws Error for a socket that is not open, and where there is no such thing */
-export function deafen(socket: net.Socket): void {
+export function blackholeSocket(socket: net.Socket): void {
   const { _handle: handle } = socket as { _handle?: { fd?: number } | null };
   const { symbols, close } = dlopen("libc.so.6", {
     setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },

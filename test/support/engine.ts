@@ -5,9 +5,9 @@
 import { onTestFinished } from "vitest";
 import type { Base, Progress, RunReport } from "../../core/control/bases";
 import { createLogger } from "../../core/log";
-import { claimEpoch, type ShapeChange, takeTicket } from "../../core/replica";
+import { claimEpoch, type ShapeChange, takeReadVersion } from "../../core/replica";
 import { type SyncInput, syncBase } from "../../core/sync/engine";
-import { type BaseMemory, emptyMemory, TicketSource } from "../../core/sync/state";
+import { type BaseCache, emptyCache, ReadVersionSource } from "../../core/sync/state";
 import { FakeSource } from "./fake-source";
 import { dumpTable, type TestReplica, testReplica } from "./replica";
 
@@ -21,7 +21,7 @@ export interface SyncOptions {
 export interface Engine extends AsyncDisposable {
   source: FakeSource;
   replica: TestReplica;
-  memory: BaseMemory;
+  cache: BaseCache;
   /** Pauses that the source asked for, ms. */
   blocks: number[];
   progress: Progress[];
@@ -60,7 +60,7 @@ export async function testEngine(
   const made: Engine = {
     source,
     replica,
-    memory: emptyMemory(epoch, emptySpellMs),
+    cache: emptyCache(epoch, emptySpellMs),
     blocks: [],
     progress: [],
     changes: [],
@@ -84,19 +84,19 @@ export async function testEngine(
       } as unknown as Base,
       replica: replica.replica,
       epoch,
-      memory: made.memory,
+      cache: made.cache,
       schemaPollMs,
       isForced,
       onProgress: (progress) => made.progress.push(structuredClone(progress)),
       onShapeChange: (changes) => made.changes.push(...changes),
-      onRequestedLook: (requestedAt) => made.looks.push(requestedAt),
+      onRequestedSchemaCheck: (requestedAt) => made.looks.push(requestedAt),
       reader: {
         connection: source.connection(),
         sourceBaseId: "app1",
-        ledger: {
-          takeSync: async () => undefined,
-          takeClient: async () => undefined,
-          takeUnproven: async () => undefined,
+        limiter: {
+          acquireSync: async () => undefined,
+          acquireClient: async () => undefined,
+          acquireUnproven: async () => undefined,
           countServed: async () => {},
           block: async (_key, ms) => void made.blocks.push(ms),
           lift: async () => {},
@@ -106,7 +106,7 @@ export async function testEngine(
         },
         quotaKey: "fake:app1",
         share: () => 3,
-        tickets: new TicketSource(() => takeTicket(replica.replica)),
+        readVersions: new ReadVersionSource(() => takeReadVersion(replica.replica)),
         log,
         stop,
         kill: stop,
@@ -115,7 +115,7 @@ export async function testEngine(
     rows: (table = "people") => dumpTable(replica.replica.sql, table),
     async restart() {
       epoch = await claimEpoch(replica.replica);
-      made.memory = emptyMemory(epoch, emptySpellMs);
+      made.cache = emptyCache(epoch, emptySpellMs);
     },
     [Symbol.asyncDispose]: dispose,
   };

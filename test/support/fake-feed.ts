@@ -3,7 +3,7 @@
  * silent. Payloads are those of Airtable, and are read as the adapter reads them.
  */
 
-import { Bell } from "../../core/async";
+import { Notifier } from "../../core/async";
 import type { SourceRecord } from "../../core/source";
 import { readBatch } from "../../core/source/airtable/payloads";
 import type { Reader } from "../../core/sync/engine";
@@ -22,8 +22,8 @@ export interface TablePayload {
 }
 export type Payload = Record<string, unknown> & { changedTablesById?: Record<string, TablePayload> };
 
-/** The hook: what outlives its readers. */
-export class FakeHook {
+/** The webhook: what outlives its readers. */
+export class FakeWebhook {
   readonly payloads: Payload[] = [];
   /** Payloads that one read gives. */
   atOnce = 50;
@@ -41,12 +41,12 @@ export class FakeHook {
   reads = 0;
   /** Awaited before each read is answered; throws to fail it. */
   before: () => void | Promise<void> = () => {};
-  readonly bell = new Bell();
+  readonly notifier = new Notifier();
 
-  /** Tells; rings unless the ping is lost. */
-  tell(payload: Payload, isRung = true): void {
+  /** Tells; rings unless the notification is lost. */
+  tell(payload: Payload, isNotified = true): void {
     this.payloads.push(payload);
-    if (isRung) this.bell.ring();
+    if (isNotified) this.notifier.notify();
   }
 
   /** A reader that begins with the durable cursor. */
@@ -56,68 +56,68 @@ export class FakeHook {
 }
 
 class FakeFeed implements Feed {
-  readonly hasPings = true;
-  #hook: FakeHook;
+  readonly hasNotifications = true;
+  #webhook: FakeWebhook;
   #next: number;
 
-  constructor(hook: FakeHook) {
-    this.#hook = hook;
-    this.#next = hook.saved;
+  constructor(webhook: FakeWebhook) {
+    this.#webhook = webhook;
+    this.#next = webhook.saved;
   }
 
   get gapSince(): Date | null {
-    return this.#hook.gapSince;
+    return this.#webhook.gapSince;
   }
 
   wakeUp(ms: number, signal: AbortSignal): Promise<boolean> {
-    return this.#hook.bell.wait(ms, signal);
+    return this.#webhook.notifier.wait(ms, signal);
   }
 
   async read(reader: Reader): Promise<FeedBatch> {
-    const hook = this.#hook;
+    const webhook = this.#webhook;
     const from = this.#next;
     const batch = await ask(
       reader,
       async () => {
-        await hook.before();
-        const first = Math.max(from, hook.keptFrom);
-        const payloads = structuredClone(hook.payloads.slice(first - 1, first - 1 + hook.atOnce));
+        await webhook.before();
+        const first = Math.max(from, webhook.keptFrom);
+        const payloads = structuredClone(webhook.payloads.slice(first - 1, first - 1 + webhook.atOnce));
         const cursor = first + payloads.length;
-        return readBatch({ payloads, cursor, mightHaveMore: cursor <= hook.payloads.length }, from);
+        return readBatch({ payloads, cursor, mightHaveMore: cursor <= webhook.payloads.length }, from);
       },
       "payloads",
     );
-    hook.reads++;
+    webhook.reads++;
     if (batch.hasGap) {
-      hook.gapSince = new Date();
-      hook.gapAt = performance.now();
+      webhook.gapSince = new Date();
+      webhook.gapAt = performance.now();
     }
     this.#next = batch.cursor;
     return { ...batch, from };
   }
 
   async save(cursor: number): Promise<void> {
-    this.#hook.saves.push(cursor);
-    this.#hook.saved = Math.max(this.#hook.saved, cursor);
+    this.#webhook.saves.push(cursor);
+    this.#webhook.saved = Math.max(this.#webhook.saved, cursor);
   }
 
-  async noteDue(_at: Date, { waiting }: FeedFacts): Promise<void> {
-    this.#hook.waiting = waiting;
+  async recordDue(_at: Date, { waiting }: FeedFacts): Promise<void> {
+    this.#webhook.waiting = waiting;
   }
 
-  async addMissed(count: number): Promise<void> {
-    this.#hook.missed += count;
+  async addMissedChanges(count: number): Promise<void> {
+    this.#webhook.missed += count;
   }
 
-  async closeGap(sweptFrom: number): Promise<void> {
-    if (this.#hook.gapAt <= sweptFrom) this.#hook.gapSince = null;
+  async closeFeedGap(sweptFrom: number): Promise<void> {
+    if (this.#webhook.gapAt <= sweptFrom) this.#webhook.gapSince = null;
   }
 }
 
-/** Edits a table of the source and has the hook tell. */
-export function editor(hook: FakeHook, { source, table }: { source: FakeSource; table: FakeTable }) {
+/** Edits a table of the source and has the webhook tell. */
+export function editor(webhook: FakeWebhook, { source, table }: { source: FakeSource; table: FakeTable }) {
   const tableId = table.table.id;
-  const tell = (payload: TablePayload) => hook.tell({ changedTablesById: { [tableId]: payload } });
+  const tell = (payload: TablePayload) => webhook.tell({ changedTablesById: { [tableId]: payload } });
   return {
     put(...records: SourceRecord[]): void {
       const created: Record<string, unknown> = {};

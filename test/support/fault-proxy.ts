@@ -6,7 +6,7 @@
  * the answer to it, for as long as the test has something to do at that very point. No code of ours knows of it.
  */
 import net from "node:net";
-import { CAN_DEAFEN, deafen } from "./deaf-socket";
+import { blackholeSocket, CAN_DEAFEN } from "./deaf-socket";
 import { StatementReader } from "./postgres-statements";
 
 /** Longer than kernels put off an acknowledgement, 200 ms. */
@@ -26,7 +26,7 @@ export interface Held {
   cut(): void;
 }
 
-export interface FaultLine extends AsyncDisposable {
+export interface FaultProxy extends AsyncDisposable {
   port: number;
   /** Where new connections lead to. */
   target: { host: string; port: number };
@@ -41,15 +41,15 @@ export interface FaultLine extends AsyncDisposable {
   cut(): void;
   /** Whoever is connected is cut off, and may come again. */
   reset(): void;
-  /** Nothing goes through any more, though connections are taken; what is sent meanwhile arrives at the mending. */
+  /** Nothing goes through any more, though connections are taken; what is sent meanwhile arrives at the repairing. */
   stall(): void;
   /**
    * Those connected now never hear of each other again, nor that this is so: not even, where sockets can be deafened,
    * that what they send arrives, once it resolves. Whoever connects next is served.
    */
-  strand(): Promise<void>;
-  /** Ends all of that. What was stranded stays so. */
-  mend(): void;
+  blackhole(): Promise<void>;
+  /** Ends all of that. What was blackholed stays so. */
+  restore(): void;
   /** Is anything on its way to the target that was sent before and has not passed? */
   readonly isHolding: boolean;
   /**
@@ -80,16 +80,16 @@ interface Watch {
  *
  * @param options.isPostgres what passes is Postgres' protocol, and can be watched
  */
-export async function faultLine(
+export async function faultProxy(
   target: { host: string; port: number },
   options: { isPostgres: boolean },
-): Promise<FaultLine> {
+): Promise<FaultProxy> {
   const connections = new Set<Connection>();
   const watches = new Set<Watch>();
   const state = { isCut: false, isStalled: false };
   const server = net.createServer((near) => {
     if (state.isCut) return near.destroy();
-    const connection = new Connection(near, line, state, options.isPostgres ? watches : undefined);
+    const connection = new Connection(near, proxy, state, options.isPostgres ? watches : undefined);
     connections.add(connection);
     connection.onEnd = () => connections.delete(connection);
   });
@@ -98,7 +98,7 @@ export async function faultLine(
   const flow = () => {
     for (const connection of connections) connection.flow();
   };
-  const line: FaultLine = {
+  const proxy: FaultProxy = {
     port,
     target,
     delayMs: 0,
@@ -115,7 +115,7 @@ export async function faultLine(
     },
     cut() {
       state.isCut = true;
-      line.reset();
+      proxy.reset();
     },
     reset() {
       for (const connection of connections) connection.cut();
@@ -123,14 +123,14 @@ export async function faultLine(
     stall() {
       state.isStalled = true;
     },
-    async strand() {
-      await Promise.all([...connections].map((connection) => connection.strand()));
+    async blackhole() {
+      await Promise.all([...connections].map((connection) => connection.blackhole()));
     },
-    mend() {
+    restore() {
       state.isCut = false;
       state.isStalled = false;
-      line.delayMs = 0;
-      line.upBytesPerSecond = line.downBytesPerSecond = Number.POSITIVE_INFINITY;
+      proxy.delayMs = 0;
+      proxy.upBytesPerSecond = proxy.downBytesPerSecond = Number.POSITIVE_INFINITY;
       flow();
     },
     hold(matches, at, signal) {
@@ -138,9 +138,9 @@ export async function faultLine(
         const end = () => {
           watches.delete(watch);
           watch.isOver = true;
-          signal.removeEventListener("abort", giveUp);
+          signal.removeEventListener("abort", timeOut);
         };
-        const giveUp = () => {
+        const timeOut = () => {
           end();
           reject(signal.reason);
         };
@@ -154,18 +154,18 @@ export async function faultLine(
           isOver: false,
         };
         if (signal.aborted) return reject(signal.reason);
-        signal.addEventListener("abort", giveUp);
+        signal.addEventListener("abort", timeOut);
         watches.add(watch);
       });
     },
     onPass: () => {},
     onConnect: () => {},
     async [Symbol.asyncDispose]() {
-      line.cut();
+      proxy.cut();
       await new Promise((resolve) => server.close(resolve));
     },
   };
-  return line;
+  return proxy;
 }
 
 /** One connection: two ways, each with what has come and may not pass yet. */
@@ -183,7 +183,7 @@ class Connection {
   /** @param watches absent: nobody reads along */
   constructor(
     near: net.Socket,
-    line: FaultLine,
+    line: FaultProxy,
     state: { isStalled: boolean },
     watches: Set<Watch> | undefined,
   ) {
@@ -208,7 +208,7 @@ class Connection {
       this.#down.flow();
     });
     this.#far.on("connect", () => {
-      if (this.isStranded) void this.strand();
+      if (this.isStranded) void this.blackhole();
       line.onConnect(clientPort, this.#far.localPort ?? 0);
     });
     for (const socket of [near, this.#far]) {
@@ -226,12 +226,12 @@ class Connection {
     this.#down.flow();
   }
 
-  async strand(): Promise<void> {
+  async blackhole(): Promise<void> {
     this.isStranded = true;
     // A socket that does not hear what it sent before acknowledged would send that again and again.
     await Bun.sleep(LAST_WORDS_MS);
     for (const socket of CAN_DEAFEN ? [this.#near, this.#far] : []) {
-      if (!socket.connecting && !socket.destroyed) deafen(socket);
+      if (!socket.connecting && !socket.destroyed) blackholeSocket(socket);
     }
   }
 
@@ -242,7 +242,7 @@ class Connection {
     this.onEnd();
   }
 
-  /** One side has gone: the other is told when it has been sent the rest; never, if it is stranded. */
+  /** One side has gone: the other is told when it has been sent the rest; never, if it is blackholed. */
   #ended(socket: net.Socket): void {
     this.#awaitNoMore();
     const [other, way] = socket === this.#near ? [this.#far, this.#up] : [this.#near, this.#down];
@@ -303,7 +303,7 @@ class Way {
   /** Told, once, when something waits because it is held. */
   onHeld: (() => void) | undefined;
   readonly #to: net.Socket;
-  readonly #line: FaultLine;
+  readonly #line: FaultProxy;
   readonly #rate: "upBytesPerSecond" | "downBytesPerSecond";
   readonly #isShut: () => boolean;
   readonly #onPass: (keptMs: number) => void;
@@ -313,7 +313,7 @@ class Way {
 
   constructor(
     to: net.Socket,
-    line: FaultLine,
+    line: FaultProxy,
     rate: "upBytesPerSecond" | "downBytesPerSecond",
     isShut: () => boolean,
     onPass: (keptMs: number) => void = () => {},

@@ -1,4 +1,4 @@
-/** What tests of a base's feed share: a base whose feed is open, and what a batch and a new hook are looked at for. */
+/** What tests of a base's feed share: a base whose feed is open, and what a batch and a new webhook are looked at for. */
 import { afterAll, beforeAll, expect, vi } from "vitest";
 import type { FeedBatch } from "../../core/sync/modes/live/feed-types";
 import { type FeedStack, type LiveBase, startFeedStack } from "./feed-stack";
@@ -38,11 +38,13 @@ export function created(batch: FeedBatch): string[] {
   return [...batch.changes.tables.values()].flatMap((table) => table.created);
 }
 
-/** The base's only hook is another than it was, and its gap is of the time since `from`. */
-export async function expectNewHook(live: LiveBase, oldId: string, from: Date): Promise<void> {
+/** The base's only webhook is another than it was, and its gap is of the time since `from`. */
+export async function expectNewWebhook(live: LiveBase, oldId: string, from: Date): Promise<void> {
   const kept = (await live.kept())!;
   expect(kept).toMatchObject({ state: "on", cursor: 1 });
-  expect(kept.hookId).not.toBe(oldId);
+  expect(kept.webhookId).not.toBe(oldId);
   expect(kept.gapSince!.getTime()).toBeGreaterThanOrEqual(from.getTime());
-  expect(live.hooks().map(({ id, isHookEnabled }) => [id, isHookEnabled])).toEqual([[kept.hookId, true]]);
+  expect(live.webhooks().map(({ id, isHookEnabled }) => [id, isHookEnabled])).toEqual([
+    [kept.webhookId, true],
+  ]);
 }

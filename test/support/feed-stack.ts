@@ -1,16 +1,16 @@
-/** Feeds of changes for tests: a sandbox, the console that takes its pings, and leases that a test holds itself. */
+/** Feeds of changes for tests: a sandbox, the console that takes its notifications, and leases that a test holds itself. */
 import { startConsole } from "../../apps/console/start";
 import { type Base, getBase, openApiKey, replicaTarget } from "../../core/control/bases";
 import { loadFeed } from "../../core/control/feeds";
-import { claimEpoch, ensureInstalled, openReplica, takeTicket } from "../../core/replica";
+import { claimEpoch, ensureInstalled, openReplica, takeReadVersion } from "../../core/replica";
 import { platformById } from "../../core/source";
 import type { AskKind, Reader } from "../../core/sync/engine";
-import { Shapes, syncBase } from "../../core/sync/engine";
-import { compareFreshness, type LiveFeed, openFeed, PingWatch } from "../../core/sync/modes/live";
-import { type BaseMemory, emptyMemory, TicketSource } from "../../core/sync/state";
-import { boundlessLedger } from "./boundless-ledger";
+import { SchemaTracker, syncBase } from "../../core/sync/engine";
+import { detectDrift, type LiveFeed, NotificationListener, openFeed } from "../../core/sync/modes/live";
+import { type BaseCache, emptyCache, ReadVersionSource } from "../../core/sync/state";
 import { type Fleet, startFleet } from "./fleet";
 import { freePort } from "./free-port";
+import { unlimitedLimiter } from "./unlimited-limiter";
 
 export interface FeedStack extends AsyncDisposable {
   fleet: Fleet;
@@ -27,13 +27,13 @@ export interface LiveBase {
   kept(): ReturnType<typeof loadFeed>;
   /** The base as it is now. */
   now(): Promise<Base>;
-  /** The base's hooks at the source. */
-  hooks(): ReturnType<Fleet["sandbox"]["control"]["webhooks"]["list"]>;
+  /** The base's webhooks at the source. */
+  webhooks(): ReturnType<Fleet["sandbox"]["control"]["webhooks"]["list"]>;
   create(name: string): string;
 }
 
 export interface TestWorker {
-  memory: BaseMemory;
+  cache: BaseCache;
   /** Requests that were made, by what for. */
   asked: Partial<Record<AskKind, number>>;
   /** Opens the feed, as each lease does. @throws when there is none */
@@ -47,7 +47,7 @@ export interface TestWorker {
     compare: (
       feed: LiveFeed,
       options?: { isPending?: () => boolean; graceMs?: number },
-    ) => ReturnType<typeof compareFreshness>;
+    ) => ReturnType<typeof detectDrift>;
   }>;
 }
 
@@ -89,27 +89,27 @@ async function connect(fleet: Fleet, releases: AsyncDisposableStack, records: nu
     worker: () => testWorker(fleet, releases, base.id),
     kept: () => loadFeed(fleet.ctx.db, base.id),
     now: () => getBase(fleet.ctx.db, base.id),
-    hooks: () => control.webhooks.list(sourceId),
+    webhooks: () => control.webhooks.list(sourceId),
     create: (name) => control.createRecords(sourceId, tableId, [{ fields: { Name: name } }])[0]!,
   };
 }
 
 function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: string): TestWorker {
-  const pings = new PingWatch(ctx);
-  const memory = emptyMemory(1);
+  const notifications = new NotificationListener(ctx);
+  const cache = emptyCache(1);
   const asked: TestWorker["asked"] = {};
   const { signal } = new AbortController();
   async function reader(): Promise<Reader> {
     const base = await getBase(ctx.db, baseId);
     const platform = platformById(ctx.platforms, base.platform);
-    let ticket = 0;
+    let readVersion = 0;
     return {
-      connection: platform.connect(await openApiKey(ctx, base), memory.sourceClock),
+      connection: platform.connect(await openApiKey(ctx, base), cache.sourceClock),
       sourceBaseId: base.sourceBaseId,
-      ledger: boundlessLedger(),
+      limiter: unlimitedLimiter(),
       quotaKey: base.sourceBaseId,
       share: () => 5,
-      tickets: new TicketSource(async () => ++ticket),
+      readVersions: new ReadVersionSource(async () => ++readVersion),
       log: ctx.log,
       stop: signal,
       kill: signal,
@@ -121,9 +121,9 @@ function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: stri
     };
   }
   const tryOpen = async () =>
-    openFeed({ ...ctx, pings }, await getBase(ctx.db, baseId), await reader(), memory);
+    openFeed({ ...ctx, notifications }, await getBase(ctx.db, baseId), await reader(), cache);
   return {
-    memory,
+    cache,
     asked,
     reader,
     tryOpen,
@@ -139,20 +139,23 @@ function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: stri
       releases.defer(() => replica.close());
       await ensureInstalled(replica, target);
       const epoch = await claimEpoch(replica);
-      const own = { ...(await reader()), tickets: new TicketSource(() => takeTicket(replica)) };
+      const own = {
+        ...(await reader()),
+        readVersions: new ReadVersionSource(() => takeReadVersion(replica)),
+      };
       const { settings } = base;
-      const input = { base, replica, epoch, memory, reader: own, schemaPollMs: 3600_000, settings, signal };
+      const input = { base, replica, epoch, cache, reader: own, schemaPollMs: 3600_000, settings, signal };
       const sweep = async () => {
         const report = await syncBase({ ...input, isForced: false, onProgress: () => {} });
         if (report.error) throw report.error;
       };
       await sweep();
-      const shapes = await Shapes.open(input);
+      const schemaTracker = await SchemaTracker.open(input);
       const { modifiedSince } = platformById(ctx.platforms, base.platform);
       return {
         sweep,
         compare: (feed, { isPending = () => false, graceMs = 200 } = {}) =>
-          compareFreshness({ ...input, shapes, feed, modifiedSince: modifiedSince!, isPending, graceMs }),
+          detectDrift({ ...input, schemaTracker, feed, modifiedSince: modifiedSince!, isPending, graceMs }),
       };
     },
   };

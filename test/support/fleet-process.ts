@@ -14,19 +14,19 @@ import { quotaKeyOf } from "../../core/control/budgets";
 import { createContext } from "../../core/process";
 import { newReport } from "../../core/sync/engine";
 import type { holdLease } from "../../core/sync/lease";
-import { emptyMemory } from "../../core/sync/state";
+import { emptyCache } from "../../core/sync/state";
 
 const LEASE_MS = 60_000;
 const SHARE = 3;
 const REQUESTS_PER_SYNC: Record<string, number> = { busy: 10, small: 1 };
 const MIN_SYNC_INTERVAL_MS = 1000;
 
-const lease: typeof holdLease = async (ctx, baseId, memories, signals) => {
+const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
   const until = performance.now() + LEASE_MS;
   let base = await getBase(ctx.db, baseId);
   await replicaTarget(ctx, base);
   await openApiKey(ctx, base);
-  memories.set(baseId, emptyMemory(1));
+  caches.set(baseId, emptyCache(1));
   const paused = new AbortController();
   using _watching = ctx.settingsWatch.watch(baseId, (facts) => facts?.state === "paused" && paused.abort());
   const stop = AbortSignal.any([signals.stop, paused.signal]);
@@ -38,7 +38,8 @@ const lease: typeof holdLease = async (ctx, baseId, memories, signals) => {
       else {
         const report = newReport();
         const from = performance.now();
-        for (let sent = 0; sent < requests; sent++) await ctx.ledger.takeSync(quotaKeyOf(base), SHARE, stop);
+        for (let sent = 0; sent < requests; sent++)
+          await ctx.limiter.acquireSync(quotaKeyOf(base), SHARE, stop);
         await recordRun(ctx.db, baseId, {
           ...report,
           completedAt: new Date(),

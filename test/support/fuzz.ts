@@ -115,9 +115,9 @@ function damage(whole: unknown, at: number, other: unknown, isRemoved: boolean):
   return JSON.parse(JSON.stringify(whole));
 }
 
-type Place = { within: Record<string, unknown>; key: string };
+type DamageSite = { within: Record<string, unknown>; key: string };
 
-function placesIn(value: unknown): Place[] {
+function placesIn(value: unknown): DamageSite[] {
   if (typeof value !== "object" || value === null) return [];
   const within = value as Record<string, unknown>;
   return Object.keys(within).flatMap((key) => [{ within, key }, ...placesIn(within[key])]);

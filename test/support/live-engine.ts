@@ -2,12 +2,12 @@
 import { onTestFinished } from "vitest";
 import type { RunReport } from "../../core/control/bases";
 import { isBasetideError } from "../../core/errors";
-import { trimOldJournal } from "../../core/sync/lease/trim-recent-writes";
+import { trimOldRecentWrites } from "../../core/sync/lease/trim-recent-writes";
 import { liveBase } from "../../core/sync/modes/live";
 import type { Cadence } from "../../core/sync/pacing";
-import type { BaseMemory } from "../../core/sync/state";
+import type { BaseCache } from "../../core/sync/state";
 import { type Engine, type SyncOptions, testEngine } from "./engine";
-import { FakeHook } from "./fake-feed";
+import { FakeWebhook } from "./fake-feed";
 import type { FakeSource } from "./fake-source";
 import { until } from "./poll";
 
@@ -16,7 +16,7 @@ const DAY_MS = 86_400_000;
 const SETTLED_MS = 60_000;
 
 export interface LiveEngine extends Engine {
-  hook: FakeHook;
+  webhook: FakeWebhook;
   runs: RunReport[];
   /** Nothing happens by itself unless a test has it so. */
   cadence: Cadence;
@@ -40,33 +40,33 @@ export async function liveEngine(
   options: { emptySpellMs?: number; source?: FakeSource; absentMs?: number[] } = {},
 ): Promise<LiveEngine> {
   const engine = await testEngine(options);
-  const hook = new FakeHook();
+  const webhook = new FakeWebhook();
   const runs: RunReport[] = [];
   const cadence: Cadence = {
     pollMs: 60_000,
-    pingGapMs: 1,
+    notificationGapMs: 1,
     freshnessMs: DAY_MS,
     schemaMs: DAY_MS,
     sweepEveryMs: DAY_MS,
     sweepCallMs: 0,
-    turnMs: DAY_MS,
+    cycleMs: DAY_MS,
   };
   let failure: unknown;
   const start = (syncOptions: SyncOptions = {}): Running => {
     const stop = new AbortController();
     let isOver = false;
     const input = engine.input(syncOptions);
-    const memory: BaseMemory = engine.memory;
+    const cache: BaseCache = engine.cache;
     const ended = liveBase({
       ...input,
       base: { ...input.base, error: null, sweep: { startedAt: new Date() } as never },
       reader: { ...input.reader, stop: stop.signal },
-      memory,
-      feed: hook.open(),
+      cache,
+      feed: webhook.open(),
       cadence: () => cadence,
       isOver: () => isOver,
       onRun: async (report) => void runs.push(report),
-      onRead: (at) => trimOldJournal(input.replica, memory, at),
+      onRead: (at) => trimOldRecentWrites(input.replica, cache, at),
       onMissed: () => {},
       absentMs: options.absentMs,
     }).catch((error: unknown) => {
@@ -88,14 +88,14 @@ export async function liveEngine(
     return running;
   };
   return Object.assign(engine, {
-    hook,
+    webhook,
     runs,
     cadence,
     start,
     async settled() {
-      const isSettled = () => failure !== undefined || hook.saved === hook.payloads.length + 1;
+      const isSettled = () => failure !== undefined || webhook.saved === webhook.payloads.length + 1;
       await until(isSettled, {
-        what: `the cursor is at ${hook.payloads.length + 1}`,
+        what: `the cursor is at ${webhook.payloads.length + 1}`,
         timeoutMs: SETTLED_MS,
       });
       if (failure) throw failure;

@@ -1,4 +1,4 @@
-/** A fleet whose bases are in live mode: a console that takes pings, and what says that a base's feed is read out. */
+/** A fleet whose bases are in live mode: a console that takes notifications, and what says that a base's feed is read out. */
 import { startConsole } from "../../apps/console/start";
 import { type Base, getBase } from "../../core/control/bases";
 import { loadFeed } from "../../core/control/feeds";
@@ -36,12 +36,12 @@ export async function connectLive(fleet: Fleet, sourceBaseId: string, timeoutMs 
 export async function readOut(fleet: Fleet, base: Base, timeoutMs = 30_000): Promise<void> {
   const isReadOut = async () => {
     const kept = await loadFeed(fleet.ctx.db, base.id);
-    const hook = hookOf(fleet, base, kept?.hookId);
-    return kept?.gapSince === null && hook !== undefined && kept.cursor === hook.cursorForNextPayload;
+    const webhook = webhookOf(fleet, base, kept?.webhookId);
+    return kept?.gapSince === null && webhook !== undefined && kept.cursor === webhook.cursorForNextPayload;
   };
   const describe = async () => {
-    const { hookId, cursor, gapSince } = (await loadFeed(fleet.ctx.db, base.id)) ?? {};
-    return { hookId, cursor, gapSince, hooks: fleet.sandbox.control.webhooks.list(base.sourceBaseId) };
+    const { webhookId, cursor, gapSince } = (await loadFeed(fleet.ctx.db, base.id)) ?? {};
+    return { webhookId, cursor, gapSince, hooks: fleet.sandbox.control.webhooks.list(base.sourceBaseId) };
   };
   try {
     await until(isReadOut, { what: `the feed of ${base.id} is read out`, timeoutMs });
@@ -50,6 +50,6 @@ export async function readOut(fleet: Fleet, base: Base, timeoutMs = 30_000): Pro
   }
 }
 
-function hookOf({ sandbox }: Fleet, { sourceBaseId }: Base, id: string | null | undefined) {
-  return sandbox.control.webhooks.list(sourceBaseId).find((hook) => hook.id === id);
+function webhookOf({ sandbox }: Fleet, { sourceBaseId }: Base, id: string | null | undefined) {
+  return sandbox.control.webhooks.list(sourceBaseId).find((webhook) => webhook.id === id);
 }

@@ -9,7 +9,7 @@ type SecondsAgo = number | null;
 export interface FeedNoted {
   state?: "making" | "on" | "refused";
   reason?: string;
-  hasPings?: boolean;
+  hasNotifications?: boolean;
   readAgo?: SecondsAgo;
   /** From reading it to its being due again, s. */
   pace?: number;
@@ -23,23 +23,23 @@ export interface FeedNoted {
 }
 
 /** A feed that is polled once a second and well, unless said otherwise. */
-export async function noteFeed(db: Db, base: Pick<Base, "id">, feed: FeedNoted = {}): Promise<void> {
-  const { state = "on", reason = "", hasPings = false, pace = 1, waiting = 0, missed = 0 } = feed;
+export async function recordFeed(db: Db, base: Pick<Base, "id">, feed: FeedNoted = {}): Promise<void> {
+  const { state = "on", reason = "", hasNotifications = false, pace = 1, waiting = 0, missed = 0 } = feed;
   const ago = (seconds: SecondsAgo | undefined, usual: SecondsAgo = null) =>
     db`now() - make_interval(secs => ${seconds === undefined ? usual : seconds})`;
   const readAt = ago(feed.readAgo, 0);
   await db`delete from live_feeds where base_id = ${base.id}`;
   await db`
-    insert into live_feeds (base_id, state, reason, notification_url, pinged_at, read_at, due_at, changed_at,
-      waiting, waiting_since, missed, compared_at, stale_since, gap_since)
-    values (${base.id}, ${state}, ${reason}, ${hasPings ? "https://console.example.com/hooks" : null},
-      ${hasPings ? ago(60) : null}, ${readAt}, ${readAt} + make_interval(secs => ${pace}),
+    insert into live_feeds (base_id, state, reason, notification_url, notified_at, read_at, due_at, changed_at,
+      waiting, waiting_since, missed, compared_at, drifted_since, gap_since)
+    values (${base.id}, ${state}, ${reason}, ${hasNotifications ? "https://console.example.com/hooks" : null},
+      ${hasNotifications ? ago(60) : null}, ${readAt}, ${readAt} + make_interval(secs => ${pace}),
       ${ago(feed.changedAgo, 12)}, ${waiting}, ${ago(feed.waitingAgo)}, ${missed}, ${ago(feed.comparedAgo, 40)},
       ${ago(feed.staleAgo)}, ${ago(feed.gapAgo)})`;
 }
 
 /** Calls of this month. */
-export async function noteCalls(
+export async function recordCalls(
   db: Db,
   base: Pick<Base, "platform" | "sourceBaseId">,
   calls: { client: number; byKind: Record<string, number> },

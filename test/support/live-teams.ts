@@ -10,7 +10,7 @@ export async function liveTeams(
   options: { teams?: number; settings?: { linkedRecordsAsText: boolean } } = {},
 ) {
   const engine = await liveEngine({ emptySpellMs: 300 });
-  const { source, hook } = engine;
+  const { source, webhook } = engine;
   const { teams, people } = teamsAndPeople();
   const more = Array.from({ length: options.teams ?? 0 }, (_, index) =>
     teamRecord(`recM${String(index).padStart(5, "0")}`, `More ${index}`),
@@ -26,10 +26,10 @@ export async function liveTeams(
   expect((await engine.sync({ settings })).error).toBeUndefined();
   source.calls.length = 0;
   const running = engine.start({ settings, schemaPollMs: 60_000 });
-  await until(() => hook.reads > 0, { what: "the feed is read" });
+  await until(() => webhook.reads > 0, { what: "the feed is read" });
   const edit = {
-    teams: editor(hook, { source, table: all.teams }),
-    people: editor(hook, { source, table: all.people }),
+    teams: editor(webhook, { source, table: all.teams }),
+    people: editor(webhook, { source, table: all.people }),
   };
   const equal = async () => {
     expect(await engine.rows("teams")).toEqual(rowsOf.teams(all.teams.records.values()));

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { readPidFile } from "../../apps/up/postgres/postmaster";
 import { createLogger } from "../../core/log";
-import { type FaultLine, faultLine } from "./fault-proxy";
+import { type FaultProxy, faultProxy } from "./fault-proxy";
 import { scratchFolder } from "./scratch";
 import { primarySettings, type Standby, startStandby } from "./standby";
 
@@ -23,7 +23,7 @@ export interface MortalPostgres extends AsyncDisposable {
   readonly url: string;
   readonly isUp: boolean;
   /** A way for others; it leads to wherever the server is. */
-  line(): Promise<FaultLine>;
+  line(): Promise<FaultProxy>;
   /** SIGKILL to the server and everything that it started. */
   kill(): Promise<void>;
   /** SIGKILL to one of its backends that serves a client, at which the server starts all over. */
@@ -43,7 +43,7 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
   const folder = scratchFolder("chaos");
   let dataDir = join(folder, "postgres");
   const log = createLogger("fatal", "chaos");
-  const lines = new Set<FaultLine>();
+  const lines = new Set<FaultProxy>();
   let server: EmbeddedPostgres | undefined;
   let port = 0;
   let standbys = 0;
@@ -75,7 +75,7 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
       return server !== undefined;
     },
     async line() {
-      const line = await faultLine({ host: "127.0.0.1", port }, { isPostgres: true });
+      const line = await faultProxy({ host: "127.0.0.1", port }, { isPostgres: true });
       lines.add(line);
       return line;
     },

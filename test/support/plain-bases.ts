@@ -9,11 +9,11 @@ export async function addPlainBases(control: TestControl, count: number): Promis
   const made = Array.from({ length: count }, () => newId("base"));
   const databaseId = newId("database");
   await db`
-    insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+    insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
     select ${databaseId}, ${accountId}, id, ${databaseId}, ${databaseId}, 'x' from clusters limit 1`;
   for (const id of made) {
     await db`
-      insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name)
+      insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name)
       values (${id}, ${accountId}, 'airtable', ${id}, ${id}, 'x', ${databaseId}, ${id})`;
   }
   return made;

@@ -6,10 +6,10 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
-import { type FaultLine, faultLine } from "./fault-proxy";
+import { type FaultProxy, faultProxy } from "./fault-proxy";
 import { killServer } from "./mortal-postgres";
 import { scratchFolder } from "./scratch";
-import { followSettings, primarySettings, type Standby, startStandby } from "./standby";
+import { applySettings, primarySettings, type Standby, startStandby } from "./standby";
 
 const SETTINGS = {
   fsync: "off",
@@ -21,7 +21,7 @@ const SETTINGS = {
 export interface PostgresPair extends AsyncDisposable {
   /** The endpoint, as a superuser of the database `postgres`: where the primary is, before and after a failover. */
   url: string;
-  endpoint: FaultLine;
+  endpoint: FaultProxy;
   /** Straight to the server that is the primary now. */
   readonly primaryUrl: string;
   /** The standby; after a failover none, unless the old primary became it. */
@@ -58,7 +58,7 @@ export async function postgresPair(options: { isSynchronous: boolean }): Promise
   const first = releases.use(standby);
   if (options.isSynchronous) await first.setSynchronous(true);
   const endpoint = releases.use(
-    await faultLine({ host: "127.0.0.1", port: primary.port }, { isPostgres: true }),
+    await faultProxy({ host: "127.0.0.1", port: primary.port }, { isPostgres: true }),
   );
   const move = (server: EmbeddedPostgres) => {
     endpoint.target = { host: "127.0.0.1", port: server.port };
@@ -97,7 +97,7 @@ export async function postgresPair(options: { isSynchronous: boolean }): Promise
         dataDir,
         port: old.port,
         log,
-        settings: { ...settings, ...followSettings(primary.url) },
+        settings: { ...settings, ...applySettings(primary.url) },
       });
       servers.add(demoted);
       return () => move(primary);

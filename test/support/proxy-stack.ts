@@ -23,13 +23,13 @@ import {
   replicaTarget,
 } from "../../core/control/bases";
 import { databaseCredentials, ensureDefaultCluster, getDatabase } from "../../core/control/placement";
-import { CallCounter, createLedger } from "../../core/limiter";
+import { CallCounter, createRateLimiter } from "../../core/limiter";
 import { closeContext, createContext } from "../../core/process";
 import { platforms } from "../../core/source";
-import { holdLease, type Memories, SettingsWatch, syncMetrics } from "../../core/sync/lease";
-import { PingWatch } from "../../core/sync/modes/live";
+import { type BaseCaches, holdLease, SettingsWatch, syncMetrics } from "../../core/sync/lease";
+import { NotificationListener } from "../../core/sync/modes/live";
 import { BudgetWatch } from "../../core/sync/pacing";
-import { type CuttableLine, cuttableLine } from "./cuttable-line";
+import { type CuttableProxy, cuttableProxy } from "./cuttable-proxy";
 import { controlDatabase } from "./database";
 import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
@@ -55,7 +55,7 @@ export interface ProxyStack extends AsyncDisposable {
   contentEndpoint: string;
   managed: ManagementContext;
   /** The proxies' way to the control plane. */
-  controlLine: CuttableLine;
+  controlFaultProxy: CuttableProxy;
   /** Connects a base of the sandbox, without live mode, for an account of its own; with the sandbox's key unless given. */
   connect(sourceBaseId: string, apiKey?: string): Promise<Replicated>;
   /** Makes a base count as connected, whose replica nobody has made; for requests that have no need of it. */
@@ -95,15 +95,15 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     ...ctx,
     queue,
     platforms: platforms(config),
-    ledger: createLedger(ctx),
+    limiter: createRateLimiter(ctx),
     syncMetrics: syncMetrics(ctx.metrics),
     settingsWatch: new SettingsWatch(ctx),
     budgetWatch: new BudgetWatch(ctx),
-    pings: new PingWatch(ctx),
+    notifications: new NotificationListener(ctx),
     callCounter: new CallCounter(ctx),
   };
-  const controlLine = releases.use(await cuttableLine(database.url));
-  const proxyContext = () => context("proxy", { ...config, databaseUrl: controlLine.url });
+  const controlFaultProxy = releases.use(await cuttableProxy(database.url));
+  const proxyContext = () => context("proxy", { ...config, databaseUrl: controlFaultProxy.url });
   const proxy = await startProxy(proxyContext(), { port: 0 });
   releases.defer(() => proxy.stop());
   let accounts = 0;
@@ -121,7 +121,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     });
     const { url } = await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id));
     const reader = releases.use(readerOf(url));
-    const memories: Memories = new Map();
+    const caches: BaseCaches = new Map();
     return {
       base,
       reader,
@@ -130,7 +130,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
       async sync() {
         const from = Date.now();
         const stop = new AbortController();
-        const lease = holdLease(managed, base.id, memories, {
+        const lease = holdLease(managed, base.id, caches, {
           stop: stop.signal,
           kill: new AbortController().signal,
         });
@@ -150,7 +150,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     endpoint: at(proxy.port, "api"),
     contentEndpoint: at(proxy.port, "content"),
     managed,
-    controlLine,
+    controlFaultProxy,
     connect,
     async connectUnchecked(sourceBaseId) {
       const account = await createAccount(ctx.db, {
@@ -159,10 +159,10 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
       });
       const names = { account: account.id, database: `unmade${accounts}`, base: `base_unmade${accounts}` };
       await ctx.db`
-        insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)
+        insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)
         values (${names.database}, ${names.account}, ${names.database}, 'nobody', 'x', 'nowhere', 1)`;
       await ctx.db`
-        insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name)
+        insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name)
         values (${names.base}, ${names.account}, 'airtable', ${sourceBaseId}, 'Unmade', 'x', ${names.database}, 'public')`;
       releases.defer(async () => {
         await ctx.db`delete from bases where id = ${names.base}`;

@@ -5,7 +5,7 @@
  */
 import postgres from "postgres";
 import { Registry } from "prom-client";
-import { createLedger } from "../../core/limiter";
+import { createRateLimiter } from "../../core/limiter";
 import { createLogger } from "../../core/log";
 
 export interface QuotaJob {
@@ -32,7 +32,7 @@ export interface QuotaGrant {
 
 const job = JSON.parse(process.argv[2]!) as QuotaJob;
 const db = postgres(job.url, { max: 4, onnotice: () => {} });
-const ledger = createLedger({ db, log: createLogger("warn", "bench"), metrics: new Registry() });
+const limiter = createRateLimiter({ db, log: createLogger("warn", "bench"), metrics: new Registry() });
 const end = AbortSignal.timeout(job.until - now());
 const grants: QuotaGrant[] = [];
 
@@ -43,8 +43,8 @@ function now(): number {
 async function take(kind: QuotaGrant["kind"]): Promise<void> {
   const askedAt = now();
   try {
-    if (kind === "sync") await ledger.takeSync(job.key, job.share, end);
-    else await ledger.takeClient(job.key, { deadlineMs: 5000, signal: end });
+    if (kind === "sync") await limiter.acquireSync(job.key, job.share, end);
+    else await limiter.acquireClient(job.key, { deadlineMs: 5000, signal: end });
     grants.push({ kind, askedAt, at: now() });
   } catch {
     // Refused, or the end.

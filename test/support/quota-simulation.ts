@@ -8,17 +8,17 @@ import type postgres from "postgres";
 import { BasetideError } from "../../core/errors";
 import type { QuotaClock } from "../../core/limiter";
 import {
-  type Book,
-  type CallKind,
+  type LimiterBackend,
   type Margin,
-  type Place,
-  placeOf,
+  type Priority,
+  type Reservation,
+  reservationOf,
   wholeMs,
 } from "../../core/limiter/backend";
-import { localWindow, withFallback } from "../../core/limiter/fallback-limiter";
+import { createFallbackLimiter, withFallback } from "../../core/limiter/fallback-limiter";
 import { startHeartbeat } from "../../core/limiter/heartbeat";
-import { createDelay } from "../../core/limiter/margin";
-import { createLane, type Lane } from "../../core/limiter/wait-queue";
+import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
+import { createWaitQueue, type WaitQueue } from "../../core/limiter/wait-queue";
 import { LIMITS } from "./quota-limits";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
@@ -86,36 +86,36 @@ export class VirtualClock implements QuotaClock {
 }
 
 /** The book of the control plane, asked at the clock's time. */
-export function virtualBook(
+export function virtualBackend(
   db: postgres.Sql,
   clock: VirtualClock,
   key: string,
-  kind: CallKind,
+  kind: Priority,
   share: number,
-): Book {
+): LimiterBackend {
   return {
-    async take(withinMs, back, margin) {
+    async acquire(withinMs, back, margin) {
       const now = EPOCH_MS + clock.now();
       const [row] = await clock.during(
-        db<{ slots: (number | null)[]; next_at: number; margin: number }[]>`
-          select to_json(slots) as slots, next_at, margin from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
+        db<{ reservations: (number | null)[]; next_at: number; margin: number }[]>`
+          select to_json(reservations) as reservations, next_at, margin from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
             ${`{${withinMs}}`}, ${`{${back}}`}, ${now}, null, ${wholeMs(margin)})`.then((rows) => rows),
       );
-      const { slots, next_at, margin: marginMs } = row!;
+      const { reservations, next_at, margin: marginMs } = row!;
       return {
-        places: slots.map((slot) => placeOf(slot, marginMs, margin.delayMs, -EPOCH_MS)),
+        reservations: reservations.map((slot) => reservationOf(slot, marginMs, margin.delayMs, -EPOCH_MS)),
         nextAt: next_at - EPOCH_MS,
       };
     },
-    async isVoid(place) {
+    async isVoid(reservation) {
       const [row] = await clock.during(
         db`select blocked_until from quota_windows where key = ${key}`.then((rows) => rows),
       );
-      return row!.blocked_until > place.slot - place.marginMs;
+      return row!.blocked_until > reservation.arrivesBy - reservation.marginMs;
     },
-    async wentLate(place) {
+    async reportLateSend(reservation) {
       await clock.during(
-        db`select quota_late(${key}, ${place.slot}, ${EPOCH_MS + clock.now()}, ${place.marginMs})`.then(
+        db`select quota_report_late(${key}, ${reservation.arrivesBy}, ${EPOCH_MS + clock.now()}, ${reservation.marginMs})`.then(
           (rows) => rows,
         ),
       );
@@ -124,11 +124,11 @@ export function virtualBook(
 }
 
 /** The book as a process knows it that gets to each answer so much later. */
-export function slowed(book: Book, clock: VirtualClock, answerMs: () => number): Book {
+export function slowed(backend: LimiterBackend, clock: VirtualClock, answerMs: () => number): LimiterBackend {
   return {
-    ...book,
-    async take(...wanted) {
-      const booking = await book.take(...wanted);
+    ...backend,
+    async acquire(...wanted) {
+      const booking = await backend.acquire(...wanted);
       await clock.sleep(answerMs());
       return booking;
     },
@@ -136,7 +136,7 @@ export function slowed(book: Book, clock: VirtualClock, answerMs: () => number):
 }
 
 export interface Grant {
-  kind: CallKind;
+  kind: Priority;
   /** When it was asked for and when it was had, virtual ms. */
   askedAt: number;
   at: number;
@@ -145,16 +145,16 @@ export interface Grant {
 export interface Simulation {
   clock: VirtualClock;
   grants: Grant[];
-  /** Places that their processes got to too late. */
-  missed(): number;
+  /** Reservations that their processes got to too late. */
+  expired(): number;
   /** A lane of a process of its own, which gets to each answer so much later. */
-  lane(kind: CallKind, share: number, answerMs?: () => number): Lane;
+  queue(kind: Priority, share: number, answerMs?: () => number): WaitQueue;
   /** A proxy, which stands in for a control plane that it cannot reach. */
   proxy(): SimulatedProxy;
-  /** Waits in a lane and notes the grant; null when it was refused or called off. */
+  /** Waits in a wait queue and notes the grant; null when it was refused or called off. */
   take(
-    lane: Lane,
-    kind: CallKind,
+    lane: WaitQueue,
+    kind: Priority,
     options?: { deadlineMs?: number; signal?: AbortSignal },
   ): Promise<Grant | null>;
   /** Sweeps with so many tables at once, page after page, until `untilMs` or `pages` pages are asked for. */
@@ -169,7 +169,7 @@ export interface Simulation {
 }
 
 export interface SimulatedProxy {
-  lane: Lane;
+  queue: WaitQueue;
   /** How it is cut off from the control plane; `deaf`: what it says arrives there, and it hears nothing. */
   way: "open" | "cut" | "deaf";
 }
@@ -180,17 +180,17 @@ export function simulate(db: postgres.Sql): Simulation {
   const clock = new VirtualClock();
   const key = `simulated:${++keys}:${crypto.randomUUID()}`;
   const grants: Grant[] = [];
-  let missed = 0;
+  let expired = 0;
 
-  function lane(kind: CallKind, share: number, answerMs?: () => number): Lane {
-    const book = virtualBook(db, clock, key, kind, share);
-    const slow = answerMs && slowed(book, clock, answerMs);
-    return createLane(kind, slow ?? book, clock, createDelay(), () => missed++);
+  function queue(kind: Priority, share: number, answerMs?: () => number): WaitQueue {
+    const backend = virtualBackend(db, clock, key, kind, share);
+    const slow = answerMs && slowed(backend, clock, answerMs);
+    return createWaitQueue(kind, slow ?? backend, clock, createSchedulingDelay(), () => expired++);
   }
 
   async function take(
-    of: Lane,
-    kind: CallKind,
+    of: WaitQueue,
+    kind: Priority,
     options: { deadlineMs?: number; signal?: AbortSignal } = {},
   ): Promise<Grant | null> {
     const askedAt = clock.now();
@@ -206,7 +206,7 @@ export function simulate(db: postgres.Sql): Simulation {
   }
 
   function proxy(): SimulatedProxy {
-    const made: SimulatedProxy = { way: "open", lane: undefined as never };
+    const made: SimulatedProxy = { way: "open", queue: undefined as never };
     async function over<T>(statement: () => Promise<T>): Promise<T> {
       if (made.way === "cut") throw new BasetideError("control_unavailable");
       const answer = await statement();
@@ -214,13 +214,13 @@ export function simulate(db: postgres.Sql): Simulation {
       return answer;
     }
     const query = <T>(statement: PromiseLike<T>) => over(() => clock.during(statement.then((rows) => rows)));
-    const shared = virtualBook(db, clock, key, "client", 5);
+    const shared = virtualBackend(db, clock, key, "client", 5);
     const heartbeat = startHeartbeat(
       {
         reach: () => over(async () => {}),
-        async attend(id) {
+        async heartbeat(id) {
           const now = EPOCH_MS + clock.now();
-          const [row] = await query(db`select quota_attend(${id}, ${now}, 5, ${now}) as share`);
+          const [row] = await query(db`select quota_heartbeat(${id}, ${now}, 5, ${now}) as share`);
           return row!.share;
         },
         leave: async () => {},
@@ -229,23 +229,24 @@ export function simulate(db: postgres.Sql): Simulation {
       `${key}:${crypto.randomUUID()}`,
       1000,
     );
-    const window = localWindow(clock, 1000);
+    const window = createFallbackLimiter(clock, 1000);
     const local = () => {
       window.open(heartbeat.share, heartbeat.freeFrom);
       return window;
     };
-    const book = {
-      take: (withinMs: number[], back: number[], margin: Margin) =>
-        over(() => shared.take(withinMs, back, margin)),
-      isVoid: (place: Place) => over(() => shared.isVoid(place)),
-      wentLate: (place: Place) => over(() => shared.wentLate(place)).catch(() => {}),
-      reunite: async () => {},
+    const backend = {
+      acquire: (withinMs: number[], back: number[], margin: Margin) =>
+        over(() => shared.acquire(withinMs, back, margin)),
+      isVoid: (reservation: Reservation) => over(() => shared.isVoid(reservation)),
+      reportLateSend: (reservation: Reservation) =>
+        over(() => shared.reportLateSend(reservation)).catch(() => {}),
+      rejoin: async () => {},
     };
-    made.lane = createLane(
+    made.queue = createWaitQueue(
       "client",
-      withFallback(book, local, heartbeat, clock),
+      withFallback(backend, local, heartbeat, clock),
       clock,
-      createDelay(),
+      createSchedulingDelay(),
       () => {},
     );
     return made;
@@ -254,17 +255,17 @@ export function simulate(db: postgres.Sql): Simulation {
   return {
     clock,
     grants,
-    missed: () => missed,
-    lane,
+    expired: () => expired,
+    queue,
     proxy,
     take,
     sync({ share, tables, pages = Infinity, untilMs, latencyMs }) {
-      const syncLane = lane("sync", share);
+      const syncQueue = queue("sync", share);
       let left = pages;
       for (let table = 0; table < tables; table++) {
         (async () => {
           while (clock.now() < untilMs && left-- > 0) {
-            await take(syncLane, "sync");
+            await take(syncQueue, "sync");
             await clock.sleep(latencyMs());
           }
         })();

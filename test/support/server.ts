@@ -9,7 +9,7 @@ import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres"
 import { createLogger } from "../../core/log";
 import { scratchFolder } from "./scratch";
 
-/** The engine answers its ping within this, or counts as absent. */
+/** The engine answers its notification within this, or counts as absent. */
 const PROBE_MS = 1000;
 const IMAGE = "postgres:18.4";
 

@@ -9,7 +9,7 @@ import postgres from "postgres";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
 import { baseBackup } from "./base-backup";
-import { type FaultLine, faultLine } from "./fault-proxy";
+import { type FaultProxy, faultProxy } from "./fault-proxy";
 import { until } from "./poll";
 
 /** Longest that a standby takes to stream what is there, on a busy machine, ms. */
@@ -27,7 +27,7 @@ export interface Standby extends AsyncDisposable {
   server: EmbeddedPostgres;
   dataDir: string;
   /** What the primary streams goes over it. */
-  replication: FaultLine;
+  replication: FaultProxy;
   /** The primary answers a commit when the standby has it, from now on, or never again. */
   setSynchronous(isSynchronous: boolean): Promise<void>;
   /** Resolves when the standby has replayed everything that the primary had committed at the call. */
@@ -58,7 +58,7 @@ export async function startStandby(
   await using releases = new AsyncDisposableStack();
   await using following = new AsyncDisposableStack();
   const { hostname: host, port } = new URL(primary.url);
-  const replication = following.use(await faultLine({ host, port: Number(port) }, { isPostgres: false }));
+  const replication = following.use(await faultProxy({ host, port: Number(port) }, { isPostgres: false }));
   const server = await startEmbeddedPostgres({
     dataDir,
     port: 0,
@@ -66,7 +66,7 @@ export async function startStandby(
     settings: {
       ...settings,
       ...primarySettings(dataDir),
-      ...followSettings(replication.over(primary.url), slot),
+      ...applySettings(replication.over(primary.url), slot),
     },
   });
   releases.defer(() => server.stop());
@@ -115,7 +115,7 @@ export async function startStandby(
 }
 
 /** Settings of a standby that streams from `primaryUrl`; a file `standby.signal` makes it one. */
-export function followSettings(primaryUrl: string, slot?: string): Record<string, string> {
+export function applySettings(primaryUrl: string, slot?: string): Record<string, string> {
   const { hostname, port, username, password } = new URL(primaryUrl);
   return {
     primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`,

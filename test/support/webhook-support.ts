@@ -1,4 +1,4 @@
-/** What tests of the sandbox's webhooks share: the small base in a sandbox, and calls to its hooks. */
+/** What tests of the sandbox's webhooks share: the small base in a sandbox, and calls to its webhooks. */
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import type { SandboxHandle } from "../../apps/sandbox/server";
 import { call, crew, PEOPLE, quietSandbox, type Reply } from "./sandbox-support";
@@ -51,13 +51,13 @@ export function webhookScene() {
       return baseId;
     },
     hooks,
-    /** Makes a hook. @returns its id */
+    /** Makes a webhook. @returns its id */
     async made(specification: unknown = EVERYTHING, notificationUrl?: string): Promise<string> {
       const reply = await hooks("POST", "", { specification, ...(notificationUrl && { notificationUrl }) });
       expect(reply.status, JSON.stringify(reply.body)).toBe(200);
       return String(reply.body.id);
     },
-    /** A page of the hook's payloads, as it is answered. */
+    /** A page of the webhook's payloads, as it is answered. */
     listed,
     payloads: async (id: string): Promise<Loose[]> => (await listed(id)).payloads,
     /** One change: Bob gets another name. */

@@ -1,7 +1,7 @@
 /** What each refusal of the source becomes. */
 import { describe, expect, test } from "vitest";
 import type { ErrorCode } from "../../core/errors";
-import { refusal } from "../../core/source/airtable/answers";
+import { refusedCall } from "../../core/source/airtable/answers";
 
 const object = (type: string, message?: string) => JSON.stringify({ error: { type, message } });
 const bare = (type: string) => JSON.stringify({ error: type });
@@ -71,7 +71,7 @@ describe("a refusal", () => {
     [302, "", "source_bad_answer", undefined],
     [204, "", "source_bad_answer", undefined],
   ])("%i %s is %s", (status, body, code, type) => {
-    const error = refusal(status, new Headers(), Buffer.from(body));
+    const error = refusedCall(status, new Headers(), Buffer.from(body));
     expect({ code: error.code, details: error.details }).toEqual({
       code,
       details: type === undefined ? { status } : { status, type },
@@ -79,7 +79,7 @@ describe("a refusal", () => {
   });
 
   test("says what the source said, and what to do", () => {
-    const error = refusal(
+    const error = refusedCall(
       401,
       new Headers(),
       Buffer.from(object("AUTHENTICATION_REQUIRED", "Authentication required")),
@@ -91,7 +91,7 @@ describe("a refusal", () => {
   });
 
   test("cuts a message that is too long", () => {
-    const error = refusal(422, new Headers(), Buffer.from(object("INVALID", "x".repeat(10_000))));
+    const error = refusedCall(422, new Headers(), Buffer.from(object("INVALID", "x".repeat(10_000))));
     expect(error.message.length).toBeLessThan(500);
   });
 
@@ -105,12 +105,12 @@ describe("a refusal", () => {
     '{"error":{"type":7}}',
     '{"error":[]}',
   ])("with the body %s has no type", (body) => {
-    expect(refusal(429, new Headers(), Buffer.from(body)).details).toEqual({ status: 429 });
+    expect(refusedCall(429, new Headers(), Buffer.from(body)).details).toEqual({ status: 429 });
   });
 
   test("carries Retry-After in milliseconds, from seconds or a date", () => {
     const after = (value: string) =>
-      refusal(503, new Headers({ "retry-after": value }), Buffer.alloc(0)).details.retryAfterMs;
+      refusedCall(503, new Headers({ "retry-after": value }), Buffer.alloc(0)).details.retryAfterMs;
     expect(after("2")).toBe(2_000);
     expect(after("0.5")).toBe(500);
     expect(after(new Date(Date.now() + 60_000).toUTCString())).toBeGreaterThan(50_000);

@@ -43,7 +43,7 @@ const GEOGRAPHY: SourceSchema = {
       field("people", "number"),
       field("motto", "text"),
       links("country", "countries", "cities"),
-      lookup("isCrowded", "country", "crowded"),
+      lookup("isSaturated", "country", "crowded"),
     ),
     table("streets", field("streetName", "text"), links("city", "cities"), formula("label", "city")),
   ],

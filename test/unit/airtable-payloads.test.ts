@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { readBatch } from "../../core/source/airtable/payloads";
-import { readHooks } from "../../core/source/airtable/webhooks";
+import { readWebhooks } from "../../core/source/airtable/webhooks";
 import { dataFolder, noDataReason } from "../support/data";
 
 const T = "tblA";
@@ -173,7 +173,7 @@ describe.skipIf(!dataFolder)(`samples of a client library${dataFolder ? "" : ` (
       tablesDestroyed: ["tbl20000000000000", "tbl20000000000001"],
       tablesChanged: [T],
     });
-    expect(readHooks({ webhooks: [samples.Webhook] })).toEqual([
+    expect(readWebhooks({ webhooks: [samples.Webhook] })).toEqual([
       {
         id: "ach00000000000001",
         notificationUrl: "https://example.com/receive-ping",

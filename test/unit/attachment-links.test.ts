@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { CellIssue, TableSpec } from "../../core/replica";
 import {
-  type AttachmentPlace,
+  type AttachmentRef,
   attachmentPrefix,
   type Catalog,
   compileMapper,
@@ -17,8 +17,8 @@ import type { FieldType, SourceField } from "../../core/source";
 
 const signer = createSigner("a key", 1);
 const PREFIX = attachmentPrefix("https://console.example/", "bas_1");
-const place: AttachmentPlace = { tableId: "tbl1", recordId: "rec1", fieldId: "fld1", attachmentId: "attA" };
-const signatureOf = (of: AttachmentPlace, by = signer) =>
+const place: AttachmentRef = { tableId: "tbl1", recordId: "rec1", fieldId: "fld1", attachmentId: "attA" };
+const signatureOf = (of: AttachmentRef, by = signer) =>
   new URL(attachmentUrl(PREFIX, of, by)).searchParams.get("sig")!;
 
 const anyId = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" });

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { nextMonth } from "../../core/control/budgets";
 import { forecastOf, leftForSync, rateOf } from "../../core/control/budgets/budget-rule";
 import { type Cadence, type CadenceFacts, CallBucket, cadenceOf, sweepCallsOf } from "../../core/sync/pacing";
-import { PING_BURST } from "../../core/sync/pacing/cadence";
+import { NOTIFICATION_BURST } from "../../core/sync/pacing/cadence";
 import { type MonthPlan, simulateDay, simulateMonth } from "../support/budget-simulation";
 
 const DAY_MS = 86_400_000;
@@ -17,12 +17,12 @@ const facts: fc.Arbitrary<CadenceFacts> = fc.record({
     fc.double({ min: 1e-6, max: 10, noNaN: true }),
   ),
   mode: fc.constantFrom("live" as const, "rapid" as const, "sweep" as const),
-  hasPings: fc.boolean(),
+  hasNotifications: fc.boolean(),
   isActive: fc.boolean(),
   sweepCalls: fc.integer({ min: 0, max: 5000 }),
   tables: fc.integer({ min: 0, max: 100 }),
   changesByItself: fc.boolean(),
-  roundCalls: fc.double({ min: 1, max: 500, noNaN: true }),
+  batchCalls: fc.double({ min: 1, max: 500, noNaN: true }),
 });
 
 /** Calls a second of a base that goes on like this, were everything as slow as it may be. */
@@ -31,11 +31,11 @@ function callsPerSecond(of: CadenceFacts, cadence: Cadence): number {
     everyMs >= LONGEST_TIMER_MS ? 0 : (calls * 1000) / everyMs;
   const sweeps = each(of.sweepCalls, cadence.sweepEveryMs);
   const schema = cadence.schemaMs > 0 ? each(1, cadence.schemaMs) : 0;
-  if (of.mode === "rapid") return sweeps + schema + each(of.tables, cadence.turnMs);
+  if (of.mode === "rapid") return sweeps + schema + each(of.tables, cadence.cycleMs);
   if (of.mode === "sweep") return sweeps + schema;
   const reads = Math.max(
-    each(of.roundCalls!, cadence.pollMs),
-    of.hasPings ? each(of.roundCalls!, cadence.pingGapMs) : 0,
+    each(of.batchCalls!, cadence.pollMs),
+    of.hasNotifications ? each(of.batchCalls!, cadence.notificationGapMs) : 0,
   );
   return sweeps + schema + reads + each(1, cadence.freshnessMs);
 }
@@ -62,7 +62,7 @@ test("a smaller budget never makes anything more frequent", () => {
 });
 
 test("without a cap an active live base is polled each second, compared each minute, and swept at a call a second", () => {
-  const of = { mode: "live", ratePerSecond: Infinity, hasPings: false, isActive: true } as const;
+  const of = { mode: "live", ratePerSecond: Infinity, hasNotifications: false, isActive: true } as const;
   expect(cadenceOf({ ...of, sweepCalls: 500, tables: 3, changesByItself: false })).toMatchObject({
     pollMs: 1000,
     freshnessMs: 60_000,
@@ -72,27 +72,27 @@ test("without a cap an active live base is polled each second, compared each min
   });
 });
 
-test("an idle live base with pings is asked every 5 minutes, by at most 300 calls a day and those of one sweep", () => {
+test("an idle live base with notifications is asked every 5 minutes, by at most 300 calls a day and those of one sweep", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 1, max: 60 }), (sweepCalls, tables) => {
-      const of = { mode: "live", ratePerSecond: Infinity, hasPings: true, isActive: false } as const;
+      const of = { mode: "live", ratePerSecond: Infinity, hasNotifications: true, isActive: false } as const;
       const cadence = cadenceOf({ ...of, sweepCalls, tables, changesByItself: false });
       const calls = simulateDay(cadence, sweepCalls);
       expect(calls).toBeLessThanOrEqual(300 + sweepCalls);
       expect(cadence.pollMs).toBeLessThan(5 * 60_000);
     }),
   );
-  const of = { mode: "live", ratePerSecond: Infinity, hasPings: true, isActive: false } as const;
+  const of = { mode: "live", ratePerSecond: Infinity, hasNotifications: true, isActive: false } as const;
   const large = cadenceOf({ ...of, sweepCalls: 3000, tables: 9, changesByItself: false });
   expect(large.sweepEveryMs).toBe(DAY_MS);
   const changing = cadenceOf({ ...of, sweepCalls: 3000, tables: 9, changesByItself: true });
   expect(changing.sweepEveryMs).toBe(45 * 60_000);
 });
 
-test("unused reads are saved up for pings that come close together, and no more than that", () => {
+test("unused reads are saved up for notifications that come close together, and no more than that", () => {
   const bucket = new CallBucket();
   const gapMs = 60_000;
-  for (let ping = 0; ping < PING_BURST; ping++) {
+  for (let ping = 0; ping < NOTIFICATION_BURST; ping++) {
     expect(bucket.waitMs(0, gapMs)).toBe(0);
     bucket.take(0, gapMs);
   }
@@ -100,7 +100,7 @@ test("unused reads are saved up for pings that come close together, and no more 
   expect(bucket.waitMs(gapMs, gapMs)).toBe(0);
   bucket.take(gapMs, gapMs);
   bucket.waitMs(1e9, gapMs);
-  for (let ping = 0; ping < PING_BURST; ping++) bucket.take(1e9, gapMs);
+  for (let ping = 0; ping < NOTIFICATION_BURST; ping++) bucket.take(1e9, gapMs);
   expect(bucket.waitMs(1e9, gapMs)).toBe(gapMs);
 });
 
@@ -115,12 +115,12 @@ const months: fc.Arbitrary<MonthPlan> = fc.record({
   bases: fc.array(
     fc.record({
       mode: fc.constantFrom("live" as const, "rapid" as const, "sweep" as const),
-      hasPings: fc.boolean(),
+      hasNotifications: fc.boolean(),
       tables: fc.integer({ min: 1, max: 20 }),
       sweepCalls: fc.integer({ min: 20, max: 3000 }),
       /** Rounds that find something, and what each then costs. */
       activePart: fc.double({ min: 0, max: 1, noNaN: true }),
-      roundCalls: fc.integer({ min: 1, max: 60 }),
+      batchCalls: fc.integer({ min: 1, max: 60 }),
       /** Bulk edits and rebuilds, which wait for nothing: how many in the month, and of how many calls. */
       bursts: fc.integer({ min: 0, max: 40 }),
       burstCalls: fc.integer({ min: 1, max: 3000 }),
@@ -150,12 +150,18 @@ test("whatever the load, a month ends inside the cap, and the reserve is left to
 }, 60_000);
 
 test("a base that is polled keeps within a Team plan, and is polled to the month's end", () => {
-  const base = { mode: "live" as const, hasPings: false, tables: 10, sweepCalls: 300, activePart: 0.3 };
+  const base = {
+    mode: "live" as const,
+    hasNotifications: false,
+    tables: 10,
+    sweepCalls: 300,
+    activePart: 0.3,
+  };
   const { sync, client, latestMs, spentMs } = simulateMonth({
     month: "2026-10",
     callsPerMonth: 100_000,
     reservePart: 0.2,
-    bases: [{ ...base, roundCalls: 3, bursts: 0, burstCalls: 1 }],
+    bases: [{ ...base, batchCalls: 3, bursts: 0, burstCalls: 1 }],
     clientPart: 1,
     seed: 1,
   });

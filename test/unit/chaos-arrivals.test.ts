@@ -13,7 +13,7 @@ test("what a line kept while it counts from when it was sent is told, by connect
   expect(kept.keptMs(1, 90)).toBe(0);
   expect(kept.keptMs(1, 3140)).toBe(3000);
   expect(kept.keptMs(2, 3140)).toBe(2500);
-  // Sent after the line was mended.
+  // Sent after the line was repaired.
   expect(kept.keptMs(1, 3440)).toBe(0);
   expect(kept.keptMs(3, 3440)).toBeUndefined();
 });

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { clientAddress } from "../../core/http";
-import { noteAddress } from "../../core/http/client-address";
+import { recordAddress } from "../../core/http/client-address";
 
 function request(connection: string, forwarded?: string): Request {
   const made = new Request("http://console/", forwarded ? { headers: { "x-forwarded-for": forwarded } } : {});
-  noteAddress(made, connection);
+  recordAddress(made, connection);
   return made;
 }
 

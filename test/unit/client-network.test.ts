@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { clientNetwork, networkOf } from "../../core/http";
-import { noteAddress } from "../../core/http/client-address";
+import { recordAddress } from "../../core/http/client-address";
 
 test.for([
   ["192.0.2.1", "192.0.2.1"],
@@ -44,7 +44,7 @@ test("whatever a proxy's header holds, a name of bounded length comes of it", ()
 
 const from = (address: string, headers: Record<string, string> = {}) => {
   const request = new Request("http://proxy/", { headers });
-  noteAddress(request, address);
+  recordAddress(request, address);
   return request;
 };
 

@@ -1,36 +1,36 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { BATCH, type Batch, type Named, Pending } from "../../core/sync/state";
+import { type DirtyBatch, type DirtyRecord, DirtySet, MAX_BATCH } from "../../core/sync/state";
 
-const direct = (cursor: number, ...fields: string[]): Named => ({
+const direct = (cursor: number, ...fields: string[]): DirtyRecord => ({
   cursor,
   why: "direct",
   fields: new Set(fields),
 });
-const dependent = (cursor: number): Named => ({ cursor, why: "dependent", fields: null });
-const destroyed = (cursor: number, ticket?: number): Named => ({
+const dependent = (cursor: number): DirtyRecord => ({ cursor, why: "dependent", fields: null });
+const destroyed = (cursor: number, readVersion?: number): DirtyRecord => ({
   cursor,
   why: "destroyed",
   fields: null,
-  ticket,
+  readVersion,
 });
 
 /** A feed of which one batch was read. */
-function pending(from = 1, to = 5): Pending {
-  const made = new Pending();
+function pending(from = 1, to = 5): DirtySet {
+  const made = new DirtySet();
   made.beginBatch(from);
   made.endBatch(to);
   return made;
 }
 
-const idsOf = (batch: Batch | undefined) => [...(batch?.entries.keys() ?? [])];
+const idsOf = (batch: DirtyBatch | undefined) => [...(batch?.entries.keys() ?? [])];
 
 test("direct ones come before dependants, and fill one batch together", () => {
   const waits = pending();
-  for (let index = 0; index < 90; index++) waits.name("tblA", `dep${index}`, dependent(1));
-  for (let index = 0; index < 30; index++) waits.name("tblA", `rec${index}`, direct(1, "fld1"));
+  for (let index = 0; index < 90; index++) waits.add("tblA", `dep${index}`, dependent(1));
+  for (let index = 0; index < 30; index++) waits.add("tblA", `rec${index}`, direct(1, "fld1"));
   const batch = waits.take("tblA");
-  expect(idsOf(batch)).toHaveLength(BATCH);
+  expect(idsOf(batch)).toHaveLength(MAX_BATCH);
   expect(idsOf(batch).slice(0, 30)).toEqual(Array.from({ length: 30 }, (_, index) => `rec${index}`));
   expect(idsOf(waits.take("tblA"))).toHaveLength(20);
   expect(waits.take("tblA")).toBeUndefined();
@@ -38,25 +38,25 @@ test("direct ones come before dependants, and fill one batch together", () => {
 
 test("a record that is named while it is read again is read once more", () => {
   const waits = pending(1, 5);
-  waits.name("tblA", "rec1", direct(1, "fld1"));
+  waits.add("tblA", "rec1", direct(1, "fld1"));
   const first = waits.take("tblA")!;
   waits.beginBatch(5);
-  waits.name("tblA", "rec1", direct(5, "fld2"));
+  waits.add("tblA", "rec1", direct(5, "fld2"));
   waits.endBatch(6);
-  waits.settle(first, ["rec1"]);
+  waits.ack(first, ["rec1"]);
   expect(waits.durableCursor).toBe(5);
   const second = waits.take("tblA")!;
   expect(second.entries.get("rec1")).toMatchObject({ fields: new Set(["fld2"]) });
-  waits.settle(second, ["rec1"]);
+  waits.ack(second, ["rec1"]);
   expect(waits.durableCursor).toBe(6);
 });
 
 test("what is given back is what was told of it before and meanwhile, together", () => {
   const waits = pending();
-  waits.name("tblA", "rec1", direct(1, "fld1"));
+  waits.add("tblA", "rec1", direct(1, "fld1"));
   const first = waits.take("tblA")!;
-  waits.name("tblA", "rec1", direct(3, "fld2"));
-  waits.giveBack(first);
+  waits.add("tblA", "rec1", direct(3, "fld2"));
+  waits.requeue(first);
   expect(waits.take("tblA")!.entries.get("rec1")).toMatchObject({
     cursor: 1,
     fields: new Set(["fld1", "fld2"]),
@@ -65,36 +65,36 @@ test("what is given back is what was told of it before and meanwhile, together",
 
 test("the last word of the feed counts: destroyed, and restored", () => {
   const waits = pending();
-  waits.name("tblA", "gone", direct(1, "fld1"));
-  waits.name("tblA", "gone", destroyed(1, 7));
-  waits.name("tblA", "gone", dependent(1));
-  waits.name("tblA", "back", destroyed(1, 7));
-  waits.name("tblA", "back", direct(3, "fld1"));
+  waits.add("tblA", "gone", direct(1, "fld1"));
+  waits.add("tblA", "gone", destroyed(1, 7));
+  waits.add("tblA", "gone", dependent(1));
+  waits.add("tblA", "back", destroyed(1, 7));
+  waits.add("tblA", "back", direct(3, "fld1"));
   const gone = waits.takeDestroyed("tblA")!;
   expect(idsOf(gone)).toEqual(["gone"]);
-  expect(gone.entries.get("gone")).toMatchObject({ why: "destroyed", ticket: 7 });
+  expect(gone.entries.get("gone")).toMatchObject({ why: "destroyed", readVersion: 7 });
   // Every cell of one that came back may be another.
   expect(waits.take("tblA")!.entries.get("back")).toMatchObject({ why: "direct", fields: null });
 });
 
 test("a destroyed one whose image lost is to be read again", () => {
   const waits = pending();
-  waits.name("tblA", "gone", destroyed(1, 7));
-  waits.giveBack(waits.takeDestroyed("tblA")!);
+  waits.add("tblA", "gone", destroyed(1, 7));
+  waits.requeue(waits.takeDestroyed("tblA")!);
   expect(waits.takeDestroyed("tblA")).toBeUndefined();
   expect(waits.take("tblA")!.entries.get("gone")).toMatchObject({ why: "destroyed" });
 });
 
 test("at the feed's end what it last said to be destroyed need not be read, whichever part of it said so", () => {
   const waits = pending();
-  for (const id of ["gone", "back", "lost"]) waits.name("tblA", id, destroyed(1));
+  for (const id of ["gone", "back", "lost"]) waits.add("tblA", id, destroyed(1));
   expect(waits.takeDestroyed("tblA")).toBeUndefined();
-  waits.name("tblA", "back", direct(3));
+  waits.add("tblA", "back", direct(3));
   waits.endFeed(7);
   const batch = waits.takeDestroyed("tblA")!;
   expect(idsOf(batch)).toEqual(["gone", "lost"]);
-  waits.settle(batch, ["gone"]);
-  waits.giveBack(batch);
+  waits.ack(batch, ["gone"]);
+  waits.requeue(batch);
   // Somebody wrote it meanwhile: no later end of the feed makes it one that need not be read.
   waits.endFeed(9);
   expect(waits.takeDestroyed("tblA")).toBeUndefined();
@@ -104,26 +104,26 @@ test("at the feed's end what it last said to be destroyed need not be read, whic
 
 test("what is parked holds the durable cursor, keeps no round waiting, and comes back in time", () => {
   const waits = pending(1, 5);
-  waits.name("tblA", "rec1", direct(1, "fld1"));
+  waits.add("tblA", "rec1", direct(1, "fld1"));
   const batch = waits.take("tblA")!;
-  waits.park(batch, "rec1", 1000);
-  expect([waits.durableCursor, waits.roundCursor]).toEqual([1, 5]);
-  expect(waits.unpark(400)).toBe(600);
+  waits.defer(batch, "rec1", 1000);
+  expect([waits.durableCursor, waits.batchCursor]).toEqual([1, 5]);
+  expect(waits.resumeDeferred(400)).toBe(600);
   expect(waits.take("tblA")).toBeUndefined();
-  waits.unpark(1000);
-  expect([waits.durableCursor, waits.roundCursor]).toEqual([1, 1]);
+  waits.resumeDeferred(1000);
+  expect([waits.durableCursor, waits.batchCursor]).toEqual([1, 1]);
   expect(idsOf(waits.take("tblA"))).toEqual(["rec1"]);
 });
 
 test("a whole read settles what was named before it, but for what it could not judge", () => {
   const waits = pending(1, 5);
-  for (const id of ["old", "lost", "held"]) waits.name("tblA", id, direct(1));
-  waits.name("tblB", "other", direct(1));
-  waits.nameTable("tblA", 1);
-  const { mark } = waits;
-  waits.name("tblA", "new", direct(1));
-  waits.name("tblA", "held", direct(1));
-  waits.settleTable("tblA", mark, new Set(["lost"]));
+  for (const id of ["old", "lost", "held"]) waits.add("tblA", id, direct(1));
+  waits.add("tblB", "other", direct(1));
+  waits.addTable("tblA", 1);
+  const { sequence } = waits;
+  waits.add("tblA", "new", direct(1));
+  waits.add("tblA", "held", direct(1));
+  waits.ackTable("tblA", sequence, new Set(["lost"]));
   expect(waits.counts("tblA")).toMatchObject({ records: 3, isWhole: false });
   expect(idsOf(waits.take("tblA"))).toEqual(["lost", "new", "held"]);
   waits.forgetTable("tblB");
@@ -132,13 +132,13 @@ test("a whole read settles what was named before it, but for what it could not j
 
 test("a doubt about a shape holds the cursor until a look that was made after it", () => {
   const waits = pending(1, 5);
-  waits.doubt("tblA", 1);
-  const { mark } = waits;
-  waits.doubt("tblB", 1);
-  expect([waits.doubted(), waits.durableCursor]).toEqual([["tblA", "tblB"], 1]);
-  waits.settleDoubts(mark);
-  expect([waits.doubted(), waits.isDoubted("tblA"), waits.durableCursor]).toEqual([["tblB"], false, 1]);
-  waits.settleDoubts(waits.mark);
+  waits.suspect("tblA", 1);
+  const { sequence } = waits;
+  waits.suspect("tblB", 1);
+  expect([waits.suspected(), waits.durableCursor]).toEqual([["tblA", "tblB"], 1]);
+  waits.ackSuspects(sequence);
+  expect([waits.suspected(), waits.isSuspect("tblA"), waits.durableCursor]).toEqual([["tblB"], false, 1]);
+  waits.ackSuspects(waits.sequence);
   expect(waits.durableCursor).toBe(5);
 });
 
@@ -160,12 +160,12 @@ const step = fc.oneof(
 test("L1, L2: the durable cursor never passes what is not settled, and all that is named is read after it", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
-      const waits = new Pending();
+      const waits = new DirtySet();
       const whys = ["direct", "dependent", "destroyed"] as const;
       /** By record: the batches that named it, and when; without those that it was read after. */
       const unsettled = new Map<string, Naming[]>();
-      const taken: { batch: Batch; at: number }[] = [];
-      let sweep: { mark: number; at: number } | undefined;
+      const taken: { batch: DirtyBatch; at: number }[] = [];
+      let sweep: { sequence: number; at: number } | undefined;
       let cursor = 1;
       const read = (ids: Iterable<string>, at: number, isHeld = (_id: string, _naming: Naming) => false) => {
         for (const id of ids) {
@@ -174,13 +174,13 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
           else unsettled.delete(id);
         }
       };
-      const all = (batch: Batch) => [...batch.entries.keys()];
+      const all = (batch: DirtyBatch) => [...batch.entries.keys()];
       for (const [at, one] of steps.entries()) {
         if ("named" in one) {
           waits.beginBatch(cursor);
           for (const [number, why] of one.named) {
             const id = `rec${number}`;
-            waits.name("tblA", id, { cursor, why: whys[why]!, fields: new Set(["fld1"]) });
+            waits.add("tblA", id, { cursor, why: whys[why]!, fields: new Set(["fld1"]) });
             unsettled.set(id, [...(unsettled.get(id) ?? []), { cursor, at }]);
           }
           cursor += 1;
@@ -188,10 +188,10 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
         } else if (one.kind === "take" || one.kind === "destroyed") {
           const batch = one.kind === "take" ? waits.take("tblA") : waits.takeDestroyed("tblA");
           if (batch) taken.push({ batch, at });
-        } else if (one.kind === "sweep begins") sweep ??= { mark: waits.mark, at };
+        } else if (one.kind === "sweep begins") sweep ??= { sequence: waits.sequence, at };
         else if (one.kind === "sweep ends") {
           if (sweep) {
-            waits.settleTable("tblA", sweep.mark, new Set());
+            waits.ackTable("tblA", sweep.sequence, new Set());
             // What somebody has in hand is theirs to settle; what was named after they took it is read by the sweep.
             read(unsettled.keys(), sweep.at, (id, naming) =>
               taken.some(({ batch, at: takenAt }) => {
@@ -201,7 +201,7 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
             );
           }
           sweep = undefined;
-        } else if (one.kind === "unpark") waits.unpark(Number.POSITIVE_INFINITY);
+        } else if (one.kind === "unpark") waits.resumeDeferred(Number.POSITIVE_INFINITY);
         else if (taken.length > 0) {
           const index = one.pick % taken.length;
           const { batch, at: takenAt } = taken[index]!;
@@ -209,20 +209,20 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
           const ids = all(batch);
           if (one.kind === "settle") {
             read(ids, takenAt);
-            waits.settle(batch, ids);
-          } else if (one.kind === "park") for (const id of ids) waits.park(batch, id, 1);
-          else waits.giveBack(batch);
+            waits.ack(batch, ids);
+          } else if (one.kind === "park") for (const id of ids) waits.defer(batch, id, 1);
+          else waits.requeue(batch);
         }
         const least = Math.min(cursor, ...[...unsettled.values()].flat().map((naming) => naming.cursor));
         expect(waits.durableCursor).toBeLessThanOrEqual(least);
         for (const id of unsettled.keys()) expect(waits.has("tblA", id)).toBe(true);
       }
-      for (const { batch } of taken) waits.settle(batch, all(batch));
-      waits.unpark(Number.POSITIVE_INFINITY);
-      for (let batch = waits.take("tblA"); batch; batch = waits.take("tblA")) waits.settle(batch, all(batch));
+      for (const { batch } of taken) waits.ack(batch, all(batch));
+      waits.resumeDeferred(Number.POSITIVE_INFINITY);
+      for (let batch = waits.take("tblA"); batch; batch = waits.take("tblA")) waits.ack(batch, all(batch));
       for (let batch = waits.takeDestroyed("tblA"); batch; batch = waits.takeDestroyed("tblA"))
-        waits.settle(batch, all(batch));
-      expect([waits.size, waits.durableCursor, waits.roundCursor]).toEqual([
+        waits.ack(batch, all(batch));
+      expect([waits.size, waits.durableCursor, waits.batchCursor]).toEqual([
         0,
         cursor === 1 ? 0 : cursor,
         cursor === 1 ? 0 : cursor,

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { externalServer, parsePlace } from "../../core/control/placement/external-url";
+import { externalServer, parseConnectionTarget } from "../../core/control/placement/external-url";
 import { connectServer } from "../../core/postgres";
 import { anyText, codeOr, fuzz } from "../support/fuzz";
 import { repoFiles, repoRoot } from "../support/source-files";
@@ -50,8 +50,8 @@ fuzz(
 );
 
 test("a host may be an IPv6 address", () => {
-  expect(parsePlace("postgres://u:p@[::1]:5433/db")).toMatchObject({ host: "::1", port: 5433 });
-  expect(parsePlace("postgres://u:p@[::FFFF:1.2.3.4]/db")).toMatchObject({
+  expect(parseConnectionTarget("postgres://u:p@[::1]:5433/db")).toMatchObject({ host: "::1", port: 5433 });
+  expect(parseConnectionTarget("postgres://u:p@[::FFFF:1.2.3.4]/db")).toMatchObject({
     host: "::ffff:102:304",
     port: 5432,
   });

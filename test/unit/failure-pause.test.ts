@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import { BasetideError } from "../../core/errors";
 import { failurePauseMs } from "../../core/sync/pacing";
-import { emptyMemory, recall } from "../../core/sync/state";
+import { emptyCache, restore } from "../../core/sync/state";
 
 const SOURCE = new BasetideError("source_unavailable");
 const base = (error: BasetideError | null) =>
-  ({ id: "bas_1", database: { id: "dbs_1" }, error }) as Parameters<typeof recall>[1];
+  ({ id: "bas_1", database: { id: "dbs_1" }, error }) as Parameters<typeof restore>[1];
 
 test("the pauses of an outage of ours sum up to little of it, those of a failing base double", () => {
   for (const error of [
@@ -27,19 +27,19 @@ test("the pauses of an outage of ours sum up to little of it, those of a failing
 });
 
 test("what is known of a base's failures outlives its memory, until somebody has synced it", () => {
-  const known = { ...emptyMemory(3), databaseId: "dbs_1", failures: 4, failedWith: SOURCE };
-  expect(recall(known, base(SOURCE), 4, true)).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
+  const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, failedWith: SOURCE };
+  expect(restore(known, base(SOURCE), 4, true)).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
   // Another worker had it meanwhile, and failed as well.
-  const anew = recall(known, base(SOURCE), 6, true);
+  const anew = restore(known, base(SOURCE), 6, true);
   expect(anew).not.toBe(known);
   expect(anew).toMatchObject({ epoch: 6, failures: 4 });
-  expect(recall(undefined, base(SOURCE), 1, true)).toMatchObject({ failures: 1 });
-  expect(recall(known, base(null), 7, true)).toMatchObject({ failures: 0, failedWith: null });
+  expect(restore(undefined, base(SOURCE), 1, true)).toMatchObject({ failures: 1 });
+  expect(restore(known, base(null), 7, true)).toMatchObject({ failures: 0, failedWith: null });
 });
 
 test("nothing is known of the rows of a replica that may have lost commits, and the next sweep is due at once", () => {
-  const known = { ...emptyMemory(3), databaseId: "dbs_1", failures: 4, passBegunAt: 1 };
-  const forgetful = recall(known, base(SOURCE), 4, false);
+  const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, scanStartedAt: 1 };
+  const forgetful = restore(known, base(SOURCE), 4, false);
   expect(forgetful).not.toBe(known);
-  expect(forgetful).toMatchObject({ epoch: 4, failures: 4, passBegunAt: Number.NEGATIVE_INFINITY });
+  expect(forgetful).toMatchObject({ epoch: 4, failures: 4, scanStartedAt: Number.NEGATIVE_INFINITY });
 });

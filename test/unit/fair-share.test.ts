@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { balance, type Worker } from "../../apps/worker/balance";
+import { type BalancedWorker, balance } from "../../apps/worker/balance";
 import { fairShares } from "../../core/queue";
 
 const jobs = fc.integer({ min: 0, max: 2000 });
 const workers = (capacity: fc.Arbitrary<number>) =>
   fc
     .array(fc.record({ capacity, bases: fc.integer({ min: 0, max: 400 }) }), { minLength: 1, maxLength: 12 })
-    .map((all) => all.map((one, index): Worker => ({ id: `w${index}`, isSettled: true, ...one })));
+    .map((all) => all.map((one, index): BalancedWorker => ({ id: `w${index}`, isSettled: true, ...one })));
 
 test("shares are all bases or all there is room for, none above its capacity, each within one of its part", () => {
   fc.assert(

@@ -9,7 +9,7 @@ const steps = fc.array(
     fc.record({ step: fc.constant("see" as const), id: ids, hash: hashes }),
     fc.record({ step: fc.constant("learn" as const), id: ids, hash: hashes }),
     fc.record({ step: fc.constant("expect" as const), id: ids }),
-    fc.record({ step: fc.constant("beginPass" as const) }),
+    fc.record({ step: fc.constant("beginScan" as const) }),
     fc.record({ step: fc.constant("forgetUnseen" as const) }),
   ),
   { maxLength: 200 },
@@ -36,9 +36,9 @@ test("fingerprints behave like a map of ids, whatever happens to them", () => {
         } else if (step.step === "expect") {
           entry(step.id).hash = 0n;
           prints.expect(step.id);
-        } else if (step.step === "beginPass") {
+        } else if (step.step === "beginScan") {
           for (const known of model.values()) known.isSeen = false;
-          prints.beginPass();
+          prints.beginScan();
         } else {
           for (const [id, known] of model) if (!known.isSeen) model.delete(id);
           prints.forgetUnseen();
@@ -53,13 +53,13 @@ test("fingerprints behave like a map of ids, whatever happens to them", () => {
 
 test("fingerprints grow past their first capacity and forget nothing", () => {
   const prints = new Fingerprints();
-  prints.beginPass();
+  prints.beginScan();
   for (let index = 0; index < 50_000; index++) {
     expect(prints.see(`rec${index}`, BigInt(index + 1))).toBe(false);
     prints.learn(`rec${index}`, BigInt(index + 1));
   }
   expect(prints.size).toBe(50_000);
-  prints.beginPass();
+  prints.beginScan();
   for (let index = 0; index < 50_000; index++) {
     if (!prints.see(`rec${index}`, BigInt(index + 1))) throw new Error(`rec${index} was forgotten`);
   }
@@ -69,6 +69,6 @@ test("fingerprints grow past their first capacity and forget nothing", () => {
 test("asking for a record that is not known does not make it known", () => {
   const prints = new Fingerprints();
   expect(prints.hasSeen("rec1")).toBe(false);
-  expect(prints.passOf("rec1")).toBeUndefined();
+  expect(prints.scanOf("rec1")).toBeUndefined();
   expect(prints.size).toBe(0);
 });

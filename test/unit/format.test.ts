@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ago, counted, inDigits, inUtc, inWords } from "../../views/format";
+import { ago, counted, formatElapsed, inDigits, inUtc } from "../../views/format";
 
 test("a duration is as long as people would say it", () => {
   const cases: [number, string][] = [
@@ -16,9 +16,9 @@ test("a duration is as long as people would say it", () => {
     [7_500_000, "2 h 5 min"],
     [48 * 3_600_000, "2 d 0 h"],
   ];
-  for (const [ms, words] of cases) expect([ms, inWords(ms)]).toEqual([ms, words]);
+  for (const [ms, words] of cases) expect([ms, formatElapsed(ms)]).toEqual([ms, words]);
   // Rounding never makes a minute of 60 s, nor ten of 10.0 s.
-  for (let ms = 0; ms < 70_000; ms += 7) expect(inWords(ms)).not.toMatch(/^(1\.00|10\.0|60) s$/);
+  for (let ms = 0; ms < 70_000; ms += 7) expect(formatElapsed(ms)).not.toMatch(/^(1\.00|10\.0|60) s$/);
 });
 
 test("how long ago something was is told in one unit; what is yet to come is now", () => {

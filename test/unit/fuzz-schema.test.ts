@@ -2,14 +2,14 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { SourceSchema } from "../../core/source";
-import { parseAnswer, refusal } from "../../core/source/airtable/answers";
+import { parseAnswer, refusedCall } from "../../core/source/airtable/answers";
 import { dependentsOf } from "../../core/source/airtable/dependents";
 import { FIELD_TYPES, readBases, readIdentity, readSchema } from "../../core/source/airtable/schema";
-import { readHooks } from "../../core/source/airtable/webhooks";
+import { readWebhooks } from "../../core/source/airtable/webhooks";
 import { anyJson, anyText, codeOr, damaged, fuzz } from "../support/fuzz";
 import { wireSchema } from "../support/wire-schema";
 
-const readers = { readSchema, readBases, readIdentity, readHooks };
+const readers = { readSchema, readBases, readIdentity, readWebhooks };
 const reader = fc.constantFrom(...Object.values(readers));
 
 /** What every schema that was read promises to the rest of the service. */
@@ -85,7 +85,7 @@ fuzz(
       fc.stringMatching(/^[ -~]*$/),
     ),
     (status, body, retryAfter) => {
-      const error = refusal(status, new Headers({ "retry-after": retryAfter }), Buffer.from(body));
+      const error = refusedCall(status, new Headers({ "retry-after": retryAfter }), Buffer.from(body));
       expect(error.code).toMatch(/^source_/);
       expect(error.message.length).toBeLessThan(1500);
       const { retryAfterMs = 0 } = error.details;

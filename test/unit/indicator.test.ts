@@ -82,7 +82,7 @@ describe("a base in rapid mode", () => {
   const sweptAgo = (ageMs: number) => ({
     sync: { ...synced(4000), kind: "rapid" as const },
     recentSweepMs: Array(20).fill(4000),
-    sweep: { startedAt: ago(ageMs + 600_000), completedAt: ago(ageMs), besideMs: 600_000 },
+    sweep: { startedAt: ago(ageMs + 600_000), completedAt: ago(ageMs), backgroundMs: 600_000 },
   });
 
   test("is judged by its turns", () => {
@@ -107,7 +107,7 @@ describe("a base in live mode", () => {
   const live = (changes: Partial<LiveState> = {}): Partial<Facts> => ({
     sync: { ...synced(300, 5 * HOUR_MS), kind: "live" },
     recentSweepMs: Array(20).fill(300),
-    sweep: { startedAt: ago(20 * HOUR_MS), completedAt: ago(19 * HOUR_MS), besideMs: 120_000 },
+    sweep: { startedAt: ago(20 * HOUR_MS), completedAt: ago(19 * HOUR_MS), backgroundMs: 120_000 },
     live: {
       state: "on",
       reason: "",
@@ -120,7 +120,7 @@ describe("a base in live mode", () => {
       missed: 0,
       missedAt: null,
       comparedAt: ago(60_000),
-      staleSince: null,
+      driftedSince: null,
       gapSince: null,
       expiresAt: null,
       ...changes,
@@ -146,17 +146,19 @@ describe("a base in live mode", () => {
   });
 
   test("is yellow when SQL was found to lag behind, red when that lasts", () => {
-    expect(colorOf({ staleSince: ago(1) })).toBe("yellow");
-    expect(reason({ staleSince: ago(90_000) })).toBe("SQL was found to lag behind the source 1 min 30 s ago");
-    expect(colorOf({ staleSince: ago(300_001) })).toBe("red");
+    expect(colorOf({ driftedSince: ago(1) })).toBe("yellow");
+    expect(reason({ driftedSince: ago(90_000) })).toBe(
+      "SQL was found to lag behind the source 1 min 30 s ago",
+    );
+    expect(colorOf({ driftedSince: ago(300_001) })).toBe("red");
   });
 
-  test("is never green on the word of a hook alone: SQL has to be compared, or swept, within the hour", () => {
+  test("is never green on the word of a webhook alone: SQL has to be compared, or swept, within the hour", () => {
     expect(colorOf({ comparedAt: ago(HOUR_MS) })).toBe("green");
     expect(colorOf({ comparedAt: ago(HOUR_MS + 1) })).toBe("yellow");
     expect(colorOf({ comparedAt: ago(5 * HOUR_MS + 1) })).toBe("red");
     expect(colorOf({ comparedAt: null })).toBe("red");
-    const swept = { startedAt: ago(60_000), completedAt: ago(30_000), besideMs: 30_000 };
+    const swept = { startedAt: ago(60_000), completedAt: ago(30_000), backgroundMs: 30_000 };
     expect(color({ ...live({ comparedAt: null }), sweep: swept })).toBe("green");
     // A budget slows down reading and comparing alike.
     const slow = { readAt: ago(HOUR_MS / 2), dueAt: new Date(now.getTime() + HOUR_MS / 2) };
@@ -185,7 +187,7 @@ describe("a base in live mode", () => {
   });
 
   test("shows the worst of what is the matter", () => {
-    expect(reason({ staleSince: ago(1), dueAt: ago(400_000), readAt: ago(401_000) })).toMatch(
+    expect(reason({ driftedSince: ago(1), dueAt: ago(400_000), readAt: ago(401_000) })).toMatch(
       /^The source was not asked/,
     );
   });

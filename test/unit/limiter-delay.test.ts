@@ -1,11 +1,11 @@
-/** By how much a process is late for its places, found as it goes. */
+/** By how much a process is late for its reservations, found as it goes. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MOST_DELAY_MS, SPARE_MS } from "../../core/limiter/backend";
-import { createDelay } from "../../core/limiter/margin";
+import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
 
 test("a process that is in time for what the window leaves room for wants no span", () => {
-  const delay = createDelay();
+  const delay = createSchedulingDelay();
   for (let call = 0; call < 1000; call++) delay.learn(call % (SPARE_MS + 1));
   expect(delay.ms).toBe(0);
 });
@@ -16,7 +16,7 @@ test("whatever it is late by, few calls are later than their span, which is no l
       fc.integer({ min: 0, max: MOST_DELAY_MS }),
       fc.infiniteStream(fc.double({ min: 0, max: 1, noNaN: true, noDefaultInfinity: true })),
       (mostMs, parts) => {
-        const delay = createDelay();
+        const delay = createSchedulingDelay();
         let missed = 0;
         for (let call = 0; call < 2000; call++) {
           const lateMs = mostMs * parts.next().value!;
@@ -32,7 +32,7 @@ test("whatever it is late by, few calls are later than their span, which is no l
 });
 
 test("one call that was very late is forgotten", () => {
-  const delay = createDelay();
+  const delay = createSchedulingDelay();
   delay.learn(5000);
   expect(delay.ms).toBeGreaterThan(0);
   for (let call = 0; call < 20; call++) delay.learn(1);

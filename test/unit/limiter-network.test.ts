@@ -5,10 +5,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { HeldConnection } from "../../core/http/connections";
-import type { CallKind } from "../../core/limiter/backend";
-import { localWindow } from "../../core/limiter/fallback-limiter";
-import { createDelay } from "../../core/limiter/margin";
-import { type Connections, createLane } from "../../core/limiter/wait-queue";
+import type { Priority } from "../../core/limiter/backend";
+import { createFallbackLimiter } from "../../core/limiter/fallback-limiter";
+import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
+import { type Connections, createWaitQueue } from "../../core/limiter/wait-queue";
 import { mostWithin, VirtualClock } from "../support/quota-simulation";
 
 const never = new AbortController().signal;
@@ -67,8 +67,8 @@ function farConnections(clock: VirtualClock, way: Way, random: () => number) {
 /** Twenty seconds of a Turbo sync and of clients in bursts. @returns when requests reached the source */
 async function arrivals(way: Way, seed: number, withConnections = true): Promise<number[]> {
   const clock = new VirtualClock();
-  const book = localWindow(clock, 1000);
-  book.open(5, 0);
+  const backend = createFallbackLimiter(clock, 1000);
+  backend.open(5, 0);
   const untilMs = 20_000;
   const arrived: number[] = [];
   let state = seed;
@@ -76,11 +76,11 @@ async function arrivals(way: Way, seed: number, withConnections = true): Promise
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
     return state / 2 ** 32;
   };
-  function process(kind: CallKind) {
+  function process(kind: Priority) {
     const connections = farConnections(clock, way, random);
-    const lane = createLane(kind, book, clock, createDelay(), () => {});
+    const queue = createWaitQueue(kind, backend, clock, createSchedulingDelay(), () => {});
     return async () => {
-      using held = await lane.wait(Infinity, never, {
+      using held = await queue.wait(Infinity, never, {
         connections: withConnections ? connections : undefined,
       });
       if (withConnections) expect(held?.isOpen).toBe(true);

@@ -1,4 +1,4 @@
-/** The control plane's clock as a process knows it: places are used late by as much as is not known. */
+/** The control plane's clock as a process knows it: reservations are used late by as much as is not known. */
 import { expect, test } from "vitest";
 import type { Db } from "../../core/context";
 import { controlPlane } from "../../core/limiter/control-plane";
@@ -7,32 +7,32 @@ import { VirtualClock } from "../support/quota-simulation";
 /** How far the server's clock is ahead of the process's, ms. */
 const AHEAD_MS = 5_000_000;
 
-/** A control plane whose n-th answer is so long on its way back, ms; and the first place that it gives. */
-async function firstPlace(backMs: (answer: number) => number) {
+/** A control plane whose n-th answer is so long on its way back, ms; and the first reservation that it gives. */
+async function firstReservation(backMs: (answer: number) => number) {
   const clock = new VirtualClock();
   let answers = 0;
   const db = (() => {
     const now = clock.now() + AHEAD_MS;
-    const row = { now, asked_at: now, slots: [now + 20], margin: 20, next_at: now };
+    const row = { now, asked_at: now, reservations: [now + 20], margin: 20, next_at: now };
     return clock.sleep(backMs(++answers)).then(() => [row]);
   }) as unknown as Db;
-  const book = controlPlane(db, clock, 1000, () => {}).book("key", "client", 5);
-  const taken = book.take([1000], [], { delayMs: 0, spreadMs: 0 });
+  const backend = controlPlane(db, clock, 1000, () => {}).backend("key", "client", 5);
+  const taken = backend.acquire([1000], [], { delayMs: 0, spreadMs: 0 });
   await clock.run(60_000);
-  const { places } = await taken;
-  return { answers, lateMs: places[0]!.at + AHEAD_MS - (places[0]!.slot - 20) };
+  const { reservations } = await taken;
+  return { answers, lateMs: reservations[0]!.at + AHEAD_MS - (reservations[0]!.arrivesBy - 20) };
 }
 
 test("three answers are enough where they come at once", async () => {
-  expect(await firstPlace(() => 2)).toEqual({ answers: 4, lateMs: 2 });
+  expect(await firstReservation(() => 2)).toEqual({ answers: 4, lateMs: 2 });
 });
 
 test("I4: while answers are slow more are waited for, until one was quick", async () => {
-  expect(await firstPlace((answer) => (answer === 7 ? 3 : 60))).toEqual({ answers: 8, lateMs: 3 });
+  expect(await firstReservation((answer) => (answer === 7 ? 3 : 60))).toEqual({ answers: 8, lateMs: 3 });
 });
 
 test("where all answers are slow the quickest has to do", async () => {
-  const { answers, lateMs } = await firstPlace((answer) => (answer === 2 ? 40 : 200));
+  const { answers, lateMs } = await firstReservation((answer) => (answer === 2 ? 40 : 200));
   expect(lateMs).toBe(40);
   expect(answers).toBeLessThan(10);
 });
@@ -45,17 +45,24 @@ async function reservations({ isPromoted, awayMs }: { isPromoted: boolean; awayM
   const db = (() => {
     const now = clock.now();
     if (passedMs() >= awayMs[0] && passedMs() < awayMs[1]) return Promise.reject(new Error("away"));
-    const row = { now, is_promoted: isPromoted, asked_at: now, slots: [now + 20], margin: 20, next_at: now };
+    const row = {
+      now,
+      is_promoted: isPromoted,
+      asked_at: now,
+      reservations: [now + 20],
+      margin: 20,
+      next_at: now,
+    };
     return Promise.resolve([row]);
   }) as unknown as Db;
-  const book = controlPlane(db, clock, 1000, () => {}).book("key", "sync", 5);
+  const backend = controlPlane(db, clock, 1000, () => {}).backend("key", "sync", 5);
   const had: number[] = [];
   const asking = (async () => {
     while (passedMs() < 20_000) {
-      const { places } = await book
-        .take([1000], [], { delayMs: 0, spreadMs: 0 })
-        .catch(() => ({ places: [] }));
-      if (places[0]) had.push(passedMs());
+      const { reservations } = await backend
+        .acquire([1000], [], { delayMs: 0, spreadMs: 0 })
+        .catch(() => ({ reservations: [] }));
+      if (reservations[0]) had.push(passedMs());
       await clock.sleep(50);
     }
   })();

@@ -4,7 +4,7 @@ import { Elysia } from "elysia";
 import { Counter, Registry } from "prom-client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { listen } from "../../core/http";
-import { noteAddress } from "../../core/http/client-address";
+import { recordAddress } from "../../core/http/client-address";
 import { healthRoutes, listenForMetrics } from "../../core/http/service";
 import { createLogger } from "../../core/log";
 
@@ -54,7 +54,7 @@ describe("on the process's own port", () => {
     "a request from %s gets 404",
     async (address) => {
       const request = new Request("http://localhost/metrics");
-      noteAddress(request, address);
+      recordAddress(request, address);
       expect((await appWith(OPEN).handle(request)).status).toBe(404);
     },
   );

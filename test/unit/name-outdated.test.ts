@@ -1,12 +1,12 @@
 /** Which tables are swept because of what their fields are now. */
 import { expect, test } from "vitest";
-import { Bell } from "../../core/async";
+import { Notifier } from "../../core/async";
 import type { SourceSchema } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
 import { readAsNow } from "../../core/sync/engine";
 import type { Live } from "../../core/sync/modes/live";
 import { nameOutdated } from "../../core/sync/modes/live/apply-schema";
-import { Pending } from "../../core/sync/state";
+import { DirtySet } from "../../core/sync/state";
 import { teamsAndPeople } from "../support/teams";
 
 const connection = { changeFeed: { dependents: dependentsOf } } as Live["input"]["reader"]["connection"];
@@ -20,23 +20,23 @@ function schemaWith(nameType: string): SourceSchema {
 }
 
 test("a table is named once for what it is, and again when it has been something else in between", () => {
-  const pending = new Pending();
+  const dirty = new DirtySet();
   const [one, other] = [schemaWith("text"), schemaWith("email")];
-  const memory = { schema: one };
-  const readAs = readAsNow(memory, connection).get("tblP");
+  const cache = { schema: one };
+  const readAs = readAsNow(cache, connection).get("tblP");
   const live = {
-    input: { memory, reader: { connection } },
-    shapes: { table: () => ({ live: { readAs } }) },
-    pending,
-    wake: new Bell(),
+    input: { cache, reader: { connection } },
+    schemaTracker: { table: () => ({ live: { readAs } }) },
+    dirty,
+    wake: new Notifier(),
   } as unknown as Parameters<typeof nameOutdated>[0];
   const named = new Map();
   /** Is the table to be swept when its fields are these? */
   const isNamed = (schema: SourceSchema) => {
-    memory.schema = schema;
+    cache.schema = schema;
     nameOutdated(live, named);
-    const { isWhole } = pending.counts("tblP");
-    pending.settleTable("tblP", pending.mark, new Set());
+    const { isWhole } = dirty.counts("tblP");
+    dirty.ackTable("tblP", dirty.sequence, new Set());
     return isWhole;
   };
   expect([one, other, structuredClone(other), one, other].map(isNamed)).toEqual([

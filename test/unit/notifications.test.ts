@@ -1,20 +1,23 @@
-/** Whose a ping is, where pings can go, and whether they are waited for. */
+/** Whose a notification is, where notifications can go, and whether they are waited for. */
 import { createHmac, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { Bell } from "../../core/async";
-import { isSigned as isSignedBy, PING_MAC_HEADER } from "../../core/source/airtable/notification-signature";
+import { Notifier } from "../../core/async";
+import {
+  isSignedNotification as isSignedBy,
+  NOTIFICATION_MAC_HEADER,
+} from "../../core/source/airtable/notification-signature";
 import { Comparisons } from "../../core/sync/modes/live/comparisons";
-import { pingAddress } from "../../core/sync/modes/live/notification-address";
-import { PingTrust } from "../../core/sync/modes/live/notification-trust";
+import { notificationAddress } from "../../core/sync/modes/live/notification-address";
+import { NotificationTrust } from "../../core/sync/modes/live/notification-trust";
 
 const bytes = (max: number) => fc.uint8Array({ maxLength: max });
 const sign = (body: Uint8Array, secret: Uint8Array) =>
   `hmac-sha256=${createHmac("sha256", secret).update(body).digest("hex")}`;
 const isSigned = (body: Uint8Array, secret: string, mac: string | null) =>
-  isSignedBy(body, secret, new Headers(mac === null ? {} : { [PING_MAC_HEADER]: mac }));
+  isSignedBy(body, secret, new Headers(mac === null ? {} : { [NOTIFICATION_MAC_HEADER]: mac }));
 
-describe("a ping's signature", () => {
+describe("a notification's signature", () => {
   test("fits its own body and secret, and no other", () => {
     const arbitrary = fc.record({ body: bytes(200), secret: bytes(64), other: bytes(64) });
     fc.assert(
@@ -51,7 +54,7 @@ describe("a ping's signature", () => {
   });
 });
 
-describe("the address of pings", () => {
+describe("the address of notifications", () => {
   const FAR = {
     "api.airtable.com": "https://api.airtable.com",
     "content.airtable.com": "https://203.0.114.1",
@@ -74,7 +77,8 @@ describe("the address of pings", () => {
     consoleUrl: string,
     upstreams: Record<string, string>,
     livePings: "auto" | "on" | "off" = "auto",
-  ) => pingAddress({ consoleUrl, upstreams, livePings }, { id: "bas_1", platform: "airtable" }, lookUp);
+  ) =>
+    notificationAddress({ consoleUrl, upstreams, livePings }, { id: "bas_1", platform: "airtable" }, lookUp);
 
   test.each([
     ["https://sync.example.com", FAR, "https://sync.example.com/hooks/airtable/bas_1"],
@@ -107,33 +111,33 @@ describe("the address of pings", () => {
   });
 });
 
-describe("pings", () => {
+describe("notifications", () => {
   afterEach(() => void vi.useRealTimers());
 
   const signal = new AbortController().signal;
 
   test("one that came while nobody waited wakes who waits next, and only once", async () => {
-    const bell = new Bell();
-    bell.ping();
-    bell.ping();
-    expect(await bell.wait(60_000, signal)).toBe(true);
-    expect(await bell.wait(1, signal)).toBe(false);
-    const waiting = bell.wait(60_000, signal);
-    bell.ping();
+    const notifier = new Notifier();
+    notifier.notifyFromWebhook();
+    notifier.notifyFromWebhook();
+    expect(await notifier.wait(60_000, signal)).toBe(true);
+    expect(await notifier.wait(1, signal)).toBe(false);
+    const waiting = notifier.wait(60_000, signal);
+    notifier.notifyFromWebhook();
     expect(await waiting).toBe(true);
   });
 
   test("who waits is stopped", async () => {
     const stop = new AbortController();
-    const waiting = new Bell().wait(60_000, stop.signal);
+    const waiting = new Notifier().wait(60_000, stop.signal);
     stop.abort();
     await expect(waiting).rejects.toMatchObject({ code: "sync_stopped" });
   });
 
   test("are not waited for once a change came without one, until one comes", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
-    const bell = new Bell();
-    const trust = new PingTrust(bell, true);
+    const notifier = new Notifier();
+    const trust = new NotificationTrust(notifier, true);
     const readAt = performance.now();
     vi.advanceTimersByTime(1000);
     trust.found(readAt);
@@ -144,18 +148,18 @@ describe("pings", () => {
     expect([trust.judge(), trust.isTrusted]).toEqual([true, false]);
     expect(trust.judge()).toBe(false);
     vi.advanceTimersByTime(1000);
-    bell.ping();
+    notifier.notifyFromWebhook();
     expect(trust.isTrusted).toBe(true);
   });
 
   test("one that comes soon after its change was found excuses itself", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
-    const bell = new Bell();
-    const trust = new PingTrust(bell, true);
+    const notifier = new Notifier();
+    const trust = new NotificationTrust(notifier, true);
     vi.advanceTimersByTime(1000);
     trust.found(performance.now() - 500);
     vi.advanceTimersByTime(20_000);
-    bell.ping();
+    notifier.notifyFromWebhook();
     vi.advanceTimersByTime(20_000);
     expect([trust.judge(), trust.isTrusted]).toEqual([false, true]);
   });

@@ -87,9 +87,9 @@ describe("the dashboard", () => {
     for (const one of dashboard.panels) {
       const { x, y, w, h } = one.gridPos;
       const over = dashboard.panels.filter(({ id, gridPos: other }) => {
-        const isBeside =
+        const isBackground =
           other.x >= x + w || x >= other.x + other.w || other.y >= y + h || y >= other.y + other.h;
-        return id !== one.id && !isBeside;
+        return id !== one.id && !isBackground;
       });
       expect(over, one.title).toEqual([]);
     }

@@ -1,7 +1,7 @@
 /** What a platform allows and how its ids look is in its adapter, so that another platform is one more folder. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { limits, plans, webhookLimits } from "../../core/source/airtable/limits";
+import { airtablePlans, limits, webhookLimits } from "../../core/source/airtable/limits";
 import { limitsOfKey, platformFacts, proxied, strictest } from "../../core/source/registry";
 
 const ROOT = new URL("../../", import.meta.url);
@@ -33,11 +33,12 @@ const RULES: [what: string, pattern: RegExp, exempt: ReadonlySet<string>][] = [
   ["a plan", /["'](team|business)["']/, new Set()],
   [
     "a limit",
-    /(RATE_LIMIT_PAUSE\w*|PENALTY_MS|PER_USER|PER_WINDOW|MAX_PAGE_SIZE|MAX_HOOKS)\s*=\s*\d/,
+    /(RATE_LIMIT_PAUSE\w*|PENALTY_MS|PER_USER|PER_WINDOW|MAX_PAGE_SIZE|MAX_WEBHOOKS_PER_BASE)\s*=\s*\d/,
     new Set(),
   ],
 ];
-const SQL_LIMIT = /\b(slowed_per_window|per_window|per_user|sync_per_user)\s+(constant\s+)?integer\s*:=\s*\d/;
+const SQL_LIMIT =
+  /\b(throttled_per_window|per_window|per_user|sync_per_user)\s+(constant\s+)?integer\s*:=\s*\d/;
 
 const inCode = (file: string, text: string): string[] =>
   RULES.filter(([, pattern, exempt]) => !exempt.has(file) && pattern.test(withoutComments(text))).map(
@@ -80,7 +81,7 @@ test("a key is held to its platform's limits, and one of no platform to the stri
     expect(one.limits.requestsPerWindow).toBeGreaterThanOrEqual(strictest().requestsPerWindow);
   }
   expect(proxied.dialect.version).toBe("v0");
-  expect({ limits, plans: plans.length, webhookLimits }).toMatchObject({
+  expect({ limits, plans: airtablePlans.length, webhookLimits }).toMatchObject({
     plans: 3,
     webhookLimits: { maxPerBase: 10 },
   });

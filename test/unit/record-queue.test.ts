@@ -1,6 +1,6 @@
 /** Records that are read because somebody opens their attachments: how few requests they take, and what is believed. */
 import { expect, test } from "vitest";
-import { RecordLine, type RecordSource } from "../../core/attachments/record-queue";
+import { RecordQueue, type RecordSource } from "../../core/attachments/record-queue";
 import { BasetideError } from "../../core/errors";
 import type { SourceRecord } from "../../core/source";
 import { sourceRecord } from "../support/source-records";
@@ -26,7 +26,7 @@ function lineTo(has: string[], faults: Partial<RecordSource> = {}) {
     nowMs += ms;
     await Promise.resolve();
   };
-  const line = new RecordLine(source, { now: () => nowMs, pause });
+  const line = new RecordQueue(source, { now: () => nowMs, pause });
   return { line, calls, now: () => nowMs };
 }
 

@@ -1,37 +1,39 @@
 /** Re-reads that writes share, against a model of the replica's rule: whatever overlaps, a wait ends no sooner than it may. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Reading, Rereads } from "../../core/proxy/rereads";
+import { type RecordReader, Rereads } from "../../core/proxy/rereads";
 
 const IDS = ["rec1", "rec2"];
 
-/** A source, a replica that applies images as `apply_images` does, and every wait between them up to `pause`. */
+/** A source, a replica that applies images as `apply_row_images` does, and every wait between them up to `pause`. */
 function scene(pause: (what: string) => Promise<void>) {
   const source = new Map(IDS.map((id) => [id, 0]));
   const sql = new Map(IDS.map((id) => [id, 0]));
-  const log = new Map<string, { stamp: number; asked: number }>();
-  let tickets = 0;
+  const log = new Map<string, { appliedVersion: number; readVersions: number }>();
+  let readVersions = 0;
   let reads = 0;
-  const takeTicket = () => ++tickets;
+  const takeReadVersion = () => ++readVersions;
 
   /** @returns the ids that lost */
-  function apply(images: [id: string, version: number][], ticket: number): string[] {
+  function apply(images: [id: string, version: number][], readVersion: number): string[] {
     return images.flatMap(([id, version]) => {
-      if ((log.get(id)?.stamp ?? 0) > ticket) return [id];
+      if ((log.get(id)?.appliedVersion ?? 0) > readVersion) return [id];
       expect(version, "SQL goes back").toBeGreaterThanOrEqual(sql.get(id)!);
       sql.set(id, version);
-      log.set(id, { stamp: takeTicket(), asked: ticket });
+      log.set(id, { appliedVersion: takeReadVersion(), readVersions: readVersion });
       return [];
     });
   }
 
   const rereads = new Rereads(async (_, ids) => {
     await pause("take a ticket");
-    const asked = ids.flatMap((id): [string, number][] => (log.has(id) ? [[id, log.get(id)!.asked]] : []));
-    return { ticket: takeTicket(), asked: new Map(asked) };
+    const readVersions = ids.flatMap((id): [string, number][] =>
+      log.has(id) ? [[id, log.get(id)!.readVersions]] : [],
+    );
+    return { readVersion: takeReadVersion(), readVersions: new Map(readVersions) };
   });
 
-  const reading: Reading = {
+  const reading: RecordReader = {
     async read(_, choose, signal) {
       await pause("wait for the quota");
       signal.throwIfAborted();
@@ -42,11 +44,11 @@ function scene(pause: (what: string) => Promise<void>) {
       await pause("answer the read");
       return { records, gone: [] };
     },
-    async apply(_, { ticket, records }) {
+    async apply(_, { readVersion, records }) {
       await pause("apply what was read");
       return apply(
         records.map(({ id, fields }) => [id, fields.version as number]),
-        ticket,
+        readVersion,
       );
     },
   };
@@ -54,28 +56,28 @@ function scene(pause: (what: string) => Promise<void>) {
   /** A client's write: the wait for the quota, the write itself, and whatever it takes for SQL to show it. */
   async function write(ids: string[], caller: string): Promise<void> {
     await pause("wait for the quota");
-    const ticket = takeTicket();
+    const readVersion = takeReadVersion();
     await pause("ask to write");
     const written = ids.map((id): [string, number] => {
       source.set(id, source.get(id)! + 1);
       return [id, source.get(id)!];
     });
     await pause("answer the write");
-    const lost = apply(written, ticket);
+    const lost = apply(written, readVersion);
     rereads.applied(
       "tbl",
       ids.filter((id) => !lost.includes(id)),
-      ticket,
+      readVersion,
     );
     if (lost.length > 0) {
-      const since = takeTicket();
+      const since = takeReadVersion();
       const wanted = { tableId: "tbl", ids: lost, since, caller };
       expect(await rereads.shown(wanted, reading, new AbortController().signal)).toBe(true);
     }
     for (const [id, version] of written) expect(sql.get(id), "not shown").toBeGreaterThanOrEqual(version);
   }
 
-  return { write, reading, rereads, apply, takeTicket, readsOf: () => reads };
+  return { write, reading, rereads, apply, takeReadVersion, readsOf: () => reads };
 }
 
 test("I1, I2: whatever overlaps, a wait ends only when SQL shows its write, and SQL never goes back", async () => {
@@ -112,24 +114,24 @@ test("writes that overlap each other, and a reader that goes last, cost one requ
 });
 
 test("a wait that another's image ends gives up its turn in the quota", async () => {
-  const asked = Promise.withResolvers<void>();
+  const readVersions = Promise.withResolvers<void>();
   const given = Promise.withResolvers<unknown>();
-  const { rereads, reading, takeTicket, apply } = scene(async () => {});
-  const waiting: Reading = {
+  const { rereads, reading, takeReadVersion, apply } = scene(async () => {});
+  const waiting: RecordReader = {
     ...reading,
     read: (_id, _choose, signal) =>
       new Promise((_resolve, reject) => {
-        asked.resolve();
+        readVersions.resolve();
         signal.addEventListener("abort", () => {
           given.resolve("given up");
           reject(signal.reason);
         });
       }),
   };
-  const wanted = { tableId: "tbl", ids: ["rec1"], since: takeTicket(), caller: "a" };
+  const wanted = { tableId: "tbl", ids: ["rec1"], since: takeReadVersion(), caller: "a" };
   const shown = rereads.shown(wanted, waiting, new AbortController().signal);
-  await asked.promise;
-  const later = takeTicket();
+  await readVersions.promise;
+  const later = takeReadVersion();
   expect(apply([["rec1", 1]], later)).toEqual([]);
   // By nobody's word: it is found in the log of recent writes.
   expect(await shown).toBe(true);
@@ -137,12 +139,12 @@ test("a wait that another's image ends gives up its turn in the quota", async ()
 });
 
 test("a wait whose time is up ends alone, and what fails ends those that wait for it", async () => {
-  const { rereads, reading, takeTicket } = scene(async () => {});
+  const { rereads, reading, takeReadVersion } = scene(async () => {});
   const answer = Promise.withResolvers<never>();
-  const failing: Reading = { ...reading, read: () => answer.promise };
+  const failing: RecordReader = { ...reading, read: () => answer.promise };
   const over = new AbortController();
   const wait = (signal: AbortSignal) =>
-    rereads.shown({ tableId: "tbl", ids: ["rec1"], since: takeTicket(), caller: "a" }, failing, signal);
+    rereads.shown({ tableId: "tbl", ids: ["rec1"], since: takeReadVersion(), caller: "a" }, failing, signal);
   const first = wait(over.signal);
   const second = wait(new AbortController().signal);
   over.abort(new Error("too late"));
@@ -151,7 +153,7 @@ test("a wait whose time is up ends alone, and what fails ends those that wait fo
   await expect(second).rejects.toThrow("no source");
   // The next one asks again.
   const third = rereads.shown(
-    { tableId: "tbl", ids: ["rec1"], since: takeTicket(), caller: "a" },
+    { tableId: "tbl", ids: ["rec1"], since: takeReadVersion(), caller: "a" },
     reading,
     new AbortController().signal,
   );

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { URL_TOKEN } from "../../apps/sandbox/attachments";
 import { PageBytes } from "../../apps/sandbox/page";
-import { RateLimiter } from "../../apps/sandbox/rate-limit";
+import { KeyRateLimiter } from "../../apps/sandbox/rate-limit";
 import { parseQuery, parseSegments } from "../../apps/sandbox/request";
 import { RequestLog } from "../../apps/sandbox/request-log";
 import { aggregate } from "../../apps/sandbox/rollup";
@@ -36,7 +36,7 @@ describe("the sliding window", () => {
   test("R1: never lets a sixth through within 1,000 ms, and refuses nothing that would not have been one", () => {
     fc.assert(
       fc.property(arrivals, (times) => {
-        const limiter = new RateLimiter();
+        const limiter = new KeyRateLimiter();
         const settings = { ...defaultSettings(), penaltyMs: 0 };
         const passed: number[] = [];
         for (const time of times) {
@@ -55,7 +55,7 @@ describe("the sliding window", () => {
       [false, true],
       [true, false],
     ] as const) {
-      const limiter = new RateLimiter();
+      const limiter = new KeyRateLimiter();
       const settings = { ...defaultSettings(), penaltyExtends };
       const admits = (time: number) => limiter.admits(settings, time, "usr", "app");
       for (let i = 0; i < 5; i++) expect(admits(0)).toBe(true);

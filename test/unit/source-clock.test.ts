@@ -6,7 +6,7 @@ import { modifiedSince } from "../../core/source/airtable/modified-since";
 test("nobody knows the source's time before its first answer, or from one without a date", () => {
   const clock = new SourceClock();
   expect(clock.now()).toBeUndefined();
-  clock.note(Number.NaN);
+  clock.record(Number.NaN);
   expect(clock.now()).toBeUndefined();
 });
 
@@ -25,7 +25,7 @@ test("the clock is never ahead of the source, and soon less than a second and th
       for (const { everyMs, wayMs } of all) {
         at += everyMs;
         const datedAt = Math.floor((at - wayMs + offset) / 1000) * 1000;
-        clock.note(datedAt, at);
+        clock.record(datedAt, at);
         const behind = at + offset - clock.now(at)!;
         expect(behind).toBeGreaterThanOrEqual(0);
         expect(behind).toBeLessThanOrEqual(1000 + wayMs);
@@ -36,8 +36,8 @@ test("the clock is never ahead of the source, and soon less than a second and th
 
 test("a source that sets its clock back is believed after some minutes", () => {
   const clock = new SourceClock();
-  clock.note(3_600_000, 0);
-  for (let minute = 1; minute <= 12; minute++) clock.note(minute * 60_000, minute * 60_000);
+  clock.record(3_600_000, 0);
+  for (let minute = 1; minute <= 12; minute++) clock.record(minute * 60_000, minute * 60_000);
   expect(clock.now(720_000)).toBe(720_000);
 });
 

@@ -1,40 +1,40 @@
 /** Who waits how: the line of one key's calls, on a clock that jumps and with a book of this process. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Book, CallKind } from "../../core/limiter/backend";
-import { localWindow } from "../../core/limiter/fallback-limiter";
-import { createDelay } from "../../core/limiter/margin";
-import { createLane } from "../../core/limiter/wait-queue";
+import type { LimiterBackend, Priority } from "../../core/limiter/backend";
+import { createFallbackLimiter } from "../../core/limiter/fallback-limiter";
+import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
+import { createWaitQueue } from "../../core/limiter/wait-queue";
 import { mostWithin, slowed, VirtualClock } from "../support/quota-simulation";
 
 const never = new AbortController().signal;
 
 function setUp(
-  change: (book: Book, clock: VirtualClock) => Book = (book) => book,
-  kind: CallKind = "client",
+  change: (backend: LimiterBackend, clock: VirtualClock) => LimiterBackend = (backend) => backend,
+  kind: Priority = "client",
 ) {
   const clock = new VirtualClock();
-  const window = localWindow(clock, 1000);
+  const window = createFallbackLimiter(clock, 1000);
   window.open(5, 0);
-  let missed = 0;
-  const lane = createLane(kind, change(window, clock), clock, createDelay(), () => missed++);
+  let expired = 0;
+  const queue = createWaitQueue(kind, change(window, clock), clock, createSchedulingDelay(), () => expired++);
   const log: { name: string; at: number; code?: string | undefined }[] = [];
   function call(name: string, deadlineMs = Infinity, signal: AbortSignal = never, caller?: string): void {
-    lane.wait(clock.now() + deadlineMs, signal, { caller }).then(
+    queue.wait(clock.now() + deadlineMs, signal, { caller }).then(
       () => log.push({ name, at: clock.now() }),
       (error: { code?: string }) => log.push({ name, at: clock.now(), code: error.code }),
     );
   }
-  return { clock, window, lane, log, call, missed: () => missed };
+  return { clock, window, queue, log, call, expired: () => expired };
 }
 
 test("five calls go at once, the next five a window later, in the order they came", async () => {
-  const { clock, lane, log, call } = setUp();
+  const { clock, queue, log, call } = setUp();
   for (let i = 0; i < 12; i++) call(`call ${i}`);
   await clock.run(5000);
   expect(log.map(({ name }) => name)).toEqual(Array.from({ length: 12 }, (_, i) => `call ${i}`));
   expect(log.map(({ at }) => at)).toEqual([0, 0, 0, 0, 0, 1020, 1020, 1020, 1020, 1020, 2040, 2040]);
-  expect(lane.isIdle).toBe(true);
+  expect(queue.isIdle).toBe(true);
 });
 
 test("a call that would be later than its deadline is refused as soon as that is known", async () => {
@@ -63,7 +63,7 @@ test("the place of a client that goes away goes to the next in line", async () =
   ]);
 });
 
-test("a block voids places booked before it, and their calls go first when it ends", async () => {
+test("a block voids reservations made before it, and their calls go first when it ends", async () => {
   const { clock, window, log, call } = setUp();
   for (let i = 0; i < 7; i++) call(`call ${i}`);
   clock.at(800, () => {
@@ -80,62 +80,63 @@ test("a block voids places booked before it, and their calls go first when it en
   ]);
 });
 
-test("I4: a place that the process gets to late is given back and another is taken", async () => {
+test("I4: a reservation that the process gets to late is given back and another is taken", async () => {
   const delaysMs = [40];
-  const slow = (book: Book, clock: VirtualClock) => slowed(book, clock, () => delaysMs.pop() ?? 0);
-  const { clock, log, call, missed } = setUp(slow);
+  const slow = (backend: LimiterBackend, clock: VirtualClock) =>
+    slowed(backend, clock, () => delaysMs.pop() ?? 0);
+  const { clock, log, call, expired } = setUp(slow);
   for (let i = 0; i < 5; i++) call(`call ${i}`);
   await clock.run(50);
   call("call 5");
   await clock.run(5000);
-  // The first was booked for 0 and went at 40: the sixth counts from there.
+  // The first was reserved for 0 and went at 40: the sixth counts from there.
   expect(log.map(({ at }) => at)).toEqual([40, 40, 40, 40, 40, 1060]);
-  expect(missed()).toBe(1);
+  expect(expired()).toBe(1);
 });
 
 test("I4: where a process stood still before it sent a call, the window counts from when it did", async () => {
-  const { clock, lane, log, call } = setUp();
-  lane.wait(Infinity, never).then(() => clock.stall(200));
+  const { clock, queue, log, call } = setUp();
+  queue.wait(Infinity, never).then(() => clock.stall(200));
   await clock.run(100);
   for (let i = 0; i < 5; i++) call(`call ${i}`);
   await clock.run(5000);
-  // The four may end when the first does: what was learned of the stall begins their places 5 ms before.
+  // The four may end when the first does: what was learned of the stall begins their reservations 5 ms before.
   expect(log.map(({ at }) => at)).toEqual([195, 195, 195, 195, 1220]);
-  expect(lane.isIdle).toBe(true);
+  expect(queue.isIdle).toBe(true);
 });
 
 test("a call that was sent in time is not told of as late, however busy the process is after it", async () => {
   let told = 0;
-  const { clock, lane } = setUp((book) => ({ ...book, wentLate: async () => void told++ }));
+  const { clock, queue } = setUp((backend) => ({ ...backend, reportLateSend: async () => void told++ }));
   const stallOnceSent = () => process.nextTick(() => process.nextTick(() => clock.stall(200)));
-  lane.wait(Infinity, never).then(stallOnceSent);
+  queue.wait(Infinity, never).then(stallOnceSent);
   await clock.run(0);
-  expect([told, lane.isIdle]).toEqual([0, true]);
+  expect([told, queue.isIdle]).toEqual([0, true]);
 });
 
-test("a call whose place cannot be looked at again fails as the book does", async () => {
-  const failing = (book: Book): Book => ({
-    ...book,
+test("a call whose reservation cannot be looked at again fails as the backend does", async () => {
+  const failing = (backend: LimiterBackend): LimiterBackend => ({
+    ...backend,
     isVoid: () => Promise.reject({ code: "control_unavailable" }),
   });
-  const { clock, lane, log, call } = setUp(failing);
+  const { clock, queue, log, call } = setUp(failing);
   for (let i = 0; i < 6; i++) call(`call ${i}`);
   await clock.run(5000);
   expect(log.slice(5)).toEqual([{ name: "call 5", at: 1015, code: "control_unavailable" }]);
-  expect(lane.isIdle).toBe(true);
+  expect(queue.isIdle).toBe(true);
 });
 
-test("a process that is always late, and for longer than a place can be good, still gets on, and tells of it", async () => {
+test("a process that is always late, and for longer than a reservation can be good, still gets on, and tells of it", async () => {
   for (const kind of ["client", "sync"] as const) {
     const told: number[] = [];
-    const slow = (book: Book, clock: VirtualClock): Book => ({
-      ...slowed(book, clock, () => 40),
-      wentLate: async () => void told.push(clock.now()),
+    const slow = (backend: LimiterBackend, clock: VirtualClock): LimiterBackend => ({
+      ...slowed(backend, clock, () => 40),
+      reportLateSend: async () => void told.push(clock.now()),
     });
-    const { clock, log, call, missed } = setUp(slow, kind);
+    const { clock, log, call, expired } = setUp(slow, kind);
     call("call");
     await clock.run(5000);
-    expect([kind, missed(), log, told]).toEqual([kind, 5, [{ name: "call", at: 240 }], [240]]);
+    expect([kind, expired(), log, told]).toEqual([kind, 5, [{ name: "call", at: 240 }], [240]]);
   }
 });
 
@@ -150,7 +151,7 @@ test("whatever comes and goes: five in a window, in order, nothing forgotten", a
   );
   await fc.assert(
     fc.asyncProperty(calls, async (history) => {
-      const { clock, lane, log, call } = setUp();
+      const { clock, queue, log, call } = setUp();
       for (const [index, { pauseMs, deadlineMs, leavesAfterMs }] of history.entries()) {
         const client = new AbortController();
         if (leavesAfterMs !== undefined)
@@ -169,7 +170,7 @@ test("whatever comes and goes: five in a window, in order, nothing forgotten", a
       const times = gone.toSorted((a, b) => Number(a.name) - Number(b.name)).map(({ at }) => at);
       expect(times).toEqual(times.toSorted((a, b) => a - b));
       expect(log).toHaveLength(history.length);
-      expect(lane.isIdle).toBe(true);
+      expect(queue.isIdle).toBe(true);
     }),
     { numRuns: 100 },
   );

@@ -21,14 +21,19 @@ const scenes = fc.record({
 const basesOf = (all: Drawn[]) =>
   all.map(
     ({ account, key, isExternal }, index) =>
-      ({ id: `b${index}`, accountId: `a${account}`, sealedApiKey: String(key), isExternal }) as ConnectedBase,
+      ({
+        id: `b${index}`,
+        accountId: `a${account}`,
+        encryptedApiKey: String(key),
+        isExternal,
+      }) as ConnectedBase,
   );
 
 test("a write waits for no server of an account that is not known to write, and says shown to nobody who may not be", () => {
   fc.assert(
     fc.property(scenes, ({ bases: all, writing }) => {
       const bases = basesOf(all);
-      const isWriters = ({ sealedApiKey }: ConnectedBase) => sealedApiKey === String(writing);
+      const isWriters = ({ encryptedApiKey }: ConnectedBase) => encryptedApiKey === String(writing);
       const writers = new Set(bases.filter(isWriters).map(({ accountId }) => accountId));
       const accounts = new Set(bases.map(({ accountId }) => accountId));
       for (const base of bases) {

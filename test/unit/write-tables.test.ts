@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { findTable } from "../../core/proxy/table-view";
+import { findNamedTable } from "../../core/proxy/table-view";
 
 const TASKS = {
   tableId: "tblAAAAAAAAAAAAAA",
@@ -22,5 +22,5 @@ test.for([
   ["fldZZZZZZZZZZZZZZ", undefined],
   ["Task", undefined],
 ] as const)("%s names a table by id, by name, by name in other case, or by a field's id", ([ref, table]) => {
-  expect(findTable([...tables], ref)).toBe(table);
+  expect(findNamedTable([...tables], ref)).toBe(table);
 });

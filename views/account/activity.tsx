@@ -1,13 +1,13 @@
 /** Who changed what in the account: the audit log, the newest first. */
 
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import { type AuditEntry, auditActions } from "../../core/control/audit";
 import { ButtonLink, Card, Empty, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
 export interface ActivityProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   entries: AuditEntry[];
   /** Path of the page with what is older. */
   older: string | undefined;
@@ -22,9 +22,9 @@ const kinds: Record<AuditEntry["actorKind"], string> = {
   system: "the service",
 };
 
-export function Activity({ viewer, entries, older, now }: ActivityProps) {
+export function Activity({ currentUser, entries, older, now }: ActivityProps) {
   return (
-    <AccountFrame viewer={viewer} tab="/account/activity">
+    <AccountFrame currentUser={currentUser} tab="/account/activity">
       <Card id="activity" title="Activity">
         <p class="muted">Who changed what in this account. Kept for 400 days.</p>
         {entries.length === 0 ? (
@@ -80,10 +80,10 @@ function Who({ entry: { actorKind, actor } }: { entry: AuditEntry }) {
 function detailsOf({ details }: AuditEntry): string {
   return Object.entries(details)
     .filter(([name, value]) => value !== null && value !== undefined && !(name === "is_operator" && !value))
-    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${inWords(value)}`)
+    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${formatElapsed(value)}`)
     .join(", ");
 }
 
-function inWords(value: unknown): string {
+function formatElapsed(value: unknown): string {
   return typeof value === "boolean" ? (value ? "on" : "off") : String(value);
 }

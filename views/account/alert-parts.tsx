@@ -1,5 +1,5 @@
 /** Parts of the pages about alerts: kinds to choose from, the form of a webhook, what was sent. */
-import { type AlertKind, alertKinds, kindWords, type SentMessage } from "../../core/alerts";
+import { type AlertKind, alertKindLabels, alertKinds, type SentMessage } from "../../core/alerts";
 import { Badge, Button, Empty, ErrorNote, Field, SelectField, Table, Toggle, type Tone } from "../components";
 import { Ago } from "../components/ago";
 import { counted } from "../format";
@@ -13,8 +13,8 @@ export function KindToggles({ prefix, kinds }: { prefix: string; kinds: readonly
           key={kind}
           id={`${prefix}-${kind}`}
           name={kind}
-          label={kindWords[kind].label}
-          hint={kindWords[kind].hint}
+          label={alertKindLabels[kind].label}
+          hint={alertKindLabels[kind].hint}
           checked={kinds.includes(kind)}
         />
       ))}
@@ -23,7 +23,7 @@ export function KindToggles({ prefix, kinds }: { prefix: string; kinds: readonly
 }
 
 /** As typed. */
-export interface WebhookForm {
+export interface WebhookFormValues {
   name: string;
   url: string;
   form: string;
@@ -32,12 +32,12 @@ export interface WebhookForm {
 
 export type WebhookErrors = Partial<Record<"name" | "url" | "form", string>>;
 
-const formWords = { json: "JSON, with all facts", slack: "Slack" };
+const formLabels = { json: "JSON, with all facts", slack: "Slack" };
 
 export function WebhookFormView(props: {
   action: string;
   button: string;
-  form: WebhookForm;
+  form: WebhookFormValues;
   errors: WebhookErrors;
   /** Its address is kept unless another one is typed. */
   isKnown?: boolean;
@@ -55,7 +55,7 @@ export function WebhookFormView(props: {
         hint={
           isKnown
             ? "Left empty: the one it has, which is not shown again."
-            : "https://… In Slack: an app's “Incoming Webhooks”. It is kept sealed, and not shown again."
+            : "https://… In Slack: an app's “Incoming Webhooks”. It is kept encrypted, and not shown again."
         }
         maxLength={2000}
         autocomplete="off"
@@ -66,7 +66,7 @@ export function WebhookFormView(props: {
         label="Format"
         name="form"
         value={form.form}
-        options={Object.entries(formWords).map(([value, text]) => ({ value, text }))}
+        options={Object.entries(formLabels).map(([value, text]) => ({ value, text }))}
         hint="Slack's is plain text; Mattermost and others take it too."
       />
       <Field

@@ -1,36 +1,42 @@
 /** Alerts of the account: what I am told of by e-mail, who else is, the webhooks, what was sent. */
 import {
   type AlertKind,
-  kindWords,
+  alertKindLabels,
   type Preference,
   type SentMessage,
   type Webhook,
 } from "../../core/alerts";
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import { Badge, Button, ButtonLink, Card, Note, Table } from "../components";
 import { Ago } from "../components/ago";
-import { KindToggles, Messages, type WebhookErrors, type WebhookForm, WebhookFormView } from "./alert-parts";
+import {
+  KindToggles,
+  Messages,
+  type WebhookErrors,
+  type WebhookFormValues,
+  WebhookFormView,
+} from "./alert-parts";
 import { AccountFrame } from "./frame";
 
 export interface AlertsProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   members: Preference[];
   webhooks: Webhook[];
   messages: SentMessage[];
   /** Is there a mail server? */
   hasMail: boolean;
-  form: WebhookForm;
+  form: WebhookFormValues;
   errors: WebhookErrors;
   now: Date;
   done?: string | undefined;
 }
 
 export function Alerts(props: AlertsProps) {
-  const { viewer, members, webhooks, messages, hasMail, form, errors, now } = props;
-  const me = members.find(({ userId }) => userId === viewer.userId);
-  const others = members.filter(({ userId }) => userId !== viewer.userId);
+  const { currentUser, members, webhooks, messages, hasMail, form, errors, now } = props;
+  const me = members.find(({ userId }) => userId === currentUser.userId);
+  const others = members.filter(({ userId }) => userId !== currentUser.userId);
   return (
-    <AccountFrame viewer={viewer} tab="/account/alerts" done={props.done}>
+    <AccountFrame currentUser={currentUser} tab="/account/alerts" done={props.done}>
       <p class="muted">
         You are told once of what has lasted for two minutes. What comes and goes within an hour is counted in
         one message, and so is what happens to many bases together.
@@ -80,7 +86,7 @@ function Others({ members }: { members: Preference[] }) {
             <th scope="row" class="wrap">
               {member.email}
             </th>
-            <td>{kindsInWords(member.kinds)}</td>
+            <td>{listKinds(member.kinds)}</td>
           </tr>
         ))}
       </Table>
@@ -109,7 +115,7 @@ function Webhooks({ webhooks, now }: { webhooks: Webhook[]; now: Date }) {
             <td>
               <WebhookState webhook={webhook} now={now} />
             </td>
-            <td>{kindsInWords(webhook.kinds)}</td>
+            <td>{listKinds(webhook.kinds)}</td>
             <td class="number">
               <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
                 Change<span class="visually-hidden"> {webhook.name}</span>
@@ -147,7 +153,7 @@ export function WebhookState({ webhook, now }: { webhook: Webhook; now: Date }) 
 }
 
 /** `Red, recovered, key`. */
-function kindsInWords(kinds: readonly AlertKind[]): string {
-  const words = kinds.map((kind) => kindWords[kind].short).join(", ");
+function listKinds(kinds: readonly AlertKind[]): string {
+  const words = kinds.map((kind) => alertKindLabels[kind].short).join(", ");
   return words === "" ? "Nothing" : words[0]!.toUpperCase() + words.slice(1);
 }

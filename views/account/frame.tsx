@@ -1,6 +1,6 @@
 /** The pages about oneself and one's account: the same head and tabs on all of them. */
 import type { ComponentChildren } from "preact";
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import { Note, PageHead } from "../components";
 
 const TABS = [
@@ -15,16 +15,16 @@ const TABS = [
 export type AccountTab = (typeof TABS)[number]["path"];
 
 export function AccountFrame(props: {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   tab: AccountTab;
   /** What has just been done. */
   done?: string | undefined;
   children: ComponentChildren;
 }) {
-  const { viewer, tab, done } = props;
+  const { currentUser, tab, done } = props;
   return (
     <>
-      <PageHead title="Account" lead={<span class="wrap">{viewer.account.email}</span>} />
+      <PageHead title="Account" lead={<span class="wrap">{currentUser.account.email}</span>} />
       <nav class="tabs" aria-label="Account">
         {TABS.map(({ path, text }) => (
           <a key={path} href={path} aria-current={path === tab ? "page" : undefined}>

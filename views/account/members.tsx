@@ -1,6 +1,6 @@
 /** Who belongs to the account, who is invited. */
 
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import type { Invitation, Member, Removal } from "../../core/control/members";
 import type { Errors } from "../auth/sign-up";
 import { Badge, Button, ButtonLink, Card, CopyField, ErrorNote, Field, Note, Table } from "../components";
@@ -9,7 +9,7 @@ import { AccountFrame } from "./frame";
 import { RemovalNote } from "./remove-member";
 
 export interface MembersProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   members: Member[];
   invitations: Invitation[];
   email: string;
@@ -22,10 +22,10 @@ export interface MembersProps {
 }
 
 export function Members(props: MembersProps) {
-  const { viewer, members, invitations, email, errors, link } = props;
-  const isOwner = viewer.account.role === "owner";
+  const { currentUser, members, invitations, email, errors, link } = props;
+  const isOwner = currentUser.account.role === "owner";
   return (
-    <AccountFrame viewer={viewer} tab="/account/members" done={props.done}>
+    <AccountFrame currentUser={currentUser} tab="/account/members" done={props.done}>
       {link ? (
         <Note tone="warn" title="No mail server is set up: pass this link on yourself">
           <CopyField id="invitation-link" label="Link of the invitation" value={link} />
@@ -41,13 +41,13 @@ export function Members(props: MembersProps) {
           {members.map((member) => (
             <tr key={member.userId}>
               <th scope="row" class="wrap">
-                {member.email} {member.userId === viewer.userId ? <Badge>You</Badge> : null}
+                {member.email} {member.userId === currentUser.userId ? <Badge>You</Badge> : null}
               </th>
               <td>{member.role === "owner" ? "Owner" : "Member"}</td>
               <td class="number">
-                {member.role !== "owner" && (isOwner || member.userId === viewer.userId) ? (
+                {member.role !== "owner" && (isOwner || member.userId === currentUser.userId) ? (
                   <ButtonLink href={`/account/members/${member.userId}/remove`} kind="quiet" isSmall>
-                    {member.userId === viewer.userId ? "Leave" : "Remove"}
+                    {member.userId === currentUser.userId ? "Leave" : "Remove"}
                     <span class="visually-hidden"> {member.email}</span>
                   </ButtonLink>
                 ) : null}
@@ -74,7 +74,7 @@ export function Members(props: MembersProps) {
           </form>
         </Card>
       ) : (
-        <p class="muted">The owner, {viewer.account.email}, invites and removes members.</p>
+        <p class="muted">The owner, {currentUser.account.email}, invites and removes members.</p>
       )}
     </AccountFrame>
   );

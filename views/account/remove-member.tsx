@@ -1,14 +1,14 @@
 /** Removing a member: what ends with it, what the member may have seen, and what can be revoked in the same step. */
 
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import type { Member, Removal } from "../../core/control/members";
 import { Button, ButtonLink, Card, Note, Toggle } from "../components";
 import { AccountFrame } from "./frame";
 
-export function RemoveMember({ viewer, member }: { viewer: Viewer; member: Member }) {
-  const isSelf = member.userId === viewer.userId;
+export function RemoveMember({ currentUser, member }: { currentUser: CurrentUser; member: Member }) {
+  const isSelf = member.userId === currentUser.userId;
   return (
-    <AccountFrame viewer={viewer} tab="/account/members">
+    <AccountFrame currentUser={currentUser} tab="/account/members">
       <Card id="remove" title={isSelf ? "Leave this account" : `Remove ${member.email}`}>
         <ul class="bullets">
           {isSelf ? (

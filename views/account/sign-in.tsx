@@ -1,21 +1,21 @@
 /** One's password, and where one is signed in. */
-import type { Session, Viewer } from "../../core/control/accounts";
+import type { CurrentUser, Session } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
 import { Badge, Button, Card, ErrorNote, Field, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
 export interface SignInSettingsProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   sessions: Session[];
   now: Date;
   errors: Errors<"current" | "password">;
   done?: string | undefined;
 }
 
-export function SignInSettings({ viewer, sessions, now, errors, done }: SignInSettingsProps) {
+export function SignInSettings({ currentUser, sessions, now, errors, done }: SignInSettingsProps) {
   return (
-    <AccountFrame viewer={viewer} tab="/account" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account" done={done}>
       <Card id="sessions" title="Where you are signed in" actions={<EndOthers count={sessions.length - 1} />}>
         <Table
           caption="Your sessions"
@@ -30,14 +30,14 @@ export function SignInSettings({ viewer, sessions, now, errors, done }: SignInSe
             <tr key={session.id}>
               <th scope="row">
                 {browserOf(session.userAgent)}{" "}
-                {session.id === viewer.sessionId ? <Badge tone="green">This one</Badge> : null}
+                {session.id === currentUser.sessionId ? <Badge tone="green">This one</Badge> : null}
               </th>
               <td>{addressOf(session.ipAddress)}</td>
               <td class="nowrap">
                 <Ago at={session.createdAt} now={now} />
               </td>
               <td class="number">
-                {session.id === viewer.sessionId ? null : (
+                {session.id === currentUser.sessionId ? null : (
                   <form method="post" action={`/account/sessions/${session.id}/revoke`}>
                     <Button kind="quiet" isSmall>
                       Sign out<span class="visually-hidden"> {browserOf(session.userAgent)}</span>
@@ -52,7 +52,7 @@ export function SignInSettings({ viewer, sessions, now, errors, done }: SignInSe
       <Card id="change-password" title="Password">
         <form method="post" action="/account/password" class="stack limited">
           {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
-          <input type="hidden" name="username" value={viewer.email} autocomplete="username" />
+          <input type="hidden" name="username" value={currentUser.email} autocomplete="username" />
           <Field
             label="Your password now"
             name="current"

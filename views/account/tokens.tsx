@@ -1,12 +1,12 @@
 /** The account's API tokens: a new one is shown this once. */
-import type { ApiToken, Viewer } from "../../core/control/accounts";
+import type { ApiToken, CurrentUser } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
 import { Button, Card, CopyField, Empty, Field, Note, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
 export interface TokensProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   tokens: ApiToken[];
   now: Date;
   consoleUrl: string;
@@ -18,9 +18,9 @@ export interface TokensProps {
 }
 
 export function Tokens(props: TokensProps) {
-  const { viewer, tokens, now, consoleUrl, name, errors, token } = props;
+  const { currentUser, tokens, now, consoleUrl, name, errors, token } = props;
   return (
-    <AccountFrame viewer={viewer} tab="/account/tokens" done={props.done}>
+    <AccountFrame currentUser={currentUser} tab="/account/tokens" done={props.done}>
       {token ? (
         <Note tone="good" title="Copy your token now: it is not shown again">
           <div class="stack">

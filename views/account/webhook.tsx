@@ -1,30 +1,30 @@
 /** One webhook: its secret this once, whether it works, what can be changed, what was sent. */
 import type { SentMessage, Webhook } from "../../core/alerts";
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import { Button, Card, CopyField, ErrorNote, Note } from "../components";
-import { Messages, type WebhookErrors, type WebhookForm, WebhookFormView } from "./alert-parts";
+import { Messages, type WebhookErrors, type WebhookFormValues, WebhookFormView } from "./alert-parts";
 import { WebhookState } from "./alerts";
 import { AccountFrame } from "./frame";
 
 export interface WebhookPageProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   webhook: Webhook;
   messages: SentMessage[];
-  form: WebhookForm;
+  form: WebhookFormValues;
   errors: WebhookErrors;
   now: Date;
   /** Just made. */
   secret?: string | undefined;
-  /** Why a trial did not arrive. */
-  trouble?: string | undefined;
+  /** Why a test delivery did not arrive. */
+  problem?: string | undefined;
   done?: string | undefined;
 }
 
 export function WebhookPage(props: WebhookPageProps) {
-  const { viewer, webhook, messages, form, errors, now, secret, trouble, done } = props;
+  const { currentUser, webhook, messages, form, errors, now, secret, problem, done } = props;
   const path = `/account/alerts/webhooks/${webhook.id}`;
   return (
-    <AccountFrame viewer={viewer} tab="/account/alerts" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account/alerts" done={done}>
       <p>
         <a href="/account/alerts">
           <span aria-hidden="true">← </span>All alerts
@@ -47,11 +47,11 @@ export function WebhookPage(props: WebhookPageProps) {
         title={webhook.name}
         actions={
           <form method="post" action={`${path}/test`}>
-            <Button kind="primary">Send a trial</Button>
+            <Button kind="primary">Send a test delivery</Button>
           </form>
         }
       >
-        {trouble ? <ErrorNote title="The trial did not arrive">{trouble}</ErrorNote> : null}
+        {problem ? <ErrorNote title="The test delivery did not arrive">{problem}</ErrorNote> : null}
         <p class="wrap">
           <WebhookState webhook={webhook} now={now} />
         </p>

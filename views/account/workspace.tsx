@@ -1,6 +1,6 @@
 /** One workspace: how its calls go, what they were for, its bases, and what can be changed. */
 
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import type { Base } from "../../core/control/bases";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, CallsByKind, Slowed } from "../budget/budget";
@@ -9,22 +9,22 @@ import { AccountFrame } from "./frame";
 import { type WorkspaceErrors, type WorkspaceForm, WorkspaceFormView } from "./workspaces";
 
 export interface WorkspacePageProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   workspace: Workspace;
   budget: Budget;
   bases: Pick<Base, "id" | "name" | "sourceBaseId">[];
   form: WorkspaceForm;
   errors: WorkspaceErrors;
   /** Why it was not deleted. */
-  trouble?: string | undefined;
+  problem?: string | undefined;
   done?: string | undefined;
 }
 
 export function WorkspacePage(props: WorkspacePageProps) {
-  const { viewer, workspace, budget, bases, form, errors, trouble, done } = props;
+  const { currentUser, workspace, budget, bases, form, errors, problem, done } = props;
   const path = `/account/workspaces/${workspace.id}`;
   return (
-    <AccountFrame viewer={viewer} tab="/account/workspaces" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account/workspaces" done={done}>
       <p>
         <a href="/account/workspaces">
           <span aria-hidden="true">← </span>All workspaces
@@ -58,7 +58,7 @@ export function WorkspacePage(props: WorkspacePageProps) {
         <WorkspaceFormView action={path} button="Save" form={form} errors={errors} />
       </Card>
       <Card id="end" title="Delete">
-        {trouble ? <ErrorNote>{trouble}</ErrorNote> : null}
+        {problem ? <ErrorNote>{problem}</ErrorNote> : null}
         <p class="muted">Only a workspace without bases can be deleted. Nothing changes in the source.</p>
         <form method="post" action={`${path}/delete`}>
           <Button kind="danger">Delete this workspace</Button>

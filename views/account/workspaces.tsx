@@ -1,6 +1,6 @@
 /** The account's workspaces: what the source counts calls by, and whether each one's calls will last. */
 
-import type { Viewer } from "../../core/control/accounts";
+import type { CurrentUser } from "../../core/control/accounts";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, Slowed } from "../budget/budget";
 import { capOf, PlanChoices, type PlanForm } from "../budget/plans";
@@ -17,16 +17,16 @@ export interface WorkspaceForm extends PlanForm {
 export type WorkspaceErrors = Partial<Record<"name" | "plan" | "calls" | "reserve" | "form", string>>;
 
 export interface WorkspacesProps {
-  viewer: Viewer;
+  currentUser: CurrentUser;
   workspaces: { workspace: Workspace; budget: Budget }[];
   form: WorkspaceForm;
   errors: WorkspaceErrors;
   done?: string | undefined;
 }
 
-export function Workspaces({ viewer, workspaces, form, errors, done }: WorkspacesProps) {
+export function Workspaces({ currentUser, workspaces, form, errors, done }: WorkspacesProps) {
   return (
-    <AccountFrame viewer={viewer} tab="/account/workspaces" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account/workspaces" done={done}>
       <p class="muted">
         Airtable counts calls by workspace and month. Say here which plan yours has, and sync goes at the pace
         that lets its calls last; some are kept for your own programs.

@@ -4,8 +4,8 @@ import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Bars } from "../components/bars";
 import { Table } from "../components/table";
-import { clock, counted, inDigits, inUtc, inWords } from "../format";
-import { kindWords } from "./runs";
+import { clock, counted, formatElapsed, inDigits, inUtc } from "../format";
+import { runKindLabels } from "./runs";
 
 /** Rows of the log in the picture: each is a sync, or the alike ones of up to an hour. */
 export const SHOWN_RUNS = 60;
@@ -34,8 +34,8 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
   }
   const facts = [
     syncs === 1 ? "The last sync" : `The last ${counted(syncs, "sync")}`,
-    meanMs === undefined ? "" : `${inWords(meanMs)}${usualSyncs === 1 ? "" : " on average"}`,
-    usualSyncs < 2 ? "" : `${inWords(longestMs)} at most`,
+    meanMs === undefined ? "" : `${formatElapsed(meanMs)}${usualSyncs === 1 ? "" : " on average"}`,
+    usualSyncs < 2 ? "" : `${formatElapsed(longestMs)} at most`,
     failed === 0
       ? ""
       : `${syncs === 1 ? "" : failed === shown.length ? "all " : `${inDigits(failed)} `}failed`,
@@ -47,7 +47,7 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
     <Card id="history-card" title="Sync time">
       <div class="chart">
         <span class="chart-top small muted" aria-hidden="true">
-          {completed.length === 0 ? "no sync has completed" : inWords(highestMs)}
+          {completed.length === 0 ? "no sync has completed" : formatElapsed(highestMs)}
         </span>
         <Bars
           summary={`Sync time. ${facts}. The table below has each.`}
@@ -108,10 +108,10 @@ function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {
           <td>
             <Ago at={run.started_at} now={now} />
           </td>
-          <td>{run.error_code === null ? kindWords[run.kind] : `${kindWords[run.kind]}, failed`}</td>
+          <td>{run.error_code === null ? runKindLabels[run.kind] : `${runKindLabels[run.kind]}, failed`}</td>
           <td class="number">{run.syncs}</td>
-          <td class="number">{run.duration_ms === null ? "–" : inWords(run.duration_ms)}</td>
-          <td class="number">{run.longest_ms === null ? "–" : inWords(run.longest_ms)}</td>
+          <td class="number">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
+          <td class="number">{run.longest_ms === null ? "–" : formatElapsed(run.longest_ms)}</td>
         </tr>
       ))}
     </Table>
@@ -119,10 +119,10 @@ function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {
 }
 
 function titleOf(run: SyncRun): string {
-  const what = run.error_code === null ? inWords(run.duration_ms ?? 0) : `failed, ${run.error_code}`;
+  const what = run.error_code === null ? formatElapsed(run.duration_ms ?? 0) : `failed, ${run.error_code}`;
   const times =
     run.syncs > 1
-      ? `${counted(run.syncs, "sync")} (${kindWords[run.kind]}), on average `
-      : `${kindWords[run.kind]}, `;
+      ? `${counted(run.syncs, "sync")} (${runKindLabels[run.kind]}), on average `
+      : `${runKindLabels[run.kind]}, `;
   return `${inUtc(run.started_at)}: ${times}${what}`;
 }

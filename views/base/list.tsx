@@ -4,7 +4,7 @@ import { ButtonLink, Empty, PageHead } from "../components";
 import { Ago } from "../components/ago";
 import { Field } from "../components/field";
 import { Table } from "../components/table";
-import { counted, inDigits, inWords } from "../format";
+import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
 import { StateBadge } from "./state";
 
@@ -116,7 +116,7 @@ function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
       <td>
         <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} />
       </td>
-      <td class="number nowrap minor">{base.sync ? inWords(base.sync.durationMs) : "–"}</td>
+      <td class="number nowrap minor">{base.sync ? formatElapsed(base.sync.durationMs) : "–"}</td>
       <td class="nowrap">{readAt ? <Ago at={readAt} now={now} /> : "–"}</td>
       <td class="number minor">{inDigits(base.tables)}</td>
       <td class="number">{inDigits(base.records)}</td>

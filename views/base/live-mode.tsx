@@ -3,7 +3,7 @@ import type { Base, LiveState } from "../../core/control/bases";
 import { isLive, median } from "../../core/control/status";
 import { Note } from "../components";
 import { Ago } from "../components/ago";
-import { clock, counted, inDigits, inWords } from "../format";
+import { clock, counted, formatElapsed, inDigits } from "../format";
 
 interface Props {
   base: Base;
@@ -29,7 +29,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         <dd>{inDigits(live.waiting)}</dd>
         <dd class="muted small">
           {live.waiting > 0 && live.waitingSince
-            ? `changed records, the oldest for ${inWords(now.getTime() - live.waitingSince.getTime())}`
+            ? `changed records, the oldest for ${formatElapsed(now.getTime() - live.waitingSince.getTime())}`
             : "every known change is in SQL"}
         </dd>
       </div>
@@ -39,7 +39,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         <dd class="muted small">
           {live.comparedAt === null
             ? "SQL and source, soon"
-            : live.staleSince
+            : live.driftedSince
               ? "SQL was behind the source"
               : "SQL was the same as the source"}
         </dd>
@@ -112,13 +112,13 @@ function paceOf({ by, readAt, dueAt }: LiveState): string {
   if (by === "ping") return "at once";
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
   // Whole seconds: it is how often we ask, and nothing that was measured.
-  return `within ${paceMs < 10_000 ? `${Math.max(1, Math.round(paceMs / 1000))} s` : inWords(paceMs)}`;
+  return `within ${paceMs < 10_000 ? `${Math.max(1, Math.round(paceMs / 1000))} s` : formatElapsed(paceMs)}`;
 }
 
 /** From knowing of a change to having it in SQL. */
 function roundNote({ sync, recentSweepMs }: Base): string {
   const usualMs = sync?.kind === "live" ? median(recentSweepMs) : null;
-  return usualMs === null ? "as the source told us" : `usually in SQL within ${inWords(usualMs)}`;
+  return usualMs === null ? "as the source told us" : `usually in SQL within ${formatElapsed(usualMs)}`;
 }
 
 /** The honesty of this mode: what a sweep had to find. */

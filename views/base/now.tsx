@@ -3,7 +3,7 @@ import type { Base, Progress, SyncKind } from "../../core/control/bases";
 import { indicatorOf, isLive, median } from "../../core/control/status";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
-import { counted, inDigits, inWords } from "../format";
+import { counted, formatElapsed, inDigits } from "../format";
 import { LiveFigures, LiveNotes } from "./live-mode";
 import { StateBadge } from "./state";
 
@@ -78,12 +78,14 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
     <>
       <div>
         <dt>Sync time</dt>
-        <dd>{base.sync ? inWords(base.sync.durationMs) : "–"}</dd>
-        <dd class="muted small">{usualMs === null ? "of the last sync" : `usually ${inWords(usualMs)}`}</dd>
+        <dd>{base.sync ? formatElapsed(base.sync.durationMs) : "–"}</dd>
+        <dd class="muted small">
+          {usualMs === null ? "of the last sync" : `usually ${formatElapsed(usualMs)}`}
+        </dd>
       </div>
       <div>
         <dt>Lag</dt>
-        <dd>{base.sync ? inWords(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
+        <dd>{base.sync ? formatElapsed(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
         <dd class="muted small">{lagNote(base, now)}</dd>
       </div>
       <div>
@@ -98,7 +100,7 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
 /** Rapid turns know nothing of deletes and computed fields: those are as of the last full sweep. */
 function lagNote({ sync, sweep }: Base, now: Date): string {
   if (sync?.kind !== "rapid" || !sweep) return "how old a row can be";
-  return `deletes and computed fields: ${inWords(now.getTime() - sweep.startedAt.getTime())}`;
+  return `deletes and computed fields: ${formatElapsed(now.getTime() - sweep.startedAt.getTime())}`;
 }
 
 function ProgressBars({ progress }: { progress: Progress }) {

@@ -3,9 +3,9 @@ import type { SyncKind, SyncRun } from "../../core/control/bases";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
-import { inDigits, inWords } from "../format";
+import { formatElapsed, inDigits } from "../format";
 
-export const kindWords: Record<SyncKind, string> = {
+export const runKindLabels: Record<SyncKind, string> = {
   first: "first sync",
   rebuild: "rebuild",
   sweep: "sweep",
@@ -49,15 +49,15 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
           <td class="nowrap">
             <Ago at={run.started_at} now={now} />
           </td>
-          <td class="nowrap">{kindWords[run.kind]}</td>
+          <td class="nowrap">{runKindLabels[run.kind]}</td>
           <td class="number">{inDigits(run.syncs)}</td>
-          <td class="number nowrap">{run.duration_ms === null ? "–" : inWords(run.duration_ms)}</td>
+          <td class="number nowrap">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
           <td class="number">{inDigits(run.seen)}</td>
           <td class="number">{inDigits(run.inserted)}</td>
           <td class="number">{inDigits(run.updated)}</td>
           <td class="number">{inDigits(run.deleted)}</td>
           <td class="number">{inDigits(run.requests)}</td>
-          <td class="number nowrap">{inWords(run.wait_ms)}</td>
+          <td class="number nowrap">{formatElapsed(run.wait_ms)}</td>
           <td class="wrap">
             {run.error_code === null ? (
               "completed"

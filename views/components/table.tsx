@@ -21,7 +21,7 @@ export function Table(props: {
   head: Column[];
   id?: string;
   onPhone?: "blocks" | "fit" | "scroll";
-  /** The rows: `<tr>`s, or components without hooks that make one. */
+  /** The rows: `<tr>`s, or components without webhooks that make one. */
   children: ComponentChildren;
 }) {
   const { caption, head, id, onPhone = "blocks", children } = props;

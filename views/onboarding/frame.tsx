@@ -20,7 +20,7 @@ export function stepPath(draft: Pick<Draft, "id"> | null, step: Step): string {
 }
 
 /** The first step that is not done. */
-export function nextStep(draft: Draft): Step {
+export function currentStep(draft: Draft): Step {
   if (!draft.hasKey) return "key";
   if (!draft.sourceBase) return "base";
   return draft.destination ? "start" : "destination";
@@ -45,7 +45,7 @@ export function StepFrame(props: {
 }
 
 function Steps({ draft, step }: { draft: Draft | null; step: Step }) {
-  const reached = steps.findIndex(({ id }) => id === (draft ? nextStep(draft) : "platform"));
+  const reached = steps.findIndex(({ id }) => id === (draft ? currentStep(draft) : "platform"));
   const current = steps.findIndex(({ id }) => id === step);
   return (
     <nav aria-label="Steps">

@@ -1,7 +1,7 @@
 /** The first step: what is to be synced. */
 import type { Draft } from "../../core/control/onboarding";
 import { Note } from "../components";
-import { nextStep, StepFrame, stepPath } from "./frame";
+import { currentStep, StepFrame, stepPath } from "./frame";
 
 export function PlatformStep(props: {
   platforms: { id: string; name: string; summary: string }[];
@@ -13,7 +13,7 @@ export function PlatformStep(props: {
     <StepFrame draft={null} step="platform" title="What do you want to sync?">
       {latest ? (
         <Note title="You have begun to connect a base">
-          <a href={stepPath(latest, nextStep(latest))}>
+          <a href={stepPath(latest, currentStep(latest))}>
             Go on{latest.sourceBase ? ` with ${latest.sourceBase.name}` : ""}
           </a>
         </Note>

@@ -1,15 +1,15 @@
 /** The fleet at a glance: workers, what they hold, what waits, and what is furthest behind. */
-import type { FleetState, Worker } from "../../core/control/fleet";
+import type { FleetState, WorkerStatus } from "../../core/control/fleet";
 import type { Quarantine } from "../../core/control/jobs";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
-import { counted, inDigits, inWords } from "../format";
+import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
 import { Quarantined } from "./quarantined";
 
 export interface FleetProps {
-  workers: Worker[];
+  workers: WorkerStatus[];
   state: FleetState;
   /** Jobs that wait, and jobs in hand. */
   queue: { waiting: number; active: number };
@@ -40,7 +40,7 @@ export function Fleet({ workers, state, queue, openRequests, quarantined, now }:
           </div>
           <div>
             <dt>Oldest lag</dt>
-            <dd>{state.oldestLagMs === null ? "–" : inWords(state.oldestLagMs)}</dd>
+            <dd>{state.oldestLagMs === null ? "–" : formatElapsed(state.oldestLagMs)}</dd>
             <dd class="muted small wrap">
               {state.oldestBaseId === null ? "no base syncs" : <code>{state.oldestBaseId}</code>}
             </dd>

@@ -1,26 +1,26 @@
-/** The operator's desk: what its pages have in common. */
+/** The operator console: what its pages have in common. */
 import type { ComponentChildren } from "preact";
 import { ErrorNote, Note, PageHead } from "../components";
 
-export type DeskPlace = "fleet" | "requests" | "clusters" | "accounts";
+export type AdminPage = "fleet" | "requests" | "clusters" | "accounts";
 
-const places: [DeskPlace, string, string][] = [
+const places: [AdminPage, string, string][] = [
   ["fleet", "/operator", "Fleet"],
   ["requests", "/operator/requests", "Requests"],
   ["clusters", "/operator/clusters", "Clusters"],
   ["accounts", "/operator/accounts", "Accounts"],
 ];
 
-export function DeskFrame(props: {
-  place: DeskPlace;
+export function AdminFrame(props: {
+  place: AdminPage;
   done?: string | undefined;
   error?: string | undefined;
   children: ComponentChildren;
 }) {
   return (
     <>
-      <PageHead title="Operator's desk" />
-      <nav class="tabs" aria-label="Operator's desk">
+      <PageHead title="Operator console" />
+      <nav class="tabs" aria-label="Operator console">
         {places.map(([place, href, text]) => (
           <a key={place} href={href} aria-current={place === props.place ? "page" : undefined}>
             {text}

@@ -11,11 +11,11 @@
 import { createAttemptCounter } from "../../../core/attempts";
 import type { Context } from "../../../core/context";
 import {
+  type CurrentUser,
   completeReset,
+  currentUserOf,
   isPasswordQueueFull,
   nameOf,
-  type Viewer,
-  viewerOf,
 } from "../../../core/control/accounts";
 import { countUserEvent, recordUserEvent, type UserEvent } from "../../../core/control/audit";
 import { isBasetideError } from "../../../core/errors";
@@ -34,11 +34,11 @@ import { createResigner } from "./resign";
 /** How a call ended: with cookies to set, or with what to say to a person. */
 export type AuthAnswer =
   | { ok: true; cookies: Headers; hasSession: boolean }
-  | { ok: false; reason: AuthTrouble; message: string; retryAfterSeconds?: number };
+  | { ok: false; reason: AuthError; message: string; retryAfterSeconds?: number };
 
 export type AuthFailure = Extract<AuthAnswer, { ok: false }>;
 
-export type AuthTrouble =
+export type AuthError =
   | "wrong_password"
   | "unconfirmed"
   | "taken"
@@ -54,7 +54,7 @@ export interface Auth {
   /** False: there is no mail server. */
   deliversMail: boolean;
   /** Who sends this request, and the cookies to set where the session was prolonged. */
-  viewer(request: Request): Promise<{ viewer: Viewer | null; cookies: string[] }>;
+  currentUser(request: Request): Promise<{ currentUser: CurrentUser | null; cookies: string[] }>;
   /** `hasSession` is false where the address is to be confirmed first. @param form.next a path of ours to go to then */
   signUp(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
   signIn(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
@@ -66,7 +66,7 @@ export interface Auth {
   /** Ends the user's other sessions. */
   changePassword(
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     form: { current: string; password: string },
   ): Promise<AuthAnswer>;
   /** The right to send a mail that this request asks for. @throws BasetideError `rate_limited` */
@@ -172,14 +172,14 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     settled: async () => {
       while (pending.size > 0) await Promise.all(pending);
     },
-    async viewer(request) {
-      if (!request.headers.has("cookie")) return { viewer: null, cookies: [] };
+    async currentUser(request) {
+      if (!request.headers.has("cookie")) return { currentUser: null, cookies: [] };
       const sent = new Headers(request.headers);
       const resigned = resign(sent);
       const { response, headers } = await library.api.getSession({ headers: sent, returnHeaders: true });
-      const viewer = response && (await viewerOf(db, response.user, response.session.id));
+      const currentUser = response && (await currentUserOf(db, response.user, response.session.id));
       const cookies = headers.getSetCookie();
-      return { viewer, cookies: resigned && viewer && cookies.length === 0 ? [resigned] : cookies };
+      return { currentUser, cookies: resigned && currentUser && cookies.length === 0 ? [resigned] : cookies };
     },
     signUp: (request, { email, password, next }) =>
       withinClientLimit(request, "sign-up", async () => {
@@ -236,14 +236,14 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
           await call(request, "/reset-password", { body: { token, newPassword: password }, isUrgent: true }),
         ),
       ),
-    changePassword: (request, viewer, { current, password }) =>
+    changePassword: (request, currentUser, { current, password }) =>
       withinClientLimit(request, "change-password", async () => {
-        const refused = await limits.changePassword(viewer.userId);
+        const refused = await limits.changePassword(currentUser.userId);
         if (refused) return refused;
         const body = { currentPassword: current, newPassword: password, revokeOtherSessions: true };
         const done = await call(request, "/change-password", { body, isUrgent: true });
         if (!done.answer.ok) return done.answer;
-        const user = { id: viewer.userId, email: viewer.email };
+        const user = { id: currentUser.userId, email: currentUser.email };
         await recordUserEvent(db, user, { action: "password.changed" });
         return known(request, { answer: done.answer, user });
       }),

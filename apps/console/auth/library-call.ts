@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Config } from "../../../core/config";
 import { clientAddress } from "../../../core/http";
 import type { MailPermit } from "../../../core/mail-permits";
-import type { AuthAnswer, AuthTrouble } from "./auth";
+import type { AuthAnswer, AuthError } from "./auth";
 import { ADDRESS_HEADER, BASE_PATH } from "./library";
 
 /** What a call may do, and what the library's callbacks learn during it. */
@@ -56,7 +56,7 @@ export function createLibraryCall(
 }
 
 /** The library's codes, as what went wrong. */
-const troubles: Record<string, [AuthTrouble, string]> = {
+const troubles: Record<string, [AuthError, string]> = {
   INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail and password do not match an account."],
   INVALID_PASSWORD: ["wrong_password", "That is not your password."],
   EMAIL_NOT_VERIFIED: ["unconfirmed", "Confirm your address first: we have sent you the link once more."],

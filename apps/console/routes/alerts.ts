@@ -15,7 +15,7 @@ import {
 import type { ManagementContext } from "../../../core/control/bases";
 import * as schemas from "../alert-schemas";
 import { bearerAuth } from "../bearer-auth";
-import { webhookTrial } from "../test-delivery";
+import { testDelivery } from "../test-delivery";
 
 const MESSAGES = 50;
 
@@ -104,13 +104,13 @@ export function alertRoutes(ctx: ManagementContext) {
     .post(
       "/webhooks/:id/test",
       async ({ account, params }) => {
-        const error = await webhookTrial(ctx, await getWebhook(db, params.id, account.id));
+        const error = await testDelivery(ctx, await getWebhook(db, params.id, account.id));
         return { ok: error === null, error };
       },
       {
         params: schemas.webhookParams,
-        response: { 200: schemas.trial },
-        detail: { summary: "Send a trial now, and say whether it arrived" },
+        response: { 200: schemas.testDeliveryResult },
+        detail: { summary: "Send a test delivery now, and say whether it arrived" },
       },
     )
     .delete(

@@ -10,8 +10,8 @@ import { FreshUrls } from "../../../core/attachments";
 import { linkedBase, type ManagementContext } from "../../../core/control/bases";
 import { asBasetideError, BasetideError, httpStatus } from "../../../core/errors";
 import { isId } from "../../../core/ids";
-import { createLedger } from "../../../core/limiter";
-import { ATTACHMENTS_PATH, type AttachmentPlace, isSignedBy } from "../../../core/replica";
+import { createRateLimiter } from "../../../core/limiter";
+import { ATTACHMENTS_PATH, type AttachmentRef, isSignedBy } from "../../../core/replica";
 import { securityHeaders } from "../../../views/render";
 
 /** When it is worth trying again what the source does not give now, and after its own penalty for too many, s. */
@@ -27,10 +27,10 @@ const LINK_HEADERS = {
 };
 
 export function attachmentRoutes(ctx: ManagementContext) {
-  const urls = new FreshUrls({ ...ctx, ledger: createLedger(ctx) });
+  const urls = new FreshUrls({ ...ctx, limiter: createRateLimiter(ctx) });
 
   async function redirect({ params, query }: { params: LinkParams; query: Record<string, unknown> }) {
-    const place: AttachmentPlace = params;
+    const place: AttachmentRef = params;
     const base = isId("base", params.baseId) ? await linkedBase(ctx, params.baseId) : null;
     const signature = typeof query.sig === "string" ? query.sig : "";
     if (!base || !isSignedBy(base.signer, place, signature)) throw notThere();
@@ -52,7 +52,7 @@ export function attachmentRoutes(ctx: ManagementContext) {
   return new Elysia({ name: "attachments", detail: { hide: true } }).get(path, redirect).head(path, redirect);
 }
 
-interface LinkParams extends AttachmentPlace {
+interface LinkParams extends AttachmentRef {
   baseId: string;
 }
 

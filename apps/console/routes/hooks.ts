@@ -1,31 +1,31 @@
 /**
- * Pings of sources: "there is something new". A ping carries no change, so what it says is not believed beyond that.
+ * Notifications of sources: "there is something new". A notification carries no change, so what it says is not believed beyond that.
  *
- * No session and no token: a ping is as good as its signature. It costs one look-up and one update, whoever sends it
+ * No session and no token: a notification is as good as its signature. It costs one look-up and one update, whoever sends it
  * and however often.
  */
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
-import { notePing, pingSecret } from "../../../core/control/feeds";
+import { recordNotification, webhookSecret } from "../../../core/control/feeds";
 import { BasetideError } from "../../../core/errors";
 import { platformFacts } from "../../../core/source";
 
-/** A ping has about 120 bytes. */
+/** A notification has about 120 bytes. */
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_ID_LENGTH = 100;
 
-export function hookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
+export function webhookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
   return new Elysia({ name: "hooks", detail: { hide: true } }).post(
     "/hooks/:platform/:id",
     async ({ request, params: { platform, id } }) => {
       const body = await readBody(request);
-      const secret = id.length > MAX_ID_LENGTH ? undefined : await pingSecret(ctx, id);
+      const secret = id.length > MAX_ID_LENGTH ? undefined : await webhookSecret(ctx, id);
       // One answer for a base that is not there and for a wrong signature: nobody learns which bases there are.
       const webhooks = platformFacts.find((facts) => facts.id === platform)?.webhooks;
-      if (secret === undefined || !webhooks?.isSigned(body, secret, request.headers)) {
+      if (secret === undefined || !webhooks?.isSignedNotification(body, secret, request.headers)) {
         throw new BasetideError("unauthorized", "The ping is not signed with this base's hook's secret");
       }
-      await notePing(ctx.db, id);
+      await recordNotification(ctx.db, id);
       return new Response(null, { status: 204 });
     },
     // The signature is over the bytes.

@@ -15,7 +15,7 @@ export function sourceRoutes(ctx: ManagementContext) {
           name,
           key_help_url: keyHelpUrl,
         })),
-      { response: { 200: schemas.platforms }, detail: { summary: "Platforms that can be replicated" } },
+      { response: { 200: schemas.platformList }, detail: { summary: "Platforms that can be replicated" } },
     )
     .post(
       "/source-bases",

@@ -76,23 +76,23 @@ export async function openTunnels(options: TunnelOptions): Promise<Tunnels> {
   };
 }
 
-interface Refusal {
+interface TargetRefusal {
   status: string;
   type: string;
   message: string;
 }
 
-const TOO_LARGE: Refusal = {
+const TOO_LARGE: TargetRefusal = {
   status: "431 Request Header Fields Too Large",
   type: "PROXY_REQUEST_MALFORMED",
   message: "The head of the request is larger than 8 KB.",
 };
-const NOT_CONNECT: Refusal = {
+const NOT_CONNECT: TargetRefusal = {
   status: "405 Method Not Allowed",
   type: "PROXY_METHOD_NOT_ALLOWED",
   message: "This port takes CONNECT requests only. Send others to the proxy's own port.",
 };
-const NOT_CONFIGURED: Refusal = {
+const NOT_CONFIGURED: TargetRefusal = {
   status: "403 Forbidden",
   type: "PROXY_HOST_NOT_ALLOWED",
   message:
@@ -100,14 +100,14 @@ const NOT_CONFIGURED: Refusal = {
 };
 
 /** @param head a request's head, without the empty line at its end */
-function refusalOf(head: string, hosts: string[]): Refusal | undefined {
+function refusalOf(head: string, hosts: string[]): TargetRefusal | undefined {
   const [line = ""] = head.split("\r\n", 1);
   const target = /^CONNECT (\S+) HTTP\/1\.[01]$/.exec(line)?.[1];
   if (target === undefined) return NOT_CONNECT;
   return hosts.some((host) => `${host}:443` === target.toLowerCase()) ? undefined : NOT_CONFIGURED;
 }
 
-function refuse(client: net.Socket, { status, type, message }: Refusal): void {
+function refuse(client: net.Socket, { status, type, message }: TargetRefusal): void {
   const body = JSON.stringify({ error: { type, message }, sender: "proxy" });
   const head = [
     `HTTP/1.1 ${status}`,

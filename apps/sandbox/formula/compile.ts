@@ -3,7 +3,7 @@
  */
 import { type Compiled, type Evaluator, functions } from "./functions";
 import { negate, operations } from "./operators";
-import { type Node, parse } from "./parser";
+import { type FormulaNode, parse } from "./parser";
 import { recordIdsIn } from "./record-ids";
 import {
   type CompiledFormula,
@@ -52,7 +52,7 @@ class Compiler {
 
   constructor(private readonly resolve: FieldResolver) {}
 
-  compile(node: Node): Compiled {
+  compile(node: FormulaNode): Compiled {
     switch (node.kind) {
       case "literal":
         return constant(node.value);
@@ -90,7 +90,7 @@ class Compiler {
     };
   }
 
-  private call(name: string, argNodes: Node[]): Compiled {
+  private call(name: string, argNodes: FormulaNode[]): Compiled {
     const spec = functions.get(name.toUpperCase());
     const args = argNodes.map((arg) => this.compile(arg));
     if (spec === undefined) {
@@ -103,7 +103,7 @@ class Compiler {
   }
 
   /** A loop over the steps and not closures in closures: a chain may be thousands long. */
-  private chain(node: Node & { kind: "chain" }): Compiled {
+  private chain(node: FormulaNode & { kind: "chain" }): Compiled {
     const first = this.compile(node.first);
     const steps = node.rest.map(({ operator, right }) => ({
       apply: operations[operator],

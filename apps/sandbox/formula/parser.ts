@@ -9,17 +9,17 @@ import { FormulaSyntaxError } from "./types";
 
 export type Operator = "=" | "!=" | "<" | ">" | "<=" | ">=" | "&" | "+" | "-" | "*" | "/";
 
-export type Node =
+export type FormulaNode =
   | { kind: "literal"; value: string | number }
   | { kind: "field"; name: string }
-  | { kind: "call"; name: string; args: Node[] }
-  | { kind: "negate"; operand: Node }
-  | { kind: "chain"; power: number; first: Node; rest: Link[] };
+  | { kind: "call"; name: string; args: FormulaNode[] }
+  | { kind: "negate"; operand: FormulaNode }
+  | { kind: "chain"; power: number; first: FormulaNode; rest: ChainStep[] };
 
 /** One step of a chain, applied to all that stands left of it. */
-export interface Link {
+export interface ChainStep {
   operator: Operator;
-  right: Node;
+  right: FormulaNode;
 }
 
 /** How strongly an operator binds. All bind to the left. */
@@ -36,7 +36,7 @@ const POWER: ReadonlyMap<string, number> = new Map([
 const MAX_DEPTH = 200;
 
 /** @throws FormulaSyntaxError */
-export function parse(text: string): Node {
+export function parse(text: string): FormulaNode {
   return new Parser(tokenize(text)).whole();
 }
 
@@ -46,13 +46,13 @@ class Parser {
 
   constructor(private readonly tokens: Token[]) {}
 
-  whole(): Node {
+  whole(): FormulaNode {
     const node = this.expression(0);
     if (this.position < this.tokens.length) throw new FormulaSyntaxError();
     return node;
   }
 
-  private expression(minPower: number): Node {
+  private expression(minPower: number): FormulaNode {
     let left = this.operand();
     for (;;) {
       const token = this.tokens[this.position];
@@ -63,14 +63,14 @@ class Parser {
     }
   }
 
-  private operand(): Node {
+  private operand(): FormulaNode {
     if (++this.depth > MAX_DEPTH) throw new FormulaSyntaxError();
     const node = this.operandOf(this.tokens[this.position++]);
     this.depth--;
     return node;
   }
 
-  private operandOf(token: Token | undefined): Node {
+  private operandOf(token: Token | undefined): FormulaNode {
     if (token === undefined) throw new FormulaSyntaxError();
     if (token.kind === "number" || token.kind === "string") return { kind: "literal", value: token.value };
     if (token.kind === "field") return { kind: "field", name: token.name };
@@ -87,8 +87,8 @@ class Parser {
   }
 
   /** Reads up to and with the closing parenthesis. */
-  private args(): Node[] {
-    const args: Node[] = [];
+  private args(): FormulaNode[] {
+    const args: FormulaNode[] = [];
     if (this.take(")")) return args;
     do args.push(this.expression(0));
     while (this.take(","));
@@ -109,7 +109,7 @@ class Parser {
 }
 
 /** Parentheses around the left part change nothing, as operators bind to the left anyway. */
-function chain(left: Node, power: number, link: Link): Node {
+function chain(left: FormulaNode, power: number, link: ChainStep): FormulaNode {
   if (left.kind !== "chain" || left.power !== power)
     return { kind: "chain", power, first: left, rest: [link] };
   left.rest.push(link);

@@ -3,12 +3,12 @@
  */
 import { type AccessKey, authorize, type PermissionLevel } from "../auth";
 import { absent, invalidRequest, permissionsOrModelNotFound, unroutable } from "../errors";
-import type { Base } from "../model";
-import { isId } from "../random";
-import { type Answer, type ApiRequest, jsonBody, ok } from "../request";
+import type { SandboxBase } from "../model";
+import { isSandboxId } from "../random";
+import { type ApiAnswer, type ApiRequest, jsonBody, okAnswer } from "../request";
 import type { Sandbox } from "../sandbox";
-import type { Hook } from "./hook";
 import { readSpecification, type Specification, tooManyHooks } from "./specification";
+import type { SandboxWebhook } from "./webhook";
 import { ownerOf } from "./webhooks";
 
 const MAX_HOOKS_PER_BASE = 10;
@@ -17,13 +17,13 @@ const MAX_HOOKS_PER_INTEGRATION = 2;
 const MAX_PAYLOADS = 50;
 
 /** Answers a request whose path begins with `bases`. @throws ApiError */
-export function webhookCall(sandbox: Sandbox, request: ApiRequest): Answer {
+export function webhookCall(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
   const { segments, method } = request;
   const [, baseId, noun, hookId, verb] = segments;
-  if (!isId("app", baseId) || noun !== "webhooks" || segments.length > 5) throw unroutable();
+  if (!isSandboxId("app", baseId) || noun !== "webhooks" || segments.length > 5) throw unroutable();
   const call = `${method} ${hookId === undefined ? "" : "hook"}${verb === undefined ? "" : `/${verb}`}`;
   const base = (level: PermissionLevel) => openBase(sandbox, request, baseId, level);
-  const hook = (opened: Base) => openHook(sandbox, opened, request, hookId!);
+  const hook = (opened: SandboxBase) => openHook(sandbox, opened, request, hookId!);
   switch (call) {
     case "GET ":
       return listHooks(sandbox, base("read"), request);
@@ -32,7 +32,7 @@ export function webhookCall(sandbox: Sandbox, request: ApiRequest): Answer {
     case "DELETE hook": {
       const opened = base("create");
       sandbox.webhooks.delete(opened, hook(opened));
-      return ok({});
+      return okAnswer({});
     }
     case "POST hook/refresh":
       return refresh(sandbox, hook(base("create")));
@@ -45,21 +45,26 @@ export function webhookCall(sandbox: Sandbox, request: ApiRequest): Answer {
   }
 }
 
-function openBase(sandbox: Sandbox, request: ApiRequest, baseId: string, level: PermissionLevel): Base {
+function openBase(
+  sandbox: Sandbox,
+  request: ApiRequest,
+  baseId: string,
+  level: PermissionLevel,
+): SandboxBase {
   authorize(request.key, "webhook:manage", baseId, level);
   const base = sandbox.store.bases.get(baseId);
   if (!base) throw permissionsOrModelNotFound();
   return base;
 }
 
-function openHook(sandbox: Sandbox, base: Base, request: ApiRequest, id: string): Hook {
-  if (!isId("ach", id)) throw unroutable();
+function openHook(sandbox: Sandbox, base: SandboxBase, request: ApiRequest, id: string): SandboxWebhook {
+  if (!isSandboxId("ach", id)) throw unroutable();
   const hook = sandbox.webhooks.find(base, id);
   if (!hook || !isVisible(hook, request.key)) throw absent();
   return hook;
 }
 
-function isVisible(hook: Hook, key: AccessKey): boolean {
+function isVisible(hook: SandboxWebhook, key: AccessKey): boolean {
   const owner = ownerOf(key);
   return owner === undefined || hook.owner === owner;
 }
@@ -73,7 +78,7 @@ function authorizeWatching(key: AccessKey, { options }: Specification): void {
     throw permissionsOrModelNotFound();
 }
 
-function createHook(sandbox: Sandbox, base: Base, request: ApiRequest): Answer {
+function createHook(sandbox: Sandbox, base: SandboxBase, request: ApiRequest): ApiAnswer {
   const { notificationUrl = null, specification: given } = jsonBody(request);
   const specification = readSpecification(base, given, sandbox.settings.strictQuery);
   if (notificationUrl !== null && !isUrl(notificationUrl)) throw invalidRequest();
@@ -83,7 +88,7 @@ function createHook(sandbox: Sandbox, base: Base, request: ApiRequest): Answer {
   const own = hooks.filter((hook) => owner !== undefined && hook.owner === owner);
   if (hooks.length >= MAX_HOOKS_PER_BASE || own.length >= MAX_HOOKS_PER_INTEGRATION) throw tooManyHooks();
   const hook = sandbox.webhooks.create(base, request.key, specification, notificationUrl);
-  return ok({
+  return okAnswer({
     id: hook.id,
     macSecretBase64: Buffer.from(hook.secret).toString("base64"),
     expirationTime: iso(hook.expiresMs),
@@ -94,13 +99,13 @@ function isUrl(value: unknown): value is string {
   return typeof value === "string" && /^https?:\/\//i.test(value) && URL.canParse(value);
 }
 
-function listHooks(sandbox: Sandbox, base: Base, request: ApiRequest): Answer {
+function listHooks(sandbox: Sandbox, base: SandboxBase, request: ApiRequest): ApiAnswer {
   const hooks = sandbox.webhooks.of(base).filter((hook) => isVisible(hook, request.key));
-  return ok({ webhooks: hooks.map((hook) => shownHook(hook, sandbox.store.now())) });
+  return okAnswer({ webhooks: hooks.map((hook) => shownHook(hook, sandbox.store.now())) });
 }
 
 /** A hook as the list shows it. */
-export function shownHook(hook: Hook, nowMs: number): Record<string, unknown> {
+export function shownHook(hook: SandboxWebhook, nowMs: number): Record<string, unknown> {
   return {
     id: hook.id,
     specification: hook.specification,
@@ -115,21 +120,21 @@ export function shownHook(hook: Hook, nowMs: number): Record<string, unknown> {
 }
 
 /** How a hook that is no longer active is refused is not documented; this is our choice. */
-function refresh(sandbox: Sandbox, hook: Hook): Answer {
+function refresh(sandbox: Sandbox, hook: SandboxWebhook): ApiAnswer {
   if (!hook.isEnabled) throw invalidRequest("Invalid request: the webhook is disabled.");
   hook.extend(sandbox.store.now());
-  return ok({ expirationTime: iso(hook.expiresMs) });
+  return okAnswer({ expirationTime: iso(hook.expiresMs) });
 }
 
-function enableNotifications(hook: Hook, request: ApiRequest): Answer {
+function enableNotifications(hook: SandboxWebhook, request: ApiRequest): ApiAnswer {
   const { enable } = jsonBody(request);
   if (typeof enable !== "boolean") throw invalidRequest();
   hook.areNotificationsEnabled = enable;
-  return ok({});
+  return okAnswer({});
 }
 
 /** Listing extends the life of an active hook as a refresh does. */
-function listPayloads(sandbox: Sandbox, hook: Hook, request: ApiRequest): Answer {
+function listPayloads(sandbox: Sandbox, hook: SandboxWebhook, request: ApiRequest): ApiAnswer {
   authorizeWatching(request.key, hook.specification);
   const { strictQuery, webhooks } = sandbox.settings;
   if (strictQuery && request.query.some(([name]) => name !== "cursor" && name !== "limit"))
@@ -141,7 +146,7 @@ function listPayloads(sandbox: Sandbox, hook: Hook, request: ApiRequest): Answer
   if (webhooks.oldCursor === "refuse" && cursor < hook.oldestNumber) throw invalidRequest();
   const nowMs = sandbox.store.now();
   hook.extend(nowMs);
-  return ok(hook.list(cursor, limit, nowMs));
+  return okAnswer(hook.list(cursor, limit, nowMs));
 }
 
 /** @throws ApiError 422 for what is no whole number from 1 on */

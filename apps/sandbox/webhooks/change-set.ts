@@ -4,15 +4,15 @@
  * Steps inside the change that cancel out are not in it: a field that is made and renamed was made under its last
  * name, one that is made and deleted never was.
  */
-import type { Base, Cells, Field } from "../model";
-import type { Change, ChangeEvent } from "../store";
+import type { Cells, SandboxBase, SandboxField } from "../model";
+import type { ChangeEvent, StoreChange } from "../store";
 
 export interface TableChanges {
   isCreated: boolean;
   /** Name and description before, if one of them is another now. */
   previousMetadata?: { name: string; description?: string | undefined };
-  createdFields: Map<string, Field>;
-  changedFields: Map<string, { current: Field; previous: Field }>;
+  createdFields: Map<string, SandboxField>;
+  changedFields: Map<string, { current: SandboxField; previous: SandboxField }>;
   destroyedFields: Set<string>;
   createdRecords: Map<string, { createdTime: string; cells: Cells }>;
   /** Cells as they are kept, by field id; null is an empty cell. A computed cell may have no known `previous`. */
@@ -26,7 +26,7 @@ export interface ChangeSet {
   destroyedTables: Set<string>;
 }
 
-export function changeSetOf(base: Base, change: Change): ChangeSet {
+export function changeSetOf(base: SandboxBase, change: StoreChange): ChangeSet {
   const set: ChangeSet = { tables: new Map(), destroyedTables: new Set() };
   for (const event of change.events) add(set, event);
   for (const [tableId, changes] of set.tables) {
@@ -93,7 +93,12 @@ function add(set: ChangeSet, event: ChangeEvent): void {
   }
 }
 
-function updateField(changes: TableChanges, fieldId: string, current: Field, previous: Field): void {
+function updateField(
+  changes: TableChanges,
+  fieldId: string,
+  current: SandboxField,
+  previous: SandboxField,
+): void {
   if (changes.createdFields.has(fieldId)) {
     changes.createdFields.set(fieldId, current);
     return;

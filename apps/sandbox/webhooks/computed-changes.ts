@@ -9,13 +9,13 @@
 import type { Computed } from "../computed";
 import { linkedTable, referencedFieldIds } from "../dependencies";
 import {
-  type Base,
-  type Field,
   fieldById,
   idsOf,
   isEvaluated,
-  type Row,
-  type Table,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
   textOption,
 } from "../model";
 import { type ChangeSet, changesOf, type TableChanges } from "./change-set";
@@ -23,11 +23,11 @@ import { type ChangeSet, changesOf, type TableChanges } from "./change-set";
 /** What hangs on a node: a field, or the names that a link field shows (`names <field id>`). */
 interface Edge {
   to: string;
-  table: Table;
+  table: SandboxTable;
   /** The computed field that moves; absent where only names do. */
-  field?: Field;
+  field?: SandboxField;
   /** A link field of `table`: its rows that link a moved row move. Without it the moved rows themselves. */
-  via?: Field;
+  via?: SandboxField;
 }
 
 type Graph = Map<string, Edge[]>;
@@ -38,22 +38,22 @@ type Moved = Map<string, Set<string>>;
 export class ComputedChanges {
   readonly #computed: Computed;
   /** JSON of the computed cells as they were last told of. */
-  #known = new WeakMap<Base, WeakMap<Row, Map<string, string>>>();
-  readonly #graphs = new WeakMap<Base, { schemaVersion: number; graph: Graph }>();
+  #known = new WeakMap<SandboxBase, WeakMap<SandboxRow, Map<string, string>>>();
+  readonly #graphs = new WeakMap<SandboxBase, { schemaVersion: number; graph: Graph }>();
 
   constructor(computed: Computed) {
     this.#computed = computed;
   }
 
   /** To be called for a change that is not followed: what was remembered may be wrong after it. */
-  forget(base: Base): void {
+  forget(base: SandboxBase): void {
     this.#known.delete(base);
   }
 
   /** Puts the computed cells that moved into the set. */
-  add(base: Base, set: ChangeSet): void {
+  add(base: SandboxBase, set: ChangeSet): void {
     const graph = this.#graph(base);
-    const waiting: [string, Table, Set<string>][] = [];
+    const waiting: [string, SandboxTable, Set<string>][] = [];
     for (const [tableId, changes] of set.tables) {
       const table = base.tables.get(tableId);
       if (!table) continue;
@@ -61,7 +61,7 @@ export class ComputedChanges {
       for (const [fieldId, rows] of changedCells(table, changes)) waiting.push([fieldId, table, rows]);
     }
     const moved: Moved = new Map();
-    const touched = new Map<Field, Table>();
+    const touched = new Map<SandboxField, SandboxTable>();
     for (let next = waiting.pop(); next; next = waiting.pop()) {
       const [node, table, rows] = next;
       const own = fieldById(table, node);
@@ -75,7 +75,7 @@ export class ComputedChanges {
   }
 
   /** A new record is shown with its computed cells. */
-  #fillCreated(base: Base, table: Table, changes: TableChanges): void {
+  #fillCreated(base: SandboxBase, table: SandboxTable, changes: TableChanges): void {
     for (const [id, { cells }] of changes.createdRecords) {
       const row = table.rows.get(id);
       if (!row) continue;
@@ -88,7 +88,13 @@ export class ComputedChanges {
     }
   }
 
-  #report(base: Base, set: ChangeSet, table: Table, field: Field, rows: Set<string>): void {
+  #report(
+    base: SandboxBase,
+    set: ChangeSet,
+    table: SandboxTable,
+    field: SandboxField,
+    rows: Set<string>,
+  ): void {
     const changes = changesOf(set, table.id);
     for (const id of rows) {
       const row = table.rows.get(id);
@@ -107,9 +113,9 @@ export class ComputedChanges {
   }
 
   #remember(
-    base: Base,
-    row: Row,
-    field: Field,
+    base: SandboxBase,
+    row: SandboxRow,
+    field: SandboxField,
     value: unknown,
   ): { isSame: boolean; before?: string | undefined } {
     let rows = this.#known.get(base);
@@ -127,7 +133,7 @@ export class ComputedChanges {
     return { isSame: before === after, before };
   }
 
-  #graph(base: Base): Graph {
+  #graph(base: SandboxBase): Graph {
     const known = this.#graphs.get(base);
     if (known?.schemaVersion === base.schemaVersion) return known.graph;
     const graph: Graph = new Map();
@@ -142,7 +148,7 @@ export class ComputedChanges {
  * Rows whose cell of a field is another now, by field. A computed field with a new definition may move in every
  * row, and so may every formula of a table that lost a field.
  */
-function changedCells(table: Table, changes: TableChanges): Map<string, Set<string>> {
+function changedCells(table: SandboxTable, changes: TableChanges): Map<string, Set<string>> {
   const byField = new Map<string, Set<string>>();
   for (const [id, { current }] of changes.changedRecords)
     for (const fieldId of Object.keys(current)) {
@@ -171,7 +177,7 @@ function freshRows(moved: Moved, node: string, rows: Set<string>): Set<string> {
 }
 
 /** Rows of the edge's table that link one of `rows`: by the inverse link where there is one, else by a look at all. */
-function linkingRows(table: Table, { table: linking, via }: Edge, rows: Set<string>): Set<string> {
+function linkingRows(table: SandboxTable, { table: linking, via }: Edge, rows: Set<string>): Set<string> {
   const inverse = fieldById(table, textOption(via!, "inverseLinkFieldId") ?? "");
   const found = new Set<string>();
   if (inverse) {
@@ -184,7 +190,7 @@ function linkingRows(table: Table, { table: linking, via }: Edge, rows: Set<stri
   return found;
 }
 
-function addEdges(graph: Graph, base: Base, table: Table, field: Field): void {
+function addEdges(graph: Graph, base: SandboxBase, table: SandboxTable, field: SandboxField): void {
   const add = (from: string, edge: Edge) => {
     const edges = graph.get(from);
     if (edges) edges.push(edge);
@@ -224,7 +230,7 @@ function addEdges(graph: Graph, base: Base, table: Table, field: Field): void {
   }
 }
 
-const namesOf = (link: Field) => `names ${link.id}`;
+const namesOf = (link: SandboxField) => `names ${link.id}`;
 
 /** A formula or rollup that reads a link reads the names of what is linked; a lookup has the ids. */
-const readAs = (field: Field) => (field.type === "multipleRecordLinks" ? namesOf(field) : field.id);
+const readAs = (field: SandboxField) => (field.type === "multipleRecordLinks" ? namesOf(field) : field.id);

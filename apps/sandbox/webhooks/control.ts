@@ -2,11 +2,11 @@
  * What a test does to webhooks behind their owners' backs.
  */
 import { ControlError } from "../errors";
-import type { Base } from "../model";
+import type { SandboxBase } from "../model";
 import type { Sandbox } from "../sandbox";
 import { shownHook } from "./calls";
-import type { Hook } from "./hook";
-import type { PingEntry } from "./pings";
+import type { PingEntry } from "./notifications";
+import type { SandboxWebhook } from "./webhook";
 
 const ERROR_CODES = ["INVALID_HOOK", "INVALID_FILTERS", "INTERNAL_ERROR"];
 
@@ -57,13 +57,13 @@ export class WebhookControl {
     return this.#sandbox.webhooks.pings.entries(baseId);
   }
 
-  #base(baseId: string): Base {
+  #base(baseId: string): SandboxBase {
     const base = this.#sandbox.store.bases.get(baseId);
     if (base) return base;
     throw new ControlError(`There is no base ${baseId}. Load, generate or create one first.`);
   }
 
-  #hook(base: Base, hookId: string): Hook {
+  #hook(base: SandboxBase, hookId: string): SandboxWebhook {
     const hook = this.#sandbox.webhooks.find(base, hookId);
     if (hook) return hook;
     throw new ControlError(`The base "${base.name}" has no webhook ${hookId}.`);

@@ -3,7 +3,7 @@
  *
  * P1. The payloads of one change have the same timestamp, transaction number and action.
  */
-import type { Table } from "../model";
+import type { SandboxTable } from "../model";
 
 export type Json = Record<string, unknown>;
 
@@ -36,7 +36,7 @@ export class PayloadWriter {
     this.#maxRecords = maxRecords;
   }
 
-  createTable(table: Table): void {
+  createTable(table: SandboxTable): void {
     this.#part("createdTablesById")[table.id] = { metadata: metadata(table) };
   }
 

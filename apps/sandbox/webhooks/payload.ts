@@ -2,9 +2,9 @@
  * From one change to a hook's payloads: what its filters let through, in the form of the reference, split where
  * it is large.
  */
-import type { Base, Cells, Field, Table } from "../model";
+import type { Cells, SandboxBase, SandboxField, SandboxTable } from "../model";
 import type { Sandbox } from "../sandbox";
-import type { Change } from "../store";
+import type { StoreChange } from "../store";
 import type { ChangeSet, TableChanges } from "./change-set";
 import { type Json, metadata, type Payload, type PayloadHead, PayloadWriter } from "./payload-writer";
 import {
@@ -15,9 +15,9 @@ import {
   type Specification,
   scopeOf,
 } from "./specification";
-import { type CellPlace, PERMISSION_LEVEL, v2Cell } from "./v2-cell";
+import { type CellPosition, PERMISSION_LEVEL, v2Cell } from "./v2-cell";
 
-export function headOf(base: Base, change: Change): PayloadHead {
+export function headOf(base: SandboxBase, change: StoreChange): PayloadHead {
   return {
     timestamp: new Date(change.timestampMs).toISOString(),
     baseTransactionNumber: change.transactionNumber,
@@ -26,7 +26,7 @@ export function headOf(base: Base, change: Change): PayloadHead {
   };
 }
 
-function actionOf(base: Base, { source, user }: Change): PayloadHead["actionMetadata"] {
+function actionOf(base: SandboxBase, { source, user }: StoreChange): PayloadHead["actionMetadata"] {
   switch (source) {
     case "client":
     case "publicApi":
@@ -45,8 +45,8 @@ function actionOf(base: Base, { source, user }: Change): PayloadHead["actionMeta
 /** The hook's payloads for a change; none if its filters let nothing through. */
 export function payloadsFor(
   sandbox: Sandbox,
-  base: Base,
-  change: Change,
+  base: SandboxBase,
+  change: StoreChange,
   set: ChangeSet,
   { options }: Specification,
 ): Payload[] {
@@ -59,7 +59,7 @@ export function payloadsFor(
   for (const [tableId, changes] of set.tables) {
     const table = base.tables.get(tableId);
     if (!table || (scopeId !== undefined && scope?.table !== table)) continue;
-    const place = (recordId: string): CellPlace | undefined => {
+    const place = (recordId: string): CellPosition | undefined => {
       const row = table.rows.get(recordId);
       return row && { sandbox, base, table, row, urlToken };
     };
@@ -77,14 +77,14 @@ export function payloadsFor(
 /** One table's changes on their way through a hook's filters. */
 interface Part {
   writer: PayloadWriter;
-  table: Table;
+  table: SandboxTable;
   changes: TableChanges;
   filters: Filters;
   includes: Includes;
   /** The view that the hook is tied to. */
   viewId: string | undefined;
   /** Where a record's cells are; undefined for one that is gone. */
-  place: (recordId: string) => CellPlace | undefined;
+  place: (recordId: string) => CellPosition | undefined;
 }
 
 function wants({ filters }: Part, data: DataType, type: ChangeType): boolean {
@@ -157,7 +157,7 @@ function changedRecords({ writer, table, changes, filters, includes, viewId, pla
 }
 
 /** Cells of fields that still exist. */
-function shownCells(place: CellPlace, cells: Cells, among?: string[]): Json {
+function shownCells(place: CellPosition, cells: Cells, among?: string[]): Json {
   const shown: Json = {};
   for (const field of place.table.fields)
     if (Object.hasOwn(cells, field.id) && (!among || among.includes(field.id)))
@@ -165,7 +165,7 @@ function shownCells(place: CellPlace, cells: Cells, among?: string[]): Json {
   return shown;
 }
 
-function unchangedCells(place: CellPlace, current: Cells, wanted: string[] | "all"): Json {
+function unchangedCells(place: CellPosition, current: Cells, wanted: string[] | "all"): Json {
   const { sandbox, base, table, row } = place;
   const shown: Json = {};
   for (const field of table.fields) {
@@ -177,9 +177,13 @@ function unchangedCells(place: CellPlace, current: Cells, wanted: string[] | "al
 }
 
 /** Only name and type: another option, such as a new choice, is no change of the field here. */
-function changedField(current: Field, previous: Field, withPrevious: boolean): Json | undefined {
+function changedField(
+  current: SandboxField,
+  previous: SandboxField,
+  withPrevious: boolean,
+): Json | undefined {
   const names = (["name", "type"] as const).filter((name) => current[name] !== previous[name]);
   if (names.length === 0) return undefined;
-  const pick = (field: Field) => Object.fromEntries(names.map((name) => [name, field[name]]));
+  const pick = (field: SandboxField) => Object.fromEntries(names.map((name) => [name, field[name]]));
   return withPrevious ? { current: pick(current), previous: pick(previous) } : { current: pick(current) };
 }

@@ -4,7 +4,7 @@
  * Absent keys mean everything. Only ids are taken, never names.
  */
 import { apiError, invalidRequest } from "../errors";
-import { type Base, fieldById, type Table, type View } from "../model";
+import { fieldById, type SandboxBase, type SandboxTable, type View } from "../model";
 
 export const DATA_TYPES = ["tableData", "tableFields", "tableMetadata"] as const;
 export type DataType = (typeof DATA_TYPES)[number];
@@ -52,7 +52,7 @@ export interface Specification {
  * @param isStrict refuse keys that the reference does not name
  * @throws ApiError 422 naming the part that is wrong
  */
-export function readSpecification(base: Base, given: unknown, isStrict: boolean): Specification {
+export function readSpecification(base: SandboxBase, given: unknown, isStrict: boolean): Specification {
   const specification = part(given, "specification");
   const options = part(specification.options, "specification.options");
   const filters = part(options.filters, "filters");
@@ -69,7 +69,7 @@ export function readSpecification(base: Base, given: unknown, isStrict: boolean)
   return specification as unknown as Specification;
 }
 
-type Check = (base: Base, value: unknown) => boolean;
+type Check = (base: SandboxBase, value: unknown) => boolean;
 
 const FILTER_CHECKS: Record<keyof Filters, Check> = {
   dataTypes: (_base, value) => isListOf(value, DATA_TYPES) && value.length > 0,
@@ -88,7 +88,7 @@ const INCLUDE_CHECKS: Record<keyof Includes, Check> = {
 };
 
 function checkParts(
-  base: Base,
+  base: SandboxBase,
   given: Record<string, unknown>,
   checks: Record<string, Check>,
   where: string,
@@ -98,7 +98,7 @@ function checkParts(
 }
 
 /** The table, and the view if it is one, that a `recordChangeScope` names. */
-export function scopeOf(base: Base, scope: unknown): { table: Table; view?: View } | undefined {
+export function scopeOf(base: SandboxBase, scope: unknown): { table: SandboxTable; view?: View } | undefined {
   for (const table of base.tables.values()) {
     if (table.id === scope) return { table };
     const view = table.views.find((one) => one.id === scope);
@@ -107,7 +107,7 @@ export function scopeOf(base: Base, scope: unknown): { table: Table; view?: View
   return undefined;
 }
 
-function areFields(base: Base, value: unknown): boolean {
+function areFields(base: SandboxBase, value: unknown): boolean {
   return (
     Array.isArray(value) &&
     value.every((id) => [...base.tables.values()].some((table) => fieldById(table, String(id))))

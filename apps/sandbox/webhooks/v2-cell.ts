@@ -2,17 +2,17 @@
  * Cells as webhook payloads show them ("V2"): selects and links as objects with their names, lookups by linked
  * record, people with their role; everything else as in the records API.
  */
-import { isAttachment } from "../attachments";
+import { isStoredAttachment } from "../attachments";
 import { linkedTable } from "../dependencies";
 import {
-  type Base,
   choicesOf,
-  type Field,
   fieldById,
   idsOf,
   isEmptyCell,
-  type Row,
-  type Table,
+  type SandboxBase,
+  type SandboxField,
+  type SandboxRow,
+  type SandboxTable,
   textOption,
 } from "../model";
 import type { Sandbox } from "../sandbox";
@@ -20,17 +20,17 @@ import type { Sandbox } from "../sandbox";
 /** What the sandbox says of everybody: it keeps roles with keys, not with people. */
 export const PERMISSION_LEVEL = "create";
 
-export interface CellPlace {
+export interface CellPosition {
   sandbox: Sandbox;
-  base: Base;
-  table: Table;
-  row: Row;
+  base: SandboxBase;
+  table: SandboxTable;
+  row: SandboxRow;
   /** Of the attachment URLs in one payload. */
   urlToken: string;
 }
 
 /** `value` of `field` as a payload shows it; null for an empty cell. */
-export function v2Cell(place: CellPlace, field: Field, value: unknown): unknown {
+export function v2Cell(place: CellPosition, field: SandboxField, value: unknown): unknown {
   if (isEmptyCell(value)) return null;
   switch (field.type) {
     case "singleSelect":
@@ -50,14 +50,14 @@ export function v2Cell(place: CellPlace, field: Field, value: unknown): unknown 
     case "multipleCollaborators":
       return Array.isArray(value) ? value.map(person) : value;
     default:
-      return Array.isArray(value) && value.some(isAttachment)
+      return Array.isArray(value) && value.some(isStoredAttachment)
         ? value.map((one) => place.sandbox.attachments.present(one, place.urlToken))
         : value;
   }
 }
 
 /** `{id, name, color?}`; a name that is no choice (loaded or set raw) stays as it is. */
-function choice(field: Field, name: unknown): unknown {
+function choice(field: SandboxField, name: unknown): unknown {
   return choicesOf(field).find((one) => one.name === name) ?? name;
 }
 
@@ -67,7 +67,7 @@ function person(value: unknown): unknown {
     : value;
 }
 
-function links({ sandbox, base }: CellPlace, field: Field, value: unknown): unknown {
+function links({ sandbox, base }: CellPosition, field: SandboxField, value: unknown): unknown {
   const other = linkedTable(base, field);
   return idsOf(value).map((id) => {
     const row = other?.rows.get(id);
@@ -75,7 +75,7 @@ function links({ sandbox, base }: CellPlace, field: Field, value: unknown): unkn
   });
 }
 
-function lookup(place: CellPlace, field: Field, value: unknown): unknown {
+function lookup(place: CellPosition, field: SandboxField, value: unknown): unknown {
   const { sandbox, base, table, row } = place;
   const link = fieldById(table, textOption(field, "recordLinkFieldId") ?? "");
   const other = link && linkedTable(base, link);

@@ -6,39 +6,44 @@
  */
 import { randomBytes } from "node:crypto";
 import type { AccessKey } from "../auth";
-import { type Base, fieldById } from "../model";
+import { fieldById, type SandboxBase } from "../model";
 import type { Sandbox } from "../sandbox";
-import { type Change, DEFAULT_USER } from "../store";
+import { DEFAULT_USER, type StoreChange } from "../store";
 import { changeSetOf } from "./change-set";
 import { ComputedChanges } from "./computed-changes";
-import { Hook } from "./hook";
+import { Notifications } from "./notifications";
 import { headOf, payloadsFor } from "./payload";
 import type { Payload } from "./payload-writer";
-import { Pings } from "./pings";
 import type { Specification } from "./specification";
+import { SandboxWebhook } from "./webhook";
 
 /** Codes of error payloads that mean that the hook was switched off. */
 const ENDING_CODES = new Set(["INVALID_HOOK", "INVALID_FILTERS"]);
 
 export class Webhooks {
-  readonly pings: Pings;
+  readonly pings: Notifications;
   readonly #sandbox: Sandbox;
   readonly #computedChanges: ComputedChanges;
   /** By the base itself and not its id: one that is deleted takes its hooks along. */
-  #hooks = new WeakMap<Base, Hook[]>();
+  #hooks = new WeakMap<SandboxBase, SandboxWebhook[]>();
 
   constructor(sandbox: Sandbox) {
     this.#sandbox = sandbox;
     this.#computedChanges = new ComputedChanges(sandbox.computed);
-    this.pings = new Pings(sandbox);
+    this.pings = new Notifications(sandbox);
     sandbox.store.onChange((change) => this.#heard(change));
   }
 
-  create(base: Base, key: AccessKey, specification: Specification, notificationUrl: string | null): Hook {
+  create(
+    base: SandboxBase,
+    key: AccessKey,
+    specification: Specification,
+    notificationUrl: string | null,
+  ): SandboxWebhook {
     const { store } = this.#sandbox;
     const id = store.random.id("ach");
     const owner = ownerOf(key);
-    const hook = new Hook(
+    const hook = new SandboxWebhook(
       { id, specification, notificationUrl, secret: randomBytes(32), owner },
       store.now(),
     );
@@ -47,7 +52,7 @@ export class Webhooks {
   }
 
   /** The base's hooks as of now. */
-  of(base: Base): Hook[] {
+  of(base: SandboxBase): SandboxWebhook[] {
     const hooks = this.#hooks.get(base);
     if (!hooks) return [];
     const nowMs = this.#sandbox.store.now();
@@ -57,17 +62,17 @@ export class Webhooks {
     return left;
   }
 
-  find(base: Base, id: string): Hook | undefined {
+  find(base: SandboxBase, id: string): SandboxWebhook | undefined {
     return this.of(base).find((hook) => hook.id === id);
   }
 
-  delete(base: Base, hook: Hook): void {
+  delete(base: SandboxBase, hook: SandboxWebhook): void {
     hook.isDeleted = true;
     this.of(base);
   }
 
   /** Puts an error payload; the ones that mean an invalid hook also switch it off. */
-  fail(base: Base, hook: Hook, code: string): void {
+  fail(base: SandboxBase, hook: SandboxWebhook, code: string): void {
     const timestampMs = this.#sandbox.store.now();
     const { transactionNumber } = base;
     const head = headOf(base, {
@@ -92,7 +97,7 @@ export class Webhooks {
     this.pings.clear();
   }
 
-  #heard(change: Change): void {
+  #heard(change: StoreChange): void {
     const base = this.#sandbox.store.bases.get(change.baseId);
     if (!base) return;
     const hooks = this.of(base).filter((hook) => hook.isEnabled && !hook.isSilent);
@@ -107,7 +112,7 @@ export class Webhooks {
     }
   }
 
-  #publish(base: Base, hook: Hook, payloads: Payload[]): void {
+  #publish(base: SandboxBase, hook: SandboxWebhook, payloads: Payload[]): void {
     if (payloads.length === 0) return;
     const nowMs = this.#sandbox.store.now();
     const availableMs = nowMs + this.#sandbox.settings.webhooks.payloadDelayMs;
@@ -116,7 +121,7 @@ export class Webhooks {
   }
 
   /** A hook that watches a field which is gone falls silent; one whose table is gone says so. */
-  #checkFilters(base: Base, hook: Hook, change: Change): void {
+  #checkFilters(base: SandboxBase, hook: SandboxWebhook, change: StoreChange): void {
     const { filters, includes } = hook.specification.options;
     const { recordChangeScope: scope, watchDataInFieldIds = [], watchSchemasOfFieldIds = [] } = filters;
     const included = includes?.includeCellValuesInFieldIds;

@@ -38,8 +38,8 @@ export interface Binaries {
 export function findBinaries(user: RunAs | undefined, sharedDir: string, folder = findPackage()): Binaries {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
   const native = join(folder, "native");
-  mendLinks(folder);
-  for (const name of ["initdb", "postgres"]) mendMode(join(native, "bin", name));
+  repairLinks(folder);
+  for (const name of ["initdb", "postgres"]) repairMode(join(native, "bin", name));
   const reachable = canEnter(user, join(native, "bin")) ? native : copyOnce(native, sharedDir, version);
   return {
     initdb: join(reachable, "bin", "initdb"),
@@ -66,7 +66,7 @@ function findPackage(): string {
 }
 
 /** Makes the links that the package's `pg-symlinks.json` lists and that are not there. */
-function mendLinks(folder: string): void {
+function repairLinks(folder: string): void {
   const list = join(folder, "native", "pg-symlinks.json");
   if (!existsSync(list)) return;
   const links = JSON.parse(readFileSync(list, "utf8")) as { source: string; target: string }[];
@@ -86,7 +86,7 @@ function mendLinks(folder: string): void {
   }
 }
 
-function mendMode(program: string): void {
+function repairMode(program: string): void {
   try {
     accessSync(program, constants.X_OK);
   } catch {

@@ -3,7 +3,7 @@ import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation } from "../../postgres";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import { checkPassword, hashPassword } from "./passwords";
 
 const EMAIL = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,255}$/u;
@@ -44,7 +44,7 @@ export async function createAccount(
       await tx`insert into accounts (id, email, is_operator) values (${id}, ${email}, ${isOperator})`;
       await tx`insert into account_members (account_id, user_id, role) values (${id}, ${userId}, 'owner')`;
       const details = { email, is_operator: isOperator };
-      await noteChange(tx, actor, { accountId: id, action: "account.created", subject: id, details });
+      await recordChange(tx, actor, { accountId: id, action: "account.created", subject: id, details });
     });
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;

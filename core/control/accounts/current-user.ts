@@ -3,13 +3,13 @@ import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation } from "../../postgres";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import type { Account } from "./accounts";
 
 /** The owner may invite and remove members; all else a member may do too. */
 export type Role = "owner" | "member";
 
-export interface Viewer {
+export interface CurrentUser {
   userId: string;
   sessionId: string;
   /** The user's own address; the account's is that of its owner. */
@@ -21,9 +21,9 @@ export interface Viewer {
   accounts: (Account & { role: Role })[];
 }
 
-/** The viewer as the audit log names them. */
-export function actorOf(viewer: Pick<Viewer, "email">): Actor {
-  return { kind: "user", name: viewer.email };
+/** The currentUser as the audit log names them. */
+export function actorOf(currentUser: Pick<CurrentUser, "email">): Actor {
+  return { kind: "user", name: currentUser.email };
 }
 
 interface SignedInUser {
@@ -32,8 +32,8 @@ interface SignedInUser {
   emailVerified: boolean;
 }
 
-/** The viewer of a session; a user who comes for the first time gets an account of their own. */
-export async function viewerOf(db: Db, user: SignedInUser, sessionId: string): Promise<Viewer> {
+/** The currentUser of a session; a user who comes for the first time gets an account of their own. */
+export async function currentUserOf(db: Db, user: SignedInUser, sessionId: string): Promise<CurrentUser> {
   let rows = await accountsOf(db, user.id, sessionId);
   if (!rows.some((row) => row.role === "owner")) {
     await ensureOwnAccount(db, user);
@@ -59,11 +59,11 @@ export async function viewerOf(db: Db, user: SignedInUser, sessionId: string): P
 }
 
 /** From now on the session looks at another of its user's accounts. @throws BasetideError `not_found` */
-export async function switchAccount(db: Db, viewer: Viewer, accountId: string): Promise<void> {
-  if (!viewer.accounts.some((account) => account.id === accountId)) {
+export async function switchAccount(db: Db, currentUser: CurrentUser, accountId: string): Promise<void> {
+  if (!currentUser.accounts.some((account) => account.id === accountId)) {
     throw new BasetideError("not_found", "You are not a member of that account");
   }
-  await db`update sessions set account_id = ${accountId} where id = ${viewer.sessionId}`;
+  await db`update sessions set account_id = ${accountId} where id = ${currentUser.sessionId}`;
 }
 
 /** Makes the account that every user owns, if it is not there. Safe to call twice at once. */
@@ -74,7 +74,12 @@ async function ensureOwnAccount(db: Db, user: SignedInUser): Promise<void> {
       await tx`insert into accounts (id, email) values (${id}, ${user.email})`;
       await tx`insert into account_members (account_id, user_id, role) values (${id}, ${user.id}, 'owner')`;
       const details = { email: user.email };
-      await noteChange(tx, actorOf(user), { accountId: id, action: "account.created", subject: id, details });
+      await recordChange(tx, actorOf(user), {
+        accountId: id,
+        action: "account.created",
+        subject: id,
+        details,
+      });
     });
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;

@@ -1,7 +1,7 @@
 /** Accounts, users, sessions, API tokens and passwords. */
 export { type AccountSummary, listAccounts } from "./account-list";
 export { type Account, accountByEmail, checkEmail, createAccount, nameOf } from "./accounts";
-export { actorOf, type Role, switchAccount, type Viewer, viewerOf } from "./current-user";
+export { actorOf, type CurrentUser, currentUserOf, type Role, switchAccount } from "./current-user";
 export {
   hashPassword,
   isPasswordQueueFull,

@@ -34,22 +34,22 @@ export function isPasswordQueueFull(): boolean {
   return queue.size >= MAX_WAITING;
 }
 
-export interface Turn {
+export interface QueueOptions {
   /** It goes before those that are not. */
   isUrgent?: boolean;
 }
 
 /** Waits its turn. @returns argon2id, in the PHC string format */
-export function hashPassword(password: string, turn: Turn = {}): Promise<string> {
-  return inTurn({ password }, turn) as Promise<string>;
+export function hashPassword(password: string, options: QueueOptions = {}): Promise<string> {
+  return enqueue({ password }, options) as Promise<string>;
 }
 
 /** Waits its turn. */
-export function verifyPassword(password: string, hash: string, turn: Turn = {}): Promise<boolean> {
-  return inTurn({ password, hash }, turn) as Promise<boolean>;
+export function verifyPassword(password: string, hash: string, options: QueueOptions = {}): Promise<boolean> {
+  return enqueue({ password, hash }, options) as Promise<boolean>;
 }
 
-function inTurn(work: Work, { isUrgent = false }: Turn): Promise<string | boolean> {
+function enqueue(work: Work, { isUrgent = false }: QueueOptions): Promise<string | boolean> {
   return queue.add(() => onThread(work), { priority: isUrgent ? 1 : 0 });
 }
 

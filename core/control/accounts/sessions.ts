@@ -3,7 +3,7 @@ import type { Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId } from "../../ids";
 import { recordUserEvent } from "../audit";
-import type { Viewer } from "./current-user";
+import type { CurrentUser } from "./current-user";
 
 export interface Session {
   id: string;
@@ -22,11 +22,11 @@ export async function listSessions(db: Db, userId: string): Promise<Session[]> {
     from sessions where user_id = ${userId} and expires_at > now() order by created_at desc, id`;
 }
 
-type SessionUser = Pick<Viewer, "userId" | "sessionId" | "email">;
+type SessionUser = Pick<CurrentUser, "userId" | "sessionId" | "email">;
 
 /** Its cookie no longer works. @throws BasetideError `not_found`, also when it is another user's */
-export async function revokeSession(db: Db, viewer: SessionUser, sessionId: string): Promise<void> {
-  const { userId: id, email } = viewer;
+export async function revokeSession(db: Db, currentUser: SessionUser, sessionId: string): Promise<void> {
+  const { userId: id, email } = currentUser;
   await db.begin(async (tx) => {
     const gone = isId("session", sessionId)
       ? await tx`delete from sessions where id = ${sessionId} and user_id = ${id} returning id`
@@ -37,8 +37,8 @@ export async function revokeSession(db: Db, viewer: SessionUser, sessionId: stri
 }
 
 /** Ends all of the user's sessions but their current one. */
-export async function revokeOtherSessions(db: Db, viewer: SessionUser): Promise<void> {
-  const { userId: id, sessionId, email } = viewer;
+export async function revokeOtherSessions(db: Db, currentUser: SessionUser): Promise<void> {
+  const { userId: id, sessionId, email } = currentUser;
   await db.begin(async (tx) => {
     const { count } = await tx`delete from sessions where user_id = ${id} and id <> ${sessionId}`;
     if (count === 0) return;

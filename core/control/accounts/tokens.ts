@@ -7,7 +7,7 @@ import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { isNotWritable } from "../../postgres";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import type { Account } from "./accounts";
 
 const TOKEN = /^bt_[A-Za-z0-9_-]{43}$/;
@@ -28,7 +28,7 @@ export async function createToken(
     await tx`
       insert into api_tokens (id, account_id, name, token_hash, created_by)
       values (${id}, ${accountId}, ${name}, ${hashToken(token)}, ${by.userId ?? null})`;
-    await noteChange(tx, by.actor, { accountId, action: "token.created", subject: id, details: { name } });
+    await recordChange(tx, by.actor, { accountId, action: "token.created", subject: id, details: { name } });
   });
   return token;
 }
@@ -57,7 +57,7 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
       : [];
     if (!gone) throw new BasetideError("not_found", "There is no such token");
     const details = { name: gone.name };
-    await noteChange(tx, actor, { accountId, action: "token.revoked", subject: tokenId, details });
+    await recordChange(tx, actor, { accountId, action: "token.revoked", subject: tokenId, details });
   });
 }
 

@@ -36,7 +36,7 @@ export const auditActions = {
   "alert_webhook.deleted": "deleted a webhook for alerts",
   "cluster.added": "added a cluster",
   "cluster.drained": "drained a cluster",
-  "secrets.rotated": "sealed secrets with the current key",
+  "secrets.rotated": "encrypted secrets with the current key",
   "service.mended": "mended what doctor found",
 } as const;
 

@@ -6,7 +6,7 @@
 import type { Sql, TransactionSql } from "postgres";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
-import { jsonText } from "../../postgres";
+import { jsonParameter } from "../../postgres";
 import type { AuditAction } from "./audit-actions";
 
 /** Long enough to look back on a year from the month after it. */
@@ -39,7 +39,7 @@ export interface AuditEntry {
 }
 
 /** Notes a change: in the transaction of the change itself. @param by the service itself unless given */
-export async function noteChange(
+export async function recordChange(
   db: Sql | TransactionSql,
   by: Actor | undefined,
   { accountId, action, subject, details = {} }: Change,
@@ -47,7 +47,7 @@ export async function noteChange(
   const { kind, name } = by ?? { kind: "system", name: "basetide" };
   await db`
     insert into audit_log (account_id, actor_kind, actor, action, subject, details)
-    values (${accountId}, ${kind}, ${name}, ${action}, ${subject ?? null}, ${jsonText(details)}::text::jsonb)`;
+    values (${accountId}, ${kind}, ${name}, ${action}, ${subject ?? null}, ${jsonParameter(details)}::text::jsonb)`;
 }
 
 /**

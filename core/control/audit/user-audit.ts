@@ -4,7 +4,7 @@
  */
 import type { Sql, TransactionSql } from "postgres";
 import type { Actor } from "../../context";
-import { jsonText } from "../../postgres";
+import { jsonParameter } from "../../postgres";
 import type { AuditDetails } from "./audit";
 import type { AuditAction } from "./audit-actions";
 
@@ -22,7 +22,7 @@ export async function recordUserEvent(
 ): Promise<void> {
   await db`
     insert into audit_log (account_id, actor_kind, actor, action, subject, details)
-    select account_id, ${actor.kind}, ${actor.name}, ${action}, ${user.id}, ${jsonText(details)}::text::jsonb
+    select account_id, ${actor.kind}, ${actor.name}, ${action}, ${user.id}, ${jsonParameter(details)}::text::jsonb
     from account_members where user_id = ${user.id}`;
 }
 
@@ -40,7 +40,7 @@ export async function countUserEvent(
   await db`
     insert into audit_log as l (account_id, actor_kind, actor, action, subject, details, period)
     select m.account_id, 'system', 'basetide', ${action}, u.id,
-      jsonb_build_object('user', u.email, 'times', 1) || ${jsonText(details)}::text::jsonb,
+      jsonb_build_object('user', u.email, 'times', 1) || ${jsonParameter(details)}::text::jsonb,
       date_trunc('hour', now())
     from users as u join account_members as m on m.user_id = u.id
     where u.email = ${email.trim().toLowerCase()}
@@ -59,7 +59,7 @@ export async function countChange(
   await db`
     insert into audit_log as l (account_id, actor_kind, actor, action, subject, details, period)
     values (${accountId}, ${kind}, ${name}, ${action}, ${subject},
-      ${jsonText({ ...details, times: 1 })}::text::jsonb, date_trunc('hour', now()))
+      ${jsonParameter({ ...details, times: 1 })}::text::jsonb, date_trunc('hour', now()))
     on conflict (account_id, action, subject, actor, period) where period is not null do update
       set details = l.details || jsonb_build_object('times', (l.details ->> 'times')::integer + 1)`;
 }

@@ -9,9 +9,9 @@ import type { Base } from "./base-row";
 
 const KEY_BYTES = 32;
 
-/** A new key for the base, sealed. */
+/** A new key for the base, encrypted. */
 export function newAttachmentKey({ secrets }: Pick<Context, "secrets">, baseId: string): string {
-  return secrets.seal(randomBytes(KEY_BYTES).toString("base64url"), keyContext(baseId));
+  return secrets.encrypt(randomBytes(KEY_BYTES).toString("base64url"), keyContext(baseId));
 }
 
 /** A base whose attachments have URLs of ours, and what checks those. */
@@ -28,13 +28,13 @@ export async function linkedBase(
   { db, secrets }: Pick<Context, "db" | "secrets">,
   baseId: string,
 ): Promise<LinkedBase | null> {
-  const [row] = await db<(Omit<LinkedBase, "signer"> & { sealedKey: string; keyVersion: number })[]>`
-    select id, platform, source_base_id as "sourceBaseId", sealed_attachment_key as "sealedKey",
+  const [row] = await db<(Omit<LinkedBase, "signer"> & { encryptedKey: string; keyVersion: number })[]>`
+    select id, platform, source_base_id as "sourceBaseId", encrypted_attachment_key as "encryptedKey",
       attachment_key_version as "keyVersion"
-    from bases where id = ${baseId} and sealed_attachment_key is not null and state <> 'deleting'`;
+    from bases where id = ${baseId} and encrypted_attachment_key is not null and state <> 'deleting'`;
   if (!row) return null;
-  const { sealedKey, keyVersion, ...base } = row;
-  return { ...base, signer: createSigner(secrets.open(sealedKey, keyContext(baseId)), keyVersion) };
+  const { encryptedKey, keyVersion, ...base } = row;
+  return { ...base, signer: createSigner(secrets.decrypt(encryptedKey, keyContext(baseId)), keyVersion) };
 }
 
 /** What signs the base's attachment URLs, if anything does. @throws BasetideError `secret_unreadable` */

@@ -3,7 +3,7 @@
 import type { Db } from "../../context";
 import type { ErrorCode } from "../../errors";
 import type { CellIssue } from "../../replica";
-import { hasPings } from "../feeds";
+import { hasNotifications } from "../feeds";
 import { settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
 
@@ -12,7 +12,7 @@ export const USUAL_SWEEPS = 20;
 
 export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "deleting";
 /**
- * `rapid`: a turn over all tables, asking each for what was modified; `live`: a round over what the source's feed
+ * `rapid`: a cycle over all tables, asking each for what was modified; `live`: a round over what the source's feed
  * told of.
  */
 export type SyncKind = "first" | "rebuild" | "sweep" | "rapid" | "live";
@@ -74,10 +74,10 @@ export interface LiveState {
   missedAt: Date | null;
   /** When SQL was last compared with the source, and since when it is known to be behind. */
   comparedAt: Date | null;
-  staleSince: Date | null;
+  driftedSince: Date | null;
   /** Changes of before then are not in the feed: a sweep is to find them. */
   gapSince: Date | null;
-  /** When the source's hook ends unless it is refreshed, on the source's clock. */
+  /** When the source's webhook ends unless it is refreshed, on the source's clock. */
   expiresAt: Date | null;
 }
 
@@ -102,10 +102,10 @@ export interface Base {
   /** The last sync that completed; in rapid mode a turn, which knows nothing of deletes and computed fields. */
   sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
   /**
-   * The last time that every record was read: rows are as of then in every respect. `besideMs`: how long a sweep
+   * The last time that every record was read: rows are as of then in every respect. `backgroundMs`: how long a sweep
    * beside rapid turns is expected to take.
    */
-  sweep: { startedAt: Date; completedAt: Date; besideMs: number } | null;
+  sweep: { startedAt: Date; completedAt: Date; backgroundMs: number } | null;
   /** How its changes are told of; null where that was never tried. */
   live: LiveState | null;
   /** When the last sync ended, completed or not. */
@@ -138,8 +138,8 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
         when 'rapid' then b.recent_rapid_ms when 'live' then b.recent_live_ms else b.recent_sweep_ms
       end as recent_sweep_ms,
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,
-      f.state as feed_state, f.reason as feed_reason, ${hasPings(db)} as has_pings, f.changed_at, f.read_at,
-      f.due_at, f.waiting, f.waiting_since, f.missed, f.missed_at, f.compared_at, f.stale_since, f.gap_since,
+      f.state as feed_state, f.reason as feed_reason, ${hasNotifications(db)} as has_notifications, f.changed_at, f.read_at,
+      f.due_at, f.waiting, f.waiting_since, f.missed, f.missed_at, f.compared_at, f.drifted_since, f.gap_since,
       f.expires_at, clock_timestamp() as read_now,
       current_setting('transaction_read_only')::boolean as is_read_only
     from bases as b
@@ -187,7 +187,7 @@ function toBase(row: BaseRow): Base {
         : {
             startedAt: row.sweep_started_at!,
             completedAt: row.sweep_completed_at,
-            besideMs: row.sweep_beside_ms!,
+            backgroundMs: row.sweep_background_ms!,
           },
     live: toLiveState(row),
     attemptedAt: row.attempted_at,
@@ -213,7 +213,7 @@ function toLiveState(row: BaseRow): LiveState | null {
   return {
     state: row.feed_state,
     reason: row.feed_reason!,
-    by: row.has_pings ? "ping" : "poll",
+    by: row.has_notifications ? "ping" : "poll",
     changedAt: row.changed_at,
     readAt: row.read_at,
     dueAt: row.due_at,
@@ -222,7 +222,7 @@ function toLiveState(row: BaseRow): LiveState | null {
     missed: Number(row.missed),
     missedAt: row.missed_at,
     comparedAt: row.compared_at,
-    staleSince: row.stale_since,
+    driftedSince: row.drifted_since,
     gapSince: row.gap_since,
     expiresAt: row.expires_at,
   };
@@ -249,7 +249,7 @@ interface BaseRow extends FeedRow, SettingsRow {
   sync_duration_ms: number | null;
   sweep_started_at: Date | null;
   sweep_completed_at: Date | null;
-  sweep_beside_ms: number | null;
+  sweep_background_ms: number | null;
   attempted_at: Date | null;
   error_code: ErrorCode | null;
   error_message: string | null;
@@ -272,7 +272,7 @@ interface BaseRow extends FeedRow, SettingsRow {
 interface FeedRow {
   feed_state: LiveState["state"] | null;
   feed_reason: string | null;
-  has_pings: boolean | null;
+  has_notifications: boolean | null;
   changed_at: Date | null;
   read_at: Date | null;
   due_at: Date | null;
@@ -281,7 +281,7 @@ interface FeedRow {
   missed: string | null;
   missed_at: Date | null;
   compared_at: Date | null;
-  stale_since: Date | null;
+  drifted_since: Date | null;
   gap_since: Date | null;
   expires_at: Date | null;
 }

@@ -8,24 +8,24 @@ import type { ServerUrl } from "../../external";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
 import { type Platform, platformById, type SourceBase } from "../../source";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import { getWorkspace, quotaKeyOf } from "../budgets";
 import {
   type Destination,
   databaseAdminUrl,
   getDatabase,
   prepareDestination,
-  readerOf,
+  readerRoleOf,
   removeUnusedDatabase,
 } from "../placement";
 import { newAttachmentKey } from "./attachment-keys";
 import { type Base, selectBases } from "./base-row";
-import { followKey, removeHook } from "./remove-webhook";
+import { applyKey, removeWebhook } from "./remove-webhook";
 import { settingAssignments, settingColumns, settingDetails, settingValues } from "./setting-values";
 import type { BaseSettings } from "./settings";
 import { findSourceUser } from "./source-user";
 
-/** A base that needs a person's attention is tried again this often, in case somebody mended the source. */
+/** A base that needs a person's attention is tried again this often, in case somebody repaired the source. */
 const ATTENTION_RETRY = "3 minutes";
 /** One whose monthly cap is spent: each look costs a call, and nothing but a dearer plan or the first helps. */
 const CAP_RETRY = "1 hour";
@@ -47,7 +47,7 @@ export interface NewBase {
   workspaceId?: string | null | undefined;
 }
 
-export interface ReplicaTarget {
+export interface SyncTarget {
   /** That very database, with the rights to write there. */
   url: ServerUrl;
   schema: string;
@@ -84,10 +84,10 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
   try {
     await db.begin(async (tx) => {
       await tx`
-        insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name,
-          state, sealed_attachment_key, attachment_key_version, workspace_id, source_user_id, ${settingColumns(db)})
+        insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name,
+          state, encrypted_attachment_key, attachment_key_version, workspace_id, source_user_id, ${settingColumns(db)})
         values (${id}, ${accountId}, ${base.platform}, ${source.id}, ${cleanText(source.name)},
-          ${secrets.seal(base.apiKey, apiKeyContext(id))}, ${destination.databaseId}, ${destination.schema},
+          ${secrets.encrypt(base.apiKey, apiKeyContext(id))}, ${destination.databaseId}, ${destination.schema},
           ${settings.paused ? "paused" : "starting"},
           ${settings.ownAttachmentUrls ? newAttachmentKey(ctx, id) : null}, ${settings.ownAttachmentUrls ? 1 : 0},
           ${workspaceId}, ${userId}, ${settingValues(db, settings)})`;
@@ -96,7 +96,7 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
         source_base: source.id,
         destination: base.destination?.kind ?? "new",
       };
-      await noteChange(tx, ctx.actor, { accountId, action: "base.connected", subject: id, details });
+      await recordChange(tx, ctx.actor, { accountId, action: "base.connected", subject: id, details });
     });
   } catch (error) {
     // Somebody was faster with the same base or schema; a database that was made for this one is not left behind.
@@ -133,7 +133,7 @@ export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`):
     select id from bases
     where not (${except}) and (
       (state in ('starting', 'active') and (rests_until is null or rests_until <= now()
-        or resync_requested_at > attempted_at or schema_look_requested_at > attempted_at
+        or resync_requested_at > attempted_at or schema_check_requested_at > attempted_at
         or catch_up_requested_at is not null))
       or (state = 'needs_attention'
         and (attempted_at < now() - case error_code
@@ -159,31 +159,31 @@ export async function updateSettings(
   const { db } = ctx;
   const { workspaceId = base.workspaceId } = changes;
   if (changes.workspaceId) await getWorkspace(db, changes.workspaceId, base.accountId);
-  let sealedKey: string | null = null;
+  let encryptedKey: string | null = null;
   let userId: string | null = null;
   let oldKey: string | undefined;
   if (changes.apiKey !== undefined) {
     await findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId);
     userId = await findSourceUser(ctx, base.platform, changes.apiKey);
-    sealedKey = ctx.secrets.seal(changes.apiKey, apiKeyContext(base.id));
+    encryptedKey = ctx.secrets.encrypt(changes.apiKey, apiKeyContext(base.id));
     oldKey = await openApiKey(ctx, base).catch(() => undefined);
   }
   const paused = changes.paused ?? null;
   const ownUrls = changes.ownAttachmentUrls ?? null;
-  const hasNewKey = sealedKey !== null;
+  const hasNewKey = encryptedKey !== null;
   const updated = await db.begin(async (tx) => {
     const [row] = await tx`
       update bases set
         ${settingAssignments(db, changes)},
-        sealed_attachment_key = coalesce(sealed_attachment_key, ${ownUrls ? newAttachmentKey(ctx, base.id) : null}),
+        encrypted_attachment_key = coalesce(encrypted_attachment_key, ${ownUrls ? newAttachmentKey(ctx, base.id) : null}),
         attachment_key_version = greatest(attachment_key_version, ${ownUrls ? 1 : 0}),
         -- A look is due at once, whatever the budget: until then rows may have URLs that nobody keeps alive.
-        schema_look_requested_at = case
-          when own_attachment_urls <> ${ownUrls}::boolean then now() else schema_look_requested_at
+        schema_check_requested_at = case
+          when own_attachment_urls <> ${ownUrls}::boolean then now() else schema_check_requested_at
         end,
         workspace_id = ${workspaceId},
         rests_until = null,
-        sealed_api_key = coalesce(${sealedKey}, sealed_api_key),
+        encrypted_api_key = coalesce(${encryptedKey}, encrypted_api_key),
         key_accepted_at = case when ${hasNewKey}::boolean then now() else key_accepted_at end,
         source_user_id = case when ${hasNewKey}::boolean then ${userId} else source_user_id end,
         state = case
@@ -204,15 +204,15 @@ export async function updateSettings(
       ...(changes.apiKey === undefined ? {} : { api_key: "replaced" }),
     };
     const change = { accountId: base.accountId, subject: base.id, details };
-    await noteChange(tx, ctx.actor, { ...change, action: "base.changed" });
+    await recordChange(tx, ctx.actor, { ...change, action: "base.changed" });
     // What the old plan slowed the new one may not.
     if (workspaceId !== base.workspaceId) {
-      await tx`select quota_hasten(${quotaKeyOf(base)}, ${base.accountId})`;
+      await tx`select quota_unthrottle(${quotaKeyOf(base)}, ${base.accountId})`;
     }
     return row;
   });
-  if (changes.apiKey !== undefined) await followKey(ctx, base, { oldKey, newKey: changes.apiKey });
-  if (changes.live === false) await removeHook(ctx, base, () => openApiKey(ctx, base));
+  if (changes.apiKey !== undefined) await applyKey(ctx, base, { oldKey, newKey: changes.apiKey });
+  if (changes.live === false) await removeWebhook(ctx, base, () => openApiKey(ctx, base));
   if (updated.state !== "paused") await askForSync(ctx, base.id);
   return getBase(db, base.id);
 }
@@ -227,7 +227,7 @@ export async function resume(ctx: ManagementContext, base: Base): Promise<Base> 
 }
 
 /** The budget lets the base's next sync begin in `ms`; people end that by asking for one, or by a change. */
-export async function letRest(db: Db, baseId: string, ms: number): Promise<void> {
+export async function restUntil(db: Db, baseId: string, ms: number): Promise<void> {
   await db`update bases set rests_until = now() + ${ms} * interval '1 ms' where id = ${baseId}`;
 }
 
@@ -239,7 +239,7 @@ export async function requestResync(ctx: ManagementContext, base: Base): Promise
       where id = ${base.id} and state not in ('paused', 'deleting') returning id`;
     if (!updated) throw new BasetideError("conflict", "The base is paused or being deleted; resume it first");
     const { accountId, id } = base;
-    await noteChange(tx, ctx.actor, { accountId, action: "base.sync_requested", subject: id });
+    await recordChange(tx, ctx.actor, { accountId, action: "base.sync_requested", subject: id });
   });
   await ctx.queue.requestSync(base.id);
   return getBase(ctx.db, base.id);
@@ -250,30 +250,30 @@ export async function openApiKey(
   ctx: Pick<Context, "db" | "secrets">,
   base: Pick<Base, "id">,
 ): Promise<string> {
-  const [row] = await ctx.db<{ sealed_api_key: string }[]>`
-    select sealed_api_key from bases where id = ${base.id}`;
+  const [row] = await ctx.db<{ encrypted_api_key: string }[]>`
+    select encrypted_api_key from bases where id = ${base.id}`;
   if (!row) throw new BasetideError("not_found", `There is no base ${base.id}`);
-  return unsealApiKey(ctx, { id: base.id, sealedApiKey: row.sealed_api_key });
+  return decryptApiKey(ctx, { id: base.id, encryptedApiKey: row.encrypted_api_key });
 }
 
-/** The same of a base whose sealed key is at hand. @throws BasetideError `secret_unreadable` */
-export function unsealApiKey(
+/** The same of a base whose encrypted key is at hand. @throws BasetideError `secret_unreadable` */
+export function decryptApiKey(
   { secrets }: Pick<Context, "secrets">,
-  { id, sealedApiKey }: { id: string; sealedApiKey: string },
+  { id, encryptedApiKey }: { id: string; encryptedApiKey: string },
 ): string {
-  return secrets.open(sealedApiKey, apiKeyContext(id));
+  return secrets.decrypt(encryptedApiKey, apiKeyContext(id));
 }
 
 /** Where the base's replica is, with the rights to write it. @throws BasetideError `secret_unreadable` */
 export async function replicaTarget(
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
   base: Pick<Base, "database">,
-): Promise<ReplicaTarget> {
+): Promise<SyncTarget> {
   const database = await getDatabase(ctx.db, base.database.id);
   return {
     url: await databaseAdminUrl(ctx, database),
     schema: base.database.schema,
-    role: readerOf(database),
+    role: readerRoleOf(database),
   };
 }
 

@@ -9,9 +9,9 @@
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import { claimEpoch, openReplica, removeReplica } from "../../replica";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import { forgetUnusedQuota } from "../budgets";
-import { attempt, forgetJobs, forgetTask, untilNotHeld } from "../jobs";
+import { attempt, forgetJobs, forgetTask, untilReleased } from "../jobs";
 import {
   type Database,
   databaseAdminUrl,
@@ -25,10 +25,10 @@ import {
 } from "../placement";
 import type { Base } from "./base-row";
 import { type ManagementContext, openApiKey } from "./bases";
-import { removeHook } from "./remove-webhook";
+import { removeWebhook } from "./remove-webhook";
 
 type DeleteContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
-/** Where the platforms are not given, a hook at the source ends by itself. */
+/** Where the platforms are not given, a webhook at the source ends by itself. */
 type DeleteBaseContext = DeleteContext & Partial<Pick<ManagementContext, "platforms" | "metrics">>;
 
 /** How long the worker that has the base is given to notice. It can write nothing any more in any case. */
@@ -79,8 +79,8 @@ async function carryOut(
   const { id, schema } = base.database;
   const database = await getDatabase(ctx.db, id);
   if (!isCautious) await fenceOnce(ctx, database, schema);
-  await untilNotHeld(ctx.db, base.id, NOTICE_MS);
-  if (!isCautious) await removeHookOf(ctx, base);
+  await untilReleased(ctx.db, base.id, NOTICE_MS);
+  if (!isCautious) await removeWebhookOf(ctx, base);
   if (moveDatabaseId) await endMove(ctx, { id: base.id, schema }, moveDatabaseId);
   await withDatabaseLocked(ctx, database, async (tx) => {
     const isShared = await isUsedByOthers(tx, database.id, base.id);
@@ -103,9 +103,9 @@ async function fenceOnce(ctx: DeleteBaseContext, database: Database, schema: str
   clearTimeout(timer);
 }
 
-async function removeHookOf({ platforms, metrics, ...ctx }: DeleteBaseContext, base: Base): Promise<void> {
+async function removeWebhookOf({ platforms, metrics, ...ctx }: DeleteBaseContext, base: Base): Promise<void> {
   if (!platforms || !metrics) return;
-  await removeHook({ ...ctx, platforms, metrics }, base, () => openApiKey(ctx, base));
+  await removeWebhook({ ...ctx, platforms, metrics }, base, () => openApiKey(ctx, base));
 }
 
 /** The base is going from now on. Told of once, also where a crash has the deletion begin again. */
@@ -120,7 +120,7 @@ async function mark(
       await tx`update bases set state = 'deleting' where id = ${base.id}`;
       const details = { name: base.name, source_base: base.sourceBaseId };
       const { accountId, id } = base;
-      await noteChange(tx, ctx.actor, { accountId, action: "base.deleted", subject: id, details });
+      await recordChange(tx, ctx.actor, { accountId, action: "base.deleted", subject: id, details });
     }
     return was;
   });

@@ -4,8 +4,8 @@ export type { Base, BaseIssue, BaseState, LiveState, Progress, SyncKind, TableCo
 export {
   activeBaseIds,
   createBase,
+  decryptApiKey,
   getBase,
-  letRest,
   listBases,
   listSourceBases,
   type ManagementContext,
@@ -13,8 +13,8 @@ export {
   pause,
   replicaTarget,
   requestResync,
+  restUntil,
   resume,
-  unsealApiKey,
   updateSettings,
 } from "./bases";
 export { replicaShape } from "./columns";
@@ -28,14 +28,14 @@ export {
   resolveIndexes,
   sameIndexes,
 } from "./indexes";
-export { lastReplicaState, noteReplicaState } from "./replica-history";
+export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";
 export { listRuns, type RunReport, recordRun, type SyncRun, saveProgress, trimRuns } from "./runs";
 export {
+  completeSchemaCheck,
   listSchemaChanges,
   recordSchemaChanges,
   type SchemaChange,
-  settleSchemaLook,
 } from "./schema-changes";
 export { savedText } from "./setting-text";
 export {
@@ -47,5 +47,5 @@ export {
   settingsJson,
 } from "./setting-values";
 export { type BaseSettings, type SettingsOfType, settingSections, settings } from "./settings";
-export { noteSourceUser } from "./source-user";
+export { recordSourceUser } from "./source-user";
 export { type SyncFacts, syncFacts } from "./sync-facts";

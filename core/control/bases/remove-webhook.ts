@@ -1,64 +1,71 @@
 /**
- * Takes a base's hook away at the source, for those who have no worker for it: live mode is switched off, the base is
+ * Takes a base's webhook away at the source, for those who have no worker for it: live mode is switched off, the base is
  * deleted, or its key is replaced.
  *
- * Done as well as can be within seconds: a hook that is left behind tells nobody anything and ends after a week.
+ * Done as well as can be within seconds: a webhook that is left behind tells nobody anything and ends after a week.
  */
 import type { Context } from "../../context";
 import { type ErrorCode, isBasetideError } from "../../errors";
-import { createLedger } from "../../limiter";
+import { createRateLimiter } from "../../limiter";
 import type { SourceConnection } from "../../source";
 import { limitsOfKey, type Platform, platformById } from "../../source";
 import { quotaKeyOf } from "../budgets";
-import { dropHook, forgetFeed, forgetRefusal, loadFeed } from "../feeds";
+import { dropWebhook, forgetFeed, forgetRefusal, loadFeed } from "../feeds";
 import type { Base } from "./base-row";
 
 const REMOVAL_TIMEOUT_MS = 5000;
-/** What a source says to a key that may not see the hooks. */
+/** What a source says to a key that may not see the webhooks. */
 const KEY_REFUSALS = new Set<ErrorCode>(["source_forbidden", "source_key_refused", "source_not_found"]);
 
-export interface HookContext extends Pick<Context, "db" | "log" | "metrics"> {
+export interface WebhookContext extends Pick<Context, "db" | "log" | "metrics"> {
   platforms: Platform[];
 }
 
-type HookedBase = Pick<Base, "id" | "platform" | "sourceBaseId">;
+type BaseWithWebhook = Pick<Base, "id" | "platform" | "sourceBaseId">;
 
-/** Deletes the hook and forgets the feed. @param openKey the base's key */
-export async function removeHook(
-  ctx: HookContext,
-  base: HookedBase,
+/** Deletes the webhook and forgets the feed. @param openKey the base's key */
+export async function removeWebhook(
+  ctx: WebhookContext,
+  base: BaseWithWebhook,
   openKey: () => Promise<string>,
 ): Promise<void> {
   await asFarAsPossible(ctx, base, async () => {
     const feed = await loadFeed(ctx.db, base.id);
-    if (feed?.hookId) await deleteAtSource(ctx, base, feed.hookId, await openKey());
+    if (feed?.webhookId) await deleteAtSource(ctx, base, feed.webhookId, await openKey());
   });
   await forgetFeed(ctx.db, base.id);
 }
 
 /**
- * After another key has taken the place of `oldKey`: the hook stays if the new key can see it, or else is deleted with
+ * After another key has taken the place of `oldKey`: the webhook stays if the new key can see it, or else is deleted with
  * the old one, since nobody can read it.
  */
-export async function followKey(
-  ctx: HookContext,
-  base: HookedBase,
+export async function applyKey(
+  ctx: WebhookContext,
+  base: BaseWithWebhook,
   keys: { oldKey: string | undefined; newKey: string },
 ): Promise<void> {
   await forgetRefusal(ctx.db, base.id);
   await asFarAsPossible(ctx, base, async () => {
     const feed = await loadFeed(ctx.db, base.id);
-    if (!feed?.hookId || (await canSee(ctx, base, feed.hookId, keys.newKey))) return;
-    await dropHook(ctx.db, base.id);
-    if (keys.oldKey !== undefined) await deleteAtSource(ctx, base, feed.hookId, keys.oldKey);
+    if (!feed?.webhookId || (await canSee(ctx, base, feed.webhookId, keys.newKey))) return;
+    await dropWebhook(ctx.db, base.id);
+    if (keys.oldKey !== undefined) await deleteAtSource(ctx, base, feed.webhookId, keys.oldKey);
   });
 }
 
 /** @throws BasetideError what says nothing about the key: the source is away, the quota has no room */
-async function canSee(ctx: HookContext, base: HookedBase, hookId: string, key: string): Promise<boolean> {
+async function canSee(
+  ctx: WebhookContext,
+  base: BaseWithWebhook,
+  webhookId: string,
+  key: string,
+): Promise<boolean> {
   try {
-    const hooks = await call(ctx, base, key, (feed, signal) => feed.listWebhooks(base.sourceBaseId, signal));
-    return hooks?.some((hook) => hook.id === hookId) ?? false;
+    const webhooks = await call(ctx, base, key, (feed, signal) =>
+      feed.listWebhooks(base.sourceBaseId, signal),
+    );
+    return webhooks?.some((webhook) => webhook.id === webhookId) ?? false;
   } catch (error) {
     if (isBasetideError(error) && KEY_REFUSALS.has(error.code)) return false;
     throw error;
@@ -66,19 +73,19 @@ async function canSee(ctx: HookContext, base: HookedBase, hookId: string, key: s
 }
 
 async function deleteAtSource(
-  ctx: HookContext,
-  base: HookedBase,
-  hookId: string,
+  ctx: WebhookContext,
+  base: BaseWithWebhook,
+  webhookId: string,
   key: string,
 ): Promise<void> {
-  await call(ctx, base, key, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, hookId, signal));
-  ctx.log.info({ baseId: base.id, hookId }, "hook removed at the source");
+  await call(ctx, base, key, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, webhookId, signal));
+  ctx.log.info({ baseId: base.id, webhookId }, "hook removed at the source");
 }
 
 /** One request, when the base's quota has room for it (I4). */
 async function call<T>(
-  ctx: HookContext,
-  base: HookedBase,
+  ctx: WebhookContext,
+  base: BaseWithWebhook,
   key: string,
   make: (feed: NonNullable<SourceConnection["changeFeed"]>, signal: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
@@ -86,9 +93,9 @@ async function call<T>(
   if (!source.changeFeed) return undefined;
   const signal = AbortSignal.timeout(REMOVAL_TIMEOUT_MS);
   const { connections } = source;
-  const ledger = createLedger(ctx);
+  const limiter = createRateLimiter(ctx);
   const quotaKey = quotaKeyOf(base);
-  using held = await ledger.takeClient(quotaKey, {
+  using held = await limiter.acquireClient(quotaKey, {
     deadlineMs: REMOVAL_TIMEOUT_MS,
     signal,
     connections,
@@ -98,13 +105,17 @@ async function call<T>(
     return await make((held ? source.over(held) : source).changeFeed!, signal);
   } catch (error) {
     if (isBasetideError(error, "source_rate_limited")) {
-      await ledger.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
+      await limiter.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
     }
     throw error;
   }
 }
 
-async function asFarAsPossible(ctx: HookContext, base: HookedBase, work: () => Promise<void>): Promise<void> {
+async function asFarAsPossible(
+  ctx: WebhookContext,
+  base: BaseWithWebhook,
+  work: () => Promise<void>,
+): Promise<void> {
   try {
     await work();
   } catch (error) {

@@ -6,7 +6,7 @@
  * rows is worth nothing then, nor is the cursor up to which the feed has been read.
  */
 import type { Db } from "../../context";
-import { noteGapOfAny } from "../feeds";
+import { recordFeedGapOfBase } from "../feeds";
 
 export interface ReplicaState {
   /** Of the server, its timeline and the database. */
@@ -22,7 +22,7 @@ export async function lastReplicaState(db: Db, baseId: string): Promise<ReplicaS
 }
 
 /** Notes what it is now; where it may have lost commits, a sweep has to find what the feed told of before now. */
-export async function noteReplicaState(
+export async function recordReplicaState(
   db: Db,
   baseId: string,
   { identity, epoch }: ReplicaState,
@@ -30,6 +30,6 @@ export async function noteReplicaState(
 ): Promise<void> {
   await db.begin(async (tx) => {
     await tx`update bases set replica_identity = ${identity}, replica_epoch = ${epoch} where id = ${baseId}`;
-    if (mayHaveLost) await noteGapOfAny(tx, baseId);
+    if (mayHaveLost) await recordFeedGapOfBase(tx, baseId);
   });
 }

@@ -1,6 +1,6 @@
 /** Ends the attachment links of a base. */
 import { BasetideError } from "../../errors";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import { newAttachmentKey } from "./attachment-keys";
 import type { Base } from "./base-row";
 import { getBase, type ManagementContext } from "./bases";
@@ -14,14 +14,14 @@ import { getBase, type ManagementContext } from "./bases";
 export async function revokeAttachmentLinks(ctx: ManagementContext, base: Base): Promise<Base> {
   await ctx.db.begin(async (tx) => {
     const [revoked] = await tx`
-      update bases set sealed_attachment_key = ${newAttachmentKey(ctx, base.id)},
-        attachment_key_version = attachment_key_version + 1, rests_until = null, schema_look_requested_at = now()
-      where id = ${base.id} and sealed_attachment_key is not null and state <> 'deleting' returning id`;
+      update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)},
+        attachment_key_version = attachment_key_version + 1, rests_until = null, schema_check_requested_at = now()
+      where id = ${base.id} and encrypted_attachment_key is not null and state <> 'deleting' returning id`;
     if (!revoked) {
       throw new BasetideError("conflict", "The base has never had attachment links, or is being deleted");
     }
     const { accountId, id } = base;
-    await noteChange(tx, ctx.actor, { accountId, action: "base.attachment_links_revoked", subject: id });
+    await recordChange(tx, ctx.actor, { accountId, action: "base.attachment_links_revoked", subject: id });
   });
   // Not worth failing for: the links are revoked, and the queue's reconciler finds the base.
   await ctx.queue.requestSync(base.id).catch((error: unknown) => {

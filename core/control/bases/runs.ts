@@ -7,7 +7,7 @@
  */
 import type { Db } from "../../context";
 import { type BasetideError, type ErrorCode, nextStep } from "../../errors";
-import { cleanText, jsonText, serverTime } from "../../postgres";
+import { cleanText, jsonParameter, serverTime } from "../../postgres";
 import { type BaseIssue, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
 
 const KEPT = "30 days";
@@ -26,7 +26,7 @@ export interface RunReport {
   /** Null when it failed. */
   completedAt: Date | null;
   /** A sweep that went on beside rapid turns or live rounds: those say how the base is. */
-  isBeside?: boolean | undefined;
+  isBackground?: boolean | undefined;
   /** Records. */
   seen: number;
   inserted: number;
@@ -79,12 +79,12 @@ export async function recordRun(db: Db, baseId: string, report: RunReport): Prom
     ...outcomeOf(report),
     startedAt: serverTime(db, report.startedAt),
     completedAt: report.completedAt && serverTime(db, report.completedAt),
-    tables: report.tables ? jsonText(report.tables) : null,
-    issues: report.issues ? jsonText(report.issues.slice(0, MAX_ISSUES)) : null,
+    tables: report.tables ? jsonParameter(report.tables) : null,
+    issues: report.issues ? jsonParameter(report.issues.slice(0, MAX_ISSUES)) : null,
   };
   // One statement, as every sync of every base ends with it.
   await db`
-    with updated as (${report.isBeside ? updateBeside(db, baseId, told) : updateBase(db, baseId, told)}),
+    with updated as (${report.isBackground ? updateBackground(db, baseId, told) : updateBase(db, baseId, told)}),
     joined as (${joinRun(db, baseId, told)})
     insert into sync_runs (base_id, kind, started_at, completed_at, total_ms, longest_ms, seen, inserted, updated,
       deleted, requests, wait_ms, error_code, error_message)
@@ -139,8 +139,8 @@ function updateBase(db: Db, baseId: string, told: Told) {
         then (array[${durationMs}::float8] || recent_live_ms)[:${USUAL_SWEEPS}] else recent_live_ms end,
       sweep_started_at = case when ${isWhole}::boolean then ${told.startedAt} else sweep_started_at end,
       sweep_completed_at = case when ${isWhole}::boolean then ${told.completedAt} else sweep_completed_at end,
-      sweep_beside_ms = case when ${isWhole}::boolean
-        then ${durationMs}::float8 * ${BESIDE_SLOWNESS} else sweep_beside_ms end,
+      sweep_background_ms = case when ${isWhole}::boolean
+        then ${durationMs}::float8 * ${BESIDE_SLOWNESS} else sweep_background_ms end,
       error_code = ${errorCode},
       error_message = ${told.errorMessage},
       error_since = case when ${isCompleted}::boolean then null else coalesce(error_since, now()) end,
@@ -156,12 +156,12 @@ function updateBase(db: Db, baseId: string, told: Told) {
     returning id`;
 }
 
-function updateBeside(db: Db, baseId: string, told: Told) {
+function updateBackground(db: Db, baseId: string, told: Told) {
   return db`
     update bases set
       sweep_started_at = case when ${told.isCompleted}::boolean then ${told.startedAt} else sweep_started_at end,
       sweep_completed_at = coalesce(${told.completedAt}, sweep_completed_at),
-      sweep_beside_ms = coalesce(${told.durationMs}, sweep_beside_ms),
+      sweep_background_ms = coalesce(${told.durationMs}, sweep_background_ms),
       tables = coalesce(${told.tables}::text::jsonb, tables),
       issue_count = coalesce(${told.issueCount ?? null}, issue_count),
       issues = coalesce(${told.issues}::text::jsonb, issues)
@@ -200,7 +200,7 @@ function joinRun(db: Db, baseId: string, told: Told) {
 
 /** Says how far the running first sync or rebuild is; `recordRun` of a completed one clears it. */
 export async function saveProgress(db: Db, baseId: string, progress: Progress): Promise<void> {
-  await db`update bases set progress = ${jsonText(progress)}::text::jsonb where id = ${baseId}`;
+  await db`update bases set progress = ${jsonParameter(progress)}::text::jsonb where id = ${baseId}`;
 }
 
 /** The latest runs, the newest first. */

@@ -1,6 +1,6 @@
 /** The log of what changed in the shape of replicas, and requests to look for such changes. Kept for a year. */
 import type { Db } from "../../context";
-import { jsonText } from "../../postgres";
+import { jsonParameter } from "../../postgres";
 import type { ShapeChange, ShapeChangeKind, ShapeName } from "../../replica";
 
 const KEPT = "1 year";
@@ -26,7 +26,7 @@ export async function recordSchemaChanges(db: Db, baseId: string, changes: Shape
     )
     insert into schema_changes (base_id, kind, table_name, field_name, before, after)
     select kept.id, c.kind, c."table", c.field, c.before, c.after
-    from kept, jsonb_to_recordset(${jsonText(changes)}::text::jsonb)
+    from kept, jsonb_to_recordset(${jsonParameter(changes)}::text::jsonb)
       as c (kind text, "table" text, field text, before jsonb, after jsonb)`;
 }
 
@@ -41,9 +41,9 @@ export async function listSchemaChanges(db: Db, baseId: string, limit: number): 
 }
 
 /** The look that was requested then has been made; one that was requested since is still to be. */
-export async function settleSchemaLook(db: Db, baseId: string, requestedAt: Date): Promise<void> {
+export async function completeSchemaCheck(db: Db, baseId: string, requestedAt: Date): Promise<void> {
   // A Date has no microseconds.
   await db`
-    update bases set schema_look_requested_at = null
-    where id = ${baseId} and date_trunc('milliseconds', schema_look_requested_at) <= ${requestedAt}`;
+    update bases set schema_check_requested_at = null
+    where id = ${baseId} and date_trunc('milliseconds', schema_check_requested_at) <= ${requestedAt}`;
 }

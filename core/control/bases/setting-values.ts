@@ -2,7 +2,7 @@
 
 import type { PendingQuery, Row } from "postgres";
 import type { Db } from "../../context";
-import { jsonText } from "../../postgres";
+import { jsonParameter } from "../../postgres";
 import type { AuditDetails } from "../audit";
 import type { AskedIndex, IndexSetting } from "./indexes";
 import {
@@ -69,7 +69,7 @@ export function settingAssignments(db: Db, given: Partial<BaseSettings>) {
 }
 
 function parameter(db: Db, { type }: Setting, value: unknown) {
-  if (type === "indexes") return db`${value === undefined ? null : jsonText(value)}::text::jsonb`;
+  if (type === "indexes") return db`${value === undefined ? null : jsonParameter(value)}::text::jsonb`;
   return db`${(value as boolean | number | undefined) ?? null}`;
 }
 

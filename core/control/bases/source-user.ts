@@ -19,6 +19,6 @@ export async function findSourceUser(
 }
 
 /** Notes whose the base's key is, unless somebody has. */
-export async function noteSourceUser(db: Db, baseId: string, userId: string): Promise<void> {
+export async function recordSourceUser(db: Db, baseId: string, userId: string): Promise<void> {
   await db`update bases set source_user_id = coalesce(source_user_id, ${userId}) where id = ${baseId}`;
 }

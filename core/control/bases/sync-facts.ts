@@ -9,7 +9,7 @@ export interface SyncFacts {
   state: BaseState;
   settings: BaseSettings;
   resyncRequestedAt: Date | null;
-  schemaLookRequestedAt: Date | null;
+  schemaCheckRequestedAt: Date | null;
   catchUpRequestedAt: Date | null;
   /** Where the replica lives: a move changes it. */
   databaseId: string;
@@ -24,8 +24,8 @@ export interface SyncFacts {
 /** Bases that are gone are not among the answers. */
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
   const rows = await db<FactsRow[]>`
-    select id, state, ${settingColumns(db)}, attachment_key_version, resync_requested_at, schema_look_requested_at,
-      catch_up_requested_at, database_id, md5(sealed_api_key) as key_version,
+    select id, state, ${settingColumns(db)}, attachment_key_version, resync_requested_at, schema_check_requested_at,
+      catch_up_requested_at, database_id, md5(encrypted_api_key) as key_version,
       (select c.timeline from databases as d join clusters as c on c.id = d.cluster_id where d.id = database_id) as timeline
     from bases where id = any (${baseIds})`;
   return rows.map((row) => ({
@@ -33,7 +33,7 @@ export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]>
     state: row.state,
     settings: settingsOf(row),
     resyncRequestedAt: row.resync_requested_at,
-    schemaLookRequestedAt: row.schema_look_requested_at,
+    schemaCheckRequestedAt: row.schema_check_requested_at,
     catchUpRequestedAt: row.catch_up_requested_at,
     databaseId: row.database_id,
     timeline: row.timeline,
@@ -48,7 +48,7 @@ interface FactsRow extends SettingsRow {
   state: BaseState;
   attachment_key_version: number;
   resync_requested_at: Date | null;
-  schema_look_requested_at: Date | null;
+  schema_check_requested_at: Date | null;
   catch_up_requested_at: Date | null;
   database_id: string;
   key_version: string;

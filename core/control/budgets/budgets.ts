@@ -183,7 +183,7 @@ async function slowWhatIsOver(db: Db, row: WorkspaceUse, now: Date): Promise<voi
   if (!isOver || (row.is_certain && row.all_slowed)) return;
   const until = nextMonth(now).getTime();
   await db`
-    select quota_slow(key, ${until}::float8, true, ${now.getTime()}::float8, account_id)
+    select quota_throttle(key, ${until}::float8, true, ${now.getTime()}::float8, account_id)
     from (
       select distinct b.platform || ':' || b.source_base_id as key, w.account_id
       from bases as b join workspaces as w on w.id = b.workspace_id
@@ -240,7 +240,7 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
       select max(s.until) as until, bool_or(s.is_certain) as is_certain, count(s.key) as slowed,
         count(*) filter (where k.key not like ${leftKey("%")}) as keys
       from keys as k left join lateral (
-        select max(o.until) as until, bool_or(o.is_certain) as is_certain, max(o.key) as key from quota_slowed as o
+        select max(o.until) as until, bool_or(o.is_certain) as is_certain, max(o.key) as key from quota_throttled as o
         where o.key = k.key and o.until > ${now}::timestamptz and o.account_id in ('', w.account_id)
       ) as s on true
       where k.workspace_id = w.id

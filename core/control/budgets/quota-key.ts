@@ -3,12 +3,12 @@ import type { Db } from "../../context";
 import { limitsOfKey } from "../../source";
 
 /** A base as its source knows it. */
-export interface SourceBase {
+export interface SourceBaseRef {
   platform: string;
   sourceBaseId: string;
 }
 
-export function quotaKeyOf(base: SourceBase): string {
+export function quotaKeyOf(base: SourceBaseRef): string {
   return `${base.platform}:${base.sourceBaseId}`;
 }
 
@@ -20,12 +20,12 @@ export function ownCallsKey(baseId: string): string {
 /** Drops what the ledger has of a source base that nobody has connected any more; its workspace keeps the month's calls. */
 export async function forgetUnusedQuota(
   db: Db,
-  base: SourceBase & { id: string; workspaceId: string | null },
+  base: SourceBaseRef & { id: string; workspaceId: string | null },
 ): Promise<void> {
   const key = quotaKeyOf(base);
   await db.begin(async (tx) => {
     // Where others have the base connected, too, and it comes back, that counts twice: rather too much than too little.
-    if (base.workspaceId !== null) await tx`select quota_leave(${key}, ${base.workspaceId}, ${base.id})`;
+    if (base.workspaceId !== null) await tx`select quota_carry_over(${key}, ${base.workspaceId}, ${base.id})`;
     await tx`delete from quota_kinds where key = ${ownCallsKey(base.id)}`;
     const [used] = await tx`
       select from bases where platform = ${base.platform} and source_base_id = ${base.sourceBaseId} limit 1`;

@@ -1,6 +1,6 @@
 /** How much of a base's quota is used, for people to see: by the minute and by the month. */
 import type { Db } from "../../context";
-import { quotaKeyOf, type SourceBase } from "./quota-key";
+import { quotaKeyOf, type SourceBaseRef } from "./quota-key";
 
 /** Calls in one minute. */
 export interface MinuteUse {
@@ -25,7 +25,7 @@ export interface QuotaUse {
 
 export async function quotaUse(
   db: Db,
-  base: SourceBase & { accountId?: string },
+  base: SourceBaseRef & { accountId?: string },
   minutes = 15,
 ): Promise<QuotaUse> {
   const key = quotaKeyOf(base);
@@ -53,7 +53,7 @@ export async function quotaUse(
       coalesce(sum(sync), 0)::float8 as sync, coalesce(sum(client), 0)::float8 as client,
       (select json_build_object('until', b.blocked_until, 'reason', b.reason) from quota_blocks as b
         where b.key = ${key} and b.blocked_until > now()) as blocked,
-      (select json_build_object('until', s.until, 'is_certain', s.is_certain) from quota_slowed as s
+      (select json_build_object('until', s.until, 'is_certain', s.is_certain) from quota_throttled as s
         where s.key = ${key} and s.until > now() and s.account_id in ('', ${base.accountId ?? ""})
         order by s.until desc limit 1) as slowed
     from by_month where month = date_trunc('month', now() at time zone 'UTC')::date`;

@@ -9,7 +9,7 @@ import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
 import { platformFacts, type SourcePlan } from "../../source";
 import type { AuditAction } from "../audit";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 
 /** The plans that the sources sell, in the order that they are shown. */
 export const sourcePlans: readonly SourcePlan[] = platformFacts.flatMap(({ plans }) => plans);
@@ -132,7 +132,7 @@ export async function deleteWorkspace(ctx: ChangeContext, { id, name, accountId 
     }
     await tx`delete from quota_calls where key = ${leftKey(id)}`;
     await tx`delete from quota_kinds where key = ${leftKey(id)}`;
-    await noteChange(tx, ctx.actor, {
+    await recordChange(tx, ctx.actor, {
       accountId,
       action: "workspace.deleted",
       subject: id,
@@ -153,7 +153,7 @@ async function endRest({ db, queue }: WakeContext, { id: workspaceId, accountId 
     where workspace_id = ${workspaceId}
     returning id, platform || ':' || source_base_id as key, state not in ('paused', 'deleting') as is_woken`;
   for (const { id, key, is_woken } of woken) {
-    await db`select quota_hasten(${key}, ${accountId})`;
+    await db`select quota_unthrottle(${key}, ${accountId})`;
     // The queue's reconciler finds those whose job is not queued now.
     if (is_woken) await queue.requestSync(id).catch(() => {});
   }
@@ -203,7 +203,7 @@ async function changing(
   try {
     await db.begin(async (tx) => {
       await change(tx);
-      await noteChange(tx, actor, { accountId, action, subject: id, details });
+      await recordChange(tx, actor, { accountId, action, subject: id, details });
     });
   } catch (error) {
     if (!isUniqueViolation(error, "workspaces_name_key")) throw error;

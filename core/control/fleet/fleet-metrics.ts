@@ -134,7 +134,7 @@ async function readFacts(db: Context["db"]): Promise<FleetFacts> {
       (select greatest(0, coalesce(max(extract(epoch from now() - f.due_at)), 0))::float8
         from live_feeds as f join bases on bases.id = f.base_id
         where bases.state = 'active' and live and not rapid and f.state = 'on') as "longestUnread",
-      (select count(*)::int from live_feeds where stale_since is not null) as stale,
+      (select count(*)::int from live_feeds where drifted_since is not null) as stale,
       (select coalesce(sum(waiting), 0)::int from live_feeds) as waiting,
       (select count(*)::int from repairs) as repairs,
       (select count(*)::int from workers where seen_at > now() - interval '30 seconds') as workers`;

@@ -8,5 +8,5 @@ export {
   livingWorkers,
   removeWorker,
   reportWorker,
-  type Worker,
+  type WorkerStatus,
 } from "./workers";

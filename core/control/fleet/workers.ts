@@ -21,7 +21,7 @@ export interface WorkerReport {
   capacity: number;
 }
 
-export interface Worker extends WorkerReport {
+export interface WorkerStatus extends WorkerReport {
   seenAt: Date;
   isAlive: boolean;
 }
@@ -73,8 +73,8 @@ export async function removeWorker(db: Db, id: string): Promise<void> {
 }
 
 /** The living first, then the latest to be heard of. */
-export async function listWorkers(db: Db): Promise<Worker[]> {
-  return db<Worker[]>`
+export async function listWorkers(db: Db): Promise<WorkerStatus[]> {
+  return db<WorkerStatus[]>`
     select id, host, pid, started_at as "startedAt", seen_at as "seenAt", bases, capacity,
       seen_at > now() - ${SILENCE}::interval as "isAlive"
     from workers order by "isAlive" desc, host, started_at, id`;

@@ -4,7 +4,7 @@ import type { Db } from "../../context";
 const POLL_MS = 50;
 
 /** Waits until no worker has the base in hand. @returns false when one still has after `timeoutMs` */
-export async function untilNotHeld(db: Db, baseId: string, timeoutMs: number): Promise<boolean> {
+export async function untilReleased(db: Db, baseId: string, timeoutMs: number): Promise<boolean> {
   const until = performance.now() + timeoutMs;
   while (await isHeld(db, baseId)) {
     if (performance.now() >= until) return false;

@@ -18,7 +18,7 @@ export async function requestRepairs(
         as r (table_id, record_id)
     where (select count(*) from repairs as known where known.base_id = b.id) < ${MAX_PER_BASE}
     on conflict (base_id, table_ref, record_id) do update
-      set noted_at = excluded.noted_at, attempts = 0, due_at = greatest(repairs.due_at, excluded.due_at)`;
+      set recorded_at = excluded.recorded_at, attempts = 0, due_at = greatest(repairs.due_at, excluded.due_at)`;
 }
 
 /** Asks a sync to find what clients have written where nothing says which records that was. */

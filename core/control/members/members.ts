@@ -8,8 +8,8 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { actorOf, checkEmail, type Role, type Viewer } from "../accounts";
-import { noteChange } from "../audit";
+import { actorOf, type CurrentUser, checkEmail, type Role } from "../accounts";
+import { recordChange } from "../audit";
 
 const INVITATION_LIFE = "7 days";
 /** Members and open invitations of one account: more is a mistake, or somebody sending mail through us. */
@@ -53,13 +53,13 @@ export async function listInvitations(db: Db, accountId: string): Promise<Invita
  */
 export async function inviteMember<Permit>(
   db: Db,
-  viewer: Viewer,
+  currentUser: CurrentUser,
   address: string,
   permit: (email: string) => Promise<Permit>,
 ): Promise<{ email: string; token: string; permit: Permit }> {
-  requireOwner(viewer);
+  requireOwner(currentUser);
   const email = checkEmail(address);
-  const accountId = viewer.account.id;
+  const accountId = currentUser.account.id;
   const members = await listMembers(db, accountId);
   if (members.some((member) => member.email === email)) {
     throw new BasetideError("already_exists", `${email} is a member already`);
@@ -73,19 +73,23 @@ export async function inviteMember<Permit>(
   await db.begin(async (tx) => {
     await tx`
       insert into invitations (id, account_id, email, token_hash, invited_by, expires_at)
-      values (${newId("invitation")}, ${accountId}, ${email}, ${hash(token)}, ${viewer.userId},
+      values (${newId("invitation")}, ${accountId}, ${email}, ${hash(token)}, ${currentUser.userId},
         now() + ${INVITATION_LIFE}::interval)
       on conflict (account_id, email) do update
         set token_hash = excluded.token_hash, invited_by = excluded.invited_by, expires_at = excluded.expires_at`;
-    await noteChange(tx, actorOf(viewer), { accountId, action: "member.invited", details: { email } });
+    await recordChange(tx, actorOf(currentUser), { accountId, action: "member.invited", details: { email } });
   });
   return { email, token, permit: given };
 }
 
 /** @throws BasetideError `forbidden`, `not_found` */
-export async function withdrawInvitation(db: Db, viewer: Viewer, invitationId: string): Promise<void> {
-  requireOwner(viewer);
-  const accountId = viewer.account.id;
+export async function withdrawInvitation(
+  db: Db,
+  currentUser: CurrentUser,
+  invitationId: string,
+): Promise<void> {
+  requireOwner(currentUser);
+  const accountId = currentUser.account.id;
   await db.begin(async (tx) => {
     const [gone] = isId("invitation", invitationId)
       ? await tx<{ email: string }[]>`
@@ -93,7 +97,7 @@ export async function withdrawInvitation(db: Db, viewer: Viewer, invitationId: s
       : [];
     if (!gone) throw new BasetideError("not_found", "There is no such invitation");
     const details = { email: gone.email };
-    await noteChange(tx, actorOf(viewer), { accountId, action: "invitation.withdrawn", details });
+    await recordChange(tx, actorOf(currentUser), { accountId, action: "invitation.withdrawn", details });
   });
 }
 
@@ -114,28 +118,32 @@ export async function findInvitation(
  *
  * @throws BasetideError `not_found` for a link that is used up or expired, `forbidden` for one to another address
  */
-export async function acceptInvitation(db: Db, viewer: Viewer, token: string): Promise<void> {
+export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: string): Promise<void> {
   const invitation = await findInvitation(db, token);
   if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
-  if (invitation.email !== viewer.email) {
+  if (invitation.email !== currentUser.email) {
     throw new BasetideError(
       "forbidden",
-      `This invitation went to ${invitation.email}; you are signed in as ${viewer.email}`,
+      `This invitation went to ${invitation.email}; you are signed in as ${currentUser.email}`,
     );
   }
   await db.begin(async (tx) => {
     await tx`
       insert into account_members (account_id, user_id, role)
-      values (${invitation.accountId}, ${viewer.userId}, 'member') on conflict do nothing`;
+      values (${invitation.accountId}, ${currentUser.userId}, 'member') on conflict do nothing`;
     await tx`delete from invitations where id = ${invitation.id}`;
-    await tx`update sessions set account_id = ${invitation.accountId} where id = ${viewer.sessionId}`;
+    await tx`update sessions set account_id = ${invitation.accountId} where id = ${currentUser.sessionId}`;
     const { accountId } = invitation;
-    await noteChange(tx, actorOf(viewer), { accountId, action: "member.joined", subject: viewer.userId });
+    await recordChange(tx, actorOf(currentUser), {
+      accountId,
+      action: "member.joined",
+      subject: currentUser.userId,
+    });
   });
 }
 
-function requireOwner(viewer: Viewer): void {
-  if (viewer.account.role === "owner") return;
+function requireOwner(currentUser: CurrentUser): void {
+  if (currentUser.account.role === "owner") return;
   throw new BasetideError("forbidden", "Only the account's owner may do that");
 }
 

@@ -6,8 +6,8 @@
  */
 import type { Actor } from "../../context";
 import { asBasetideError, BasetideError } from "../../errors";
-import { actorOf, type Viewer } from "../accounts";
-import { noteChange } from "../audit";
+import { actorOf, type CurrentUser } from "../accounts";
+import { recordChange } from "../audit";
 import { getBase, type ManagementContext, revokeAttachmentLinks } from "../bases";
 import { endDatabaseSessions, listDatabases, rotateCredentials } from "../placement";
 import { listMembers } from "./members";
@@ -47,9 +47,9 @@ export interface Removal {
   remains: string[];
 }
 
-export function removerOf(viewer: Viewer): Remover {
-  const { account, userId } = viewer;
-  return { accountId: account.id, userId, isOwner: account.role === "owner", actor: actorOf(viewer) };
+export function removerOf(currentUser: CurrentUser): Remover {
+  const { account, userId } = currentUser;
+  return { accountId: account.id, userId, isOwner: account.role === "owner", actor: actorOf(currentUser) };
 }
 
 /**
@@ -92,7 +92,7 @@ async function endMembership(
       delete from api_tokens
       where account_id = ${accountId} and (created_by = ${userId} or ${revokesAllTokens})`;
     const details = { email, tokens_revoked: count };
-    await noteChange(tx, actor, { accountId, action: "member.removed", subject: userId, details });
+    await recordChange(tx, actor, { accountId, action: "member.removed", subject: userId, details });
     return count;
   });
 }
@@ -118,7 +118,7 @@ async function revokeAllLinks(
 ): Promise<Revocation[]> {
   const bases = await ctx.db<{ id: string; name: string }[]>`
     select id, name from bases
-    where account_id = ${accountId} and sealed_attachment_key is not null and state <> 'deleting' order by id`;
+    where account_id = ${accountId} and encrypted_attachment_key is not null and state <> 'deleting' order by id`;
   const done: Revocation[] = [];
   for (const { id, name } of bases) {
     const error = await reasonOf(async () =>

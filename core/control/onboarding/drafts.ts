@@ -1,12 +1,12 @@
 /**
  * Bases that are being connected: what a person has said so far, step by step, kept here so that each step is a page
- * that survives a reload. Keys and URLs are sealed, and wiped when the base is made.
+ * that survives a reload. Keys and URLs are encrypted, and wiped when the base is made.
  */
 import { isProblem } from "../../check-result";
 import type { Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { cleanText, jsonText } from "../../postgres";
+import { cleanText, jsonParameter } from "../../postgres";
 import { platformById, type SourceBase } from "../../source";
 import type { Base } from "../bases";
 import { createBase, type ManagementContext } from "../bases";
@@ -29,7 +29,7 @@ export interface Draft {
   /** A key was given, and the source took it. */
   hasKey: boolean;
   sourceBase: { id: string; name: string } | null;
-  /** Without the URL of an external one, which is sealed. */
+  /** Without the URL of an external one, which is encrypted. */
   destination: DraftDestination | null;
   /** The base that came of it. */
   baseId: string | null;
@@ -80,7 +80,7 @@ export async function getDraft(db: Db, id: string, accountId: string): Promise<D
 export async function latestDraft(db: Db, accountId: string): Promise<Draft | null> {
   const [draft] = await selectDrafts(
     db,
-    db`account_id = ${accountId} and base_id is null and sealed_api_key is not null
+    db`account_id = ${accountId} and base_id is null and encrypted_api_key is not null
       and updated_at > now() - ${DRAFT_LIFE}::interval order by updated_at desc limit 1`,
   );
   return draft ?? null;
@@ -97,8 +97,8 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
   }
   const keepsBase = bases.some((base) => base.id === draft.sourceBase?.id);
   await ctx.db`
-    update base_drafts set sealed_api_key = ${ctx.secrets.seal(apiKey, keyContext(draft.id))},
-      choices = ${jsonText(bases)}::text::jsonb, choices_at = now(),
+    update base_drafts set encrypted_api_key = ${ctx.secrets.encrypt(apiKey, keyContext(draft.id))},
+      choices = ${jsonParameter(bases)}::text::jsonb, choices_at = now(),
       source_base_id = case when ${keepsBase} then source_base_id end,
       source_base_name = case when ${keepsBase} then source_base_name end, updated_at = now()
     where id = ${draft.id}`;
@@ -152,7 +152,7 @@ export async function setDraftDestination(
     : destination;
   await ctx.db`
     update base_drafts set destination = ${JSON.stringify(kept)}::text::jsonb,
-      sealed_url = ${isExternal ? ctx.secrets.seal(destination.url, destinationContext(draft.id)) : null},
+      encrypted_url = ${isExternal ? ctx.secrets.encrypt(destination.url, destinationContext(draft.id)) : null},
       updated_at = now()
     where id = ${draft.id}`;
   return checks;
@@ -184,7 +184,7 @@ export async function finishDraft(
     workspaceId: workspace.id,
   });
   await ctx.db`
-    update base_drafts set base_id = ${base.id}, sealed_api_key = null, sealed_url = null, choices = null,
+    update base_drafts set base_id = ${base.id}, encrypted_api_key = null, encrypted_url = null, choices = null,
       updated_at = now()
     where id = ${draft.id}`;
   return base.id;
@@ -198,7 +198,7 @@ async function listedBases(ctx: ManagementContext, draft: Draft): Promise<Source
   if (kept) return kept.choices;
   const bases = await checkKey(ctx, draft.platform, await openKey(ctx, draft));
   await ctx.db`
-    update base_drafts set choices = ${jsonText(bases)}::text::jsonb, choices_at = now() where id = ${draft.id}`;
+    update base_drafts set choices = ${jsonParameter(bases)}::text::jsonb, choices_at = now() where id = ${draft.id}`;
   return bases;
 }
 
@@ -223,26 +223,26 @@ async function createOrFind(
 async function openDestination(ctx: DraftContext, id: string, kept: DraftDestination): Promise<Destination> {
   if (kept.kind !== "external") return kept;
   const [row] = await ctx.db<
-    { sealed_url: string | null }[]
-  >`select sealed_url from base_drafts where id = ${id}`;
-  if (!row?.sealed_url) throw new BasetideError("conflict", "The destination is not known any more");
+    { encrypted_url: string | null }[]
+  >`select encrypted_url from base_drafts where id = ${id}`;
+  if (!row?.encrypted_url) throw new BasetideError("conflict", "The destination is not known any more");
   return {
     kind: "external",
     schema: kept.schema,
-    url: ctx.secrets.open(row.sealed_url, destinationContext(id)),
+    url: ctx.secrets.decrypt(row.encrypted_url, destinationContext(id)),
   };
 }
 
 async function openKey(ctx: DraftContext, draft: Draft): Promise<string> {
-  const [row] = await ctx.db<{ sealed_api_key: string | null }[]>`
-    select sealed_api_key from base_drafts where id = ${draft.id}`;
-  if (!row?.sealed_api_key) throw new BasetideError("conflict", "Give the API key first");
-  return ctx.secrets.open(row.sealed_api_key, keyContext(draft.id));
+  const [row] = await ctx.db<{ encrypted_api_key: string | null }[]>`
+    select encrypted_api_key from base_drafts where id = ${draft.id}`;
+  if (!row?.encrypted_api_key) throw new BasetideError("conflict", "Give the API key first");
+  return ctx.secrets.decrypt(row.encrypted_api_key, keyContext(draft.id));
 }
 
 async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
   const rows = await db<(Omit<Draft, "sourceBase"> & { base: string | null; name: string | null })[]>`
-    select id, account_id as "accountId", platform, sealed_api_key is not null as "hasKey",
+    select id, account_id as "accountId", platform, encrypted_api_key is not null as "hasKey",
       source_base_id as base, source_base_name as name, destination, base_id as "baseId",
       updated_at as "updatedAt"
     from base_drafts where ${where}`;

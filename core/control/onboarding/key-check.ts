@@ -4,8 +4,8 @@
  */
 import { BasetideError, isBasetideError } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
-import { createLedger } from "../../limiter";
-import { againIfStale, platformById, type SourceBase } from "../../source";
+import { createRateLimiter } from "../../limiter";
+import { platformById, retryIfStale, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
 import { quotaKeyOf } from "../budgets";
 
@@ -46,28 +46,28 @@ export async function checkReading(
   const { keyScopes, ...source } = platformById(ctx.platforms, platform);
   const connection = source.connect(apiKey);
   const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
-  const ledger = createLedger(ctx);
+  const limiter = createRateLimiter(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId });
   const { connections } = connection;
   const options = { deadlineMs: ctx.config.upstreamTimeoutMs, signal, connections };
   const over = (held: HeldConnection | undefined) => (held ? connection.over(held) : connection);
   let isAccepted = false;
   try {
-    const { tables } = await againIfStale(async () => {
-      using held = await ledger.takeUnproven(quotaKey, options);
+    const { tables } = await retryIfStale(async () => {
+      using held = await limiter.acquireUnproven(quotaKey, options);
       return await over(held).getSchema(sourceBaseId, signal);
     });
     isAccepted = true;
-    await ledger.countServed(quotaKey);
+    await limiter.countServed(quotaKey);
     if (!tables[0]) return;
     const table = tables[0];
-    await againIfStale(async () => {
-      using held = await ledger.takeClient(quotaKey, options);
+    await retryIfStale(async () => {
+      using held = await limiter.acquireClient(quotaKey, options);
       return await over(held).listPage(sourceBaseId, table, {}, signal);
     });
   } catch (error) {
     if (isAccepted && isBasetideError(error, "source_rate_limited")) {
-      await ledger.block(quotaKey, source.limits.penaltyMs, "rate_limited", { isOwn: false });
+      await limiter.block(quotaKey, source.limits.penaltyMs, "rate_limited", { isOwn: false });
     }
     throw lacking(error, keyScopes?.records, "may not read the records of this base");
   }

@@ -7,7 +7,7 @@ import { BasetideError, isBasetideError } from "../../errors";
 import { newId } from "../../ids";
 import { isUniqueViolation, requireKeptSessions } from "../../postgres";
 import { ROLE_PATTERN, withAdmin } from "../../replica";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 
 const DEFAULT_CLUSTER = "default";
 const POSTGRES_PORT = 5432;
@@ -43,21 +43,23 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
   await refuseTransactionPooler(ctx, adminUrl);
   const id = newId("cluster");
   await db`
-    insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
-    values (${id}, ${DEFAULT_CLUSTER}, ${config.defaultRegion}, ${secrets.seal(adminUrl, adminUrlContext(id))},
+    insert into clusters (id, name, region, encrypted_admin_url, public_host, public_port)
+    values (${id}, ${DEFAULT_CLUSTER}, ${config.defaultRegion}, ${secrets.encrypt(adminUrl, adminUrlContext(id))},
       ${address.host}, ${address.port})
     on conflict (name) do nothing`;
-  const [saved] = await db<{ id: string; sealed_admin_url: string }[]>`
-    select id, sealed_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
+  const [saved] = await db<{ id: string; encrypted_admin_url: string }[]>`
+    select id, encrypted_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
   if (!saved)
     throw new BasetideError("internal", "The default cluster is not there right after it was saved");
-  const isSameUrl = secrets.open(saved.sealed_admin_url, adminUrlContext(saved.id)) === adminUrl;
-  const sealed = isSameUrl ? saved.sealed_admin_url : secrets.seal(adminUrl, adminUrlContext(saved.id));
+  const isSameUrl = secrets.decrypt(saved.encrypted_admin_url, adminUrlContext(saved.id)) === adminUrl;
+  const encrypted = isSameUrl
+    ? saved.encrypted_admin_url
+    : secrets.encrypt(adminUrl, adminUrlContext(saved.id));
   await db`
-    update clusters set sealed_admin_url = ${sealed}, region = ${config.defaultRegion},
+    update clusters set encrypted_admin_url = ${encrypted}, region = ${config.defaultRegion},
       public_host = ${address.host}, public_port = ${address.port}
-    where id = ${saved.id} and (sealed_admin_url, region, public_host, public_port)
-      is distinct from (${sealed}, ${config.defaultRegion}, ${address.host}, ${address.port}::int)`;
+    where id = ${saved.id} and (encrypted_admin_url, region, public_host, public_port)
+      is distinct from (${encrypted}, ${config.defaultRegion}, ${address.host}, ${address.port}::int)`;
 }
 
 /**
@@ -66,9 +68,9 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
  * @throws BasetideError `config_invalid`
  */
 async function refuseTransactionPooler({ db, secrets }: SecretContext, adminUrl: string): Promise<void> {
-  const [saved] = await db<{ id: string; sealed_admin_url: string }[]>`
-    select id, sealed_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
-  if (saved && secrets.open(saved.sealed_admin_url, adminUrlContext(saved.id)) === adminUrl) return;
+  const [saved] = await db<{ id: string; encrypted_admin_url: string }[]>`
+    select id, encrypted_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
+  if (saved && secrets.decrypt(saved.encrypted_admin_url, adminUrlContext(saved.id)) === adminUrl) return;
   try {
     await requireKeptSessions(adminUrl, "REPLICA_URL");
   } catch (error) {
@@ -103,11 +105,11 @@ export async function addCluster(
   try {
     await ctx.db.begin(async (tx) => {
       await tx`
-        insert into clusters (id, name, region, sealed_admin_url, public_host, public_port)
+        insert into clusters (id, name, region, encrypted_admin_url, public_host, public_port)
         values (${id}, ${cluster.name}, ${cluster.region},
-          ${ctx.secrets.seal(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
+          ${ctx.secrets.encrypt(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
       const details = { name: cluster.name, region: cluster.region };
-      await noteChange(tx, ctx.actor, { accountId: null, action: "cluster.added", subject: id, details });
+      await recordChange(tx, ctx.actor, { accountId: null, action: "cluster.added", subject: id, details });
     });
   } catch (error) {
     if (!isUniqueViolation(error, "clusters_name_key")) throw error;
@@ -132,7 +134,7 @@ export async function drainCluster(db: Db, name: string, actor?: Actor): Promise
       subject: drained.id,
       details: { name },
     } as const;
-    await noteChange(tx, actor, change);
+    await recordChange(tx, actor, change);
   });
   return clusterByName(db, name);
 }
@@ -170,10 +172,10 @@ export async function pickCluster(
 
 /** @throws BasetideError `not_found`, `secret_unreadable` */
 export async function clusterAdminUrl(ctx: SecretContext, clusterId: string): Promise<string> {
-  const [row] = await ctx.db<{ sealed_admin_url: string }[]>`
-    select sealed_admin_url from clusters where id = ${clusterId}`;
+  const [row] = await ctx.db<{ encrypted_admin_url: string }[]>`
+    select encrypted_admin_url from clusters where id = ${clusterId}`;
   if (!row) throw new BasetideError("not_found", `There is no cluster ${clusterId}`);
-  return ctx.secrets.open(row.sealed_admin_url, adminUrlContext(clusterId));
+  return ctx.secrets.decrypt(row.encrypted_admin_url, adminUrlContext(clusterId));
 }
 
 /** @throws BasetideError `not_found` */

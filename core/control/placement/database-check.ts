@@ -20,7 +20,7 @@ const SLOW_ROUND_TRIP_MS = 100;
 
 /** Where a server is, and what its URL asks for. */
 export interface Reached {
-  url: Pick<PostgresUrl, "host" | "port" | "sslMode" | "askedSslMode" | "ignored">;
+  url: Pick<PostgresUrl, "host" | "port" | "sslMode" | "requestedSslMode" | "ignored">;
   /** Where its addresses are. */
   kind: AddressKind;
   /** The operator has chosen it: the way there may be a network of theirs. */
@@ -128,7 +128,7 @@ function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: 
   }
   const message = "The connection is not encrypted";
   if (isOwn && kind !== "public") return { check: "encryption", severity: "ok", message };
-  const isChosen = isOwn || kind !== "public" || url.askedSslMode === "disable";
+  const isChosen = isOwn || kind !== "public" || url.requestedSslMode === "disable";
   const remedy =
     url.sslMode === "prefer"
       ? "Turn on TLS there (ssl = on), or at the proxy in front of it: the server does not offer it"

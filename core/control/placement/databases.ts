@@ -18,10 +18,10 @@ import {
   rotatePassword,
   setWritable,
 } from "../../replica";
-import { countChange, noteChange } from "../audit";
+import { countChange, recordChange } from "../audit";
 import { type Cluster, clusterAdminUrl, installationId, pickCluster } from "./clusters";
 import { type Inspection, inspect } from "./external-database";
-import { externalServer, parsePlace } from "./external-url";
+import { externalServer, parseConnectionTarget } from "./external-url";
 import { isControlServer } from "./same-server";
 
 export interface Database {
@@ -98,9 +98,9 @@ export async function createHostedDatabase(
   await ctx.db.begin(async (tx) => {
     if (chosen === undefined) await requireAllowance(tx, ctx.config, accountId);
     await tx`
-      insert into databases (id, account_id, cluster_id, name, role_name, sealed_password, connection_limit)
+      insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password, connection_limit)
       values (${id}, ${accountId}, ${cluster.id}, ${named.database}, ${named.role},
-        ${ctx.secrets.seal(named.password, passwordContext(id))}, ${connections})`;
+        ${ctx.secrets.encrypt(named.password, passwordContext(id))}, ${connections})`;
   });
   try {
     await provisionDatabase(adminUrl, await installationId(ctx.db), named);
@@ -181,7 +181,7 @@ export async function setDatabaseWritable(
     await tx`update databases set is_writable = ${isWritable} where id = ${database.id}`;
     const { accountId, id, name } = database;
     const details = { name, is_writable: isWritable };
-    await noteChange(tx, ctx.actor, { accountId, action: "database.writable", subject: id, details });
+    await recordChange(tx, ctx.actor, { accountId, action: "database.writable", subject: id, details });
   });
   ctx.log.info({ databaseId: database.id, isWritable }, "database writable or not");
   return getDatabase(ctx.db, database.id);
@@ -206,7 +206,7 @@ export async function setConnectionLimit(
     await tx`update databases set connection_limit = ${connections} where id = ${database.id}`;
     const { accountId, id, name } = database;
     const change = { accountId, subject: id, details: { name, connections } };
-    await noteChange(tx, ctx.actor, { ...change, action: "database.limited" });
+    await recordChange(tx, ctx.actor, { ...change, action: "database.limited" });
   });
   return getDatabase(ctx.db, database.id);
 }
@@ -220,16 +220,16 @@ export async function databaseAdminUrl(ctx: AddressContext, database: Database):
 }
 
 /** Who reads there and may not write; undefined where the customer hosts the database, whose role we are. */
-export function readerOf({ clusterId, role }: Database): string | undefined {
+export function readerRoleOf({ clusterId, role }: Database): string | undefined {
   return clusterId === null ? undefined : role;
 }
 
 /** The URL that the customer gave for a database of theirs. @throws BasetideError `secret_unreadable` */
 async function externalUrl(ctx: DatabaseContext, database: Database): Promise<string> {
-  const [row] = await ctx.db<{ sealed_url: string }[]>`
-    select sealed_url from databases where id = ${database.id}`;
+  const [row] = await ctx.db<{ encrypted_url: string }[]>`
+    select encrypted_url from databases where id = ${database.id}`;
   if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
-  return parsePlace(ctx.secrets.open(row.sealed_url, urlContext(database.id))).text;
+  return parseConnectionTarget(ctx.secrets.decrypt(row.encrypted_url, urlContext(database.id))).text;
 }
 
 /** A customer's database as the onboarding sees it, with what has changed there since. @throws BasetideError `secret_unreadable` */
@@ -245,10 +245,14 @@ export async function databaseCredentials(ctx: DatabaseContext, database: Databa
     const url = new URL(await externalUrl(ctx, database));
     return toCredentials(database, decodeURIComponent(url.password), url.search);
   }
-  const [row] = await ctx.db<{ sealed_password: string }[]>`
-    select sealed_password from databases where id = ${database.id}`;
+  const [row] = await ctx.db<{ encrypted_password: string }[]>`
+    select encrypted_password from databases where id = ${database.id}`;
   if (!row) throw new BasetideError("not_found", `There is no database ${database.id}`);
-  return toCredentials(database, ctx.secrets.open(row.sealed_password, passwordContext(database.id)), "");
+  return toCredentials(
+    database,
+    ctx.secrets.decrypt(row.encrypted_password, passwordContext(database.id)),
+    "",
+  );
 }
 
 /**
@@ -275,15 +279,15 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
   if (database.clusterId === null) {
     throw new BasetideError("conflict", "This database is hosted by you: change its password there");
   }
-  // A crash between these two leaves a password that nobody knows; rotating again mends it.
+  // A crash between these two leaves a password that nobody knows; rotating again repairs it.
   const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
   await ctx.db.begin(async (tx) => {
     await tx`
-      update databases set sealed_password = ${ctx.secrets.seal(password, passwordContext(database.id))}
+      update databases set encrypted_password = ${ctx.secrets.encrypt(password, passwordContext(database.id))}
       where id = ${database.id}`;
     const { accountId, id, name } = database;
     const change = { accountId, subject: id, details: { name } };
-    await noteChange(tx, ctx.actor, { ...change, action: "credentials.rotated" });
+    await recordChange(tx, ctx.actor, { ...change, action: "credentials.rotated" });
   });
   return toCredentials(database, password, "");
 }
@@ -300,12 +304,12 @@ export async function endDatabaseSessions(ctx: DatabaseContext, database: Databa
   await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
 }
 
-/** Where the sealed password of a database is bound to. */
+/** Where the encrypted password of a database is bound to. */
 export function passwordContext(databaseId: string): string {
   return `databases.password:${databaseId}`;
 }
 
-/** Where the sealed URL of a customer's own database is bound to. */
+/** Where the encrypted URL of a customer's own database is bound to. */
 export function urlContext(databaseId: string): string {
   return `databases.url:${databaseId}`;
 }

@@ -13,11 +13,11 @@ import {
   type Database,
   databaseAdminUrl,
   getDatabase,
-  readerOf,
+  readerRoleOf,
   urlContext,
 } from "./databases";
 import { inspect, inspectExternal } from "./external-database";
-import { externalServer, type Place, parsePlace, withTls } from "./external-url";
+import { type ConnectionTarget, externalServer, parseConnectionTarget, withTls } from "./external-url";
 
 const DEFAULT_SCHEMA = "public";
 /** With `_swap` behind it a schema's name stays far under Postgres' 63 bytes. */
@@ -50,7 +50,7 @@ export async function prepareDestination(
     const database = await ownDatabase(ctx, accountId, destination.database_id);
     await refuseTakenSchema(ctx, database.id, schema);
     const url = await databaseAdminUrl(ctx, database);
-    await installReplica(url, { schema, role: readerOf(database) });
+    await installReplica(url, { schema, role: readerRoleOf(database) });
     // A writable database is writable in every schema that has a base.
     if (database.isWritable && typeof url === "string") await setWritable(url, database.role, schema, true);
     return { databaseId: database.id, schema };
@@ -79,7 +79,7 @@ export async function inspectDestination(
   }
   const checks = await inspectExternal(ctx, destination.url, schema);
   if (checks.some(isProblem)) return checks;
-  const known = await knownExternal(ctx, accountId, parsePlace(destination.url));
+  const known = await knownExternal(ctx, accountId, parseConnectionTarget(destination.url));
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
   return checks;
 }
@@ -92,7 +92,7 @@ async function useExternal(
   schema: string,
 ): Promise<string> {
   const { db, secrets } = ctx;
-  const place = parsePlace(url);
+  const place = parseConnectionTarget(url);
   const { checks, report } = await inspect(ctx, url, schema);
   requireUsable(checks);
   const known = await knownExternal(ctx, accountId, place);
@@ -100,15 +100,15 @@ async function useExternal(
   const server = externalServer(url, ctx.config.privateDestinations);
   await installReplica(server, { schema });
   const id = known ?? newId("database");
-  const sealedUrl = secrets.seal(
+  const encryptedUrl = secrets.encrypt(
     report?.link.tls === undefined ? place.text : withTls(place),
     urlContext(id),
   );
   // The newest URL that works is the one to keep: its password may be the changed one.
   await db`
-    insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)
-    values (${id}, ${accountId}, ${place.database}, ${place.user}, ${sealedUrl}, ${place.host}, ${place.port})
-    on conflict (id) do update set sealed_url = excluded.sealed_url, role_name = excluded.role_name`;
+    insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)
+    values (${id}, ${accountId}, ${place.database}, ${place.user}, ${encryptedUrl}, ${place.host}, ${place.port})
+    on conflict (id) do update set encrypted_url = excluded.encrypted_url, role_name = excluded.role_name`;
   return id;
 }
 
@@ -116,7 +116,7 @@ async function useExternal(
 async function knownExternal(
   ctx: DestinationContext,
   accountId: string,
-  place: Place,
+  place: ConnectionTarget,
 ): Promise<string | null> {
   const [known] = await ctx.db<{ id: string; account_id: string }[]>`
     select id, account_id from databases

@@ -10,10 +10,10 @@ import { BasetideError, isBasetideError } from "../../errors";
 import { checkHost } from "../../net";
 import { probe, refuseKnownPooler, type ServerReport } from "../../postgres";
 import { connectReplica, quoteIdent } from "../../replica";
-import { connectionTrouble } from "./connection-trouble";
+import { connectionProblem } from "./connection-problem";
 import { checkServer, type DatabaseCheck, poolerProblem } from "./database-check";
 import { readersByDefault, settingsProblem } from "./database-settings";
-import { externalServer, parsePlace } from "./external-url";
+import { externalServer, parseConnectionTarget } from "./external-url";
 import { isSameServer, type ServerIdentity, serverIdentity } from "./server-identity";
 
 /** For all of it: a server that takes connections and then says nothing must not keep anybody waiting. */
@@ -48,7 +48,7 @@ export async function inspect(ctx: InspectContext, url: string, schema: string):
   const checks: DatabaseCheck[] = [];
   let report: ServerReport | undefined;
   try {
-    const place = parsePlace(url);
+    const place = parseConnectionTarget(url);
     const { host, port } = place;
     // Before its name is looked up.
     refuseKnownPooler(place);
@@ -81,8 +81,8 @@ async function problemOf(
   url: string,
   check: "address" | "connection",
 ): Promise<DatabaseCheck> {
-  const pooler = isBasetideError(error) ? undefined : poolerProblem(error, parsePlace(url));
-  return pooler ?? { check, severity: "problem", message: await connectionTrouble(error, url) };
+  const pooler = isBasetideError(error) ? undefined : poolerProblem(error, parseConnectionTarget(url));
+  return pooler ?? { check, severity: "problem", message: await connectionProblem(error, url) };
 }
 
 async function inTime(work: (signal: AbortSignal) => Promise<void>): Promise<void> {

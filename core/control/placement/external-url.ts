@@ -4,13 +4,13 @@ import { BasetideError } from "../../errors";
 import { ExternalServer } from "../../external";
 import { cleanPostgresUrl, type PostgresUrl, parsePostgresUrl } from "../../postgres-url";
 
-export interface Place extends PostgresUrl {
+export interface ConnectionTarget extends PostgresUrl {
   /** The URL as every driver reads it, without what is not for a connection; to be kept, not to be connected to. */
   text: string;
 }
 
 /** @throws BasetideError `destination_invalid` for what is no URL of a Postgres database */
-export function parsePlace(text: string): Place {
+export function parseConnectionTarget(text: string): ConnectionTarget {
   const parsed = parsePostgresUrl(text);
   if (typeof parsed === "string") throw invalid(parsed);
   if (parsed.user === "" || parsed.database === "")
@@ -23,13 +23,13 @@ export function parsePlace(text: string): Place {
 
 /** The server of a URL, for what connects. @throws BasetideError `destination_invalid` */
 export function externalServer(text: string, allowed: Config["privateDestinations"]): ExternalServer {
-  const { text: _text, ...address } = parsePlace(text);
+  const { text: _text, ...address } = parseConnectionTarget(text);
   return new ExternalServer({ ...address, allowed });
 }
 
 /** The URL to keep for a database that was found to take TLS: from then on it is not connected to without. */
-export function withTls({ text, askedSslMode }: Place): string {
-  if (askedSslMode !== undefined && askedSslMode !== "prefer") return text;
+export function withTls({ text, requestedSslMode }: ConnectionTarget): string {
+  if (requestedSslMode !== undefined && requestedSslMode !== "prefer") return text;
   const url = new URL(text);
   url.searchParams.set("sslmode", "require");
   return url.href;

@@ -21,7 +21,7 @@ export {
   getDatabase,
   inspectKnown,
   listDatabases,
-  readerOf,
+  readerRoleOf,
   rotateCredentials,
   setConnectionLimit,
   setDatabaseWritable,

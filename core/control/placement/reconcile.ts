@@ -13,13 +13,13 @@ import {
   dropLeftovers,
   droppedRelations,
   examineHosted,
-  guardDatabase,
   type HostedState,
   hasReplica,
   installReplica,
   type Labelled,
   labelHosted,
   labelledDatabases,
+  lockDownDatabase,
   type Provisioned,
   restoreHosted,
   restoreLimits,
@@ -27,9 +27,15 @@ import {
   setWritable,
   viewsWithForeignCode,
 } from "../../replica";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import { type Cluster, clusterAdminUrl, installationId } from "./clusters";
-import { type Database, databaseAdminUrl, passwordContext, readerOf, setDatabaseWritable } from "./databases";
+import {
+  type Database,
+  databaseAdminUrl,
+  passwordContext,
+  readerRoleOf,
+  setDatabaseWritable,
+} from "./databases";
 import { isControlServer } from "./same-server";
 
 type RepairContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
@@ -56,9 +62,9 @@ export async function checkReplicas(
 ): Promise<CheckResult[]> {
   if (database.clusterId === null) return checkExternal(ctx, database);
   const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
-  const [row] = await ctx.db<{ sealed: string }[]>`
-    select sealed_password as sealed from databases where id = ${database.id}`;
-  const password = ctx.secrets.open(row!.sealed, passwordContext(database.id));
+  const [row] = await ctx.db<{ encrypted: string }[]>`
+    select encrypted_password as encrypted from databases where id = ${database.id}`;
+  const password = ctx.secrets.decrypt(row!.encrypted, passwordContext(database.id));
   const { name, role, connections } = database;
   const hosted = { database: name, role, password, connections };
   const state = await examineHosted(adminUrl, hosted, database.schemas);
@@ -74,7 +80,7 @@ export async function checkReplicas(
   results.push(...(await checkRelations(ctx, database, databaseUrl(adminUrl, name), installed)));
   results.push(...(await checkViews(databaseUrl(adminUrl, name), name, installed)));
   if (database.isWritable && (await isControlServer(ctx.db, adminUrl))) {
-    results.push(writableBesideControl(ctx, database));
+    results.push(writableOnControlServer(ctx, database));
   }
   return results;
 }
@@ -89,7 +95,7 @@ async function checkViews(url: string, database: string, schemas: string[]): Pro
   }));
 }
 
-function writableBesideControl(ctx: RepairContext, database: Database): CheckResult {
+function writableOnControlServer(ctx: RepairContext, database: Database): CheckResult {
   return {
     severity: "problem",
     message: `${database.name}: its customer may write, on the server that holds the control plane`,
@@ -153,9 +159,9 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
       await install(ctx, examined, url, state.missingSchemas);
     });
   }
-  if (!state.isGuarded) {
+  if (!state.isLockedDown) {
     add("others than its role may connect, or call what writes", "forbidden again", () =>
-      guardDatabase(adminUrl, hosted),
+      lockDownDatabase(adminUrl, hosted),
     );
   }
   if (!state.isLimited) {
@@ -261,7 +267,7 @@ async function orphanResult(
     async fix() {
       await dropDatabase(adminUrl, database, role ?? database);
       const details = { cluster: cluster.name, database, what: "belongs to no base" };
-      await noteChange(ctx.db, ctx.actor, { accountId: null, action: "service.mended", details });
+      await recordChange(ctx.db, ctx.actor, { accountId: null, action: "service.mended", details });
     },
   };
 }
@@ -274,7 +280,7 @@ async function install(
   schemas: string[],
 ): Promise<void> {
   const { id, role, isWritable } = database;
-  for (const schema of schemas) await installReplica(url, { schema, role: readerOf(database) });
+  for (const schema of schemas) await installReplica(url, { schema, role: readerRoleOf(database) });
   // Only databases of ours can be writable.
   if (isWritable && typeof url === "string") await setAll(url, role, schemas, true);
   await ctx.db`
@@ -293,5 +299,5 @@ async function repair(
 ): Promise<void> {
   await work();
   const change = { accountId, subject: id, details: { database: name, what } };
-  await noteChange(ctx.db, ctx.actor, { ...change, action: "service.mended" });
+  await recordChange(ctx.db, ctx.actor, { ...change, action: "service.mended" });
 }

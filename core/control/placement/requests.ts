@@ -6,7 +6,7 @@ import type { Actor, Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 import { listClusters } from "./clusters";
 import { getDatabase, setDatabaseWritable } from "./databases";
 
@@ -71,7 +71,7 @@ export async function createRequest(
         insert into requests (id, account_id, kind, database_id, region, message)
         values (${id}, ${accountId}, ${request.kind}, ${databaseId}, ${region}, ${message})`;
       const details = { kind: request.kind, region, database: databaseId };
-      await noteChange(tx, actor, { accountId, action: "request.created", subject: id, details });
+      await recordChange(tx, actor, { accountId, action: "request.created", subject: id, details });
     });
   } catch (error) {
     if (!isUniqueViolation(error, "requests_open_key")) throw error;
@@ -184,7 +184,7 @@ async function closeRequest(
       where id = ${id} and state = 'open' returning account_id, kind`;
     if (!closed) throw new BasetideError("conflict", "Somebody else has just decided the request");
     const change = { accountId: closed.account_id, subject: id, details: { kind: closed.kind } };
-    await noteChange(tx, actor, { ...change, action: `request.${state}` });
+    await recordChange(tx, actor, { ...change, action: `request.${state}` });
   });
   return getRequest(db, id);
 }

@@ -144,8 +144,8 @@ export function startWatchdog(ctx: WatchContext): Watchdog {
 /** Is it time to look, and this process the one that does? One row decides, so no process has to be elected. */
 async function takeTurn({ db }: WatchContext): Promise<boolean> {
   const [taken] = await db`
-    update watchdog_clock set looked_at = now()
-    where looked_at < now() - ${EVERY_MS} * interval '1 ms' returning looked_at`;
+    update watchdog_clock set checked_at = now()
+    where checked_at < now() - ${EVERY_MS} * interval '1 ms' returning checked_at`;
   return taken !== undefined;
 }
 

@@ -1,17 +1,17 @@
 /**
- * Everything that is sealed in the control plane, found by the names of its columns: `sealed_…` of a table with an id
- * is sealed for the context `<table>.<…>:<id>`. So a rotation of SECRET_KEY forgets none.
+ * Everything that is encrypted in the control plane, found by the names of its columns: `sealed_…` of a table with an id
+ * is encrypted for the context `<table>.<…>:<id>`. So a rotation of SECRET_KEY forgets none.
  */
 import type { Context } from "../../context";
 import { isBasetideError } from "../../errors";
-import { noteChange } from "../audit";
+import { recordChange } from "../audit";
 
-type SealContext = Pick<Context, "db" | "secrets" | "actor">;
+type EncryptionContext = Pick<Context, "db" | "secrets" | "actor">;
 
 /** Rows looked at in one go: none is locked for longer than it takes to write it. */
 const BATCH = 100;
 
-export interface SealedColumn {
+export interface EncryptedColumn {
   table: string;
   column: string;
   /** The table's primary key, of one column. */
@@ -19,8 +19,8 @@ export interface SealedColumn {
 }
 
 /** In the order of their names. @throws Error for one in a table without a primary key of one column */
-export async function sealedColumns({ db }: Pick<Context, "db">): Promise<SealedColumn[]> {
-  const columns = await db<(Omit<SealedColumn, "key"> & { keys: string[] | null })[]>`
+export async function encryptedColumns({ db }: Pick<Context, "db">): Promise<EncryptedColumn[]> {
+  const columns = await db<(Omit<EncryptedColumn, "key"> & { keys: string[] | null })[]>`
     select c.relname as "table", a.attname as "column",
       (select array_agg(k.attname::text) from pg_index as i
         join pg_attribute as k on k.attrelid = c.oid and k.attnum = any (i.indkey)
@@ -32,33 +32,33 @@ export async function sealedColumns({ db }: Pick<Context, "db">): Promise<Sealed
   return columns.map(({ table, column, keys }) => {
     const [key, ...others] = keys ?? [];
     if (key === undefined || others.length > 0)
-      throw new Error(`${table}.${column} has no id to be sealed for`);
+      throw new Error(`${table}.${column} has no id to be encrypted for`);
     return { table, column, key };
   });
 }
 
-/** Where a sealed value is bound to. */
-export function contextOf({ table, column }: SealedColumn, id: string): string {
+/** Where a encrypted value is bound to. */
+export function contextOf({ table, column }: EncryptedColumn, id: string): string {
   return `${table}.${column.slice("sealed_".length)}:${id}`;
 }
 
-export interface SealCount {
+export interface EncryptionCount {
   /** Can be read. */
   readable: number;
-  /** Of those: sealed with a key of SECRET_KEY_PREVIOUS. */
+  /** Of those: encrypted with a key of SECRET_KEY_PREVIOUS. */
   previous: number;
   unreadable: number;
 }
 
 /** Opens everything. */
-export async function examineSeals(ctx: SealContext): Promise<SealCount> {
-  const count: SealCount = { readable: 0, previous: 0, unreadable: 0 };
-  for (const column of await sealedColumns(ctx)) {
-    for await (const { id, sealed } of rowsOf(ctx, column, "")) {
-      if (opened(ctx, column, id, sealed) === null) count.unreadable += 1;
+export async function examineEncryption(ctx: EncryptionContext): Promise<EncryptionCount> {
+  const count: EncryptionCount = { readable: 0, previous: 0, unreadable: 0 };
+  for (const column of await encryptedColumns(ctx)) {
+    for await (const { id, encrypted } of rowsOf(ctx, column, "")) {
+      if (opened(ctx, column, id, encrypted) === null) count.unreadable += 1;
       else {
         count.readable += 1;
-        if (!ctx.secrets.isCurrent(sealed)) count.previous += 1;
+        if (!ctx.secrets.isCurrent(encrypted)) count.previous += 1;
       }
     }
   }
@@ -67,42 +67,46 @@ export async function examineSeals(ctx: SealContext): Promise<SealCount> {
 
 export interface Rotation {
   /** Sealed anew with the current key. */
-  resealed: number;
+  reencrypted: number;
   /** Sealed with a key that is not there, and left as they are. */
   unreadable: number;
 }
 
 /**
- * Seals again, with the current key, whatever another one has sealed. May be stopped and started again, and run while
+ * Seals again, with the current key, whatever another one has encrypted. May be stopped and started again, and run while
  * services do: what is changed meanwhile stays as it was changed.
  */
-export async function rotateSeals(ctx: SealContext): Promise<Rotation> {
-  const done: Rotation = { resealed: 0, unreadable: 0 };
-  for (const column of await sealedColumns(ctx)) {
+export async function rotateEncryption(ctx: EncryptionContext): Promise<Rotation> {
+  const done: Rotation = { reencrypted: 0, unreadable: 0 };
+  for (const column of await encryptedColumns(ctx)) {
     const { table, column: name, key } = column;
-    for await (const { id, sealed } of rowsOf(ctx, column, ctx.secrets.currentPrefix)) {
-      const plain = opened(ctx, column, id, sealed);
+    for await (const { id, encrypted } of rowsOf(ctx, column, ctx.secrets.currentPrefix)) {
+      const plain = opened(ctx, column, id, encrypted);
       if (plain === null) {
         done.unreadable += 1;
         continue;
       }
       const { count } = await ctx.db`
-        update ${ctx.db(table)} set ${ctx.db(name)} = ${ctx.secrets.seal(plain, contextOf(column, id))}
-        where ${ctx.db(key)} = ${id} and ${ctx.db(name)} = ${sealed}`;
-      done.resealed += count;
+        update ${ctx.db(table)} set ${ctx.db(name)} = ${ctx.secrets.encrypt(plain, contextOf(column, id))}
+        where ${ctx.db(key)} = ${id} and ${ctx.db(name)} = ${encrypted}`;
+      done.reencrypted += count;
     }
   }
-  if (done.resealed > 0) {
-    await noteChange(ctx.db, ctx.actor, { accountId: null, action: "secrets.rotated", details: { ...done } });
+  if (done.reencrypted > 0) {
+    await recordChange(ctx.db, ctx.actor, {
+      accountId: null,
+      action: "secrets.rotated",
+      details: { ...done },
+    });
   }
   return done;
 }
 
 /** Sealed values that do not begin with `except`, unless it is empty; a batch at a time, by their ids. */
-async function* rowsOf({ db }: Pick<Context, "db">, { table, column, key }: SealedColumn, except: string) {
+async function* rowsOf({ db }: Pick<Context, "db">, { table, column, key }: EncryptedColumn, except: string) {
   for (let after = ""; ; ) {
-    const rows: { id: string; sealed: string }[] = await db`
-      select ${db(key)} as id, ${db(column)} as sealed from ${db(table)}
+    const rows: { id: string; encrypted: string }[] = await db`
+      select ${db(key)} as id, ${db(column)} as encrypted from ${db(table)}
       where ${db(column)} is not null and ${db(key)} > ${after}
         and (${except === ""} or not starts_with(${db(column)}, ${except}))
       order by ${db(key)} limit ${BATCH}`;
@@ -112,9 +116,14 @@ async function* rowsOf({ db }: Pick<Context, "db">, { table, column, key }: Seal
   }
 }
 
-function opened({ secrets }: SealContext, column: SealedColumn, id: string, sealed: string): string | null {
+function opened(
+  { secrets }: EncryptionContext,
+  column: EncryptedColumn,
+  id: string,
+  encrypted: string,
+): string | null {
   try {
-    return secrets.open(sealed, contextOf(column, id));
+    return secrets.decrypt(encrypted, contextOf(column, id));
   } catch (error) {
     if (isBasetideError(error, "secret_unreadable")) return null;
     throw error;

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import type pg from "pg";
 import type { Db } from "../../context";
 import type { Logger } from "../../log";
-import { isOutdated, templateVersion } from "../../postgres";
+import { isTemplateOutdated, templateVersion } from "../../postgres";
 
 const FUNCTIONS_DIR = join(import.meta.dirname, "../../../sql/control/functions");
 /** Raised with every released change of the functions. */
@@ -25,7 +25,7 @@ export async function areFunctionsCurrent(db: Db): Promise<boolean> {
   const [exists] = await db`select to_regclass('installed_functions') is not null as yes`;
   if (!exists?.yes) return false;
   const [installed] = await db<{ version: string }[]>`select version from installed_functions`;
-  return !isOutdated(installed?.version, VERSION);
+  return !isTemplateOutdated(installed?.version, VERSION);
 }
 
 /**
@@ -33,12 +33,12 @@ export async function areFunctionsCurrent(db: Db): Promise<boolean> {
  * other parameters now. Safe when several processes do it at once.
  */
 export async function installFunctions(client: pg.Client, log: Logger): Promise<void> {
-  if (!isOutdated((await installed(client)).version, VERSION)) return;
+  if (!isTemplateOutdated((await installed(client)).version, VERSION)) return;
   await client.query("begin");
   try {
     await client.query("select pg_advisory_xact_lock(hashtextextended('basetide functions', 0))");
     const before = await installed(client);
-    if (isOutdated(before.version, VERSION)) {
+    if (isTemplateOutdated(before.version, VERSION)) {
       // They call each other, whatever the order of the files.
       await client.query("set local check_function_bodies = off");
       await client.query(text);

@@ -76,7 +76,7 @@ function toLiveJson(live: LiveState) {
     missed: live.missed,
     missed_at: live.missedAt?.toISOString() ?? null,
     compared_at: live.comparedAt?.toISOString() ?? null,
-    stale_since: live.staleSince?.toISOString() ?? null,
+    drifted_since: live.driftedSince?.toISOString() ?? null,
     gap_since: live.gapSince?.toISOString() ?? null,
     expires_at: live.expiresAt?.toISOString() ?? null,
   };

@@ -1,7 +1,7 @@
 /** Bases in a line each: what a list of hundreds shows, and nothing that has to be unpacked for it. */
 import type { Db } from "../../context";
 import type { BaseState, LiveState, Progress, SyncKind } from "../bases";
-import { hasPings } from "../feeds";
+import { hasNotifications } from "../feeds";
 import type { indicatorOf } from "./indicator";
 
 /** What the indicator needs is there as in a base. */
@@ -40,12 +40,12 @@ export async function selectBaseSummaries(db: Db, where: ReturnType<Db>): Promis
           when 'rapid' then b.recent_rapid_ms when 'live' then b.recent_live_ms else b.recent_sweep_ms
         end as recent_sweep_ms,
         ${ms("b.sweep_started_at")} as sweep_started_ms, ${ms("b.sweep_completed_at")} as sweep_completed_ms,
-        b.sweep_beside_ms, b.live, b.rapid, ${ms("b.rests_until")} as rests_until_ms,
+        b.sweep_background_ms, b.live, b.rapid, ${ms("b.rests_until")} as rests_until_ms,
         case when f.base_id is not null then json_build_object('state', f.state, 'reason', f.reason,
-          'has_pings', ${hasPings(db)}, 'changed', ${ms("f.changed_at")}, 'read', ${ms("f.read_at")},
+          'has_notifications', ${hasNotifications(db)}, 'changed', ${ms("f.changed_at")}, 'read', ${ms("f.read_at")},
           'due', ${ms("f.due_at")}, 'waiting', f.waiting, 'waiting_since', ${ms("f.waiting_since")},
           'missed', f.missed, 'missed_at', ${ms("f.missed_at")}, 'compared', ${ms("f.compared_at")},
-          'stale', ${ms("f.stale_since")}, 'gap', ${ms("f.gap_since")}, 'expires', ${ms("f.expires_at")}) end as feed
+          'stale', ${ms("f.drifted_since")}, 'gap', ${ms("f.gap_since")}, 'expires', ${ms("f.expires_at")}) end as feed
       from bases as b join databases as d on d.id = b.database_id left join live_feeds as f on f.base_id = b.id
       where ${where}
     ) as s`;
@@ -80,7 +80,7 @@ function toSummary(row: SummaryRow): BaseSummary {
         : {
             startedAt: new Date(row.sweep_started_ms!),
             completedAt: new Date(row.sweep_completed_ms),
-            besideMs: row.sweep_beside_ms!,
+            backgroundMs: row.sweep_background_ms!,
           },
     settings: { live: row.live, rapid: row.rapid },
     live: row.feed && toLiveState(row.feed),
@@ -100,7 +100,7 @@ function toLiveState({ state, reason, waiting, missed, ...feed }: FeedRow): Live
   return {
     state,
     reason,
-    by: feed.has_pings ? "ping" : "poll",
+    by: feed.has_notifications ? "ping" : "poll",
     changedAt: timeOf(feed.changed),
     readAt: timeOf(feed.read),
     dueAt: timeOf(feed.due),
@@ -109,7 +109,7 @@ function toLiveState({ state, reason, waiting, missed, ...feed }: FeedRow): Live
     missed,
     missedAt: timeOf(feed.missed_at),
     comparedAt: timeOf(feed.compared),
-    staleSince: timeOf(feed.stale),
+    driftedSince: timeOf(feed.stale),
     gapSince: timeOf(feed.gap),
     expiresAt: timeOf(feed.expires),
   };
@@ -123,7 +123,7 @@ function timeOf(ms: number | null): Date | null {
 interface FeedRow {
   state: LiveState["state"];
   reason: string;
-  has_pings: boolean;
+  has_notifications: boolean;
   changed: number | null;
   read: number | null;
   due: number | null;
@@ -163,7 +163,7 @@ interface SummaryRow {
   recent_sweep_ms: number[];
   sweep_started_ms: number | null;
   sweep_completed_ms: number | null;
-  sweep_beside_ms: number | null;
+  sweep_background_ms: number | null;
   live: boolean;
   rapid: boolean;
   feed: FeedRow | null;

@@ -1,5 +1,5 @@
 /** `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`. */
-export function inWords(ms: number): string {
+export function formatDuration(ms: number): string {
   const seconds = Math.max(0, ms) / 1000;
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;

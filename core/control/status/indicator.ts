@@ -8,7 +8,7 @@
  */
 import { nextStep } from "../../errors";
 import type { Base } from "../bases";
-import { inWords } from "./format";
+import { formatDuration } from "./format";
 import { liveIndicator } from "./live-indicator";
 
 export interface Indicator {
@@ -77,11 +77,11 @@ export function median(values: number[]): number | null {
 function first(base: IndicatorFacts, now: Date): Indicator {
   const ageMs = now.getTime() - base.createdAt.getTime();
   if (base.progress || ageMs <= LATE_GRACE_MS) return { color: "green", reason: "The first sync is running" };
-  return { color: "yellow", reason: `The first sync has not begun for ${inWords(ageMs)}` };
+  return { color: "yellow", reason: `The first sync has not begun for ${formatDuration(ageMs)}` };
 }
 
 function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: Date): Indicator {
-  const since = inWords(now.getTime() - error.since.getTime());
+  const since = formatDuration(now.getTime() - error.since.getTime());
   const isWaiting = state !== "needs_attention" && nextStep[error.code] === "wait";
   return {
     color: isWaiting ? "yellow" : "red",
@@ -94,7 +94,7 @@ function resting({ restsUntil }: IndicatorFacts, now: Date): Indicator | null {
   const waitMs = restsUntil.getTime() - now.getTime();
   return {
     color: "green",
-    reason: `In step with the call budget; the next sync begins in ${inWords(waitMs)}`,
+    reason: `In step with the call budget; the next sync begins in ${formatDuration(waitMs)}`,
   };
 }
 
@@ -105,7 +105,10 @@ function late(base: IndicatorFacts, now: Date): Indicator | null {
   if (ageMs <= YELLOW_FACTOR * expectedMs + LATE_GRACE_MS) return null;
   const color = ageMs > RED_FACTOR * (expectedMs + LATE_GRACE_MS) ? "red" : "yellow";
   const sinceMs = now.getTime() - base.sync!.completedAt.getTime();
-  return { color, reason: `No sync has completed for ${inWords(sinceMs)}; usual are ${inWords(expectedMs)}` };
+  return {
+    color,
+    reason: `No sync has completed for ${formatDuration(sinceMs)}; usual are ${formatDuration(expectedMs)}`,
+  };
 }
 
 /** Nothing changed for hours, and so nothing was synced: that is no delay of the sweeps that come now. */
@@ -124,21 +127,24 @@ function slow(base: IndicatorFacts): Indicator | null {
     return null;
   if (durationMs <= NEVER_SLOW_MS || durationMs <= YELLOW_FACTOR * usualMs) return null;
   const color = durationMs > RED_FACTOR * usualMs ? "red" : "yellow";
-  return { color, reason: `The last sync took ${inWords(durationMs)}; usual are ${inWords(usualMs)}` };
+  return {
+    color,
+    reason: `The last sync took ${formatDuration(durationMs)}; usual are ${formatDuration(usualMs)}`,
+  };
 }
 
 /** In rapid mode: are deletes and computed fields seen in time? */
 function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null {
   if (sync!.kind !== "rapid" || !sweep) return null;
   const ageMs = now.getTime() - sweep.completedAt.getTime();
-  if (ageMs <= YELLOW_FACTOR * sweep.besideMs + LATE_GRACE_MS) return null;
-  const color = ageMs > RED_FACTOR * (sweep.besideMs + LATE_GRACE_MS) ? "red" : "yellow";
+  if (ageMs <= YELLOW_FACTOR * sweep.backgroundMs + LATE_GRACE_MS) return null;
+  const color = ageMs > RED_FACTOR * (sweep.backgroundMs + LATE_GRACE_MS) ? "red" : "yellow";
   return {
     color,
-    reason: `Deletes and computed fields were last swept ${inWords(ageMs)} ago; usual are ${inWords(sweep.besideMs)}`,
+    reason: `Deletes and computed fields were last swept ${formatDuration(ageMs)} ago; usual are ${formatDuration(sweep.backgroundMs)}`,
   };
 }
 
 function inTime(durationMs: number): string {
-  return `In sync; the last sync took ${inWords(durationMs)}`;
+  return `In sync; the last sync took ${formatDuration(durationMs)}`;
 }

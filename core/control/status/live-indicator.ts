@@ -5,7 +5,7 @@
  * was compared with the source lately, and nothing that changed waits for long.
  */
 import type { Base, LiveState } from "../bases";
-import { inWords } from "./format";
+import { formatDuration } from "./format";
 import type { Indicator } from "./indicator";
 
 /** Of a base in live mode. */
@@ -31,21 +31,24 @@ const UNKNOWN_SWEEP_MS = 60_000;
 
 /** The worst of what is the matter; green where nothing is. */
 export function liveIndicator(base: LiveBase, now: Date): Indicator {
-  const troubles = [unread, stale, uncompared, gap, waiting].flatMap((judge) => judge(base, now) ?? []);
-  return troubles.find(({ color }) => color === "red") ?? troubles[0] ?? well(base, now);
+  const problems = [unread, stale, uncompared, gap, waiting].flatMap((judge) => judge(base, now) ?? []);
+  return problems.find(({ color }) => color === "red") ?? problems[0] ?? well(base, now);
 }
 
 function unread({ live: { readAt, dueAt } }: LiveBase, now: Date): Indicator | null {
   const lateMs = dueAt ? now.getTime() - dueAt.getTime() : 0;
   if (lateMs <= GRACE_MS) return null;
-  const since = readAt ? `for ${inWords(now.getTime() - readAt.getTime())}` : "yet";
+  const since = readAt ? `for ${formatDuration(now.getTime() - readAt.getTime())}` : "yet";
   return { color: colorAfter(lateMs), reason: `The source was not asked for changes ${since}` };
 }
 
-function stale({ live: { staleSince } }: LiveBase, now: Date): Indicator | null {
-  if (!staleSince) return null;
-  const ageMs = now.getTime() - staleSince.getTime();
-  return { color: colorAfter(ageMs), reason: `SQL was found to lag behind the source ${inWords(ageMs)} ago` };
+function stale({ live: { driftedSince } }: LiveBase, now: Date): Indicator | null {
+  if (!driftedSince) return null;
+  const ageMs = now.getTime() - driftedSince.getTime();
+  return {
+    color: colorAfter(ageMs),
+    reason: `SQL was found to lag behind the source ${formatDuration(ageMs)} ago`,
+  };
 }
 
 /** A sweep compares everything, too. */
@@ -56,18 +59,18 @@ function uncompared(base: LiveBase, now: Date): Indicator | null {
   const limitMs = Math.max(usualMs, UNCOMPARED_READS * paceMs);
   const ageMs = now.getTime() - (lastCompared(base) ?? base.createdAt).getTime();
   if (ageMs <= limitMs) return null;
-  const reason = `SQL was not compared with the source for ${inWords(ageMs)}`;
+  const reason = `SQL was not compared with the source for ${formatDuration(ageMs)}`;
   return { color: ageMs > RED_SWEEPS * limitMs ? "red" : "yellow", reason };
 }
 
 function gap({ live: { gapSince }, sweep }: LiveBase, now: Date): Indicator | null {
   if (!gapSince) return null;
   const ageMs = now.getTime() - gapSince.getTime();
-  const sweepMs = (sweep?.besideMs ?? UNKNOWN_SWEEP_MS) + GRACE_MS;
+  const sweepMs = (sweep?.backgroundMs ?? UNKNOWN_SWEEP_MS) + GRACE_MS;
   if (ageMs <= YELLOW_SWEEPS * sweepMs) return null;
   return {
     color: ageMs > RED_SWEEPS * sweepMs ? "red" : "yellow",
-    reason: `The source no longer tells what changed before ${inWords(ageMs)} ago: every record is being read`,
+    reason: `The source no longer tells what changed before ${formatDuration(ageMs)} ago: every record is being read`,
   };
 }
 
@@ -78,15 +81,15 @@ function waiting({ live, sweep }: LiveBase, now: Date): Indicator | null {
   if (ageMs <= GRACE_MS) return null;
   const records = live.waiting === 1 ? "1 changed record waits" : `${live.waiting} changed records wait`;
   return {
-    color: ageMs > Math.max(RED_MS, YELLOW_SWEEPS * (sweep?.besideMs ?? 0)) ? "red" : "yellow",
-    reason: `${records} to be read, the oldest for ${inWords(ageMs)}`,
+    color: ageMs > Math.max(RED_MS, YELLOW_SWEEPS * (sweep?.backgroundMs ?? 0)) ? "red" : "yellow",
+    reason: `${records} to be read, the oldest for ${formatDuration(ageMs)}`,
   };
 }
 
 function well(base: LiveBase, now: Date): Indicator {
   const compared = lastCompared(base);
   const reason = compared
-    ? `Live; SQL was the same as the source ${inWords(now.getTime() - compared.getTime())} ago`
+    ? `Live; SQL was the same as the source ${formatDuration(now.getTime() - compared.getTime())} ago`
     : "Live; changes are read as the source tells of them";
   return { color: "green", reason };
 }

@@ -2,7 +2,7 @@
 
 import { JSON_BYTES, MAX_COLUMNS, MESSAGE_BYTES, OTHER_BYTES } from "../limits";
 import { errorResponse } from "../messages";
-import { Refusal, Violation } from "./fault";
+import { GatewayRefusal, Violation } from "./fault";
 import { isTooDeep } from "./json-depth";
 
 /** Where a message's body begins. */
@@ -26,7 +26,7 @@ export function wrongForm(what: string): Violation {
 }
 
 /** What a driver does with a value of a column. */
-export interface Column {
+export interface ColumnDescription {
   isJson: boolean;
   maxBytes: number;
 }
@@ -35,17 +35,17 @@ export interface Column {
 const JSON_TYPES = new Set([114, 3802]);
 const TEXT_TYPES = new Set([17, 19, 25, 1042, 1043]);
 
-function columnOf(type: number): Column {
+function columnOf(type: number): ColumnDescription {
   const isJson = JSON_TYPES.has(type);
   return { isJson, maxBytes: isJson ? JSON_BYTES : TEXT_TYPES.has(type) ? MESSAGE_BYTES : OTHER_BYTES };
 }
 
 /** @returns the columns of a RowDescription */
-export function columnsOf(whole: Buffer): Column[] {
+export function columnsOf(whole: Buffer): ColumnDescription[] {
   if (whole.length < BODY + 2) throw wrongForm("RowDescription");
   const count = whole.readUInt16BE(BODY);
   if (count > MAX_COLUMNS) throw wrongForm("RowDescription");
-  const columns: Column[] = [];
+  const columns: ColumnDescription[] = [];
   let at = BODY + 2;
   for (let column = 0; column < count; column++) {
     const end = whole.indexOf(0, at);
@@ -58,7 +58,7 @@ export function columnsOf(whole: Buffer): Column[] {
 }
 
 /** A DataRow has as many values as its description has columns, and nothing besides. */
-export function checkRow(whole: Buffer, columns: Column[]): void {
+export function checkRow(whole: Buffer, columns: ColumnDescription[]): void {
   const { length } = whole;
   if (length < BODY + 2 || whole.readUInt16BE(BODY) !== columns.length) throw wrongForm("DataRow");
   let at = BODY + 2;
@@ -69,7 +69,7 @@ export function checkRow(whole: Buffer, columns: Column[]): void {
     at += 4;
     // It breaks no protocol, and so counts against nobody.
     if (size > maxBytes)
-      throw new Refusal("54000", `a value of ${size} bytes, more than the ${maxBytes} that are taken`);
+      throw new GatewayRefusal("54000", `a value of ${size} bytes, more than the ${maxBytes} that are taken`);
     if (isJson && size > 0 && isTooDeep(whole, at, at + size))
       throw new Violation("form", "JSON that is nested too deeply");
     at += Math.max(size, 0);
@@ -97,7 +97,7 @@ export function checkReady(whole: Buffer): void {
 }
 
 /** BackendKeyData: what a statement is canceled with. */
-export function checkKey(whole: Buffer): void {
+export function checkBackendKey(whole: Buffer): void {
   if (whole.length !== BODY + 8) throw wrongForm("BackendKeyData");
 }
 

@@ -12,17 +12,17 @@ import {
   whyRefused,
 } from "../../net";
 import type { ServerAddress } from "../server";
-import { Refusal, Violation } from "./fault";
+import { GatewayRefusal, Violation } from "./fault";
 
 /** A connection that a login may begin on. */
-export interface Dialed {
+export interface ServerConnection {
   socket: Socket;
   /** The one that was connected to. */
   address: string;
 }
 
 /** @param signal ends whatever is under way. @throws Refusal, Violation, what the operating system or TLS throws */
-export async function dial(server: ServerAddress, signal: AbortSignal): Promise<Dialed> {
+export async function connectToServer(server: ServerAddress, signal: AbortSignal): Promise<ServerConnection> {
   let failure: unknown;
   for (const address of await addressesOf(server)) {
     try {
@@ -30,7 +30,7 @@ export async function dial(server: ServerAddress, signal: AbortSignal): Promise<
       return { socket: await secured(socket, server, signal), address };
     } catch (error) {
       // Only what could not be connected to has another address tried.
-      if (error instanceof Violation || error instanceof Refusal || signal.aborted) throw error;
+      if (error instanceof Violation || error instanceof GatewayRefusal || signal.aborted) throw error;
       failure = error;
     }
   }
@@ -42,7 +42,7 @@ async function addressesOf({ host, allowed }: ServerAddress): Promise<string[]> 
   const addresses = isIP(host) ? [host] : (await lookup(host, { all: true })).map(({ address }) => address);
   for (const address of addresses) {
     const reason = whyRefused(kindOfAddress(address), allowed);
-    if (reason !== undefined) throw new Refusal("08001", `${host} ${reason}`);
+    if (reason !== undefined) throw new GatewayRefusal("08001", `${host} ${reason}`);
   }
   return addresses;
 }
@@ -71,7 +71,7 @@ async function secured(socket: Socket, server: ServerAddress, signal: AbortSigna
     if (answer[0] === TLS_REFUSED) {
       if (sslMode === "prefer") return socket;
       socket.destroy();
-      throw new Refusal(
+      throw new GatewayRefusal(
         "08001",
         `the server at ${host} does not offer TLS, and sslmode=${sslMode} asks for it`,
       );
@@ -87,7 +87,7 @@ async function secured(socket: Socket, server: ServerAddress, signal: AbortSigna
 /** Waits for the event; an error, an end or `signal` before it destroys the socket and throws. */
 async function eventOf(socket: Socket, name: string, signal: AbortSignal): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
-  const onClose = () => reject(new Refusal("CONNECTION_CLOSED", "the connection was closed"));
+  const onClose = () => reject(new GatewayRefusal("CONNECTION_CLOSED", "the connection was closed"));
   const onAbort = () => reject(signal.reason);
   socket.once(name, resolve).once("error", reject).once("close", onClose);
   signal.addEventListener("abort", onAbort);

@@ -2,7 +2,7 @@
 import { errorResponse, GATEWAY_SEVERITY, VIOLATION_STATE, type ViolationKind } from "../messages";
 
 /** The server cannot be reached or refuses us. `code` is an SQLSTATE, or what the operating system or TLS calls it. */
-export class Refusal extends Error {
+export class GatewayRefusal extends Error {
   readonly code: string;
 
   constructor(code: string, message: string) {

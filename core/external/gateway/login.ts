@@ -4,8 +4,8 @@ import type { Socket } from "node:net";
 import { LOGIN_MESSAGES } from "../limits";
 import { message } from "../messages";
 import type { ServerAddress } from "../server";
-import { checkKey, checkReady, isKnownParameter, readError } from "./bodies";
-import { Refusal, Violation } from "./fault";
+import { checkBackendKey, checkReady, isKnownParameter, readError } from "./bodies";
+import { GatewayRefusal, Violation } from "./fault";
 import type { Pull } from "./pull";
 import { Scram } from "./scram";
 
@@ -45,7 +45,7 @@ export async function logIn(login: Login, startup: Buffer): Promise<Buffer> {
     } else if (letter === "S" && isIn) {
       if (isKnownParameter(whole)) answers.push(whole);
     } else if (letter === "K" && isIn) {
-      checkKey(whole);
+      checkBackendKey(whole);
       answers.push(whole);
     } else if (letter === "Z" && isIn) {
       checkReady(whole);
@@ -55,9 +55,9 @@ export async function logIn(login: Login, startup: Buffer): Promise<Buffer> {
   throw new Violation("login", `more than ${LOGIN_MESSAGES} messages before the login is complete`);
 }
 
-function refusalOf(whole: Buffer): Refusal {
+function refusalOf(whole: Buffer): GatewayRefusal {
   const { code, text } = readError(whole);
-  return new Refusal(code, text);
+  return new GatewayRefusal(code, text);
 }
 
 async function authenticate(
@@ -69,7 +69,7 @@ async function authenticate(
   const { user, password } = server;
   if (scram === undefined && kind === 3) {
     if (!isEncrypted) {
-      throw new Refusal(
+      throw new GatewayRefusal(
         "08001",
         "the server asks for the password in plain text, without TLS: add ?sslmode=require",
       );
@@ -84,7 +84,7 @@ async function authenticate(
   }
   if (scram === undefined && kind === 10) {
     if (!body.toString("latin1").split("\0").includes(MECHANISM)) {
-      throw new Refusal("08001", `the server does not offer ${MECHANISM}`);
+      throw new GatewayRefusal("08001", `the server does not offer ${MECHANISM}`);
     }
     const begun = new Scram();
     const first = Buffer.from(begun.first());

@@ -10,12 +10,12 @@ import { dieWithParent } from "../../die-with-parent";
 import { HELD_BYTES } from "../limits";
 import type { Ping, Report } from "../messages";
 import { Violation } from "./fault";
-import { Session } from "./session";
+import { GatewaySession } from "./session";
 
 const CHECK_EVERY_MS = 1000;
 
 const [socketPath, handPath] = process.argv.slice(2);
-const sessions = new Set<Session>();
+const sessions = new Set<GatewaySession>();
 /** Whose work is in hand: read by the parent when this process has died of it. */
 const inHand = new Uint32Array(Bun.mmap(handPath!).buffer, 0, 1);
 
@@ -43,7 +43,7 @@ function cutLargest(): void {
   if (held > HELD_BYTES) largest()?.fail(new Violation("size", "too much at once"));
 }
 
-function largest(): Session | undefined {
+function largest(): GatewaySession | undefined {
   return [...sessions].sort((a, b) => b.held - a.held)[0];
 }
 
@@ -58,7 +58,7 @@ setInterval(() => {
 }, CHECK_EVERY_MS);
 
 const server = net.createServer((driver) => {
-  const session = new Session(driver, hooks);
+  const session = new GatewaySession(driver, hooks);
   sessions.add(session);
   void session.run().finally(() => sessions.delete(session));
 });

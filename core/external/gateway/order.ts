@@ -6,7 +6,7 @@
  */
 import { RESULT_ROWS } from "../limits";
 import {
-  type Column,
+  type ColumnDescription,
   checkCommandTag,
   checkEmpty,
   checkParameterTypes,
@@ -21,7 +21,7 @@ import { Violation } from "./fault";
 /** A prepared statement, or a simple query's current one. */
 interface Statement {
   /** Of its result; undefined until the server has described it. */
-  columns: Column[] | undefined;
+  columns: ColumnDescription[] | undefined;
 }
 
 type Question =

@@ -1,7 +1,7 @@
 /** Reads a socket step by step, for as long as one side waits for the other: a login. */
 import type { Duplex } from "node:stream";
 import { LOGIN_MESSAGE_BYTES } from "../limits";
-import { Refusal, Violation } from "./fault";
+import { GatewayRefusal, Violation } from "./fault";
 
 const HEAD_BYTES = 5;
 
@@ -17,7 +17,7 @@ export class Pull {
   };
   readonly #onEnd = (error?: Error | boolean) => {
     this.#failure ??=
-      error instanceof Error ? error : new Refusal("CONNECTION_CLOSED", "the connection was closed");
+      error instanceof Error ? error : new GatewayRefusal("CONNECTION_CLOSED", "the connection was closed");
     this.#wake?.();
   };
 

@@ -2,7 +2,7 @@
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { SCRAM_ROUNDS } from "../limits";
-import { Refusal, Violation } from "./fault";
+import { GatewayRefusal, Violation } from "./fault";
 
 const KEY_BYTES = 32;
 const GS2_HEADER = "n,,";
@@ -29,7 +29,10 @@ export class Scram {
       throw new Violation("login", "a malformed SCRAM challenge");
     }
     if (Number(rounds) > SCRAM_ROUNDS) {
-      throw new Refusal("08001", `the server asks for ${rounds} rounds of SCRAM, more than ${SCRAM_ROUNDS}`);
+      throw new GatewayRefusal(
+        "08001",
+        `the server asks for ${rounds} rounds of SCRAM, more than ${SCRAM_ROUNDS}`,
+      );
     }
     // Off the event loop: a server that asks for many rounds delays itself only.
     const salted = await promisify(pbkdf2)(

@@ -3,8 +3,8 @@ import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { LOGIN_MS } from "../limits";
 import { type Header, LINK_ADDRESS, LINK_TLS, LOGGED_IN, parameterStatus, READY_IDLE } from "../messages";
-import { type Dialed, dial } from "./dial";
-import { faultMessage, Refusal } from "./fault";
+import { connectToServer, type ServerConnection } from "./dial";
+import { faultMessage, GatewayRefusal } from "./fault";
 import { logIn } from "./login";
 import { Pull } from "./pull";
 import { Relay } from "./relay";
@@ -13,17 +13,17 @@ const NEWLINE = 0x0a;
 /** Instead of a version, at the start of a packet that asks to end another connection's statement. */
 const CANCEL_CODE = 80877102;
 /** How long what is left is written to a driver that takes nothing, ms. */
-const FAREWELL_MS = 5000;
+const FINISH_MS = 5000;
 
-export interface SessionHooks {
+export interface SessionHandlers {
   /** Runs `work`, a step on behalf of the session. */
   working(id: number, work: () => void): void;
   failed(id: number, fault: unknown): void;
 }
 
-export class Session {
+export class GatewaySession {
   readonly #driver: Socket;
-  readonly #hooks: SessionHooks;
+  readonly #handlers: SessionHandlers;
   readonly #abort = new AbortController();
   #server: Socket | undefined;
   #relay: Relay | undefined;
@@ -31,9 +31,9 @@ export class Session {
   #isOver = false;
   id = 0;
 
-  constructor(driver: Socket, hooks: SessionHooks) {
+  constructor(driver: Socket, handlers: SessionHandlers) {
     this.#driver = driver;
-    this.#hooks = hooks;
+    this.#handlers = handlers;
   }
 
   /** Bytes that the server has us hold. */
@@ -45,13 +45,13 @@ export class Session {
   async run(): Promise<void> {
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     this.#driver.once("close", () => {
-      this.#abort.abort(new Refusal("CONNECTION_CLOSED", "the connection was closed"));
+      this.#abort.abort(new GatewayRefusal("CONNECTION_CLOSED", "the connection was closed"));
       this.#end();
       resolve();
     });
     this.#driver.on("error", () => {});
     const pull = new Pull(this.#driver);
-    const late = setTimeout(() => this.#abort.abort(lateness()), LOGIN_MS);
+    const late = setTimeout(() => this.#abort.abort(loginTimeout()), LOGIN_MS);
     try {
       const header = JSON.parse((await pull.takeThrough(NEWLINE)).toString()) as Header;
       this.id = header.id;
@@ -68,8 +68,8 @@ export class Session {
   /** Ends the connection, and tells the driver why. */
   fail(fault: unknown): void {
     if (this.#isOver) return;
-    this.#hooks.failed(this.id, fault);
-    this.#farewell(
+    this.#handlers.failed(this.id, fault);
+    this.#finish(
       Buffer.concat([faultMessage(fault, this.#host), this.#relay ? READY_IDLE : Buffer.alloc(0)]),
     );
   }
@@ -87,7 +87,7 @@ export class Session {
     const head = await pull.take(4);
     const startup = Buffer.concat([head, await pull.take(head.readUInt32BE(0) - 4)]);
     const { signal } = this.#abort;
-    const dialed = await dial(address, signal);
+    const dialed = await connectToServer(address, signal);
     const server = dialed.socket;
     this.#server = server;
     if (this.#isOver) return void server.destroy();
@@ -107,31 +107,31 @@ export class Session {
   }
 
   #relayAll(server: Socket, driverRest: Buffer, serverRest: Buffer): void {
-    server.once("close", () => this.#farewell());
-    server.once("end", () => this.#farewell());
+    server.once("close", () => this.#finish());
+    server.once("end", () => this.#finish());
     if (server.destroyed) {
-      this.#farewell();
+      this.#finish();
       return;
     }
     this.#relay = new Relay(this.#driver, server, (fault) => this.fail(fault));
-    this.#relay.start(driverRest, serverRest, (work) => this.#hooks.working(this.id, work));
+    this.#relay.start(driverRest, serverRest, (work) => this.#handlers.working(this.id, work));
   }
 
   /** The server answers by ending the connection. */
   #cancel(server: Socket, request: Buffer): void {
-    server.once("close", () => this.#farewell());
+    server.once("close", () => this.#finish());
     server.resume().write(request);
-    setTimeout(() => this.#farewell(), FAREWELL_MS).unref();
+    setTimeout(() => this.#finish(), FINISH_MS).unref();
   }
 
   /** The last that the driver is told. */
-  #farewell(last?: Buffer): void {
+  #finish(last?: Buffer): void {
     if (this.#isOver) return;
     this.#end();
     if (last) this.#driver.end(last);
     else this.#driver.end();
     this.#driver.resume();
-    setTimeout(() => this.#driver.destroy(), FAREWELL_MS).unref();
+    setTimeout(() => this.#driver.destroy(), FINISH_MS).unref();
   }
 
   #end(): void {
@@ -141,11 +141,11 @@ export class Session {
 }
 
 /** How the gateway is connected, which the process behind it cannot see for itself. */
-function aboutLink({ socket, address }: Dialed): Buffer[] {
+function aboutLink({ socket, address }: ServerConnection): Buffer[] {
   const protocol = "encrypted" in socket ? ((socket as TLSSocket).getProtocol() ?? "TLS") : "";
   return [parameterStatus(LINK_TLS, protocol), parameterStatus(LINK_ADDRESS, address)];
 }
 
-function lateness(): Refusal {
-  return new Refusal("CONNECT_TIMEOUT", `it takes more than ${LOGIN_MS / 1000} seconds to log in`);
+function loginTimeout(): GatewayRefusal {
+  return new GatewayRefusal("CONNECT_TIMEOUT", `it takes more than ${LOGIN_MS / 1000} seconds to log in`);
 }

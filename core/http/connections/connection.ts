@@ -6,7 +6,7 @@
  */
 import http from "node:http";
 import type { Duplex } from "node:stream";
-import type { Dialed } from "./dial";
+import type { OpenedSocket } from "./dial";
 
 export interface WireRequest {
   method: string;
@@ -62,21 +62,21 @@ export interface ConnectionOwner {
 export class Connection {
   readonly openedAt: number;
   /** Since when it rests, ms on the clock. */
-  restsSince: number;
+  idleSince: number;
   /** The source closes it when it has rested for so long, ms, where it says so. */
   sourceKeepsMs = Infinity;
-  readonly #socket: Dialed["socket"];
+  readonly #socket: OpenedSocket["socket"];
   readonly #agent: OneSocket;
   readonly #host: string;
   #isOpen = true;
 
-  constructor(host: string, { socket }: Dialed, { onRest, onClose, now }: ConnectionOwner) {
+  constructor(host: string, { socket }: OpenedSocket, { onRest, onClose, now }: ConnectionOwner) {
     this.#host = host;
     this.#socket = socket;
-    this.openedAt = this.restsSince = now();
+    this.openedAt = this.idleSince = now();
     this.#agent = new OneSocket(socket, () => {
       if (!this.isOpen) return;
-      this.restsSince = now();
+      this.idleSince = now();
       onRest();
     });
     const leave = () => {

@@ -13,7 +13,7 @@ const OPEN_MS = 10_000;
 /** TCP asks after a connection that has been silent for so long, ms. */
 const PROBE_AFTER_MS = 10_000;
 
-export interface Dialed {
+export interface OpenedSocket {
   socket: Duplex & Pick<net.Socket, "ref" | "unref">;
   /** One round trip, ms: of the TLS handshake, or of the TCP one for http. */
   roundTripMs: number;
@@ -30,7 +30,7 @@ export interface TlsSession {
  * @param ca a certificate authority in place of those that the machine trusts, PEM
  * @throws Error with the `code` that node:net or node:tls gives, or `ETIMEDOUT`
  */
-export async function dial(address: string, session: TlsSession, ca?: string): Promise<Dialed> {
+export async function openSocket(address: string, session: TlsSession, ca?: string): Promise<OpenedSocket> {
   const url = new URL(address);
   const timer = AbortSignal.timeout(OPEN_MS);
   const startedAt = performance.now();

@@ -9,7 +9,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import { ConnectFailure, Connection, StaleConnection, type WireRequest } from "./connection";
-import { type Dialed, dial, type TlsSession } from "./dial";
+import { type OpenedSocket, openSocket, type TlsSession } from "./dial";
 import { RoundTrips } from "./round-trips";
 
 /** Connections that are kept open: what one base may send at once. */
@@ -45,7 +45,7 @@ interface Waiter {
 export class ConnectionPool {
   readonly #address: string;
   readonly #host: string;
-  readonly #dial: (address: string, session: TlsSession) => Promise<Dialed>;
+  readonly #dial: (address: string, session: TlsSession) => Promise<OpenedSocket>;
   readonly #now: () => number;
   readonly #session: TlsSession = {};
   readonly #roundTrips = new RoundTrips();
@@ -62,10 +62,10 @@ export class ConnectionPool {
    * @param address scheme, host and port
    * @param options.now ms on any clock that only goes forward
    */
-  constructor(address: string, options: { dial?: typeof dial; now?: () => number } = {}) {
+  constructor(address: string, options: { dial?: typeof openSocket; now?: () => number } = {}) {
     this.#address = address;
     this.#host = new URL(address).host;
-    this.#dial = options.dial ?? dial;
+    this.#dial = options.dial ?? openSocket;
     this.#now = options.now ?? (() => performance.now());
   }
 
@@ -162,12 +162,12 @@ export class ConnectionPool {
       [Symbol.dispose]() {
         if (isLeft) return;
         isLeft = true;
-        pool.#giveBack(connection, hasRested);
+        pool.#release(connection, hasRested);
       },
     };
   }
 
-  #giveBack(connection: Connection, hasRested: boolean): void {
+  #release(connection: Connection, hasRested: boolean): void {
     if (!connection.isOpen) return;
     const [waiter] = this.#waiting;
     if (waiter) {
@@ -191,11 +191,11 @@ export class ConnectionPool {
       this.#roundTrips.add(dialed.roundTripMs, dialed.usualMs);
       this.#open++;
       const connection: Connection = new Connection(this.#host, dialed, {
-        onRest: () => this.#giveBack(connection, true),
+        onRest: () => this.#release(connection, true),
         onClose: () => this.#forget(connection),
         now: this.#now,
       });
-      this.#giveBack(connection, false);
+      this.#release(connection, false);
     } catch (error) {
       const [waiter] = this.#waiting;
       waiter?.reject(new ConnectFailure(error));
@@ -250,8 +250,8 @@ export class ConnectionPool {
   /** @param leadMs it will be by then */
   #isOld(connection: Connection, leadMs = 0): boolean {
     const now = this.#now() + leadMs;
-    const mostRestMs = Math.min(MOST_REST_MS, connection.sourceKeepsMs - SOURCE_LEAD_MS);
-    return now - connection.restsSince > mostRestMs || now - connection.openedAt > MOST_AGE_MS;
+    const maxIdleMs = Math.min(MOST_REST_MS, connection.sourceKeepsMs - SOURCE_LEAD_MS);
+    return now - connection.idleSince > maxIdleMs || now - connection.openedAt > MOST_AGE_MS;
   }
 }
 

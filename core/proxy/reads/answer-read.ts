@@ -32,21 +32,21 @@ export async function answerRead(
   tables: ReadonlyMap<string, CatalogTable>,
   request: ReadRequest,
 ): Promise<ReadAnswer | undefined> {
-  const place = request.offset === undefined ? undefined : readOffset(request.offset);
+  const cursor = request.offset === undefined ? undefined : readOffset(request.offset);
   const otherwise = request.offset === undefined ? undefined : LOST;
   const table = tableOf(tables, request.tableRef);
-  if (!table || (request.offset !== undefined && place?.tableId !== table.spec.tableId)) return otherwise;
+  if (!table || (request.offset !== undefined && cursor?.tableId !== table.spec.tableId)) return otherwise;
   const makers = makersOf(table.spec.columns, request.fields);
   if (!makers) return otherwise;
   const condition = request.formula && translateFormula(request.formula, table.spec.columns);
   if (request.formula && !condition) return otherwise;
-  const given = place?.given ?? 0;
+  const given = cursor?.given ?? 0;
   const atMost = Math.min(request.pageSize, request.maxRecords - given);
   if (atMost < 1) return otherwise;
   const found = await readRows(replica, table, {
     columns: makers.map(({ column }) => column.name),
     condition: condition || undefined,
-    after: place?.after,
+    after: cursor?.after,
     ids: request.recordId === undefined ? undefined : [request.recordId],
     // One more tells whether there are more.
     limit: atMost + 1,

@@ -5,7 +5,7 @@ import { z } from "zod";
 const PREFIX = "basetide.";
 const shape = z.object({ t: z.string(), a: z.string(), n: z.number().int().min(1) });
 
-export interface Place {
+export interface PageCursor {
   tableId: string;
   after: string;
   given: number;
@@ -15,12 +15,12 @@ export function isOurOffset(offset: string): boolean {
   return offset.startsWith(PREFIX);
 }
 
-export function writeOffset({ tableId, after, given }: Place): string {
+export function writeOffset({ tableId, after, given }: PageCursor): string {
   return PREFIX + Buffer.from(JSON.stringify({ t: tableId, a: after, n: given })).toString("base64url");
 }
 
 /** @returns undefined for one that nobody has been given */
-export function readOffset(offset: string): Place | undefined {
+export function readOffset(offset: string): PageCursor | undefined {
   try {
     const text = Buffer.from(offset.slice(PREFIX.length), "base64url").toString();
     const { t, a, n } = shape.parse(JSON.parse(text));

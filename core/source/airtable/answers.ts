@@ -22,7 +22,7 @@ const CODE_BY_TYPE: ReadonlyMap<string, ErrorCode> = new Map([
 export const BILLING_LIMIT = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
 
 /** An answer whose status is not 200, as the error that it stands for. */
-export function refusal(status: number, headers: Headers, body: Buffer): BasetideError {
+export function refusedCall(status: number, headers: Headers, body: Buffer): BasetideError {
   const { type, message } = readEnvelope(body);
   const code = codeOf(status, type);
   const details: ErrorDetails = { status };

@@ -14,7 +14,7 @@ import { type ConnectionPool, type HeldConnection, poolOf, StaleConnection } fro
 import type { SourceClock } from "../clock";
 import { STALE_CONNECTION } from "../stale";
 import type { SourceConnections } from "../types";
-import { refusal } from "./answers";
+import { refusedCall } from "./answers";
 
 /** Largest body that is read, bytes, compressed and not. A page of 100 records of large cells is a few MB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -83,10 +83,10 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
         body: body === undefined ? undefined : new TextEncoder().encode(JSON.stringify(body)),
       };
       const answer = await held.send(asked, limit.signal);
-      clock?.note(Date.parse(answer.headers.date ?? ""));
+      clock?.record(Date.parse(answer.headers.date ?? ""));
       const bytes = await readBody(answer, limit);
       if (answer.statusCode === 200) return bytes;
-      throw withoutKey(refusal(answer.statusCode ?? 0, headOf(answer), bytes), apiKey);
+      throw withoutKey(refusedCall(answer.statusCode ?? 0, headOf(answer), bytes), apiKey);
     } catch (error) {
       if (error instanceof BasetideError) throw error;
       throw networkError(error, signal, limit, { address, timeoutMs });

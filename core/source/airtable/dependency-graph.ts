@@ -8,10 +8,10 @@ import type { Hop } from "../change-feed";
 import type { SourceField, SourceSchema, SourceTable } from "../types";
 
 /** A field's cells, or the names that a link field's cells stand for in formulas and rollups. */
-export type Node = string;
+export type FieldNode = string;
 
 export interface Edge {
-  to: Node;
+  to: FieldNode;
   /** Where the records of `to` are. */
   tableId: string;
   /** Do cells of `to` change? Not where it stands for names only. */
@@ -21,19 +21,19 @@ export interface Edge {
 }
 
 export interface DependencyGraph {
-  edges: Map<Node, Edge[]>;
+  edges: Map<FieldNode, Edge[]>;
   /**
    * From a link field to its other side, which is written with it. Not among the edges: the other side of the other
    * side is no third cell, and following it would lead on through the whole base.
    */
-  otherSides: Map<Node, Edge>;
+  otherSides: Map<FieldNode, Edge>;
 }
 
-type Add = (from: Node, edge: Edge) => void;
+type Add = (from: FieldNode, edge: Edge) => void;
 
 export function dependencyGraph(schema: SourceSchema): DependencyGraph {
-  const edges = new Map<Node, Edge[]>();
-  const otherSides = new Map<Node, Edge>();
+  const edges = new Map<FieldNode, Edge[]>();
+  const otherSides = new Map<FieldNode, Edge>();
   const tables = new Map(schema.tables.map((table) => [table.id, table]));
   const add: Add = (from, edge) => {
     const known = edges.get(from);
@@ -58,7 +58,7 @@ export function dependencyGraph(schema: SourceSchema): DependencyGraph {
 
 function addLink(
   add: Add,
-  otherSides: Map<Node, Edge>,
+  otherSides: Map<FieldNode, Edge>,
   tables: Map<string, SourceTable>,
   table: SourceTable,
   field: SourceField,
@@ -119,7 +119,7 @@ function textOption({ options }: SourceField, name: string): string {
   return typeof value === "string" ? value : "";
 }
 
-const namesOf = (link: SourceField): Node => `names ${link.id}`;
+const namesOf = (link: SourceField): FieldNode => `names ${link.id}`;
 
 /** A formula or rollup that reads a link reads the names of the linked records. */
-const readAs = (field: SourceField): Node => (field.type === "links" ? namesOf(field) : field.id);
+const readAs = (field: SourceField): FieldNode => (field.type === "links" ? namesOf(field) : field.id);

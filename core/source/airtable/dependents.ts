@@ -8,12 +8,12 @@
  */
 import type { ChangedCells, Dependents, Hop } from "../change-feed";
 import type { SourceSchema } from "../types";
-import { type DependencyGraph, dependencyGraph, type Edge, type Node } from "./dependency-graph";
+import { type DependencyGraph, dependencyGraph, type Edge, type FieldNode } from "./dependency-graph";
 
 export function dependentsOf(schema: SourceSchema): Dependents {
   const graph = dependencyGraph(schema);
   const fields = new Map(schema.tables.map((table) => [table.id, table.fields.map((field) => field.id)]));
-  const startsOf = (tableId: string, fieldId: string | null): Node[] => {
+  const startsOf = (tableId: string, fieldId: string | null): FieldNode[] => {
     const own = fields.get(tableId) ?? [];
     return fieldId === null ? own : own.filter((id) => id === fieldId);
   };
@@ -21,16 +21,16 @@ export function dependentsOf(schema: SourceSchema): Dependents {
     hops: (tableId, fieldId) => hopsFrom(graph, startsOf(tableId, fieldId)),
     records: (changed, findLinking) => {
       const starts = changed.flatMap(({ tableId, fieldId, recordIds }) =>
-        startsOf(tableId, fieldId).map((node): [Node, Set<string>] => [node, new Set(recordIds)]),
+        startsOf(tableId, fieldId).map((node): [FieldNode, Set<string>] => [node, new Set(recordIds)]),
       );
       return recordsFrom(graph, starts, findLinking).then((found) => without(found, changed));
     },
   };
 }
 
-function hopsFrom(graph: DependencyGraph, starts: readonly Node[]): Hop[] {
+function hopsFrom(graph: DependencyGraph, starts: readonly FieldNode[]): Hop[] {
   const hops = new Map<string, Hop>();
-  const seen = new Set<Node>(starts);
+  const seen = new Set<FieldNode>(starts);
   const follow = ({ to, hop }: Edge) => {
     seen.add(to);
     if (hop) hops.set(hop.viaLinkFieldId, hop);
@@ -47,12 +47,12 @@ function hopsFrom(graph: DependencyGraph, starts: readonly Node[]): Hop[] {
 /** Each node is left once for each record that reaches it, so circles end. */
 async function recordsFrom(
   { edges, otherSides }: DependencyGraph,
-  starts: [Node, Set<string>][],
+  starts: [FieldNode, Set<string>][],
   findLinking: Parameters<Dependents["records"]>[1],
 ): Promise<Map<string, Set<string>>> {
   const found = new Map<string, Set<string>>();
-  const reached = new Map<Node, Set<string>>();
-  const waiting = new Map<Node, Set<string>>();
+  const reached = new Map<FieldNode, Set<string>>();
+  const waiting = new Map<FieldNode, Set<string>>();
   const reach = async ({ to, tableId, isCell, hop }: Edge, ids: Set<string>) => {
     const next = hop ? new Set(await findLinking(hop, [...ids])) : ids;
     add(waiting, to, next);

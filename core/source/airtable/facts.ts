@@ -2,9 +2,9 @@
 import type { PlatformFacts } from "../types";
 import { dialect } from "./dialect";
 import { isAirtableId, isExactId } from "./ids";
-import { limits, plans, webhookLimits } from "./limits";
+import { airtablePlans, limits, webhookLimits } from "./limits";
 import { modifiedSince } from "./modified-since";
-import { isSigned } from "./notification-signature";
+import { isSignedNotification } from "./notification-signature";
 import { ENDING_ERRORS } from "./payloads";
 
 const KINDS = { table: "tbl", field: "fld", record: "rec" } as const;
@@ -16,12 +16,12 @@ export const airtable: PlatformFacts = {
   keyHelpUrl: "https://airtable.com/create/tokens",
   keyScopes: { schema: "schema.bases:read", records: "data.records:read", changes: "webhook:manage" },
   limits,
-  plans,
+  plans: airtablePlans,
   ids: {
     mayBe: (kind, text) => isAirtableId(KINDS[kind], text),
     isSurely: (kind, text) => isExactId(KINDS[kind], text),
   },
-  webhooks: { ...webhookLimits, isSigned, endingErrors: ENDING_ERRORS },
+  webhooks: { ...webhookLimits, isSignedNotification, endingErrors: ENDING_ERRORS },
   recordUrl: (...ids) =>
     `https://airtable.com/${ids.map((id) => encodeURIComponent(id.toWellFormed())).join("/")}`,
   dialect,

@@ -10,12 +10,12 @@ const ID = /^[a-z]{3}[0-9A-Za-z_-]{1,50}$/;
 /** Observed of every id, and of no name that anybody has given: what looks so is taken for an id, not for a name. */
 const EXACT = /^[a-z]{3}[0-9A-Za-z]{14}$/;
 
-export type IdKind = "tbl" | "fld" | "rec";
+export type AirtableIdKind = "tbl" | "fld" | "rec";
 
-export function isAirtableId(kind: IdKind, id: string): boolean {
+export function isAirtableId(kind: AirtableIdKind, id: string): boolean {
   return id.startsWith(kind) && ID.test(id);
 }
 
-export function isExactId(kind: IdKind, text: string): boolean {
+export function isExactId(kind: AirtableIdKind, text: string): boolean {
   return text.startsWith(kind) && EXACT.test(text);
 }

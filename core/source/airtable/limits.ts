@@ -16,7 +16,7 @@ export const limits: SourceLimits = {
   attachmentUrlMs: 100 * 60_000,
 };
 
-export const plans: readonly SourcePlan[] = [
+export const airtablePlans: readonly SourcePlan[] = [
   { id: "business", name: "Business", callsPerMonth: null, beyond: "unlimited" },
   { id: "team", name: "Team", callsPerMonth: 100_000, beyond: "slowed" },
   { id: "free", name: "Free", callsPerMonth: 1000, beyond: "blocked" },

@@ -1,11 +1,11 @@
 /** Is a webhook notification Airtable's? `X-Airtable-Content-MAC: hmac-sha256=<hex>`, over the body as it was sent. */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-export const PING_MAC_HEADER = "x-airtable-content-mac";
+export const NOTIFICATION_MAC_HEADER = "x-airtable-content-mac";
 
 /** @param secretBase64 given once, when the webhook was made */
-export function isSigned(body: Uint8Array, secretBase64: string, headers: Headers): boolean {
-  const [, hex] = /^hmac-sha256=([0-9a-f]{64})$/i.exec(headers.get(PING_MAC_HEADER) ?? "") ?? [];
+export function isSignedNotification(body: Uint8Array, secretBase64: string, headers: Headers): boolean {
+  const [, hex] = /^hmac-sha256=([0-9a-f]{64})$/i.exec(headers.get(NOTIFICATION_MAC_HEADER) ?? "") ?? [];
   if (hex === undefined) return false;
   const mac = createHmac("sha256", Buffer.from(secretBase64, "base64")).update(body).digest();
   return timingSafeEqual(mac, Buffer.from(hex, "hex"));

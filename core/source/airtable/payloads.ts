@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
-import { type IdKind, isAirtableId } from "./ids";
+import { type AirtableIdKind, isAirtableId } from "./ids";
 import { check } from "./schema";
 
 /** Stands for a payload that is not of its form. */
@@ -17,7 +17,7 @@ export const ENDING_ERRORS: ReadonlySet<string> = new Set(["INVALID_HOOK", "INVA
 /** For an error payload without a code. */
 const UNNAMED = "UNKNOWN_ERROR";
 
-const idOf = (kind: IdKind) => z.string().refine((text) => isAirtableId(kind, text));
+const idOf = (kind: AirtableIdKind) => z.string().refine((text) => isAirtableId(kind, text));
 const [tableId, recordId] = [idOf("tbl"), idOf("rec")];
 const ids = (id: z.ZodType<string>) => z.array(id).optional();
 const byId = <Shape extends z.ZodType>(id: z.ZodType<string, string>, shape: Shape) =>
@@ -26,7 +26,7 @@ const fields = byId(z.string(), z.unknown());
 const records = byId(recordId, z.unknown());
 const cells = z.object({ cellValuesByFieldId: fields }).optional();
 
-// `changedViewsById` is not read: only a hook that is tied to a view gets it, and leaving a view is no deletion.
+// `changedViewsById` is not read: only a webhook that is tied to a view gets it, and leaving a view is no deletion.
 const wireTable = z.object({
   changedMetadata: z.unknown().optional(),
   createdFieldsById: fields,

@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { BasetideError } from "../../errors";
 import type { FieldType, SourceBase, SourceField, SourceIdentity, SourceSchema, SourceTable } from "../types";
-import { type IdKind, isAirtableId } from "./ids";
+import { type AirtableIdKind, isAirtableId } from "./ids";
 
 /** Airtable's word for a type → ours. What is not here is `unknown`, `manualSort` among them. */
 export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
@@ -52,7 +52,7 @@ const MAX_FIELDS = 1500;
 
 const name = z.string();
 const id = z.string().min(1);
-const idOf = (kind: IdKind) => id.refine((text) => isAirtableId(kind, text), `not an id (${kind}…)`);
+const idOf = (kind: AirtableIdKind) => id.refine((text) => isAirtableId(kind, text), `not an id (${kind}…)`);
 /** A list whose ids are all different. */
 const distinct = <Shape extends z.ZodType<{ id: string }>>(shape: Shape) =>
   z

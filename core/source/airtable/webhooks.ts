@@ -3,7 +3,7 @@
  */
 import { z } from "zod";
 import { BasetideError, isBasetideError } from "../../errors";
-import type { ChangeFeed, SourceHook } from "../change-feed";
+import type { ChangeFeed, SourceWebhook } from "../change-feed";
 import { parseAnswer } from "./answers";
 import type { Request } from "./client";
 import { dependentsOf } from "./dependents";
@@ -23,7 +23,7 @@ const id = z.string().min(1);
 const time = z.string().nullish();
 const wireCreated = z.object({ id, macSecretBase64: z.string().min(1), expirationTime: time });
 const wireRefreshed = z.object({ expirationTime: time });
-const wireHook = z.object({
+const wireWebhook = z.object({
   id,
   notificationUrl: z.string().nullish(),
   isHookEnabled: z.boolean(),
@@ -31,7 +31,7 @@ const wireHook = z.object({
   cursorForNextPayload: z.number().int().min(1),
   expirationTime: time,
 });
-const wireHooks = z.object({ webhooks: z.array(wireHook) });
+const wireWebhooks = z.object({ webhooks: z.array(wireWebhook) });
 
 export function createChangeFeed(request: Request): ChangeFeed {
   return {
@@ -40,64 +40,64 @@ export function createChangeFeed(request: Request): ChangeFeed {
 
     async createWebhook(baseId, { notificationUrl }, signal) {
       const body = { notificationUrl, specification: SPECIFICATION };
-      const answer = parseAnswer(await request(hooksPath(baseId), { signal, body }));
+      const answer = parseAnswer(await request(webhooksPath(baseId), { signal, body }));
       const made = check(wireCreated, answer, "new webhook");
       return { id: made.id, secretBase64: made.macSecretBase64, expiresMs: msOf(made.expirationTime) };
     },
 
     async listWebhooks(baseId, signal) {
-      return readHooks(parseAnswer(await request(hooksPath(baseId), { signal })));
+      return readWebhooks(parseAnswer(await request(webhooksPath(baseId), { signal })));
     },
 
-    async deleteWebhook(baseId, hookId, signal) {
+    async deleteWebhook(baseId, webhookId, signal) {
       try {
         // The answer may be empty, so it is not read.
-        await request(hookPath(baseId, hookId), { signal, method: "DELETE" });
+        await request(webhookPath(baseId, webhookId), { signal, method: "DELETE" });
       } catch (error) {
         if (!isBasetideError(error, "source_not_found")) throw error;
       }
     },
 
-    async refreshWebhook(baseId, hookId, signal) {
-      const path = `${hookPath(baseId, hookId)}/refresh`;
+    async refreshWebhook(baseId, webhookId, signal) {
+      const path = `${webhookPath(baseId, webhookId)}/refresh`;
       const answer = parseAnswer(await request(path, { signal, method: "POST" }));
       return msOf(check(wireRefreshed, answer, "refreshed webhook").expirationTime);
     },
 
-    async enableNotifications(baseId, hookId, enable, signal) {
-      await request(`${hookPath(baseId, hookId)}/enableNotifications`, { signal, body: { enable } });
+    async enableNotifications(baseId, webhookId, enable, signal) {
+      await request(`${webhookPath(baseId, webhookId)}/enableNotifications`, { signal, body: { enable } });
     },
 
-    async listPayloads(baseId, hookId, cursor, signal) {
+    async listPayloads(baseId, webhookId, cursor, signal) {
       if (!Number.isSafeInteger(cursor) || cursor < 1)
         throw new BasetideError("invalid_request", `A webhook's cursor is a number from 1 on, not ${cursor}`);
-      const path = `${hookPath(baseId, hookId)}/payloads?cursor=${cursor}&limit=${MAX_PAYLOADS}`;
+      const path = `${webhookPath(baseId, webhookId)}/payloads?cursor=${cursor}&limit=${MAX_PAYLOADS}`;
       return readBatch(parseAnswer(await request(path, { signal })), cursor);
     },
   };
 }
 
-/** The list of a base's hooks. @throws BasetideError `source_bad_answer` */
-export function readHooks(answer: unknown): SourceHook[] {
-  return check(wireHooks, answer, "list of webhooks").webhooks.map((hook) => ({
-    id: hook.id,
-    notificationUrl: hook.notificationUrl ?? undefined,
-    isEnabled: hook.isHookEnabled,
-    areNotificationsEnabled: hook.areNotificationsEnabled,
-    nextCursor: hook.cursorForNextPayload,
-    expiresMs: msOf(hook.expirationTime),
+/** The list of a base's webhooks. @throws BasetideError `source_bad_answer` */
+export function readWebhooks(answer: unknown): SourceWebhook[] {
+  return check(wireWebhooks, answer, "list of webhooks").webhooks.map((webhook) => ({
+    id: webhook.id,
+    notificationUrl: webhook.notificationUrl ?? undefined,
+    isEnabled: webhook.isHookEnabled,
+    areNotificationsEnabled: webhook.areNotificationsEnabled,
+    nextCursor: webhook.cursorForNextPayload,
+    expiresMs: msOf(webhook.expirationTime),
   }));
 }
 
-function hooksPath(baseId: string): string {
+function webhooksPath(baseId: string): string {
   return `/v0/bases/${encodeURIComponent(baseId)}/webhooks`;
 }
 
-function hookPath(baseId: string, hookId: string): string {
-  return `${hooksPath(baseId)}/${encodeURIComponent(hookId)}`;
+function webhookPath(baseId: string, webhookId: string): string {
+  return `${webhooksPath(baseId)}/${encodeURIComponent(webhookId)}`;
 }
 
-/** A time that cannot be read is none: hooks are refreshed in good time anyway. */
+/** A time that cannot be read is none: webhooks are refreshed in good time anyway. */
 function msOf(text: string | null | undefined): number | undefined {
   const ms = Date.parse(text ?? "");
   return Number.isNaN(ms) ? undefined : ms;

@@ -12,13 +12,13 @@ import { linkedAbort, wait } from "../../async";
 import type { Context } from "../../context";
 import { settleCatchUp } from "../../control/jobs";
 import { asBasetideError, nextStep } from "../../errors";
-import type { Ledger } from "../../limiter";
+import type { RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
 import { failurePauseMs } from "../pacing";
-import { tableMemory } from "../state";
-import { lookForChanges } from "./find-modified";
+import { tableCache } from "../state";
+import { pollForChanges } from "./find-modified";
 import type { Reader } from "./reader";
-import { Shapes } from "./schema-tracker";
+import { SchemaTracker } from "./schema-tracker";
 import { isWholeBases, type SyncInput, typeSettingsOf } from "./sync-base";
 
 /** The write may have been made so long before it was asked to be found, and clocks be apart, ms. */
@@ -76,8 +76,8 @@ export class CatchUps implements AsyncDisposable {
         const error = asBasetideError(caught);
         if (this.#stop.signal.aborted) return;
         ctx.log.warn({ error }, "what a client wrote is not found yet");
-        const isPassing = nextStep[error.code] === "retry" || nextStep[error.code] === "wait";
-        if (isPassing) {
+        const isTransient = nextStep[error.code] === "retry" || nextStep[error.code] === "wait";
+        if (isTransient) {
           await wait(failurePauseMs(++failures, error), this.#stop.signal).catch(() => {});
           continue;
         }
@@ -92,11 +92,11 @@ export class CatchUps implements AsyncDisposable {
 }
 
 async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Promise<void> {
-  const { base, memory, ctx } = input;
+  const { base, cache, ctx } = input;
   if (!modifiedSince) return;
   const reader: Reader = {
     ...input.reader,
-    ledger: asClient(input.reader.ledger),
+    limiter: asClient(input.reader.limiter),
     onRequest: undefined,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},
@@ -104,21 +104,27 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   const settings = typeSettingsOf(input);
   // No look at the schema that is due: the sync makes that.
   const schemaPollMs = Number.POSITIVE_INFINITY;
-  const shapes = await Shapes.open({ ...input, reader, settings, schemaPollMs, signal: reader.stop });
+  const schemaTracker = await SchemaTracker.open({
+    ...input,
+    reader,
+    settings,
+    schemaPollMs,
+    signal: reader.stop,
+  });
   // Its answer tells the source's time.
-  if (memory.sourceClock.now() === undefined) await shapes.lookAgain();
-  const sinceMs = memory.sourceClock.now()! - agoMs(base, at) - OVERLAP_MS;
-  const looking = { ...input, shapes, reader, modifiedSince, sinceMs };
+  if (cache.sourceClock.now() === undefined) await schemaTracker.refresh();
+  const sinceMs = cache.sourceClock.now()! - agoMs(base, at) - OVERLAP_MS;
+  const looking = { ...input, schemaTracker, reader, modifiedSince, sinceMs };
   const found = await Promise.all(
-    shapes.tables.map(async ({ id }) => {
-      const { source, live, rebuild } = shapes.table(id);
+    schemaTracker.tables.map(async ({ id }) => {
+      const { source, live, rebuild } = schemaTracker.table(id);
       // One that is being built is read whole.
       if (!source || !live || rebuild) return { inserted: 0, updated: 0 };
       try {
-        return await lookForChanges(looking, source, tableMemory(memory, live));
+        return await pollForChanges(looking, source, tableCache(cache, live));
       } catch (caught) {
         const error = asBasetideError(caught);
-        if (isWholeBases(error) || nextStep[error.code] !== "look_at_schema") throw error;
+        if (isWholeBases(error) || nextStep[error.code] !== "check_schema") throw error;
         return { inserted: 0, updated: 0 };
       }
     }),
@@ -128,11 +134,11 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
 }
 
 /** The ledger, for calls that finish a client's work: in line with clients, counted as theirs. */
-function asClient(ledger: Ledger): Ledger {
+function asClient(limiter: RateLimiter): RateLimiter {
   return {
-    ...ledger,
-    takeSync: (key, _share, signal, { connections } = {}) =>
-      ledger.takeClient(key, {
+    ...limiter,
+    acquireSync: (key, _share, signal, { connections } = {}) =>
+      limiter.acquireClient(key, {
         deadlineMs: DEADLINE_MS,
         signal,
         caller: CALLER,

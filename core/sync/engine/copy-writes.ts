@@ -3,20 +3,20 @@
 import { BasetideError, isBasetideError } from "../../errors";
 import type { AttachmentSigner } from "../../replica";
 import {
-  applyImages,
+  applyRowImages,
   type CellIssue,
   compileMapper,
-  type JournalledWrite,
+  type LoggedWrite,
   loadCatalog,
   mapRecords,
   type Replica,
-  takeTicket,
+  takeReadVersion,
   writesSince,
 } from "../../replica";
 import type { SourceRecord } from "../../source";
 import { ask, listByIds, type Reader } from "./reader";
 
-/** The journal is looked at this often: it keeps its entries for two minutes. */
+/** The recent-writes log is looked at this often: it keeps its entries for two minutes. */
 const COLLECT_MS = 2000;
 /** Most ids that the source takes at once. */
 const BATCH = 100;
@@ -32,15 +32,15 @@ export interface WrittenElsewhere extends AsyncDisposable {
 
 /** Collects what is written to `replica` from now on. */
 export async function writtenElsewhere(replica: Replica): Promise<WrittenElsewhere> {
-  const start = await takeTicket(replica);
+  const start = await takeReadVersion(replica);
   const known = new Set<number>();
-  let written: JournalledWrite[] = [];
+  let written: LoggedWrite[] = [];
   let collecting = Promise.resolve();
   const collect = async () => {
-    // From the start each time: an entry may be committed after one with a later stamp.
+    // From the start each time: an entry may be committed after one with a later applied version.
     for (const one of await writesSince(replica, start)) {
-      if (!known.has(one.stamp)) written.push(one);
-      known.add(one.stamp);
+      if (!known.has(one.appliedVersion)) written.push(one);
+      known.add(one.appliedVersion);
     }
   };
   const timer = setInterval(() => {
@@ -97,7 +97,7 @@ async function copyRecords(
         `Records of table ${tableId} are written faster than they are read`,
       );
     }
-    const ticket = await takeTicket(replica);
+    const readVersion = await takeReadVersion(replica);
     const records = await readRecords(reader, tableId, ids);
     const table = (await loadCatalog(replica)).get(tableId);
     if (!table) return;
@@ -106,7 +106,14 @@ async function copyRecords(
     const rows = mapRecords(compileMapper(table.spec, await loadSigner()), records, issues);
     const gone = ids.filter((id) => !found.has(id));
     // Of no lease: whoever syncs the replica by now goes on.
-    const applied = await applyImages(replica, table, { epoch: null, ticket, rows, gone, issues, records });
+    const applied = await applyRowImages(replica, table, {
+      epoch: null,
+      readVersion,
+      rows,
+      gone,
+      issues,
+      records,
+    });
     ids = applied.lost;
   }
 }

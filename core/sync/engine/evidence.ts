@@ -11,7 +11,7 @@
 import { wait } from "../../async";
 import { BasetideError, isBasetideError } from "../../errors";
 import type { SourceTable } from "../../source";
-import { ask, listByIds, type Reader, type TicketedPage } from "./reader";
+import { ask, listByIds, type Reader, type VersionedPage } from "./reader";
 
 /** While the source answers "no records", it is asked so many times again. */
 const TRIES = 30;
@@ -30,11 +30,11 @@ export interface Missing {
 }
 
 export interface Evidence {
-  /** Those that are there, with a ticket that was taken before they were asked for. */
-  found: TicketedPage[];
-  /** Those that are not, and the ticket of the same moment. */
+  /** Those that are there, with a read version that was taken before they were asked for. */
+  found: VersionedPage[];
+  /** Those that are not, and the read version of the same moment. */
   gone: string[];
-  ticket: number;
+  readVersion: number;
 }
 
 /**
@@ -50,13 +50,13 @@ export async function* evidenceOf(
   const { isRecordId } = reader.connection;
   // Somebody else put that there: the source has nothing to say of it.
   const strange = ids.filter((id) => !isRecordId(id));
-  if (strange.length > 0) yield { found: [], gone: strange, ticket: await freshTicket(reader) };
+  if (strange.length > 0) yield { found: [], gone: strange, readVersion: await freshReadVersion(reader) };
   const asked = ids.filter(isRecordId);
   const until = performance.now() + emptySpellMs;
   let [known, isNoneLeft] = [witness, false];
   for (let from = 0; from < asked.length; ) {
     const batch = asked.slice(from, from + BATCH);
-    const ticket = await freshTicket(reader);
+    const readVersion = await freshReadVersion(reader);
     const pages = await listByIds(reader, table, known === undefined ? batch : [...batch, known]);
     const found = new Set(pages.flatMap((page) => Array.from({ length: page.size }, (_, at) => page.id(at))));
     if (found.size === 0 && !isNoneLeft) {
@@ -66,7 +66,7 @@ export async function* evidenceOf(
     }
     if (found.size > 0 || isNoneLeft) {
       const gone = batch.filter((id) => !found.has(id));
-      yield { found: pages.map((page) => ({ page, ticket })), gone, ticket };
+      yield { found: pages.map((page) => ({ page, readVersion })), gone, readVersion };
       known ??= found.values().next().value;
       from += BATCH;
     } else if (performance.now() < until) {
@@ -96,10 +96,10 @@ async function firstThere(reader: Reader, table: SourceTable, ids: string[]): Pr
   return undefined;
 }
 
-/** A ticket that whatever was applied before now loses to. */
-function freshTicket({ tickets }: Reader): Promise<number> {
-  tickets.renew();
-  return tickets.current();
+/** A read version that whatever was applied before now loses to. */
+function freshReadVersion({ readVersions }: Reader): Promise<number> {
+  readVersions.renew();
+  return readVersions.current();
 }
 
 /** Some of the ids, at random: those that were deleted together lie together. */

@@ -1,17 +1,17 @@
 /** Sweeps, rebuilds, schema tracking: how a table is read and applied. */
 export { type CatchUpInput, CatchUps } from "./catch-up";
 export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
-export { type Found, lookForChanges } from "./find-modified";
+export { type PollResult, pollForChanges } from "./find-modified";
 export { ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";
 export { type AskKind, ask, listByIds, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
-export { endSync, tableCounts, tellIssues } from "./report";
+export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues } from "./schema-check";
-export { type Look, Shapes } from "./schema-tracker";
+export { SchemaTracker, type SchemaTrackerOptions } from "./schema-tracker";
 export {
   applyRecords,
-  expectJournalled,
+  expectLogged,
   removeRecords,
   type Sweep,
   sweepTable,

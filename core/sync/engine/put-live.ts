@@ -30,7 +30,7 @@ export interface Put {
 /**
  * Tries once, with all that the build knows by now.
  *
- * @returns undefined, with nothing done, when the journal has gone on: catch up and come again
+ * @returns undefined, with nothing done, when the recent-writes log has gone on: catch up and come again
  * @throws BasetideError `replica_busy` when queries hold the live table; try again. `shape_changed` when it is not `live`
  *   any more
  */
@@ -46,7 +46,7 @@ export async function putLive(
     filled.isMergeable = merged !== false;
     if (merged !== false) return merged;
   }
-  if (!(await build.swapIn(live, table.journalStamp, all, readAs))) return undefined;
+  if (!(await build.swapIn(live, table.loggedUpTo, all, readAs))) return undefined;
   return { how: "swapped", inserted: table.fingerprints.size, updated: 0, deleted: 0 };
 }
 
@@ -63,9 +63,9 @@ async function merge(
   const onBatch = () => reader.stop.throwIfAborted();
   try {
     if (filled.compared === undefined) {
-      filled.compared = await compareBuild(replica, epoch, build, live, table.journalStamp, onBatch);
+      filled.compared = await compareBuild(replica, epoch, build, live, table.loggedUpTo, onBatch);
     }
-    const options = { seen: table.journalStamp, issues, readAs, most, compared: filled.compared };
+    const options = { seen: table.loggedUpTo, issues, readAs, most, compared: filled.compared };
     const { merging, inserted, updated, deleted } = await mergeBuild(replica, epoch, build, live, options);
     if (merging === "large") {
       filled.fills = fills + 1;

@@ -6,14 +6,14 @@
  */
 import { markRead, type ReadAs, type Replica, traitsOf } from "../../replica";
 import type { SourceConnection, SourceField, SourceSchema } from "../../source";
-import type { BaseMemory } from "../state";
-import type { Shapes } from "./schema-tracker";
+import type { BaseCache } from "../state";
+import type { SchemaTracker } from "./schema-tracker";
 
 const known = new WeakMap<SourceSchema, Map<string, ReadAs>>();
 
 /** By table id, of the schema that was looked at last: what a table is read as that is read from now on. */
 export function readAsNow(
-  { schema }: Pick<BaseMemory, "schema">,
+  { schema }: Pick<BaseCache, "schema">,
   { changeFeed }: Pick<SourceConnection, "changeFeed">,
 ): ReadonlyMap<string, ReadAs> {
   if (!schema) return new Map();
@@ -61,13 +61,13 @@ export function isOutdated(then: ReadAs | undefined, now: ReadAs): boolean {
 
 /** Remembers what a table was read as that has been read whole. */
 export async function rememberRead(
-  { replica, epoch, shapes }: { replica: Replica; epoch: number; shapes: Shapes },
+  { replica, epoch, schemaTracker }: { replica: Replica; epoch: number; schemaTracker: SchemaTracker },
   tableId: string,
   readAs: ReadAs | undefined,
 ): Promise<void> {
-  const before = shapes.catalog.get(tableId);
+  const before = schemaTracker.catalog.get(tableId);
   if (!readAs || !before || Bun.deepEquals(before.readAs, readAs)) return;
   await markRead(replica, epoch, tableId, readAs);
   // The catalog may have been loaded again meanwhile.
-  for (const one of [before, shapes.catalog.get(tableId)]) if (one) one.readAs = readAs;
+  for (const one of [before, schemaTracker.catalog.get(tableId)]) if (one) one.readAs = readAs;
 }

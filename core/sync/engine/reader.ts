@@ -1,16 +1,16 @@
 /**
- * How a sync asks the source: within the quota, holding a ticket, and over the source's passing failures.
+ * How a sync asks the source: within the quota, holding a read version, and over the source's passing failures.
  */
 
 import { jittered, wait } from "../../async";
 import { nextMonth } from "../../control/budgets";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
-import type { Ledger } from "../../limiter";
+import type { RateLimiter } from "../../limiter";
 import type { Logger } from "../../log";
 import { isStale, limitsOfKey, type RecordPage, type SourceConnection, type SourceTable } from "../../source";
 import { span } from "../../trace";
-import type { TicketSource } from "../state";
+import type { ReadVersionSource } from "../state";
 
 /** How often a request that failed in passing is tried again, and for how long it is waited in between. */
 const MAX_ATTEMPTS = 5;
@@ -28,11 +28,11 @@ export type AskKind = "payloads" | "records" | "sweep" | "schema" | "freshness" 
 export interface Reader {
   connection: SourceConnection;
   sourceBaseId: string;
-  ledger: Ledger;
+  limiter: RateLimiter;
   quotaKey: string;
   /** Requests a second that a sync of this base may make, as things are now. */
   share: () => number;
-  tickets: TicketSource;
+  readVersions: ReadVersionSource;
   log: Logger;
   /** Aborts, with `sync_stopped`, when no further request is to be made; the one in hand is finished. */
   stop: AbortSignal;
@@ -85,7 +85,7 @@ export async function ask<T>(
       if (error.code === "source_billing_limit") throw await capSpent(reader, error);
       if (step === "wait") {
         const { quotaKey } = reader;
-        await reader.ledger.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
+        await reader.limiter.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
       } else if (step !== "retry" || attempt === MAX_ATTEMPTS || reader.mayTryAgain?.() === false) {
         throw error;
       } else {
@@ -97,10 +97,10 @@ export async function ask<T>(
   }
 }
 
-/** A page, and a ticket that was taken before it was asked for. */
-export interface TicketedPage {
+/** A page, and a read version that was taken before it was asked for. */
+export interface VersionedPage {
   page: RecordPage;
-  ticket: number;
+  readVersion: number;
 }
 
 export interface ListOptions {
@@ -121,13 +121,13 @@ export async function* readTable(
   reader: Reader,
   table: SourceTable,
   options: ListOptions = {},
-): AsyncGenerator<TicketedPage, void, void> {
+): AsyncGenerator<VersionedPage, void, void> {
   const offsets = new Set<string>();
   const firstIds = new Set<string>();
   let repeats = 0;
-  let next: Promise<TicketedPage> | undefined = readPage(reader, table, undefined, options);
+  let next: Promise<VersionedPage> | undefined = readPage(reader, table, undefined, options);
   while (next) {
-    const current: TicketedPage = await next;
+    const current: VersionedPage = await next;
     const { page } = current;
     next = undefined;
     if (page.size > 0 && firstIds.size === firstIds.add(page.id(0)).size) repeats++;
@@ -186,20 +186,20 @@ async function readPage(
   table: SourceTable,
   offset: string | undefined,
   { filter, onAsk }: ListOptions,
-): Promise<TicketedPage> {
-  const ticket = await reader.tickets.current();
+): Promise<VersionedPage> {
+  const readVersion = await reader.readVersions.current();
   const page = await ask(reader, (signal, source) => {
     if (offset === undefined) onAsk?.();
     return source.listPage(reader.sourceBaseId, table, { offset, filter }, signal);
   });
-  return { page, ticket };
+  return { page, readVersion };
 }
 
 /** Notes that the month's calls are spent. @returns the error, saying until when and what goes on meanwhile */
 async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideError> {
   const now = new Date();
   const until = nextMonth(now);
-  await reader.ledger.block(reader.quotaKey, until.getTime() - now.getTime(), "billing_limit");
+  await reader.limiter.block(reader.quotaKey, until.getTime() - now.getTime(), "billing_limit");
   const rest = `Syncing rests until ${until.toISOString().slice(0, 10)} (UTC), with a try every hour.`;
   return new BasetideError(error.code, `${error.message} ${rest}`, { cause: error, details: error.details });
 }
@@ -208,7 +208,9 @@ async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideE
 async function waitForQuota(reader: Reader): Promise<HeldConnection | undefined> {
   const from = performance.now();
   const { connections } = reader.connection;
-  const held = await reader.ledger.takeSync(reader.quotaKey, reader.share(), reader.stop, { connections });
+  const held = await reader.limiter.acquireSync(reader.quotaKey, reader.share(), reader.stop, {
+    connections,
+  });
   reader.counts.waitMs += performance.now() - from;
   reader.counts.requests++;
   if (reader.counts.requests === 1) reader.onFirstRequest();

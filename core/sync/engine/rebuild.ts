@@ -3,10 +3,10 @@
  * or one that somebody asked for. Where the live table keeps its columns it stays, and gets what the new one has.
  *
  * I6. Readers see the old table, whole, until they see the new one, whole. A table that was read in several pages is
- * put live only when a look at the schema after the last of them finds it as it was before the first: else a column
+ * put live only when a schema check after the last of them finds it as it was before the first: else a column
  * could be filled by half. One page is of one moment.
- * I1, I2. Writes that were applied while the table was read are applied again to the new one, in stamp order per
- * record against the ticket of the page that had it; none can slip in between the last look and the swap. A write that
+ * I1, I2. Writes that were applied while the table was read are applied again to the new one, in applied version order per
+ * record against the read version of the page that had it; none can slip in between the last look and the swap. A write that
  * the source was asked for before the rebuild began may know nothing of a new field: its record is read anew.
  *
  * Queries that hold the live table delay its swap, and no other table: after a few seconds other work goes on, and the
@@ -19,9 +19,9 @@ import {
   type Build,
   type CellIssue,
   hasSameColumns,
-  type JournalEntry,
-  journalSince,
   mapRecords,
+  type RecentWrite,
+  recentWritesSince,
   rowIds,
   type ShapeChange,
   settleDependents,
@@ -31,14 +31,14 @@ import {
   withHolders,
 } from "../../replica";
 import type { SourceRecord, SourceTable } from "../../source";
-import type { FilledBuild, TicketByPass } from "../state";
-import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableMemory } from "../state";
+import type { FilledBuild, VersionByScan } from "../state";
+import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableCache } from "../state";
 import { readRecords } from "./copy-writes";
 import { evidenceOf } from "./evidence";
 import { type Put, putLive } from "./put-live";
 import { readAsNow } from "./read-as";
-import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
-import { checkShape, confirmShape } from "./schema-check";
+import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
+import { checkSchema, confirmSchema } from "./schema-check";
 import type { Sweep, TableOutcome } from "./sweep";
 
 const MAX_STARTS = 5;
@@ -51,10 +51,10 @@ const BUSY_PATIENCE_MS = 5000;
 const READ_BATCH = 100;
 
 /**
- * Builds `spec`'s table from the source and puts it live; `memory` then knows it, fingerprints and all.
+ * Builds `spec`'s table from the source and puts it live; `cache` then knows it, fingerprints and all.
  *
  * @param onWaiting called once queries have held the live table for some seconds: it is tried for as long as it takes.
- *   Without it the build is then left in `memory.builds`, and the next call goes on from there
+ *   Without it the build is then left in `cache.builds`, and the next call goes on from there
  * @throws BasetideError `replica_busy` where it was left there
  */
 export function rebuildTable(
@@ -72,36 +72,36 @@ export function rebuildTable(
 }
 
 /** The build of this table that waits, if it still is what is wanted. */
-function takeBuild({ memory }: Sweep, spec: TableSpec): FilledBuild | undefined {
-  const filled = memory.builds.get(spec.tableId);
-  memory.builds.delete(spec.tableId);
+function takeBuild({ cache }: Sweep, spec: TableSpec): FilledBuild | undefined {
+  const filled = cache.builds.get(spec.tableId);
+  cache.builds.delete(spec.tableId);
   return filled && hasSameColumns(filled.build.spec, spec) ? filled : undefined;
 }
 
 /** Puts the build live, or keeps it where it is to be tried again; otherwise it is thrown away. */
 async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void): Promise<Put> {
-  const { replica, reader, memory, shapes, onShapeChange } = sweep;
+  const { replica, reader, cache, schemaTracker, onShapeChange } = sweep;
   const { build, table } = filled;
   const { tableId } = build.spec;
   let done: { before: TableSpec | undefined; put: Put };
   try {
     done = await swapIn(sweep, filled, onWaiting);
   } catch (error) {
-    if (isBasetideError(error, "replica_busy")) memory.builds.set(tableId, filled);
+    if (isBasetideError(error, "replica_busy")) cache.builds.set(tableId, filled);
     else await discard(build);
     throw error;
   }
-  memory.tables.set(tableId, table);
+  cache.tables.set(tableId, table);
   // What was asked for before the swap loses to it.
-  reader.tickets.renew();
+  reader.readVersions.renew();
   const { before, put } = done;
   const isNewTable = before !== undefined && put.how === "swapped";
   onShapeChange?.([...shapeChanges(before, build.spec), ...(isNewTable ? [rebuilt(build.spec)] : [])]);
   await settleDependents(replica);
-  await shapes.reload();
-  const live = shapes.catalog.get(tableId);
+  await schemaTracker.reload();
+  const live = schemaTracker.catalog.get(tableId);
   // The names may have changed in place since the swap: records are mapped as the catalog has them now.
-  if (live) Object.assign(table, { live, ...mappingOf(memory, live.spec) });
+  if (live) Object.assign(table, { live, ...mappingOf(cache, live.spec) });
   if (put.how === "merged") await discard(build);
   return put;
 }
@@ -113,25 +113,25 @@ async function discard(build: Build): Promise<void> {
 
 /** Reads the table into a new one. */
 async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Promise<FilledBuild> {
-  const { replica, reader, epoch, memory, shapes } = sweep;
-  reader.tickets.renew();
-  const table: TableMemory = {
+  const { replica, reader, epoch, cache, schemaTracker } = sweep;
+  reader.readVersions.renew();
+  const table: TableCache = {
     live: { spec, shape: 0 },
-    ...mappingOf(memory, spec),
+    ...mappingOf(cache, spec),
     fingerprints: new Fingerprints(),
     isComplete: true,
     massChange: new MassChange(),
     comparedAt: performance.now(),
-    journalStamp: await reader.tickets.current(),
+    loggedUpTo: await reader.readVersions.current(),
   };
-  const beganAt = table.journalStamp;
-  const readAs = readAsNow(memory, reader.connection).get(spec.tableId);
+  const beganAt = table.loggedUpTo;
+  const readAs = readAsNow(cache, reader.connection).get(spec.tableId);
   const build = await startBuild(replica, epoch, spec);
   try {
-    const { tickets, issues, pages } = await readInto(build, sweep, source, table);
-    if (pages > 1) await shapes.lookAgain();
-    confirmShape(shapes, spec);
-    return { build, table, beganAt, tickets, issues, readAs };
+    const { readVersions, issues, pages } = await readInto(build, sweep, source, table);
+    if (pages > 1) await schemaTracker.refresh();
+    confirmSchema(schemaTracker, spec);
+    return { build, table, beganAt, readVersions, issues, readAs };
   } catch (error) {
     await discard(build);
     throw error;
@@ -139,25 +139,29 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
 }
 
 /** Fills the build with all that the source has: the list's pages, and what that left out of the live table's rows. */
-async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: TableMemory) {
-  const { reader, shapes, replica, memory } = sweep;
+async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: TableCache) {
+  const { reader, schemaTracker, replica, cache } = sweep;
   const { fingerprints } = table;
-  const filled = { tickets: new Map() as TicketByPass, issues: new Map<string, CellIssue[]>(), pages: 0 };
+  const filled = {
+    readVersions: new Map() as VersionByScan,
+    issues: new Map<string, CellIssue[]>(),
+    pages: 0,
+  };
   let witness: string | undefined;
-  for await (const ticketed of readTable(reader, source)) {
-    const { page } = ticketed;
-    await append(build, sweep, table, ticketed, filled);
+  for await (const versioned of readTable(reader, source)) {
+    const { page } = versioned;
+    await append(build, sweep, table, versioned, filled);
     if (page.size > 0) witness = page.id(page.size - 1);
   }
-  const { live } = shapes.table(build.spec.tableId);
+  const { live } = schemaTracker.table(build.spec.tableId);
   if (!live || live.spec.isDamaged) return filled;
   const ids: string[] = [];
   for await (const batch of rowIds(replica, live)) {
-    for (const id of batch) if (fingerprints.passOf(id) === undefined) ids.push(id);
+    for (const id of batch) if (fingerprints.scanOf(id) === undefined) ids.push(id);
   }
-  const missing = { ids, witness, emptySpellMs: memory.emptySpellMs };
+  const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
   for await (const { found } of evidenceOf(reader, source, missing)) {
-    for (const ticketed of found) await append(build, sweep, table, ticketed, filled);
+    for (const versioned of found) await append(build, sweep, table, versioned, filled);
   }
   return filled;
 }
@@ -165,23 +169,23 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
 async function append(
   build: Build,
   sweep: Sweep,
-  table: TableMemory,
-  { page, ticket }: TicketedPage,
-  filled: Pick<FilledBuild, "tickets" | "issues"> & { pages: number },
+  table: TableCache,
+  { page, readVersion }: VersionedPage,
+  filled: Pick<FilledBuild, "readVersions" | "issues"> & { pages: number },
 ): Promise<void> {
   const { fingerprints } = table;
-  const { tickets, issues } = filled;
+  const { readVersions, issues } = filled;
   filled.pages++;
-  await sweep.shapes.tend();
-  confirmShape(sweep.shapes, build.spec);
-  if (tickets.get(fingerprints.pass) !== ticket) {
-    fingerprints.beginPass();
-    tickets.set(fingerprints.pass, ticket);
+  await sweep.schemaTracker.refreshIfDue();
+  confirmSchema(sweep.schemaTracker, build.spec);
+  if (readVersions.get(fingerprints.scan) !== readVersion) {
+    fingerprints.beginScan();
+    readVersions.set(fingerprints.scan, readVersion);
   }
   const found: CellIssue[] = [];
   const records = Array.from({ length: page.size }, (_, index) => page.record(index));
   const rows = mapRecords(table.map, records, found);
-  await checkShape(sweep, build.spec, records, found);
+  await checkSchema(sweep, build.spec, records, found);
   if (rows.length > 0) await build.append(rows);
   for (let index = 0; index < page.size; index++) {
     fingerprints.see(page.id(index), 0n);
@@ -205,16 +209,16 @@ async function swapIn(
   filled: FilledBuild,
   onWaiting?: () => void,
 ): Promise<{ before: TableSpec | undefined; put: Put }> {
-  const { replica, reader, shapes } = sweep;
-  const { build, table, beganAt, tickets, issues } = filled;
+  const { replica, reader, schemaTracker } = sweep;
+  const { build, table, beganAt, readVersions, issues } = filled;
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
     await takeNames(build, sweep, table, issues);
-    const entries = await journalSince(replica, build.spec.tableId, table.journalStamp);
+    const entries = await recentWritesSince(replica, build.spec.tableId, table.loggedUpTo);
     for (const entry of await upToDate(reader, build.spec.tableId, entries, beganAt)) {
-      await replay(build, table, entry, tickets, issues);
-      table.journalStamp = Math.max(table.journalStamp, entry.stamp);
+      await replay(build, table, entry, readVersions, issues);
+      table.loggedUpTo = Math.max(table.loggedUpTo, entry.appliedVersion);
     }
-    const { live } = shapes.table(build.spec.tableId);
+    const { live } = schemaTracker.table(build.spec.tableId);
     try {
       const put = await putLive(sweep, filled, live);
       if (put) return { before: live?.spec, put };
@@ -232,10 +236,10 @@ async function swapIn(
       await wait(pauseMs * (0.5 + Math.random()), reader.stop);
       pauseMs = Math.min(pauseMs * 2, MAX_BUSY_PAUSE_MS);
       // A table that gives its name up may be busy itself, and the name in somebody else's hands.
-      if (isStale) await shapes.reload();
-      else await shapes.tend();
+      if (isStale) await schemaTracker.reload();
+      else await schemaTracker.refreshIfDue();
       // What has come to have other columns takes no new name any more, and its old one may be another table's for good.
-      confirmShape(shapes, build.spec);
+      confirmSchema(schemaTracker, build.spec);
     }
   }
 }
@@ -243,17 +247,17 @@ async function swapIn(
 /** The build takes the names that are wanted now: the source may have renamed things while it was read. */
 async function takeNames(
   build: Build,
-  { shapes, memory }: Pick<Sweep, "shapes" | "memory">,
-  table: TableMemory,
+  { schemaTracker, cache }: Pick<Sweep, "schemaTracker" | "cache">,
+  table: TableCache,
   issues: Map<string, CellIssue[]>,
 ): Promise<void> {
-  const { live, rebuild } = shapes.table(build.spec.tableId);
+  const { live, rebuild } = schemaTracker.table(build.spec.tableId);
   const wanted = rebuild ?? live?.spec;
   if (!wanted || Bun.deepEquals(build.spec, wanted) || !hasSameColumns(build.spec, wanted)) return;
   const names = new Map(build.spec.columns.map((column) => [column.fieldId, column.name]));
   const renamed = new Map(wanted.columns.map((column) => [names.get(column.fieldId)!, column.name]));
   await build.rename(wanted);
-  Object.assign(table, mappingOf(memory, wanted));
+  Object.assign(table, mappingOf(cache, wanted));
   for (const [id, found] of issues) {
     issues.set(
       id,
@@ -271,10 +275,10 @@ function rebuilt({ name, sourceName }: TableSpec): ShapeChange {
 async function upToDate(
   reader: Reader,
   tableId: string,
-  entries: JournalEntry[],
+  entries: RecentWrite[],
   beganAt: number,
-): Promise<JournalEntry[]> {
-  const isOld = (entry: JournalEntry) => entry.record !== null && entry.asked < beganAt;
+): Promise<RecentWrite[]> {
+  const isOld = (entry: RecentWrite) => entry.record !== null && entry.readVersion < beganAt;
   const ids = entries.filter(isOld).map((entry) => entry.recordId);
   const records = new Map<string, SourceRecord>();
   for (let from = 0; from < ids.length; from += READ_BATCH) {
@@ -288,16 +292,16 @@ async function upToDate(
   });
 }
 
-/** Applies a journalled image to the build, unless the page that had the record was asked for after it. */
+/** Applies a logged image to the build, unless the page that had the record was asked for after it. */
 async function replay(
   build: Build,
-  table: TableMemory,
-  entry: JournalEntry,
-  tickets: TicketByPass,
+  table: TableCache,
+  entry: RecentWrite,
+  readVersions: VersionByScan,
   issues: Map<string, CellIssue[]>,
 ): Promise<void> {
-  const pass = table.fingerprints.passOf(entry.recordId);
-  if (pass !== undefined && tickets.get(pass)! >= entry.stamp) return;
+  const scan = table.fingerprints.scanOf(entry.recordId);
+  if (scan !== undefined && readVersions.get(scan)! >= entry.appliedVersion) return;
   table.fingerprints.expect(entry.recordId);
   issues.delete(entry.recordId);
   if (entry.isGone) {

@@ -2,9 +2,9 @@
 import type { Base, RunReport, TableCount } from "../../control/bases";
 import { markSyncEnded, type Replica, readIssues } from "../../replica";
 import type { SourceTable } from "../../source";
-import type { BaseMemory } from "../state";
+import type { BaseCache } from "../state";
 
-export async function tellIssues(replica: Replica, report: RunReport): Promise<void> {
+export async function reportIssues(replica: Replica, report: RunReport): Promise<void> {
   const issues = await readIssues(replica);
   report.issueCount = issues.total;
   report.issues = issues.latest;
@@ -13,11 +13,11 @@ export async function tellIssues(replica: Replica, report: RunReport): Promise<v
 /** Of tables that this worker has not read yet, what was known before. */
 export function tableCounts(
   tables: SourceTable[],
-  memory: BaseMemory,
+  cache: BaseCache,
   base: Pick<Base, "tables">,
 ): TableCount[] {
   return tables.map((table) => {
-    const known = memory.tables.get(table.id);
+    const known = cache.tables.get(table.id);
     const before = base.tables.find((count) => count.source_id === table.id);
     return {
       name: known?.live.spec.name ?? before?.name ?? table.name,

@@ -2,7 +2,7 @@
  * Notices records of another shape than the one they are mapped for: the source's schema may change at any moment,
  * and its lists tell of it only by what is in them.
  *
- * I6. Such records are not written before a look at the schema has said what they mean.
+ * I6. Such records are not written before a schema check has said what they mean.
  */
 import { BasetideError } from "../../errors";
 import {
@@ -15,15 +15,15 @@ import {
   UNSTORABLE_TEXT,
 } from "../../replica";
 import type { SourceRecord } from "../../source";
-import type { BaseMemory } from "../state";
-import type { Shapes } from "./schema-tracker";
+import type { BaseCache } from "../state";
+import type { SchemaTracker } from "./schema-tracker";
 
 /** Reasons that say nothing of the field's type. */
 const OF_ANY_TYPE: ReadonlySet<string> = new Set([UNSTORABLE_TEXT, ROW_TOO_WIDE]);
 
-export interface Checked {
-  shapes: Shapes;
-  memory: BaseMemory;
+export interface SchemaCheck {
+  schemaTracker: SchemaTracker;
+  cache: BaseCache;
   /** What is written may lack columns that its table is still to get: all others are brought up to date meanwhile. */
   isWithoutNew?: boolean | undefined;
 }
@@ -35,29 +35,29 @@ export interface Checked {
  * @param issues what mapping the records made
  * @throws BasetideError `source_schema_changed` when the table is of another shape by now
  */
-export async function checkShape(
-  checked: Checked,
+export async function checkSchema(
+  check: SchemaCheck,
   spec: TableSpec,
   records: Iterable<SourceRecord>,
   issues: CellIssue[],
 ): Promise<void> {
-  const { shapes, memory, isWithoutNew } = checked;
-  const { rebuild } = shapes.table(spec.tableId);
+  const { schemaTracker, cache, isWithoutNew } = check;
+  const { rebuild } = schemaTracker.table(spec.tableId);
   const known = isWithoutNew && rebuild && onlyAddsColumns(spec, rebuild) ? rebuild : spec;
-  const unknown = unknownFields(known, records, memory.unexplainedFields);
-  if (unknown.size === 0 && !(areOdd(spec, issues) && shapes.isFirstDoubt(spec.tableId))) return;
-  await shapes.lookAgain();
-  confirmShape(shapes, spec, isWithoutNew);
+  const unknown = unknownFields(known, records, cache.unexplainedFields);
+  if (unknown.size === 0 && !(areOdd(spec, issues) && schemaTracker.isFirstSuspicion(spec.tableId))) return;
+  await schemaTracker.refresh();
+  confirmSchema(schemaTracker, spec, isWithoutNew);
   // Those that nobody can explain are waited for until the next look that is due anyway.
-  for (const id of unknown) memory.unexplainedFields.add(id);
+  for (const id of unknown) cache.unexplainedFields.add(id);
 }
 
 /**
  * @param isWithoutNew columns may be missing from `spec`
  * @throws BasetideError `source_schema_changed` unless the table is still wanted with the columns of `spec`
  */
-export function confirmShape(shapes: Shapes, spec: TableSpec, isWithoutNew = false): void {
-  const { source, live, rebuild } = shapes.table(spec.tableId);
+export function confirmSchema(schemaTracker: SchemaTracker, spec: TableSpec, isWithoutNew = false): void {
+  const { source, live, rebuild } = schemaTracker.table(spec.tableId);
   const wanted = rebuild ?? live?.spec;
   if (source && wanted && hasSameColumns(spec, wanted)) return;
   if (source && wanted && isWithoutNew && onlyAddsColumns(spec, wanted)) return;

@@ -25,7 +25,7 @@ import {
   type TypeSettings,
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
-import type { BaseMemory } from "../state";
+import type { BaseCache } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { ask, type Reader } from "./reader";
 
@@ -33,11 +33,11 @@ import { ask, type Reader } from "./reader";
 const BUSY_TRIES = 4;
 const BUSY_PAUSE_MS = 250;
 
-export interface Look {
+export interface SchemaTrackerOptions {
   replica: Replica;
   reader: Reader;
   epoch: number;
-  memory: BaseMemory;
+  cache: BaseCache;
   settings: TypeSettings;
   schemaPollMs: number;
   signal: AbortSignal;
@@ -46,7 +46,7 @@ export interface Look {
   /** Told of records that were written by names that have changed hands: they have to be read again. */
   onMisplaced?: ((records: Misplaced[]) => Promise<void>) | undefined;
   /** Told when the look that somebody requested then has been made. */
-  onRequestedLook?: ((requestedAt: Date) => void) | undefined;
+  onRequestedSchemaCheck?: ((requestedAt: Date) => void) | undefined;
 }
 
 /** A table as the source has it, as the replica has it, and as it is to be rebuilt, if it is. */
@@ -57,8 +57,8 @@ export interface TableShape {
   rebuild: TableSpec | undefined;
 }
 
-export class Shapes {
-  readonly #look: Look;
+export class SchemaTracker {
+  readonly #options: SchemaTrackerOptions;
   /** Tables that a second look missed, too. */
   readonly #confirmedDrops = new Set<string>();
   /** Tables without some of their columns, as two looks wanted them; and those that had to be read anew for it. */
@@ -70,24 +70,24 @@ export class Shapes {
   #readsBegun = 0;
   #catalogRead = 0;
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
-  readonly #doubted = new Set<string>();
+  readonly #suspected = new Set<string>();
   #moved: MovedNames = new Map();
   #turn: Promise<void> | undefined;
   #retryAt = Number.POSITIVE_INFINITY;
 
-  private constructor(look: Look) {
-    this.#look = look;
+  private constructor(options: SchemaTrackerOptions) {
+    this.#options = options;
   }
 
   /**
    * The shape that the replica has now. Asks the source at most once per `schemaPollMs` (0: once per sync), unless
    * somebody requested a look; settings that changed are seen at once.
    */
-  static async open(look: Look): Promise<Shapes> {
-    const shapes = new Shapes(look);
-    if (shapes.#isDue()) await shapes.lookAgain();
-    else await shapes.#inTurn(() => shapes.#follow(BUSY_TRIES));
-    return shapes;
+  static async open(options: SchemaTrackerOptions): Promise<SchemaTracker> {
+    const schemaTracker = new SchemaTracker(options);
+    if (schemaTracker.#isDue()) await schemaTracker.refresh();
+    else await schemaTracker.#inTurn(() => schemaTracker.#follow(BUSY_TRIES));
+    return schemaTracker;
   }
 
   /** The source's tables. */
@@ -116,15 +116,15 @@ export class Shapes {
    * To be called before each page: makes the look that is due or that somebody requested, and changes what was busy
    * when last tried.
    */
-  async tend(): Promise<void> {
-    const { memory, schemaPollMs } = this.#look;
-    if (memory.lookRequestedAt || (schemaPollMs > 0 && this.#isDue())) await this.lookAgain();
+  async refreshIfDue(): Promise<void> {
+    const { cache, schemaPollMs } = this.#options;
+    if (cache.schemaCheckRequestedAt || (schemaPollMs > 0 && this.#isDue())) await this.refresh();
     else if (performance.now() >= this.#retryAt) await this.#inTurn(() => this.#follow(1));
   }
 
   /** Makes sure that the schema at hand was asked for after `since` (performance.now()), by whoever it was. */
-  async lookAgain(since = performance.now()): Promise<void> {
-    while (this.#look.memory.schemaSeenAt < since || this.#schema !== this.#look.memory.schema) {
+  async refresh(since = performance.now()): Promise<void> {
+    while (this.#options.cache.schemaSeenAt < since || this.#schema !== this.#options.cache.schema) {
       await this.#inTurn(async () => {
         await this.#askSchema();
         await this.#follow(BUSY_TRIES);
@@ -133,9 +133,9 @@ export class Shapes {
   }
 
   /** Has nobody in this sync had cells of this table that its columns cannot hold? */
-  isFirstDoubt(tableId: string): boolean {
-    const isFirst = !this.#doubted.has(tableId);
-    this.#doubted.add(tableId);
+  isFirstSuspicion(tableId: string): boolean {
+    const isFirst = !this.#suspected.has(tableId);
+    this.#suspected.add(tableId);
     return isFirst;
   }
 
@@ -146,9 +146,9 @@ export class Shapes {
   }
 
   #isDue(): boolean {
-    const { memory, schemaPollMs, reader } = this.#look;
-    const { schema, schemaSeenAt, lookRequestedAt } = memory;
-    if (!schema || lookRequestedAt) return true;
+    const { cache, schemaPollMs, reader } = this.#options;
+    const { schema, schemaSeenAt, schemaCheckRequestedAt } = cache;
+    if (!schema || schemaCheckRequestedAt) return true;
     // The request waits behind those of the tables: it is made so much earlier.
     const aheadMs = ((schema.tables.length + 1) / reader.share()) * 1000;
     return performance.now() - schemaSeenAt >= schemaPollMs - Math.min(aheadMs, schemaPollMs / 2);
@@ -163,8 +163,8 @@ export class Shapes {
   }
 
   async #askSchema(): Promise<void> {
-    const { memory, reader, onRequestedLook } = this.#look;
-    const requestedAt = memory.lookRequestedAt;
+    const { cache, reader, onRequestedSchemaCheck } = this.#options;
+    const requestedAt = cache.schemaCheckRequestedAt;
     let askedAt = 0;
     const getSchema = (signal: AbortSignal, source: SourceConnection) => {
       askedAt = performance.now();
@@ -172,23 +172,23 @@ export class Shapes {
     };
     const schema = await ask(reader, getSchema, "schema");
     // The one that is there is kept where it is the same: what was worked out from it holds.
-    if (!Bun.deepEquals(schema, memory.schema)) memory.schema = schema;
-    memory.schemaSeenAt = askedAt;
+    if (!Bun.deepEquals(schema, cache.schema)) cache.schema = schema;
+    cache.schemaSeenAt = askedAt;
     if (!requestedAt) return;
-    memory.lookMadeFor = requestedAt;
-    if (memory.lookRequestedAt === requestedAt) memory.lookRequestedAt = null;
-    onRequestedLook?.(requestedAt);
+    cache.schemaCheckMadeFor = requestedAt;
+    if (cache.schemaCheckRequestedAt === requestedAt) cache.schemaCheckRequestedAt = null;
+    onRequestedSchemaCheck?.(requestedAt);
   }
 
   /** Brings the replica in line with the schema at hand; what queries hold is left for later after `tries`. */
   async #follow(tries: number): Promise<void> {
-    const { memory, replica, epoch, signal, onShapeChange } = this.#look;
+    const { cache, replica, epoch, signal, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
-      const seenAt = memory.schemaSeenAt;
+      const seenAt = cache.schemaSeenAt;
       await this.#readCatalog();
       await this.#tellMisplaced();
-      memory.namesSeenAt = Math.max(memory.namesSeenAt, seenAt);
-      for (const { id } of memory.schema!.tables) this.#confirmedDrops.delete(id);
+      cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
+      for (const { id } of cache.schema!.tables) this.#confirmedDrops.delete(id);
       await this.#makePlan();
       if (this.#plan.drop.length > 0 && !(await this.#confirmDrops())) continue;
       const isInPlace = this.#plan.inPlace.length > 0 || this.#plan.drop.length > 0;
@@ -199,13 +199,13 @@ export class Shapes {
         await this.#askSchema();
         continue;
       }
-      this.#schema = memory.schema!;
+      this.#schema = cache.schema!;
       this.#retryAt = Number.POSITIVE_INFINITY;
       if (!isInPlace && narrowed.length === 0) return;
       try {
         if (isInPlace)
           await changeShape(replica, epoch, this.#catalog, this.#plan, (changes) => onShapeChange?.(changes));
-        for (const { tableId } of this.#plan.drop) memory.tables.delete(tableId);
+        for (const { tableId } of this.#plan.drop) cache.tables.delete(tableId);
         for (const spec of narrowed) {
           const live = this.#catalog.get(spec.tableId)!;
           if (!(await dropColumns(replica, epoch, live, spec))) this.#notNarrowed.add(spec.tableId);
@@ -236,7 +236,7 @@ export class Shapes {
 
   async #readCatalog(): Promise<void> {
     const read = ++this.#readsBegun;
-    this.#catalog = await loadCatalog(this.#look.replica);
+    this.#catalog = await loadCatalog(this.#options.replica);
     this.#catalogRead = read;
   }
 
@@ -245,8 +245,8 @@ export class Shapes {
    * shown by the old names until then.
    */
   async #tellMisplaced(): Promise<void> {
-    const { memory, replica, reader, onMisplaced } = this.#look;
-    const moved = movedNames(this.#catalog, memory.schema!);
+    const { cache, replica, reader, onMisplaced } = this.#options;
+    const moved = movedNames(this.#catalog, cache.schema!);
     if (!onMisplaced || isSameMove(moved, this.#moved)) return;
     const records = await misplacedWrites(replica, [this.#moved, moved]);
     if (records.length > 0) {
@@ -257,17 +257,17 @@ export class Shapes {
   }
 
   async #makePlan(): Promise<void> {
-    const { memory, replica, settings } = this.#look;
-    const plan = planSchema(this.#catalog, memory.schema!, settings);
+    const { cache, replica, settings } = this.#options;
+    const plan = planSchema(this.#catalog, cache.schema!, settings);
     const givesNames = plan.rebuild.length > 0 || plan.inPlace.length > 0;
     this.#plan = givesNames
       ? planSchema(
           this.#catalog,
-          memory.schema!,
+          cache.schema!,
           settings,
           await foreignNames(
             replica,
-            memory.schema!.tables.map(({ id }) => id),
+            cache.schema!.tables.map(({ id }) => id),
           ),
         )
       : plan;
@@ -280,13 +280,13 @@ export class Shapes {
    * @returns whether the plan still holds
    */
   async #confirmDrops(): Promise<boolean> {
-    const { memory, signal } = this.#look;
-    const { emptySpellMs } = memory;
+    const { cache, signal } = this.#options;
+    const { emptySpellMs } = cache;
     const missing = new Set(this.#plan.drop.map((spec) => spec.tableId));
     if (missing.isSubsetOf(this.#confirmedDrops)) return true;
     const until = performance.now() + emptySpellMs;
     await this.#askSchema();
-    while (memory.schema!.tables.length === 0 && this.#catalog.size > 0 && performance.now() < until) {
+    while (cache.schema!.tables.length === 0 && this.#catalog.size > 0 && performance.now() < until) {
       await wait(emptySpellMs / 10, signal);
       await this.#askSchema();
     }

@@ -1,32 +1,32 @@
 /**
  * Sweeps one table: reads all its records, writes those that changed, deletes those that are gone.
  *
- * I1, I2. Every page carries a ticket, and so loses to whatever was applied to a record after it was asked for. What no
+ * I1, I2. Every page carries a read version, and so loses to whatever was applied to a record after it was asked for. What no
  * page has is asked for by id before it is deleted.
  * I3. A sweep that starts when the source is quiet leaves the table equal to the source.
  */
 import { BasetideError, isBasetideError } from "../../errors";
 import {
   type Applied,
-  applyImages,
+  applyRowImages,
   type CellIssue,
   dropFullIndexes,
-  type Images,
-  type JournalEntry,
-  journalSince,
   mapRecords,
   onlyAddsColumns,
+  type RecentWrite,
   type Replica,
+  type RowImageBatch,
+  recentWritesSince,
   rowIds,
   type ShapeChange,
 } from "../../replica";
 import type { RecordPage, SourceRecord, SourceTable } from "../../source";
-import { type BaseMemory, fingerprintIn, isUrlRefresh, type TableMemory, tableMemory } from "../state";
+import { type BaseCache, fingerprintIn, isUrlRefresh, type TableCache, tableCache } from "../state";
 import { evidenceOf } from "./evidence";
 import { readAsNow, rememberRead } from "./read-as";
-import { type Reader, readTable, restarting, type TicketedPage } from "./reader";
-import { checkShape } from "./schema-check";
-import type { Shapes } from "./schema-tracker";
+import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
+import { checkSchema } from "./schema-check";
+import type { SchemaTracker } from "./schema-tracker";
 
 /** How often a sweep starts over within one sync when the source loses its place. */
 const MAX_STARTS = 5;
@@ -45,14 +45,14 @@ export interface Sweep {
   replica: Replica;
   reader: Reader;
   epoch: number;
-  shapes: Shapes;
-  memory: BaseMemory;
+  schemaTracker: SchemaTracker;
+  cache: BaseCache;
   /** Told of every change of shape that was carried out. */
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
   /** Told after each page how many records have been read. */
   onProgress: (recordsDone: number) => void;
   /**
-   * The table is to get columns, and what it has is brought up to date meanwhile. The journal is then told of all that is
+   * The table is to get columns, and what it has is brought up to date meanwhile. The recent-writes log is then told of all that is
    * written, for the build that waits.
    */
   isWithoutNew?: boolean;
@@ -61,36 +61,36 @@ export interface Sweep {
 }
 
 /** Sweeps `source` into its live table. */
-export function sweepTable(sweep: Sweep, source: SourceTable, table: TableMemory): Promise<TableOutcome> {
+export function sweepTable(sweep: Sweep, source: SourceTable, table: TableCache): Promise<TableOutcome> {
   return restarting(MAX_STARTS, () => sweepOnce(sweep, source, table));
 }
 
-async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory): Promise<TableOutcome> {
+async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): Promise<TableOutcome> {
   const { replica, reader } = sweep;
   // A change in place makes another of it, with the same fingerprints.
   let table = first;
   const { fingerprints } = table;
-  const readAs = readAsNow(sweep.memory, reader.connection).get(source.id);
+  const readAs = readAsNow(sweep.cache, reader.connection).get(source.id);
   const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, lost: [] };
-  await expectJournalled(replica, table);
+  await expectLogged(replica, table);
   const startedAt = performance.now();
-  const isComparing = !table.isComplete || startedAt - table.comparedAt >= sweep.memory.compareEveryMs;
+  const isComparing = !table.isComplete || startedAt - table.comparedAt >= sweep.cache.compareEveryMs;
   if (isComparing) fingerprints.expectAll();
-  fingerprints.beginPass();
+  fingerprints.beginScan();
   let isFirst = true;
   let witness: string | undefined;
-  for await (const ticketed of readTable(reader, source)) {
-    const { page } = ticketed;
-    await sweep.shapes.tend();
+  for await (const versioned of readTable(reader, source)) {
+    const { page } = versioned;
+    await sweep.schemaTracker.refreshIfDue();
     table = liveTable(sweep, table);
     const changed = changedRecords(page, table);
     const isPart = !isFirst || page.offset !== undefined;
     isFirst = false;
     if (table.massChange.isNews(page, changed.indices, isPart)) {
-      await sweep.shapes.lookAgain();
+      await sweep.schemaTracker.refresh();
       table = liveTable(sweep, table);
     }
-    await takePage(sweep, table, ticketed, changed, outcome);
+    await takePage(sweep, table, versioned, changed, outcome);
     if (page.size > 0) witness = page.id(page.size - 1);
     sweep.onProgress(fingerprints.seen);
   }
@@ -100,7 +100,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
   }
   outcome.seen = fingerprints.seen;
   fingerprints.forgetUnseen();
-  // Their notes in the journal have been read already: forgotten now, they would never be missed.
+  // Their notes in the recent-writes log have been read already: forgotten now, they would never be missed.
   for (const id of outcome.lost) fingerprints.expect(id);
   table.isComplete = true;
   if (isComparing) table.comparedAt = startedAt;
@@ -111,18 +111,18 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableMemory):
 /** Writes what has changed of a page, and tells whose rows were written. */
 async function takePage(
   sweep: Sweep,
-  table: TableMemory,
-  { page, ticket }: TicketedPage,
+  table: TableCache,
+  { page, readVersion }: VersionedPage,
   { indices, refreshed }: Changed,
   outcome: TableOutcome,
 ): Promise<void> {
-  const applied = await applyRecords(sweep, table, { page, ticket }, indices, sweep.isWithoutNew);
+  const applied = await applyRecords(sweep, table, { page, readVersion }, indices, sweep.isWithoutNew);
   outcome.inserted += applied.inserted;
   outcome.updated += applied.updated;
   outcome.lost.push(...applied.lost);
   if (!sweep.onChanges || applied.inserted + applied.updated === 0) return;
   const asked = indices.map((index) => page.id(index));
-  const ids = await writtenIds(sweep.replica, table, ticket, asked, applied);
+  const ids = await writtenIds(sweep.replica, table, readVersion, asked, applied);
   sweep.onChanges(
     table.live.spec.tableId,
     ids.filter((id) => !refreshed.has(id)),
@@ -130,29 +130,29 @@ async function takePage(
 }
 
 /** What writing records into a live table takes. */
-type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "shapes" | "memory" | "isWithoutNew">;
+type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache" | "isWithoutNew">;
 
 /**
  * Writes these records of a page, and remembers what they look like; what lost is compared when it is next seen.
  *
- * @param isNoted whether the journal is told of all of them, and not only of those that changed. Then the table may be
- *   about to get columns: the build that has them reads the journal
+ * @param isNoted whether the recent-writes log is told of all of them, and not only of those that changed. Then the table may be
+ *   about to get columns: the build that has them reads the recent-writes log
  * @throws BasetideError `source_schema_changed` when the table is of another shape by now
  */
 export async function applyRecords(
   writing: Writing,
-  table: TableMemory,
-  { page, ticket }: TicketedPage,
+  table: TableCache,
+  { page, readVersion }: VersionedPage,
   indices: number[],
   isNoted = false,
 ): Promise<Pick<Applied, "inserted" | "updated" | "lost">> {
   if (indices.length === 0) return { inserted: 0, updated: 0, lost: [] };
   const records = indices.map((index) => page.record(index));
-  const stampBefore = table.journalStamp;
-  const { inserted, updated, lost } = await writeRecords(writing, table, records, ticket, isNoted);
+  const loggedBefore = table.loggedUpTo;
+  const { inserted, updated, lost } = await writeRecords(writing, table, records, readVersion, isNoted);
   const isLost = new Set(lost);
-  // Somebody read the journal meanwhile, which may have told of a later image than this one.
-  const isDoubtful = table.journalStamp !== stampBefore;
+  // Somebody read the recent-writes log meanwhile, which may have told of a later image than this one.
+  const isDoubtful = table.loggedUpTo !== loggedBefore;
   for (const index of indices) {
     const id = page.id(index);
     if (isDoubtful || isLost.has(id)) table.fingerprints.expect(id);
@@ -164,35 +164,35 @@ export async function applyRecords(
 /** Writes records into the table, under whatever names it has by then. */
 function writeRecords(
   writing: Writing,
-  known: TableMemory,
+  known: TableCache,
   records: SourceRecord[],
-  ticket: number,
+  readVersion: number,
   isNoted: boolean,
 ): Promise<Applied> {
   const noting = { ...writing, isWithoutNew: isNoted };
   return onLiveTable(noting, known, async (table) => {
     const issues: CellIssue[] = [];
     const rows = mapRecords(table.map, records, issues);
-    await checkShape(noting, table.live.spec, records, issues);
-    const images: Images = { epoch: writing.epoch, ticket, rows, gone: [], issues };
+    await checkSchema(noting, table.live.spec, records, issues);
+    const images: RowImageBatch = { epoch: writing.epoch, readVersion, rows, gone: [], issues };
     return isNoted ? { ...images, records } : images;
   });
 }
 
 /**
- * Removes records that the source says are gone; the journal is told, be there rows or not.
+ * Removes records that the source says are gone; the recent-writes log is told, be there rows or not.
  *
  * @returns how many rows there were, and what lost
  * @throws BasetideError `source_schema_changed` when the table is of another shape by now
  */
 export async function removeRecords(
   writing: Writing,
-  table: TableMemory,
+  table: TableCache,
   gone: string[],
-  ticket: number,
+  readVersion: number,
 ): Promise<Pick<Applied, "deleted" | "lost">> {
   const { epoch } = writing;
-  const images: Images = { epoch, ticket, rows: [], gone, issues: [], records: [] };
+  const images: RowImageBatch = { epoch, readVersion, rows: [], gone, issues: [], records: [] };
   const noting = { ...writing, isWithoutNew: true };
   const { deleted, lost } = await onLiveTable(noting, table, async () => images);
   for (const id of gone) table.fingerprints.expect(id);
@@ -202,51 +202,51 @@ export async function removeRecords(
 /** Applies images that are made for the table as it is live at that moment. */
 async function onLiveTable(
   writing: Writing,
-  known: TableMemory,
-  imagesFor: (table: TableMemory) => Promise<Images>,
+  known: TableCache,
+  imagesFor: (table: TableCache) => Promise<RowImageBatch>,
 ): Promise<Applied> {
   for (;;) {
     const table = liveTable(writing, known);
     const images = await imagesFor(table);
     if (liveTable(writing, known) !== table) continue;
     try {
-      const applied = await applyImages(writing.replica, table.live, images);
-      tellLost(writing, applied);
+      const applied = await applyRowImages(writing.replica, table.live, images);
+      reportLost(writing, applied);
       return applied;
     } catch (error) {
       // An index of the setting's must not keep a row from being written.
       if (await dropFullIndexes(writing.replica, writing.epoch, table.live.spec.tableId, error)) continue;
       if (!isBasetideError(error, "shape_changed")) throw error;
-      await writing.shapes.reload();
+      await writing.schemaTracker.reload();
       if (liveTable(writing, known) === table) throw error;
     }
   }
 }
 
-function tellLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void {
+function reportLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void {
   if (lost.length > 0) reader.onLost?.(lost.length);
 }
 
 /** The table as it is live now. @throws BasetideError `source_schema_changed` when it is to go or to be rebuilt */
 function liveTable(
-  { shapes, memory, isWithoutNew }: Pick<Writing, "shapes" | "memory" | "isWithoutNew">,
-  known: TableMemory,
-): TableMemory {
+  { schemaTracker, cache, isWithoutNew }: Pick<Writing, "schemaTracker" | "cache" | "isWithoutNew">,
+  known: TableCache,
+): TableCache {
   const { tableId } = known.live.spec;
-  const { source, live, rebuild } = shapes.table(tableId);
+  const { source, live, rebuild } = schemaTracker.table(tableId);
   const isInTheWay = rebuild && !(isWithoutNew && live && onlyAddsColumns(live.spec, rebuild));
   if (!source || !live || isInTheWay) {
     throw new BasetideError("source_schema_changed", `The shape of table ${tableId} has changed.`);
   }
-  return tableMemory(memory, live);
+  return tableCache(cache, live);
 }
 
 /** Records that others wrote since the last sweep are compared in SQL, and missed if the source lacks them. */
-export async function expectJournalled(replica: Replica, table: TableMemory): Promise<JournalEntry[]> {
-  const entries = await journalSince(replica, table.live.spec.tableId, table.journalStamp);
+export async function expectLogged(replica: Replica, table: TableCache): Promise<RecentWrite[]> {
+  const entries = await recentWritesSince(replica, table.live.spec.tableId, table.loggedUpTo);
   for (const entry of entries) {
     table.fingerprints.expect(entry.recordId);
-    table.journalStamp = Math.max(table.journalStamp, entry.stamp);
+    table.loggedUpTo = Math.max(table.loggedUpTo, entry.appliedVersion);
   }
   return entries;
 }
@@ -258,7 +258,7 @@ interface Changed {
   refreshed: Set<string>;
 }
 
-function changedRecords(page: RecordPage, table: TableMemory): Changed {
+function changedRecords(page: RecordPage, table: TableCache): Changed {
   const { fingerprints } = table;
   const indices: number[] = [];
   const refreshed = new Set<string>();
@@ -272,17 +272,17 @@ function changedRecords(page: RecordPage, table: TableMemory): Changed {
   return { indices, refreshed };
 }
 
-/** Those of the records whose rows were written: where not all were, the journal tells. */
+/** Those of the records whose rows were written: where not all were, the recent-writes log tells. */
 async function writtenIds(
   replica: Replica,
-  { live }: TableMemory,
-  ticket: number,
+  { live }: TableCache,
+  readVersion: number,
   ids: string[],
   { inserted, updated, lost }: Pick<Applied, "inserted" | "updated" | "lost">,
 ): Promise<string[]> {
   const kept = ids.filter((id) => !lost.includes(id));
   if (inserted + updated === kept.length) return kept;
-  const entries = await journalSince(replica, live.spec.tableId, ticket);
+  const entries = await recentWritesSince(replica, live.spec.tableId, readVersion);
   const written = new Set(entries.filter(({ record }) => !record).map(({ recordId }) => recordId));
   return kept.filter((id) => written.has(id));
 }
@@ -291,24 +291,24 @@ async function writtenIds(
 async function judgeUnseen(
   sweep: Sweep,
   source: SourceTable,
-  first: TableMemory,
+  first: TableCache,
   witness: string | undefined,
   outcome: TableOutcome,
 ): Promise<void> {
-  const { reader, onChanges, memory } = sweep;
+  const { reader, onChanges, cache } = sweep;
   const ids: string[] = [];
   for await (const batch of rowIds(sweep.replica, first.live)) {
     for (const id of batch) if (!first.fingerprints.hasSeen(id)) ids.push(id);
   }
-  const missing = { ids, witness, emptySpellMs: memory.emptySpellMs };
-  for await (const { found, gone, ticket } of evidenceOf(reader, source, missing)) {
+  const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
+  for await (const { found, gone, readVersion } of evidenceOf(reader, source, missing)) {
     const table = liveTable(sweep, first);
-    for (const ticketed of found) {
-      await takePage(sweep, table, ticketed, changedRecords(ticketed.page, table), outcome);
+    for (const versioned of found) {
+      await takePage(sweep, table, versioned, changedRecords(versioned.page, table), outcome);
     }
     if (gone.length === 0) continue;
     // What somebody wrote since they were asked for is not this answer's to judge.
-    const images: Images = { epoch: sweep.epoch, ticket, rows: [], gone, issues: [] };
+    const images: RowImageBatch = { epoch: sweep.epoch, readVersion, rows: [], gone, issues: [] };
     const { deleted, lost } = await onLiveTable(sweep, table, async () => images);
     outcome.deleted += deleted;
     outcome.lost.push(...lost);

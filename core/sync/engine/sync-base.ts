@@ -10,20 +10,20 @@ import {
   type AttachmentUrls,
   markSyncCompleted,
   markSyncStarted,
-  noteDamage,
   onlyAddsColumns,
   type Replica,
   readIssues,
+  recordDamage,
   type TableSpec,
 } from "../../replica";
 import type { SourceTable } from "../../source";
 import { failSpan } from "../../trace";
-import { type BaseMemory, forgetRows, tableMemory } from "../state";
+import { type BaseCache, forgetRows, tableCache } from "../state";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
 import { endSync } from "./report";
-import { type Look, Shapes, type TableShape } from "./schema-tracker";
+import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { sweepTable, type TableOutcome } from "./sweep";
 
 /** How often a table that keeps changing its shape is begun anew within one sync. */
@@ -33,8 +33,8 @@ export interface SyncInput {
   base: Base;
   replica: Replica;
   epoch: number;
-  memory: BaseMemory;
-  /** How attachments are reached by URLs of ours; absent: by the source's. `memory` has what signs them. */
+  cache: BaseCache;
+  /** How attachments are reached by URLs of ours; absent: by the source's. `cache` has what signs them. */
   attachmentUrls?: AttachmentUrls | undefined;
   /** Everything of a Reader but what this sync makes itself. */
   reader: Omit<Reader, "counts" | "onFirstRequest">;
@@ -42,10 +42,10 @@ export interface SyncInput {
   /** Every live table is to be read into a new one, whatever is known of it. */
   isForced: boolean;
   /** Told of every change of shape that was carried out. */
-  onShapeChange?: Look["onShapeChange"];
+  onShapeChange?: SchemaTrackerOptions["onShapeChange"];
   /** Told when a requested look at the schema has been made. */
-  onRequestedLook?: Look["onRequestedLook"];
-  onMisplaced?: Look["onMisplaced"];
+  onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
+  onMisplaced?: SchemaTrackerOptions["onMisplaced"];
   /** Called whenever the progress of a first sync or a rebuild has changed: often. */
   onProgress: (progress: Progress) => void;
 }
@@ -95,7 +95,7 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
     if (!report.completedAt && started && error.code !== "replica_unavailable")
       await endSync(replica, epoch, started);
     if (nextStep[error.code] === "stop") throw error;
-    if (nextStep[error.code] === "look_at_schema") input.memory.schemaSeenAt = Number.NEGATIVE_INFINITY;
+    if (nextStep[error.code] === "check_schema") input.cache.schemaSeenAt = Number.NEGATIVE_INFINITY;
     report.error = error;
     failSpan(error.code);
   }
@@ -111,27 +111,27 @@ export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" 
 
 /** Passes over the tables until each has been read, and none is to be rebuilt. */
 async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
-  const { memory, replica, epoch } = input;
+  const { cache, replica, epoch } = input;
   // Who presses Resync may have dropped something a moment ago.
-  if (input.isForced) forgetRows(memory, await noteDamage(replica, epoch));
-  const shapes = await Shapes.open({
+  if (input.isForced) forgetRows(cache, await recordDamage(replica, epoch));
+  const schemaTracker = await SchemaTracker.open({
     ...input,
     reader,
     settings: typeSettingsOf(input),
     signal: reader.stop,
   });
-  const forced = new Set(input.isForced ? shapes.catalog.keys() : []);
-  const specs = shapes.tables.flatMap(({ id }) => specToBuild(shapes, id, forced) ?? []);
+  const forced = new Set(input.isForced ? schemaTracker.catalog.keys() : []);
+  const specs = schemaTracker.tables.flatMap(({ id }) => specToBuild(schemaTracker, id, forced) ?? []);
   if (specs.length > 0) report.kind = buildKind(input);
   const rebuild = new Map(specs.map((spec) => [spec.tableId, spec]));
   const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress);
   /** Records seen, by table id. */
   const done = new Map<string, number>();
   for (;;) {
-    const open = shapes.tables.filter(({ id }) => !done.has(id) || shapes.table(id).rebuild);
+    const open = schemaTracker.tables.filter(({ id }) => !done.has(id) || schemaTracker.table(id).rebuild);
     if (open.length === 0) break;
     const outcomes = await allTables(open, reader, (table, shared) =>
-      syncTable(input, shared, shapes, table.id, forced, board, report),
+      syncTable(input, shared, schemaTracker, table.id, forced, board, report),
     );
     for (const [index, outcome] of outcomes.entries()) {
       report.inserted += outcome?.inserted ?? 0;
@@ -140,8 +140,8 @@ async function syncTables(input: SyncInput, reader: Reader, report: RunReport): 
       if (outcome) done.set(open[index]!.id, outcome.seen);
     }
   }
-  report.tables = shapes.tables.map((table) => ({
-    name: memory.tables.get(table.id)?.live.spec.name ?? table.name,
+  report.tables = schemaTracker.tables.map((table) => ({
+    name: cache.tables.get(table.id)?.live.spec.name ?? table.name,
     source_name: table.name,
     source_id: table.id,
     records: done.get(table.id) ?? 0,
@@ -153,31 +153,31 @@ async function syncTables(input: SyncInput, reader: Reader, report: RunReport): 
 async function syncTable(
   input: SyncInput,
   reader: Reader,
-  shapes: Shapes,
+  schemaTracker: SchemaTracker,
   tableId: string,
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
 ): Promise<TableOutcome | null> {
-  const { replica, epoch, memory, onShapeChange } = input;
+  const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
-  const sweep = { replica, reader, epoch, shapes, memory, onShapeChange, onProgress };
+  const sweep = { replica, reader, epoch, schemaTracker, cache, onShapeChange, onProgress };
   for (let attempt = 1; ; attempt++) {
-    const shape = shapes.table(tableId);
+    const shape = schemaTracker.table(tableId);
     if (!shape.source) return null;
-    const spec = specToBuild(shapes, tableId, forced);
+    const spec = specToBuild(schemaTracker, tableId, forced);
     try {
-      if (!spec) return await sweepTable(sweep, shape.source, tableMemory(memory, shape.live!));
+      if (!spec) return await sweepTable(sweep, shape.source, tableCache(cache, shape.live!));
       report.kind = buildKind(input);
       board.begin(spec);
-      const wasRead = memory.builds.has(tableId);
+      const wasRead = cache.builds.has(tableId);
       const outcome = await rebuildTable(sweep, shape.source, spec);
       forced.delete(tableId);
       board.done(tableId);
       if (!wasRead) return outcome;
       // I3. What an earlier sync read is older than this one.
-      const { live } = shapes.table(tableId);
-      const swept = await sweepTable(sweep, shape.source, tableMemory(memory, live!));
+      const { live } = schemaTracker.table(tableId);
+      const swept = await sweepTable(sweep, shape.source, tableCache(cache, live!));
       return {
         ...swept,
         inserted: swept.inserted + outcome.inserted,
@@ -186,13 +186,14 @@ async function syncTable(
       };
     } catch (caught) {
       const error = asBasetideError(caught);
-      const { live } = shapes.table(tableId);
+      const { live } = schemaTracker.table(tableId);
       if (spec && live && onlyAddsColumns(live.spec, spec) && isBasetideError(error, "replica_busy")) {
-        await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableMemory(memory, live));
+        await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableCache(cache, live));
         throw waiting(live.spec, spec, error);
       }
       const isLast = attempt === MAX_SHAPES;
-      if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(shapes, tableId, shape))) throw error;
+      if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(schemaTracker, tableId, shape)))
+        throw error;
     }
   }
 }
@@ -206,8 +207,12 @@ function waiting(live: TableSpec, wanted: TableSpec, cause: BasetideError): Base
 }
 
 /** What the table is to be built as, if it is. */
-function specToBuild(shapes: Shapes, tableId: string, forced: ReadonlySet<string>): TableSpec | undefined {
-  const { live, rebuild } = shapes.table(tableId);
+function specToBuild(
+  schemaTracker: SchemaTracker,
+  tableId: string,
+  forced: ReadonlySet<string>,
+): TableSpec | undefined {
+  const { live, rebuild } = schemaTracker.table(tableId);
   return rebuild ?? (forced.has(tableId) ? live?.spec : undefined);
 }
 
@@ -216,9 +221,13 @@ function buildKind({ base }: SyncInput): RunReport["kind"] {
 }
 
 /** Has the table another shape than the one that failed? If nobody knows of one, the source is asked. */
-export async function isOvertaken(shapes: Shapes, tableId: string, failed: TableShape): Promise<boolean> {
-  if (Bun.deepEquals(failed, shapes.table(tableId))) await shapes.lookAgain();
-  return !Bun.deepEquals(failed, shapes.table(tableId));
+export async function isOvertaken(
+  schemaTracker: SchemaTracker,
+  tableId: string,
+  failed: TableShape,
+): Promise<boolean> {
+  if (Bun.deepEquals(failed, schemaTracker.table(tableId))) await schemaTracker.refresh();
+  return !Bun.deepEquals(failed, schemaTracker.table(tableId));
 }
 
 /**
@@ -258,14 +267,14 @@ async function allTables(
 
 /** Could it be that the table or a field is not there any more? */
 export function mayMeanOldSchema({ code }: BasetideError): boolean {
-  return code === "source_forbidden" || nextStep[code] === "look_at_schema";
+  return code === "source_forbidden" || nextStep[code] === "check_schema";
 }
 
 const gravityOf: Record<NextStep, number> = {
   wait: 0,
   retry: 0,
   restart_table: 0,
-  look_at_schema: 1,
+  check_schema: 1,
   needs_attention: 2,
   stop: 3,
 };

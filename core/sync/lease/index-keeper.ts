@@ -4,7 +4,7 @@
  */
 import { type IndexSetting, sameIndexes } from "../../control/bases";
 import type { Logger } from "../../log";
-import { followIndexes, indexedColumns, type Replica } from "../../replica";
+import { applyIndexes, indexedColumns, type Replica } from "../../replica";
 
 /** Pause before what was in the way is tried again; it doubles. */
 const RETRY_MS = 5000;
@@ -30,7 +30,7 @@ export class IndexKeeper {
   }
 
   /** To be told over and over. Returns at once, and never fails. */
-  follow(wanted: IndexSetting[]): void {
+  apply(wanted: IndexSetting[]): void {
     if (this.#work || (this.#done && sameIndexes(this.#done, wanted)) || performance.now() < this.#tryAt)
       return;
     this.#work = this.#bring(wanted)
@@ -52,7 +52,7 @@ export class IndexKeeper {
   async #bring(wanted: IndexSetting[]): Promise<void> {
     // What changes from here on is looked at again.
     this.#done = wanted;
-    const isDone = await followIndexes(this.replica, this.epoch, wanted);
+    const isDone = await applyIndexes(this.replica, this.epoch, wanted);
     if (wanted.length > 0) {
       const columns = await indexedColumns(this.replica, wanted);
       const named = wanted.map((one) => ({

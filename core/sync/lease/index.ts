@@ -1,5 +1,5 @@
 /** Leases of bases, and moving a base to another cluster. */
-export { holdLease, type LeaseSignals, type Memories, type SyncContext } from "./lease";
+export { type BaseCaches, holdLease, type LeaseSignals, type SyncContext } from "./lease";
 export { failedRun } from "./log-run";
 export { syncMetrics } from "./metrics";
 export { moveBase } from "./move-base";

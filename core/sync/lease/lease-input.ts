@@ -2,14 +2,14 @@
 
 import type { Config } from "../../config";
 import type { Base } from "../../control/bases";
-import { getBase, recordSchemaChanges, settleSchemaLook } from "../../control/bases";
+import { completeSchemaCheck, getBase, recordSchemaChanges } from "../../control/bases";
 import { ownCallsKey, quotaKeyOf } from "../../control/budgets";
 import { requestRepairs } from "../../control/jobs";
 import type { AttachmentUrls } from "../../replica";
-import { attachmentPrefix, takeTicket } from "../../replica";
+import { attachmentPrefix, takeReadVersion } from "../../replica";
 import type { CatchUpInput, SyncInput } from "../engine";
 import { withinBudget } from "../pacing";
-import { TicketSource } from "../state";
+import { ReadVersionSource } from "../state";
 import type { Lease } from "./lease";
 import { cadenceFor } from "./sweep-cadence";
 
@@ -20,7 +20,7 @@ export function inputOf(
   stop: AbortSignal,
   onProgress: SyncInput["onProgress"],
 ): Omit<SyncInput, "isForced"> {
-  const { ctx, replica, epoch, memory, held, budget } = lease;
+  const { ctx, replica, epoch, cache, leased, budget } = lease;
   const quotaKey = quotaKeyOf(base);
   const mode = base.settings.rapid ? "rapid" : "sweep";
   let isAnswered = false;
@@ -28,7 +28,7 @@ export function inputOf(
     base,
     replica,
     epoch,
-    memory,
+    cache,
     attachmentUrls: attachmentUrlsOf(ctx.config, base),
     schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(budget, base, mode).schemaMs),
     onProgress,
@@ -39,15 +39,15 @@ export function inputOf(
       });
     },
     onMisplaced: (records) => requestRepairs(ctx.db, base.id, records),
-    onRequestedLook: (requestedAt) => {
-      settleSchemaLook(ctx.db, base.id, requestedAt).catch((error: unknown) => {
+    onRequestedSchemaCheck: (requestedAt) => {
+      completeSchemaCheck(ctx.db, base.id, requestedAt).catch((error: unknown) => {
         ctx.log.debug({ error }, "requested look not settled");
       });
     },
     reader: {
-      connection: held.connection,
+      connection: leased.connection,
       sourceBaseId: base.sourceBaseId,
-      ledger: withinBudget(ctx.ledger, budget),
+      limiter: withinBudget(ctx.limiter, budget),
       quotaKey,
       onRequest: (kind) => {
         ctx.callCounter.count(quotaKey, kind);
@@ -58,25 +58,25 @@ export function inputOf(
         isAnswered = true;
       },
       // A source that was down, and still is, holds nobody up for longer than it takes to see that.
-      mayTryAgain: () => isAnswered || memory.failures === 0 || !lease.isCrowded(),
+      mayTryAgain: () => isAnswered || cache.failures === 0 || !lease.isSaturated(),
       onLost: (images) => ctx.syncMetrics.lost(images),
-      share: held.share,
-      tickets: new TicketSource(() => takeTicket(replica)),
+      share: leased.share,
+      readVersions: new ReadVersionSource(() => takeReadVersion(replica)),
       log: ctx.log,
       stop,
-      kill: held.kill,
+      kill: leased.kill,
     },
   };
 }
 
 /** The same for a catch-up; null while the first sync has not been completed. */
 export async function catchUpInput(lease: Lease): Promise<CatchUpInput | null> {
-  const { ctx, baseId, held, platform } = lease;
+  const { ctx, baseId, leased, platform } = lease;
   const base = await getBase(ctx.db, baseId);
   if (!base.sync) return null;
-  held.poke();
+  leased.notify();
   const { modifiedSince } = platform;
-  return { ...inputOf(lease, base, held.stop, () => {}), ctx, modifiedSince };
+  return { ...inputOf(lease, base, leased.stop, () => {}), ctx, modifiedSince };
 }
 
 /** How the attachments of a base are reached, as its settings say; undefined: by the source's URLs. */

@@ -5,20 +5,20 @@
  * under way on it bears that lease's epoch, and is refused (I5).
  */
 import { openReplica, type Replica, type ReplicaTarget } from "../../replica";
-import type { BaseMemory } from "../state";
+import type { BaseCache } from "../state";
 
-const left = new WeakMap<BaseMemory, { target: ReplicaTarget; replica: Replica }>();
+const left = new WeakMap<BaseCache, { target: ReplicaTarget; replica: Replica }>();
 
 /** Leaves the replica open for the next lease. */
-export function leaveReplica(memory: BaseMemory, target: ReplicaTarget, replica: Replica): void {
-  left.set(memory, { target, replica });
+export function leaveReplica(cache: BaseCache, target: ReplicaTarget, replica: Replica): void {
+  left.set(cache, { target, replica });
 }
 
 /** The replica that the last lease left, or another where the base has moved. */
-export function takeReplica(memory: BaseMemory | undefined, target: ReplicaTarget): Replica {
-  const before = memory && left.get(memory);
+export function takeReplica(cache: BaseCache | undefined, target: ReplicaTarget): Replica {
+  const before = cache && left.get(cache);
   if (!before) return openReplica(target);
-  left.delete(memory);
+  left.delete(cache);
   if (Bun.deepEquals(before.target, target)) return before.replica;
   void before.replica.close().catch(() => {});
   return openReplica(target);

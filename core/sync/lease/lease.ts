@@ -4,7 +4,7 @@
  * It ends with the first sync that ends after that minute: a long sweep, or in rapid mode a table that takes long,
  * keeps it for as long as it takes. A live base at rest keeps it until its replica is written to, and the next lease takes
  * over the connection: renewing leases costs no login. Nothing waits for its end: heartbeats tell that the holder lives, and what people
- * change is seen within a second or so, also in the middle of a sync (`HeldBase`).
+ * change is seen within a second or so, also in the middle of a sync (`LeasedBase`).
  *
  * I5. The lease begins by raising the replica's epoch; whoever held the base before can write no more, however long
  * it was frozen. The queue makes overlapping leases rare; the epoch makes them harmless.
@@ -15,49 +15,49 @@ import {
   attachmentSigner,
   type Base,
   getBase,
-  letRest,
-  noteSourceUser,
   openApiKey,
   type RunReport,
   recordRun,
+  recordSourceUser,
   renameIndexes,
   replicaTarget,
+  restUntil,
   syncFacts,
 } from "../../control/bases";
 import { quotaKeyOf } from "../../control/budgets";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
-import type { CallCounter, Ledger } from "../../limiter";
+import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
 import {
   claimEpoch,
   dropUnfinished,
   ensureInstalled,
   isOtherTimeline,
-  noteDamage,
   type Replica,
+  recordDamage,
 } from "../../replica";
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
 import { failSpan, span } from "../../trace";
 import { CatchUps, newReport, syncBase } from "../engine";
-import type { PingWatch } from "../modes/live";
+import type { NotificationListener } from "../modes/live";
 import { rapidBase } from "../modes/rapid";
-import type { BudgetWatch, HeldBudget } from "../pacing";
+import type { BudgetWatch, LeasedBudget } from "../pacing";
 import { failurePauseMs, isOutage } from "../pacing";
-import { type BaseMemory, forgetRows, recall } from "../state";
+import { type BaseCache, forgetRows, restore } from "../state";
+import { OptionalFeatureApplier } from "./apply-optional-features";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
 import { leaveReplica, takeReplica } from "./lease-replica";
-import { HeldBase } from "./leased-base";
+import { LeasedBase } from "./leased-base";
 import { feedOf, goLive } from "./live-lease";
 import { logRun } from "./log-run";
 import type { SyncMetrics } from "./metrics";
 import { progressSaver } from "./progress-saver";
-import { ReplicaExtras } from "./replica-extras";
 import { isContinued } from "./replica-state";
 import type { SettingsWatch } from "./settings-watch";
 import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
-import { trimOldJournal } from "./trim-recent-writes";
+import { trimOldRecentWrites } from "./trim-recent-writes";
 
 const LEASE_MS = 60_000;
 /** A live base that is at rest for longer logs in to begin another lease. */
@@ -65,24 +65,24 @@ const LONGEST_LEASE_MS = 3600_000;
 /** A base whose next sweep is further off is given back, so that it takes no room in the worker meanwhile. */
 const LONGEST_REST_MS = 20_000;
 /** In rapid mode a lease waits for the first turn to end: for as long as so many usually take. */
-const TURNS_WAITED = 2;
+const CYCLES_WAITED = 2;
 /** What people have asked for is known after this. */
 const NOTICE_MS = 1500;
 /** How often a base whose budget is spent looks whether it still is. */
 const SPENT_REST_MS = 3600_000;
 
 export interface SyncContext extends Context {
-  ledger: Ledger;
+  limiter: RateLimiter;
   platforms: Platform[];
   syncMetrics: SyncMetrics;
   settingsWatch: SettingsWatch;
-  pings: PingWatch;
+  notifications: NotificationListener;
   budgetWatch: BudgetWatch;
   callCounter: CallCounter;
 }
 
 /** What a worker keeps between leases, by base id. */
-export type Memories = Map<string, BaseMemory>;
+export type BaseCaches = Map<string, BaseCache>;
 
 export interface LeaseSignals {
   /** Aborts when the worker is to stop: the page in hand is finished. */
@@ -90,7 +90,7 @@ export interface LeaseSignals {
   /** Aborts when it cannot wait any longer. */
   kill: AbortSignal;
   /** Do others wait, and the worker has no room for them? */
-  isCrowded?: () => boolean;
+  isSaturated?: () => boolean;
 }
 
 /**
@@ -102,49 +102,57 @@ export interface LeaseSignals {
 export async function holdLease(
   ctx: SyncContext,
   baseId: string,
-  memories: Memories,
+  caches: BaseCaches,
   signals: LeaseSignals,
 ): Promise<number | null> {
-  const { stop, kill, isCrowded = () => false } = signals;
+  const { stop, kill, isSaturated = () => false } = signals;
   const log = ctx.log.child({ baseId });
   const base = await getBase(ctx.db, baseId);
   if (!isToBeSynced(base)) return null;
   const target = await replicaTarget(ctx, base);
-  const replica = takeReplica(memories.get(baseId), target);
+  const replica = takeReplica(caches.get(baseId), target);
   let isLeftOpen = false;
   try {
     await ensureInstalled(replica, target);
     const epoch = await claimEpoch(replica);
     const [isSame, emptied] = await Promise.all([
       isContinued(ctx, baseId, replica, epoch),
-      noteDamage(replica, epoch),
+      recordDamage(replica, epoch),
     ]);
     if (emptied.length > 0) log.warn({ tableIds: emptied }, "rows may be gone: these tables are compared");
-    const memory = recall(memories.get(baseId), base, epoch, isSame);
-    forgetRows(memory, emptied);
-    memories.set(baseId, memory);
+    const cache = restore(caches.get(baseId), base, epoch, isSame);
+    forgetRows(cache, emptied);
+    caches.set(baseId, cache);
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
-    using held = await HeldBase.open({ ctx, base, platform, memory, watch: ctx.settingsWatch, stop, kill });
+    using leased = await LeasedBase.open({
+      ctx,
+      base,
+      platform,
+      cache,
+      watch: ctx.settingsWatch,
+      stop,
+      kill,
+    });
     const syncedFrom =
       base.sync && base.sync.kind !== "live" ? new Date(Date.now() - agoMs(base, base.sync.startedAt)) : null;
-    const what = { baseId, platform, replica, epoch, memory, held, budget };
+    const what = { baseId, platform, replica, epoch, cache, leased, budget };
     const indexes = new IndexKeeper(replica, epoch, log, (before, now) =>
       renameIndexes(ctx.db, baseId, before, now),
     );
-    const lease = { ctx: { ...ctx, log }, ...what, indexes, syncedFrom, isCrowded, hasFailed: false };
-    await followExtras(lease, base);
+    const lease = { ctx: { ...ctx, log }, ...what, indexes, syncedFrom, isSaturated, hasFailed: false };
+    await applyOptionalFeatures(lease, base);
     if (base.sourceUserId === null) void learnUser(lease);
-    await using catchUps = new CatchUps(() => catchUpInput(lease), held.stop);
-    held.onCatchUp = (at) => catchUps.request(at);
+    await using catchUps = new CatchUps(() => catchUpInput(lease), leased.stop);
+    leased.onCatchUp = (at) => catchUps.request(at);
     catchUps.request(base.catchUpRequestedAt);
     const next = await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
-    isLeftOpen = next === 0 && !stop.aborted && !held.isOver && !indexes.isWorking;
-    if (isLeftOpen) leaveReplica(memory, target, replica);
+    isLeftOpen = next === 0 && !stop.aborted && !leased.isOver && !indexes.isWorking;
+    if (isLeftOpen) leaveReplica(cache, target, replica);
     return next;
   } catch (error) {
     // What is known of the replica is still so when a database was away, unless somebody else had the base meanwhile.
-    if (!isOutage(error)) memories.delete(baseId);
+    if (!isOutage(error)) caches.delete(baseId);
     if (await hasLeft(ctx, base)) return null;
     if (!isBasetideError(error, "lease_lost")) throw error;
     log.warn({ error }, "lease lost");
@@ -156,17 +164,19 @@ export async function holdLease(
 }
 
 /** From here on the replica has, besides its rows, what the base's settings say, also where they change meanwhile. */
-async function followExtras(
-  { ctx, replica, epoch, memory, held, indexes }: Lease,
+async function applyOptionalFeatures(
+  { ctx, replica, epoch, cache, leased, indexes }: Lease,
   base: Base,
 ): Promise<void> {
-  const extras = new ReplicaExtras(replica, epoch, ctx.log);
-  await extras.follow(base.settings);
-  await dropUnfinished(replica, epoch, memory.builds.keys());
-  indexes.follow(base.settings.indexes);
-  held.onSettings = (settings) => {
-    indexes.follow(settings.indexes);
-    extras.follow(settings).catch((error: unknown) => ctx.log.debug({ error }, "settings not followed yet"));
+  const optionalFeatures = new OptionalFeatureApplier(replica, epoch, ctx.log);
+  await optionalFeatures.apply(base.settings);
+  await dropUnfinished(replica, epoch, cache.builds.keys());
+  indexes.apply(base.settings.indexes);
+  leased.onSettings = (settings) => {
+    indexes.apply(settings.indexes);
+    optionalFeatures
+      .apply(settings)
+      .catch((error: unknown) => ctx.log.debug({ error }, "settings not followed yet"));
   };
 }
 
@@ -176,11 +186,11 @@ export interface Lease {
   platform: Platform;
   replica: Replica;
   epoch: number;
-  memory: BaseMemory;
-  held: HeldBase;
-  budget: HeldBudget;
+  cache: BaseCache;
+  leased: LeasedBase;
+  budget: LeasedBudget;
   indexes: IndexKeeper;
-  isCrowded: () => boolean;
+  isSaturated: () => boolean;
   /** Has it failed, and not completed a sync since? */
   hasFailed: boolean;
   /** When the last sync began that completed; null after live mode, which begins none while nothing changes. */
@@ -193,37 +203,37 @@ async function syncUntil(
   first: Base,
   stop: AbortSignal,
 ): Promise<number | null> {
-  const { ctx, baseId, memory, held } = lease;
+  const { ctx, baseId, cache, leased } = lease;
   const noticedAt = performance.now() + NOTICE_MS;
   for (let base = first; ; base = await getBase(ctx.db, baseId)) {
     if (stop.aborted) return 0;
     if (!isToBeSynced(base)) return null;
     // Moved to another database, or paused and resumed within a second, say: another lease goes on.
-    if (base.database.id !== first.database.id || held.isOver) return 0;
+    if (base.database.id !== first.database.id || leased.isOver) return 0;
     // A table that waits to go live would be read once more by the next lease.
-    if (performance.now() >= until && memory.builds.size === 0) return 0;
+    if (performance.now() >= until && cache.builds.size === 0) return 0;
     const startedAt = performance.now();
-    const apiKey = held.apiKey;
+    const apiKey = leased.apiKey;
     try {
       const report = await span("sync", { "basetide.base_id": baseId }, () => syncAs(lease, base, until));
       if (report && "restMs" in report) {
         if (report.restMs > LONGEST_REST_MS && performance.now() > noticedAt)
-          return await giveBack(lease, report.restMs);
-        await held.rest(Math.min(report.restMs, NOTICE_MS));
+          return await release(lease, report.restMs);
+        await leased.rest(Math.min(report.restMs, NOTICE_MS));
         continue;
       }
       if (report) {
         // What a key that has been replaced meanwhile may not do is no news, and would stop the base.
         if (needsAttention(report) && (await openApiKey(ctx, base)) !== apiKey) continue;
-        await keepRun(lease, base, report);
+        await saveRun(lease, base, report);
         if (needsAttention(report)) return null;
-        if (report.error?.code === "budget_spent") return await giveBack(lease, SPENT_REST_MS);
+        if (report.error?.code === "budget_spent") return await release(lease, SPENT_REST_MS);
       }
       if (report?.error || isGivenUp(lease)) {
-        const pauseMs = failurePauseMs(memory.failures, memory.failedWith ?? undefined);
+        const pauseMs = failurePauseMs(cache.failures, cache.failedWith ?? undefined);
         if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return pauseMs;
-        await held.rest(pauseMs);
-      } else await held.rest(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - startedAt)));
+        await leased.rest(pauseMs);
+      } else await leased.rest(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - startedAt)));
     } catch (error) {
       // The worker stops, or somebody changed what only another sync can do.
       if (!isBasetideError(error, "sync_stopped")) throw error;
@@ -242,11 +252,11 @@ async function syncAs(
   base: Base,
   until: number,
 ): Promise<RunReport | { restMs: number } | null> {
-  const { ctx, replica, platform, memory, held } = lease;
+  const { ctx, replica, platform, cache, leased } = lease;
   const isForced = base.resyncRequestedAt !== null;
-  await followAttachmentKey(ctx, base, memory);
+  await applyAttachmentKey(ctx, base, cache);
   const progress = progressSaver(ctx, base.id);
-  using sync = held.begin(base, isForced);
+  using sync = leased.begin(base, isForced);
   const input = inputOf(lease, base, sync.stop, (latest) => {
     sync.isBuilding = true;
     progress.note(latest);
@@ -263,42 +273,42 @@ async function syncAs(
         modifiedSince: platform.modifiedSince,
         isGivenUp: () => isGivenUp(lease),
         // A turn that the budget slows down may take longer than a lease, and begins anew with each.
-        isOver: () => performance.now() >= (turns > 0 ? until : until + TURNS_WAITED * cadence().turnMs),
+        isOver: () => performance.now() >= (turns > 0 ? until : until + CYCLES_WAITED * cadence().cycleMs),
         onRun: (report) => {
-          if (!report.isBeside) turns++;
-          return keepRun(lease, base, report);
+          if (!report.isBackground) turns++;
+          return saveRun(lease, base, report);
         },
-        onRead: (at) => trimOldJournal(replica, memory, at),
+        onRead: (at) => trimOldRecentWrites(replica, cache, at),
       });
       if (isDone) return null;
     }
     // Before a first sync: that finds what changed before the feed began.
     const feed = await feedOf(lease, base, input.reader);
     // What another key may not do shows when the feed is read.
-    held.poke = () => feed?.poke();
+    leased.notify = () => feed?.notify();
     if (feed && base.sync && !isForced) {
       await goLive(lease, feed, {
         ...input,
         onProgress: progress.note,
         isGivenUp: () => isGivenUp(lease),
         isOver: () => isLiveOver(lease, until),
-        onRun: (report) => keepRun(lease, base, report),
-        onRead: (at) => trimOldJournal(replica, memory, at),
+        onRun: (report) => saveRun(lease, base, report),
+        onRead: (at) => trimOldRecentWrites(replica, cache, at),
       });
       return null;
     }
-    const restMs = isForced || feed ? 0 : restOf(lease.budget, base, memory);
+    const restMs = isForced || feed ? 0 : restOf(lease.budget, base, cache);
     if (restMs > 0) return { restMs };
     const startedAt = performance.now();
     const report = await syncBase({ ...input, isForced });
     if (report.completedAt) {
       // The next look of rapid mode goes back to this sync, and the next pass comes after it.
-      memory.builds.clear();
-      memory.lookedUntil.clear();
-      memory.pass = null;
-      memory.passBegunAt = startedAt;
-      await feed?.closeGap(startedAt);
-      await trimOldJournal(replica, memory, startedAt);
+      cache.builds.clear();
+      cache.polledUntil.clear();
+      cache.scan = null;
+      cache.scanStartedAt = startedAt;
+      await feed?.closeFeedGap(startedAt);
+      await trimOldRecentWrites(replica, cache, startedAt);
     }
     return report;
   } catch (caught) {
@@ -312,54 +322,54 @@ async function syncAs(
 }
 
 /** A lease that begins reads and writes the replica: it waits for a connection that there is anyway. */
-function isLiveOver({ replica, isCrowded }: Lease, until: number): boolean {
+function isLiveOver({ replica, isSaturated }: Lease, until: number): boolean {
   const now = performance.now();
   if (now < until) return false;
-  return replica.isConnected() || isCrowded() || now >= until + LONGEST_LEASE_MS;
+  return replica.isConnected() || isSaturated() || now >= until + LONGEST_LEASE_MS;
 }
 
 /** Whatever the setting is: tables that are not rebuilt yet may have URLs of ours. */
-async function followAttachmentKey(ctx: SyncContext, base: Base, memory: BaseMemory): Promise<void> {
-  if (base.attachmentKeyVersion === (memory.attachmentSigner?.keyVersion ?? 0)) return;
-  memory.attachmentSigner = await attachmentSigner(ctx, base.id);
+async function applyAttachmentKey(ctx: SyncContext, base: Base, cache: BaseCache): Promise<void> {
+  if (base.attachmentKeyVersion === (cache.attachmentSigner?.keyVersion ?? 0)) return;
+  cache.attachmentSigner = await attachmentSigner(ctx, base.id);
 }
 
 /** Asks whose the key is, which costs the base none of its quota; another lease tries again. */
-async function learnUser({ ctx, baseId, held }: Lease): Promise<void> {
-  const { apiKey } = held;
+async function learnUser({ ctx, baseId, leased }: Lease): Promise<void> {
+  const { apiKey } = leased;
   try {
-    const { id } = await held.connection.whoami(held.kill);
-    if (held.apiKey === apiKey) await noteSourceUser(ctx.db, baseId, id);
+    const { id } = await leased.connection.whoami(leased.kill);
+    if (leased.apiKey === apiKey) await recordSourceUser(ctx.db, baseId, id);
   } catch (error) {
     ctx.log.debug({ error }, "user of the key not known");
   }
 }
 
 /** Ends the lease; the base is taken up again when it has rested. */
-async function giveBack({ ctx, baseId, budget }: Lease, restMs: number): Promise<null> {
+async function release({ ctx, baseId, budget }: Lease, restMs: number): Promise<null> {
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
-  await letRest(ctx.db, baseId, Math.min(restMs, spentMs));
+  await restUntil(ctx.db, baseId, Math.min(restMs, spentMs));
   return null;
 }
 
 /** Keeps a report, where people and metrics see it. */
-async function keepRun(lease: Lease, base: Base, report: RunReport): Promise<void> {
-  const { ctx, memory } = lease;
+async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<void> {
+  const { ctx, cache } = lease;
   // What fails because the replica has been taken away is no failure of the base.
   if (report.error && (await hasLeft(ctx, base))) return;
   await recordRun(ctx.db, base.id, report);
   ctx.syncMetrics.observe(report, lease.syncedFrom);
   logRun(ctx.log, report);
-  if (report.isBeside) return;
+  if (report.isBackground) return;
   lease.hasFailed = report.error !== undefined && report.error.code !== "replica_busy";
   if (report.error) {
-    memory.failures++;
-    memory.failedWith = report.error;
+    cache.failures++;
+    cache.failedWith = report.error;
   }
   if (!report.completedAt) return;
   lease.syncedFrom = report.kind === "live" ? null : report.startedAt;
-  memory.failures = 0;
-  if (base.error?.code === "source_billing_limit") await ctx.ledger.lift(quotaKeyOf(base));
+  cache.failures = 0;
+  if (base.error?.code === "source_billing_limit") await ctx.limiter.lift(quotaKeyOf(base));
 }
 
 /** Is the base being deleted, gone, or moved to another database? As far as can be known: false while nobody can. */
@@ -371,8 +381,8 @@ async function hasLeft({ db }: Pick<Context, "db">, base: Base): Promise<boolean
 }
 
 /** Is it to make room for others? */
-function isGivenUp({ hasFailed, isCrowded }: Lease): boolean {
-  return hasFailed && isCrowded();
+function isGivenUp({ hasFailed, isSaturated }: Lease): boolean {
+  return hasFailed && isSaturated();
 }
 
 function needsAttention({ error }: RunReport): boolean {

@@ -14,14 +14,14 @@ import { quotaKeyOf } from "../../control/budgets";
 import { syncShare } from "../../limiter";
 import type { Platform, SourceConnection } from "../../source";
 import { following } from "../../source";
-import { type BaseMemory, requestLook } from "../state";
+import { type BaseCache, requestSchemaCheck } from "../state";
 import type { SettingsWatch } from "./settings-watch";
 
-interface Held {
+interface LeaseInput {
   ctx: Pick<Context, "db" | "secrets" | "log">;
   base: Base;
   platform: Platform;
-  memory: BaseMemory;
+  cache: BaseCache;
   watch: SettingsWatch;
   /** The worker's. */
   stop: AbortSignal;
@@ -29,23 +29,23 @@ interface Held {
 }
 
 /** A sync that is running. */
-export interface HeldSync extends Disposable {
+export interface RunningSync extends Disposable {
   /** Aborts, with `sync_stopped`, when it is to make no further request. */
   stop: AbortSignal;
   /** A first sync or a rebuild is under way. */
   isBuilding: boolean;
 }
 
-export class HeldBase implements Disposable {
+export class LeasedBase implements Disposable {
   /** Requests by whatever key the base has at that moment. */
   readonly connection: SourceConnection;
   /** Has the feed read at once, where there is one. */
-  poke: () => void = () => {};
+  notify: () => void = () => {};
   /** Told once a second when clients last wrote what has to be found. */
   onCatchUp: (requestedAt: Date | null) => void = () => {};
   /** Told once a second of the settings as they are. */
   onSettings: (settings: SyncFacts["settings"]) => void = () => {};
-  #held: Held;
+  #input: LeaseInput;
   #stop: LinkedAbort;
   #kill: LinkedAbort;
   #apiKey: string;
@@ -54,27 +54,27 @@ export class HeldBase implements Disposable {
   #isTurbo: boolean;
   /** What the latest sync went by. */
   #goesBy: Base;
-  #sync: { abort: LinkedAbort; handle: HeldSync; isForced: boolean } | undefined;
+  #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
   #changed = Promise.withResolvers<void>();
   #watching: Disposable;
   /** Of the replica's server, when it was first told. */
   #timeline: string | null = null;
 
-  private constructor(held: Held, apiKey: string) {
-    this.#held = held;
+  private constructor(input: LeaseInput, apiKey: string) {
+    this.#input = input;
     this.#apiKey = apiKey;
-    this.#connected = held.platform.connect(apiKey, held.memory.sourceClock);
+    this.#connected = input.platform.connect(apiKey, input.cache.sourceClock);
     this.connection = following(() => this.#connected);
-    this.#isTurbo = held.base.settings.turbo;
-    this.#goesBy = held.base;
-    this.#stop = linkedAbort(held.stop);
-    this.#kill = linkedAbort(held.kill);
-    this.#watching = held.watch.watch(held.base.id, (facts) => this.#notice(facts));
+    this.#isTurbo = input.base.settings.turbo;
+    this.#goesBy = input.base;
+    this.#stop = linkedAbort(input.stop);
+    this.#kill = linkedAbort(input.kill);
+    this.#watching = input.watch.watch(input.base.id, (facts) => this.#notice(facts));
   }
 
   /** @throws BasetideError `secret_unreadable`, `not_found` */
-  static async open(held: Held): Promise<HeldBase> {
-    return new HeldBase(held, await openApiKey(held.ctx, held.base));
+  static async open(input: LeaseInput): Promise<LeasedBase> {
+    return new LeasedBase(input, await openApiKey(input.ctx, input.base));
   }
 
   /** Has the base been paused, deleted, or the worker stopped? Then no further sync of this lease gets far. */
@@ -96,14 +96,14 @@ export class HeldBase implements Disposable {
     return this.#apiKey;
   }
 
-  share = (): number => syncShare(quotaKeyOf(this.#held.base), this.#isTurbo);
+  share = (): number => syncShare(quotaKeyOf(this.#input.base), this.#isTurbo);
 
   /** Begins a sync that goes by `base` as it was read just now. */
-  begin(base: Base, isForced: boolean): HeldSync {
+  begin(base: Base, isForced: boolean): RunningSync {
     this.#isTurbo = base.settings.turbo;
     this.#goesBy = base;
     const abort = linkedAbort(this.#stop.signal);
-    const handle: HeldSync = {
+    const handle: RunningSync = {
       stop: abort.signal,
       isBuilding: false,
       [Symbol.dispose]: () => {
@@ -141,24 +141,24 @@ export class HeldBase implements Disposable {
       if (facts?.state !== "paused") this.#kill.abort();
       return;
     }
-    if (facts.databaseId !== this.#held.base.database.id) {
+    if (facts.databaseId !== this.#input.base.database.id) {
       this.#stop.abort();
       return;
     }
     this.#timeline ??= facts.timeline;
     if (this.#timeline !== facts.timeline) {
-      this.#held.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server has failed over");
+      this.#input.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server has failed over");
       this.#stop.abort();
       return;
     }
     this.#isTurbo = facts.settings.turbo;
     this.onSettings(facts.settings);
-    const { memory } = this.#held;
-    requestLook(memory, facts.schemaLookRequestedAt);
+    const { cache } = this.#input;
+    requestSchemaCheck(cache, facts.schemaCheckRequestedAt);
     this.onCatchUp(facts.catchUpRequestedAt);
-    void this.#followKey(facts.keyVersion);
+    void this.#applyKey(facts.keyVersion);
     if (this.#sync && this.#isInterrupting(facts)) {
-      this.#held.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of its settings");
+      this.#input.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of its settings");
       this.#sync.abort.abort();
     }
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#goesBy.resyncRequestedAt)) {
@@ -178,18 +178,18 @@ export class HeldBase implements Disposable {
   }
 
   /** Connects with a new key. The first version that is seen is taken for that of the key at hand. */
-  async #followKey(version: string): Promise<void> {
+  async #applyKey(version: string): Promise<void> {
     if (version === this.#keyVersion) return;
     const isFirst = this.#keyVersion === undefined;
     this.#keyVersion = version;
-    const { ctx, base, platform, memory } = this.#held;
+    const { ctx, base, platform, cache } = this.#input;
     try {
       const apiKey = await openApiKey(ctx, base);
       if (apiKey === this.#apiKey) return;
       this.#apiKey = apiKey;
-      this.#connected = platform.connect(apiKey, memory.sourceClock);
+      this.#connected = platform.connect(apiKey, cache.sourceClock);
       this.#changed.resolve();
-      this.poke();
+      this.notify();
       if (!isFirst) ctx.log.info({ baseId: base.id }, "API key replaced");
     } catch (error) {
       this.#keyVersion = undefined;

@@ -3,7 +3,7 @@ import type { Base } from "../../control/bases";
 import type { Platform } from "../../source";
 import type { Reader } from "../engine";
 import {
-  compareFreshness,
+  detectDrift,
   type FeedContext,
   type Live,
   type LiveFeed,
@@ -11,24 +11,24 @@ import {
   liveBase,
   openFeed,
 } from "../modes/live";
-import type { TogetherInput } from "../modes/shared";
-import type { HeldBudget } from "../pacing";
+import type { SyncSessionInput } from "../modes/shared";
+import type { LeasedBudget } from "../pacing";
 import { cadenceOf } from "../pacing";
-import type { BaseMemory } from "../state";
+import type { BaseCache } from "../state";
 import type { SyncMetrics } from "./metrics";
 
 interface LiveLease {
   ctx: FeedContext & { syncMetrics: SyncMetrics };
   platform: Platform;
-  memory: BaseMemory;
-  budget: HeldBudget;
+  cache: BaseCache;
+  budget: LeasedBudget;
 }
 
 /** The feed of a base that is to be live; null where it is not, or cannot be now. */
 export async function feedOf(
-  { ctx, memory }: Pick<LiveLease, "ctx" | "memory">,
+  { ctx, cache }: Pick<LiveLease, "ctx" | "cache">,
   base: Base,
-  reader: TogetherInput["reader"],
+  reader: SyncSessionInput["reader"],
 ): Promise<LiveFeed | null> {
   const { live, rapid } = base.settings;
   if (!live || rapid) return null;
@@ -38,24 +38,24 @@ export async function feedOf(
     onFirstRequest: () => {},
     kind: "hooks",
   };
-  return openFeed(ctx, base, asking, memory);
+  return openFeed(ctx, base, asking, cache);
 }
 
 /** Live until the lease is over; see `liveBase`. */
 export function goLive(
   { ctx, platform, budget }: LiveLease,
   feed: LiveFeed,
-  input: TogetherInput,
+  input: SyncSessionInput,
 ): Promise<void> {
   const { modifiedSince } = platform;
-  const compare = async ({ front, pending, misses }: Live) => {
-    await compareFreshness({
-      ...front,
+  const compare = async ({ foreground, dirty, missedChanges }: Live) => {
+    await detectDrift({
+      ...foreground,
       feed,
       modifiedSince: modifiedSince!,
-      isPending: (tableId, recordId) => pending.has(tableId, recordId),
-      isTold: (tableId, recordId, sinceMs) => misses.wasNamedSince(tableId, recordId, sinceMs),
-      onStale: (count) => ctx.syncMetrics.untold("comparison", count),
+      isPending: (tableId, recordId) => dirty.has(tableId, recordId),
+      isTold: (tableId, recordId, sinceMs) => missedChanges.wasNamedSince(tableId, recordId, sinceMs),
+      onDrift: (count) => ctx.syncMetrics.untold("comparison", count),
     });
   };
   const liveInput: LiveInput = {

@@ -12,7 +12,7 @@ export interface SyncMetrics {
   observe(report: RunReport, syncedFrom: Date | null): void;
   /** A request to the source goes out. */
   requested(kind: AskKind): void;
-  /** Images that lost to one applied after their ticket: their records are read or compared anew. */
+  /** Images that lost to one applied after their read version: their records are read or compared anew. */
   lost(images: number): void;
   /** Counts records that the feed of live mode told nothing of: found by a sweep, or by a comparison with the source. */
   untold(foundBy: "sweep" | "comparison", count: number): void;
@@ -62,7 +62,7 @@ export function syncMetrics(registry: Registry): SyncMetrics {
     registers,
   });
   const lost = new Counter({
-    name: "basetide_sync_lost_images_total",
+    name: "basetide_sync_lost_row_images_total",
     help: "Images of syncs that lost to a later one, so that their records are read or compared anew",
     registers,
   });
@@ -72,7 +72,7 @@ export function syncMetrics(registry: Registry): SyncMetrics {
     registers,
   });
   const stale = new Counter({
-    name: "basetide_live_stale_records_total",
+    name: "basetide_live_drifted_records_total",
     help: "Records that a comparison with the source found stale, of which its feed told nothing",
     registers,
   });
@@ -86,11 +86,11 @@ export function syncMetrics(registry: Registry): SyncMetrics {
       rows.inc({ change: "updated" }, report.updated);
       rows.inc({ change: "deleted" }, report.deleted);
       records.inc(report.seen);
-      const { kind, startedAt, completedAt, isBeside } = report;
+      const { kind, startedAt, completedAt, isBackground } = report;
       if (!completedAt) return;
       duration.observe({ kind }, (completedAt.getTime() - startedAt.getTime()) / 1000);
       const changesSince = kind === "live" ? startedAt : syncedFrom;
-      if (changesSince && !isBeside)
+      if (changesSince && !isBackground)
         lag.observe({ kind }, (completedAt.getTime() - changesSince.getTime()) / 1000);
     },
   };

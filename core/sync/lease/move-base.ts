@@ -10,7 +10,7 @@
 
 import { wait } from "../../async";
 import type { Context } from "../../context";
-import { noteChange } from "../../control/audit";
+import { recordChange } from "../../control/audit";
 import {
   attachmentSigner,
   type Base,
@@ -21,7 +21,7 @@ import {
   replicaTarget,
 } from "../../control/bases";
 import { quotaKeyOf } from "../../control/budgets";
-import { noteGapOfAny } from "../../control/feeds";
+import { recordFeedGapOfBase } from "../../control/feeds";
 import {
   asMover,
   clusterByName,
@@ -32,19 +32,19 @@ import {
   removeUnusedDatabase,
 } from "../../control/placement";
 import { BasetideError } from "../../errors";
-import { type Ledger, syncShare } from "../../limiter";
-import { claimEpoch, openReplica, type Replica, takeTicket } from "../../replica";
+import { type RateLimiter, syncShare } from "../../limiter";
+import { claimEpoch, openReplica, type Replica, takeReadVersion } from "../../replica";
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
 import type { Reader } from "../engine";
 import { copyWrites, type LoadSigner, syncBase, type WrittenElsewhere, writtenElsewhere } from "../engine";
-import { emptyMemory, TicketSource } from "../state";
+import { emptyCache, ReadVersionSource } from "../state";
 import { attachmentUrlsOf } from "./lease-input";
 
 const COPY_PAUSE_MS = 250;
 
 export interface MoveContext extends Context {
-  ledger: Ledger;
+  limiter: RateLimiter;
   platforms: Platform[];
 }
 
@@ -164,11 +164,11 @@ async function readerFor(
   return {
     connection: platformById(ctx.platforms, base.platform).connect(await openApiKey(ctx, base)),
     sourceBaseId: base.sourceBaseId,
-    ledger: ctx.ledger,
+    limiter: ctx.limiter,
     quotaKey: quotaKeyOf(base),
     // The syncs of the previous replica go on meanwhile.
     share: () => syncShare(quotaKeyOf(base), false),
-    tickets: new TicketSource(() => takeTicket(target)),
+    readVersions: new ReadVersionSource(() => takeReadVersion(target)),
     log: ctx.log.child({ baseId: base.id }),
     stop: signal,
     kill: signal,
@@ -184,13 +184,13 @@ async function firstSync(
   { onProgress = () => {} }: MoveOptions,
 ): Promise<void> {
   const epoch = await claimEpoch(target);
-  const memory = emptyMemory(epoch);
-  memory.attachmentSigner = await attachmentSigner(ctx, base.id);
+  const cache = emptyCache(epoch);
+  cache.attachmentSigner = await attachmentSigner(ctx, base.id);
   const report = await syncBase({
     base: { ...base, sync: null, tables: [] },
     replica: target,
     epoch,
-    memory,
+    cache,
     attachmentUrls: attachmentUrlsOf(ctx.config, base),
     reader,
     schemaPollMs: ctx.config.schemaPollMs,
@@ -209,10 +209,10 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
       returning id`;
     if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");
     // What the feed told meanwhile is in the old replica only.
-    await noteGapOfAny(tx, base.id);
+    await recordFeedGapOfBase(tx, base.id);
     const { accountId, id } = base;
     const details = { name: base.name, from: from.host, to: to.host };
-    await noteChange(tx, ctx.actor, { accountId, action: "base.moved", subject: id, details });
+    await recordChange(tx, ctx.actor, { accountId, action: "base.moved", subject: id, details });
   });
 }
 

@@ -1,6 +1,6 @@
 /** Whether a lease goes on from the replica that the last one left. */
 import type { Context } from "../../context";
-import { lastReplicaState, noteReplicaState } from "../../control/bases";
+import { lastReplicaState, recordReplicaState } from "../../control/bases";
 import { confirmEpoch, type Replica, replicaIdentity } from "../../replica";
 
 /**
@@ -21,6 +21,6 @@ export async function isContinued(
   if (!isSame) await confirmEpoch(replica, epoch);
   if (!isSame)
     log.warn({ before, now: { identity, epoch } }, "the replica may have lost commits: all is compared");
-  await noteReplicaState(db, baseId, { identity, epoch }, !isSame);
+  await recordReplicaState(db, baseId, { identity, epoch }, !isSame);
   return isSame;
 }

@@ -1,6 +1,6 @@
 /**
  * Tells leases what people change about their bases while a sync is running: settings, the API key, a pause, a
- * deletion, a sync or a look at the schema that is asked for.
+ * deletion, a sync or a schema check that is asked for.
  *
  * One query a second for all bases that a worker holds. Not a notification, which could get lost and would have to be
  * backed by the same query.

@@ -2,19 +2,19 @@
 
 import type { Base } from "../../control/bases";
 import { agoMs } from "../../postgres";
-import type { HeldBudget } from "../pacing";
+import type { LeasedBudget } from "../pacing";
 import { type Cadence, cadenceOf, sweepCallsOf } from "../pacing";
-import type { BaseMemory } from "../state";
+import type { BaseCache } from "../state";
 
 /** A small base is not swept more often than this. */
 export const MIN_SYNC_INTERVAL_MS = 1000;
 
 /** How often what is asked for, as the budget is now. */
-export function cadenceFor(budget: HeldBudget, base: Base, mode: "rapid" | "sweep"): Cadence {
+export function cadenceFor(budget: LeasedBudget, base: Base, mode: "rapid" | "sweep"): Cadence {
   return cadenceOf({
     mode,
     ratePerSecond: budget.ratePerSecond,
-    hasPings: false,
+    hasNotifications: false,
     isActive: true,
     sweepCalls: sweepCallsOf(base.tables),
     tables: base.tables.length,
@@ -27,12 +27,12 @@ export function cadenceFor(budget: HeldBudget, base: Base, mode: "rapid" | "swee
  * commits, or a look asked for, waits for none.
  */
 export function restOf(
-  budget: HeldBudget,
+  budget: LeasedBudget,
   base: Base,
-  { lookRequestedAt, passBegunAt }: Pick<BaseMemory, "lookRequestedAt" | "passBegunAt">,
+  { schemaCheckRequestedAt, scanStartedAt }: Pick<BaseCache, "schemaCheckRequestedAt" | "scanStartedAt">,
 ): number {
-  if (!base.sweep || base.error || budget.spentUntil || lookRequestedAt) return 0;
-  if (passBegunAt === Number.NEGATIVE_INFINITY) return 0;
+  if (!base.sweep || base.error || budget.spentUntil || schemaCheckRequestedAt) return 0;
+  if (scanStartedAt === Number.NEGATIVE_INFINITY) return 0;
   const { sweepEveryMs } = cadenceFor(budget, base, "sweep");
   // Without a cap the pace is kept by the loop.
   if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;

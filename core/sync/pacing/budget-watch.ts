@@ -7,12 +7,12 @@
 import type { Context } from "../../context";
 import { type Allowance, allowancesOf } from "../../control/budgets";
 import { BasetideError } from "../../errors";
-import type { Ledger } from "../../limiter";
+import type { RateLimiter } from "../../limiter";
 
 const POLL_MS = 15_000;
 
 /** What one lease goes by. */
-export interface HeldBudget extends Disposable {
+export interface LeasedBudget extends Disposable {
   /** Calls that the base may make; Infinity without a cap. */
   readonly ratePerSecond: number;
   /** Whose limit over all bases may matter; null: it does not. */
@@ -37,7 +37,7 @@ export class BudgetWatch {
   }
 
   /** Until what is returned is disposed of. @throws what the database says */
-  async hold(baseId: string): Promise<HeldBudget> {
+  async hold(baseId: string): Promise<LeasedBudget> {
     const part = new Part(() => this.#read([baseId]));
     await part.renew();
     this.#held.set(baseId, part);
@@ -72,17 +72,17 @@ export class BudgetWatch {
 }
 
 /** `ledger`, for a sync that has to keep to a budget. */
-export function withinBudget(ledger: Ledger, budget: HeldBudget): Ledger {
+export function withinBudget(limiter: RateLimiter, budget: LeasedBudget): RateLimiter {
   return {
-    ...ledger,
-    takeSync: async (key, share, signal, call) => {
+    ...limiter,
+    acquireSync: async (key, share, signal, call) => {
       await budget.take();
-      return ledger.takeSync(key, share, signal, { ...call, user: budget.user });
+      return limiter.acquireSync(key, share, signal, { ...call, user: budget.user });
     },
   };
 }
 
-class Part implements HeldBudget {
+class Part implements LeasedBudget {
   onEnd = () => {};
   readonly #read: () => Promise<Allowance[]>;
   #allowance: Allowance | undefined;

@@ -11,7 +11,7 @@ export interface CadenceFacts {
   ratePerSecond: number;
   mode: "live" | "rapid" | "sweep";
   /** Live: the source notifies us, and need not be polled. */
-  hasPings: boolean;
+  hasNotifications: boolean;
   /** Live: has anything changed lately (`ACTIVE_FOR_MS`)? */
   isActive: boolean;
   /** Calls that one sweep of all tables takes. */
@@ -23,15 +23,15 @@ export interface CadenceFacts {
    * Live: calls that a read of the feed has lately cost, with the records that were read again because of it; a mean
    * over reads, at least 1.
    */
-  roundCalls?: number;
+  batchCalls?: number;
 }
 
 /** All in ms. */
 export interface Cadence {
-  /** From one read of the feed to the next when nobody pings. */
+  /** From one read of the feed to the next when nobody notifications. */
   pollMs: number;
-  /** Pings may cause a read in so many ms; see `CallBucket` for how unused ones are saved up. */
-  pingGapMs: number;
+  /** Notifications may cause a read in so many ms; see `CallBucket` for how unused ones are saved up. */
+  notificationGapMs: number;
   /** Between two comparisons of SQL with the source. */
   freshnessMs: number;
   /** Between two looks at the schema that nothing has asked for; 0: as configured. */
@@ -41,7 +41,7 @@ export interface Cadence {
   /** Between two calls of a sweep beside live rounds. */
   sweepCallMs: number;
   /** From the beginning of a turn of rapid mode to that of the next. */
-  turnMs: number;
+  cycleMs: number;
 }
 
 /** Calls of one sweep of all tables: pages of a hundred records, at least one of each table. */
@@ -51,8 +51,8 @@ export function sweepCallsOf(tables: readonly { records: number }[]): number {
 
 /** A base is active for so long after a change, ms. */
 export const ACTIVE_FOR_MS = 10 * 60_000;
-/** Reads of the feed that may be saved up for pings that come close together. */
-export const PING_BURST = 20;
+/** Reads of the feed that may be saved up for notifications that come close together. */
+export const NOTIFICATION_BURST = 20;
 
 const RECORDS_PER_PAGE = 100;
 
@@ -65,12 +65,12 @@ const LONGEST_MS = 2 ** 31 - 1;
 
 /** Nothing is swept, polled or asked for in turns more often than this. */
 const SHORTEST_MS = SECOND_MS;
-/** Without a cap: a read per ping, as long as the reads leave room for what they tell of. */
+/** Without a cap: a read per notification, as long as the reads leave room for what they tell of. */
 const PING_GAP_MS = 250;
 /**
- * An idle live base with pings makes 300 calls a day, and those of one sweep: 290 reads of the feed, so that
+ * An idle live base with notifications makes 300 calls a day, and those of one sweep: 290 reads of the feed, so that
  * `_sync_meta` is never older than five minutes (2 s are left to the read itself), four comparisons, two looks at the
- * schema, and four at the hook.
+ * schema, and four at the webhook.
  */
 const IDLE_POLL_MS = 5 * MINUTE_MS - 2 * SECOND_MS;
 const IDLE_FRESHNESS_MS = 6 * HOUR_MS;
@@ -83,7 +83,7 @@ const LIVE_SCHEMA_MS = HOUR_MS;
 /** Signed URLs end after two hours, and what NOW() says should not be an hour old. */
 const CHANGING_SWEEP_MS = 45 * MINUTE_MS;
 
-/** Parts of the rate, by mode. What is left of one is for tries that failed, and for keeping the hook. */
+/** Parts of the rate, by mode. What is left of one is for tries that failed, and for keeping the webhook. */
 const LIVE_PARTS = { polls: 0.45, sweeps: 0.3, freshness: 0.1, schema: 0.05 };
 const RAPID_PARTS = { turns: 0.55, sweeps: 0.3, schema: 0.05 };
 const SWEEP_PARTS = { sweeps: 0.85, schema: 0.05 };
@@ -94,39 +94,39 @@ export function cadenceOf(facts: CadenceFacts): Cadence {
   const parts = isRapid ? RAPID_PARTS : SWEEP_PARTS;
   return {
     pollMs: LONGEST_MS,
-    pingGapMs: LONGEST_MS,
+    notificationGapMs: LONGEST_MS,
     freshnessMs: LONGEST_MS,
     schemaMs: paced(facts, parts.schema, 1, 0),
     sweepEveryMs: paced(facts, parts.sweeps, facts.sweepCalls, SHORTEST_MS),
     sweepCallMs: 0,
-    turnMs: isRapid ? paced(facts, RAPID_PARTS.turns, facts.tables, SHORTEST_MS) : LONGEST_MS,
+    cycleMs: isRapid ? paced(facts, RAPID_PARTS.turns, facts.tables, SHORTEST_MS) : LONGEST_MS,
   };
 }
 
 function live(facts: CadenceFacts): Cadence {
-  const { hasPings, isActive, roundCalls = 1 } = facts;
-  const round = Math.max(1, roundCalls);
-  const isIdle = hasPings && !isActive;
+  const { hasNotifications, isActive, batchCalls = 1 } = facts;
+  const round = Math.max(1, batchCalls);
+  const isIdle = hasNotifications && !isActive;
   return {
-    pollMs: paced(facts, LIVE_PARTS.polls, round, hasPings ? IDLE_POLL_MS : SHORTEST_MS),
-    pingGapMs: paced(facts, LIVE_PARTS.polls, round, PING_GAP_MS),
+    pollMs: paced(facts, LIVE_PARTS.polls, round, hasNotifications ? IDLE_POLL_MS : SHORTEST_MS),
+    notificationGapMs: paced(facts, LIVE_PARTS.polls, round, PING_GAP_MS),
     freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, freshnessMs(facts)),
     schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? IDLE_SCHEMA_MS : LIVE_SCHEMA_MS),
     sweepEveryMs: paced(facts, LIVE_PARTS.sweeps, facts.sweepCalls, unhurriedSweepMs(facts)),
     // A third of what sync may have, or less: calls of the feed find room between two of these.
     sweepCallMs: SECOND_MS,
-    turnMs: LONGEST_MS,
+    cycleMs: LONGEST_MS,
   };
 }
 
-function freshnessMs({ hasPings, isActive }: CadenceFacts): number {
+function freshnessMs({ hasNotifications, isActive }: CadenceFacts): number {
   if (isActive) return ACTIVE_FRESHNESS_MS;
-  return hasPings ? IDLE_FRESHNESS_MS : POLLED_FRESHNESS_MS;
+  return hasNotifications ? IDLE_FRESHNESS_MS : POLLED_FRESHNESS_MS;
 }
 
 /** Live, without a cap: sweeps follow one another while polls take calls anyway, or while something changes. */
-function unhurriedSweepMs({ hasPings, isActive, changesByItself }: CadenceFacts): number {
-  if (isActive || !hasPings) return SHORTEST_MS;
+function unhurriedSweepMs({ hasNotifications, isActive, changesByItself }: CadenceFacts): number {
+  if (isActive || !hasNotifications) return SHORTEST_MS;
   return changesByItself ? CHANGING_SWEEP_MS : IDLE_SWEEP_MS;
 }
 
@@ -137,9 +137,9 @@ function paced({ ratePerSecond }: CadenceFacts, part: number, calls: number, sho
   return Math.min(LONGEST_MS, Math.max(shortestMs, affordableMs));
 }
 
-/** Saves up what was not used, up to `PING_BURST`: a few pings after quiet hours are all answered at once. */
+/** Saves up what was not used, up to `NOTIFICATION_BURST`: a few notifications after quiet hours are all answered at once. */
 export class CallBucket {
-  #saved = PING_BURST;
+  #saved = NOTIFICATION_BURST;
   #at: number | undefined;
 
   /** How long until the next one, ms; 0: now. */
@@ -156,6 +156,6 @@ export class CallBucket {
   #fill(now: number, gapMs: number): void {
     const passedMs = Math.max(0, now - (this.#at ?? now));
     this.#at = now;
-    this.#saved = Math.min(PING_BURST, this.#saved + passedMs / gapMs);
+    this.#saved = Math.min(NOTIFICATION_BURST, this.#saved + passedMs / gapMs);
   }
 }

@@ -1,5 +1,5 @@
 /** How often a base asks its source: cadence, budget, shares of the limit, pauses after failures. */
-export { BudgetWatch, type HeldBudget, withinBudget } from "./budget-watch";
+export { BudgetWatch, type LeasedBudget, withinBudget } from "./budget-watch";
 export {
   ACTIVE_FOR_MS,
   type Cadence,
@@ -9,4 +9,4 @@ export {
   sweepCallsOf,
 } from "./cadence";
 export { failurePauseMs, isOutage } from "./failure-pause";
-export { type Lane, QuotaSplit } from "./quota-split";
+export { QuotaSplit, type WorkPriority } from "./quota-split";

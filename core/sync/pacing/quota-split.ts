@@ -10,12 +10,12 @@
 
 import { type LinkedAbort, linkedAbort } from "../../async";
 import type { HeldConnection } from "../../http/connections";
-import type { Ledger, LiveKind, SyncCall } from "../../limiter";
+import type { LivePriority, RateLimiter, SyncCall } from "../../limiter";
 import { processClock, type QuotaClock } from "../../limiter";
 
-export type Lane = "front" | "beside";
+export type WorkPriority = "foreground" | "background";
 
-export interface BesidePace {
+export interface BackgroundPace {
   /** One place in so many goes beside while both wait; need not be whole. */
   every: number;
   /** Time between two places that go beside, ms; 0: as many as are left over. */
@@ -37,7 +37,7 @@ export interface SplitOptions {
 }
 
 /** While somebody hurries (a rebuild, a gap in the feed) half of the places go beside. */
-const HURRIED: BesidePace = { every: 2, gapMs: 0 };
+const HURRIED: BackgroundPace = { every: 2, gapMs: 0 };
 /** A pace may have changed: it is looked at again after this. */
 const LONGEST_PAUSE_MS = 1000;
 
@@ -50,22 +50,22 @@ interface Waiter {
 }
 
 export class QuotaSplit {
-  #ledger: Ledger;
-  #usual: () => BesidePace;
+  #ledger: RateLimiter;
+  #usual: () => BackgroundPace;
   #stop: AbortSignal;
   #isLive: boolean;
   #clock: QuotaClock;
   #hurried = new Set<string>();
   /** In the order in which they are due. */
-  #lines: Record<Lane, Waiter[]> = { front: [], beside: [] };
+  #queues: Record<WorkPriority, Waiter[]> = { foreground: [], background: [] };
   /** Requests a second, as whoever asked last says. */
   #share = 0;
   /** The place that is being waited for. */
-  #taking: { live: LiveKind | undefined; cancel: LinkedAbort } | undefined;
+  #taking: { live: LivePriority | undefined; cancel: LinkedAbort } | undefined;
   /** Places that went to the front since the last one that went beside. */
   #given = 0;
-  #besideAt = Number.NEGATIVE_INFINITY;
-  #frontAt = Number.NEGATIVE_INFINITY;
+  #backgroundAt = Number.NEGATIVE_INFINITY;
+  #foregroundAt = Number.NEGATIVE_INFINITY;
   #cancelAlarm = () => {};
 
   /**
@@ -73,12 +73,12 @@ export class QuotaSplit {
    * @param stop aborts when nobody is to wait any more
    */
   constructor(
-    ledger: Ledger,
-    usual: () => BesidePace,
+    limiter: RateLimiter,
+    usual: () => BackgroundPace,
     stop: AbortSignal,
     { isLive = false, clock = processClock }: SplitOptions = {},
   ) {
-    this.#ledger = ledger;
+    this.#ledger = limiter;
     this.#usual = usual;
     this.#stop = stop;
     this.#isLive = isLive;
@@ -97,19 +97,20 @@ export class QuotaSplit {
    *
    * @param patienceMs how long its requests may be kept waiting by others of the lane that came later
    */
-  lane(lane: Lane, patienceMs = 0): Ledger {
+  limiterFor(priority: WorkPriority, patienceMs = 0): RateLimiter {
     return {
       ...this.#ledger,
-      takeSync: (key, share, signal, call = {}) => this.#take(lane, patienceMs, key, share, signal, call),
+      acquireSync: (key, share, signal, call = {}) =>
+        this.#take(priority, patienceMs, key, share, signal, call),
     };
   }
 
-  get #pace(): BesidePace {
+  get #pace(): BackgroundPace {
     return this.#hurried.size > 0 ? HURRIED : this.#usual();
   }
 
   #take(
-    lane: Lane,
+    priority: WorkPriority,
     patienceMs: number,
     key: string,
     share: number,
@@ -117,12 +118,12 @@ export class QuotaSplit {
     call: SyncCall,
   ): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    const line = this.#lines[lane];
+    const queue = this.#queues[priority];
     return new Promise((resolve, reject) => {
       const leave = () => waiter.reject(signal.reason);
       const end = (settle: () => void) => {
-        const index = line.indexOf(waiter);
-        if (index >= 0) line.splice(index, 1);
+        const index = queue.indexOf(waiter);
+        if (index >= 0) queue.splice(index, 1);
         signal.removeEventListener("abort", leave);
         settle();
       };
@@ -133,8 +134,8 @@ export class QuotaSplit {
         reject: (error) => end(() => reject(error)),
       };
       signal.addEventListener("abort", leave, { once: true });
-      const behind = line.findIndex((other) => other.dueAt > waiter.dueAt);
-      line.splice(behind < 0 ? line.length : behind, 0, waiter);
+      const behind = queue.findIndex((other) => other.dueAt > waiter.dueAt);
+      queue.splice(behind < 0 ? queue.length : behind, 0, waiter);
       this.#share = share;
       if (this.#taking && rankOf(this.#liveKind()) > rankOf(this.#taking.live)) this.#taking.cancel.abort();
       void this.#takePlaces(key, call);
@@ -142,8 +143,8 @@ export class QuotaSplit {
   }
 
   /** What the request in front is that is due first, where it need not leave every place to clients. */
-  #liveKind(): LiveKind | undefined {
-    const [first] = this.#lines.front;
+  #liveKind(): LivePriority | undefined {
+    const [first] = this.#queues.foreground;
     if (!this.#isLive || !first) return undefined;
     return first.isPatient ? "live" : "named";
   }
@@ -154,8 +155,8 @@ export class QuotaSplit {
     this.#cancelAlarm();
     try {
       while (this.#next()) await this.#takePlace(key, call);
-      const isWaiting = this.#lines.beside.length > 0 && !this.#stop.aborted;
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, this.#besideInMs());
+      const isWaiting = this.#queues.background.length > 0 && !this.#stop.aborted;
+      const pauseMs = Math.min(LONGEST_PAUSE_MS, this.#backgroundInMs());
       if (isWaiting) {
         this.#cancelAlarm = this.#clock.at(
           this.#clock.now() + pauseMs,
@@ -163,7 +164,7 @@ export class QuotaSplit {
         );
       }
     } catch (error) {
-      for (const line of Object.values(this.#lines)) for (const waiter of [...line]) waiter.reject(error);
+      for (const queue of Object.values(this.#queues)) for (const waiter of [...queue]) waiter.reject(error);
     } finally {
       this.#taking = undefined;
     }
@@ -175,7 +176,7 @@ export class QuotaSplit {
     const live = this.#liveKind();
     this.#taking = { live, cancel };
     try {
-      const held = await this.#ledger.takeSync(key, this.#share, cancel.signal, { ...call, live });
+      const held = await this.#ledger.acquireSync(key, this.#share, cancel.signal, { ...call, live });
       // Whoever left meanwhile has left a place unused: a third of a second, at the end of a lease.
       this.#give(held);
     } catch (error) {
@@ -192,33 +193,33 @@ export class QuotaSplit {
     // What is left over counts for the next time, so that `every` need not be whole.
     const { every } = this.#pace;
     const given = Math.min(this.#given, every);
-    this.#given = next === "beside" ? Math.max(0, given - every + 1) : given + 1;
-    if (next === "beside") this.#besideAt = this.#clock.now();
-    else this.#frontAt = this.#clock.now();
-    this.#lines[next][0]!.resolve(held);
+    this.#given = next === "background" ? Math.max(0, given - every + 1) : given + 1;
+    if (next === "background") this.#backgroundAt = this.#clock.now();
+    else this.#foregroundAt = this.#clock.now();
+    this.#queues[next][0]!.resolve(held);
   }
 
   /** How long until a place may go beside, ms; its part of the places is due at once. */
-  #besideInMs(): number {
+  #backgroundInMs(): number {
     const { gapMs, holdMs = 0 } = this.#pace;
-    const heldUntil = this.#isBesidesTurn() ? 0 : this.#frontAt + holdMs;
-    return Math.max(0, Math.max(this.#besideAt + gapMs, heldUntil) - this.#clock.now());
+    const heldUntil = this.#isBackgroundNext() ? 0 : this.#foregroundAt + holdMs;
+    return Math.max(0, Math.max(this.#backgroundAt + gapMs, heldUntil) - this.#clock.now());
   }
 
-  #isBesidesTurn(): boolean {
+  #isBackgroundNext(): boolean {
     return this.#given >= this.#pace.every - 1;
   }
 
   /** Whose the next place is; null while nobody waits whose time it is. */
-  #next(): Lane | null {
-    const { front, beside } = this.#lines;
-    const isBesideDue = beside.length > 0 && this.#besideInMs() === 0;
-    if (front.length === 0) return isBesideDue ? "beside" : null;
-    return isBesideDue && this.#isBesidesTurn() ? "beside" : "front";
+  #next(): WorkPriority | null {
+    const { foreground, background } = this.#queues;
+    const isBackgroundDue = background.length > 0 && this.#backgroundInMs() === 0;
+    if (foreground.length === 0) return isBackgroundDue ? "background" : null;
+    return isBackgroundDue && this.#isBackgroundNext() ? "background" : "foreground";
   }
 }
 
 /** The higher, the sooner there is a place. */
-function rankOf(live: LiveKind | undefined): number {
+function rankOf(live: LivePriority | undefined): number {
   return live === undefined ? 0 : { live: 1, named: 2 }[live];
 }

@@ -6,9 +6,9 @@
  */
 
 /** Ids that one request reads. */
-export const BATCH = 100;
+export const MAX_BATCH = 100;
 
-export interface Named {
+export interface DirtyRecord {
   /** Cursor of the batch that named it first since it was last settled. */
   cursor: number;
   /**
@@ -19,13 +19,13 @@ export interface Named {
   fields: Set<string> | null;
   /** Created, and not known before: nobody had a link to it. */
   isNew?: boolean;
-  /** Destroyed, as of the end of the feed: a ticket of before that. It need not be read again, unless it loses. */
-  ticket?: number | undefined;
+  /** Destroyed, as of the end of the feed: a read version of before that. It need not be read again, unless it loses. */
+  readVersion?: number | undefined;
 }
 
-interface Entry extends Named {
+interface Entry extends DirtyRecord {
   /** When it was last named, in the order of namings. */
-  mark: number;
+  sequence: number;
   /** How often it has been read and not been there. */
   absences: number;
   /** It was in hand and given back: it is to be read, whatever the feed says. */
@@ -33,34 +33,34 @@ interface Entry extends Named {
 }
 
 /** Entries that somebody works on. They are to be settled or given back, each. */
-export interface Batch {
+export interface DirtyBatch {
   tableId: string;
   entries: Map<string, Entry>;
 }
 
-interface Waiting {
+interface DirtyTable {
   direct: Map<string, Entry>;
   dependent: Map<string, Entry>;
   /** To be looked at later: no round waits for them. */
-  parked: Map<string, { entry: Entry; untilMs: number }>;
-  inHand: Set<Batch>;
+  deferred: Map<string, { entry: Entry; untilMs: number }>;
+  inHand: Set<DirtyBatch>;
   /** The whole table is to be swept, for one who names no records. */
-  whole: Held | null;
+  whole: Suspicion | null;
   /** The table may have another shape than is known. */
-  doubt: Held | null;
+  suspect: Suspicion | null;
 }
 
-interface Held {
+interface Suspicion {
   cursor: number;
-  mark: number;
+  sequence: number;
 }
 
-export class Pending {
-  #tables = new Map<string, Waiting>();
+export class DirtySet {
+  #tables = new Map<string, DirtyTable>();
   /** How many entries hold each cursor, and those among them that no round waits for. */
   #held = new Counts();
-  #parked = new Counts();
-  #mark = 0;
+  #deferred = new Counts();
+  #sequence = 0;
   #readCursor = 0;
 
   /** Where the feed is to be read next. */
@@ -73,9 +73,9 @@ export class Pending {
     return Math.min(this.#readCursor, this.#held.least());
   }
 
-  /** The same but for parked entries. */
-  get roundCursor(): number {
-    return Math.min(this.#readCursor, this.#held.least(this.#parked));
+  /** The same but for deferred entries. */
+  get batchCursor(): number {
+    return Math.min(this.#readCursor, this.#held.least(this.#deferred));
   }
 
   /** Entries that are not settled. */
@@ -84,8 +84,8 @@ export class Pending {
   }
 
   /** What is named from now on has a greater one. */
-  get mark(): number {
-    return this.#mark;
+  get sequence(): number {
+    return this.#sequence;
   }
 
   /** A batch was read from `from` on: not where the last one ended where a reader begins again with the durable one. */
@@ -99,10 +99,10 @@ export class Pending {
   }
 
   /** Names a record. What waits for it already waits no longer for that, nor for less. */
-  name(tableId: string, recordId: string, named: Named): void {
+  add(tableId: string, recordId: string, named: DirtyRecord): void {
     const waiting = this.#waiting(tableId);
     const known = this.#remove(waiting, recordId);
-    const entry: Entry = { ...named, mark: ++this.#mark, absences: 0 };
+    const entry: Entry = { ...named, sequence: ++this.#sequence, absences: 0 };
     this.#put(waiting, recordId, known ? merged(known, entry) : entry);
   }
 
@@ -110,51 +110,51 @@ export class Pending {
    * The feed has been read to its end: nothing in it brings back what it last said to be destroyed, which need not be read
    * again.
    *
-   * @param ticket one of before the end; see `Named`
+   * @param readVersion one of before the end; see `DirtyRecord`
    */
-  endFeed(ticket: number): void {
+  endFeed(readVersion: number): void {
     for (const { direct } of this.#tables.values()) {
       for (const entry of direct.values()) {
-        if (entry.why === "destroyed" && !entry.isReturned) entry.ticket ??= ticket;
+        if (entry.why === "destroyed" && !entry.isReturned) entry.readVersion ??= readVersion;
       }
     }
   }
 
   /** The table is to be swept. */
-  nameTable(tableId: string, cursor: number): void {
+  addTable(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.whole = this.#hold(waiting.whole, cursor);
   }
 
   /** The table's shape is to be looked at before it is worked on. */
-  doubt(tableId: string, cursor: number): void {
+  suspect(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
-    waiting.doubt = this.#hold(waiting.doubt, cursor);
+    waiting.suspect = this.#hold(waiting.suspect, cursor);
   }
 
   /** Tables whose shape is to be looked at. */
-  doubted(): string[] {
-    return [...this.#tables].flatMap(([id, { doubt }]) => (doubt ? [id] : []));
+  suspected(): string[] {
+    return [...this.#tables].flatMap(([id, { suspect }]) => (suspect ? [id] : []));
   }
 
-  isDoubted(tableId: string): boolean {
-    return Boolean(this.#tables.get(tableId)?.doubt);
+  isSuspect(tableId: string): boolean {
+    return Boolean(this.#tables.get(tableId)?.suspect);
   }
 
-  /** The schema was asked for after `mark`, and what follows from it has been named. */
-  settleDoubts(mark: number): void {
+  /** The schema was asked for after `sequence`, and what follows from it has been named. */
+  ackSuspects(sequence: number): void {
     for (const waiting of this.#tables.values()) {
-      if (!waiting.doubt || waiting.doubt.mark > mark) continue;
-      this.#held.remove(waiting.doubt.cursor);
-      waiting.doubt = null;
+      if (!waiting.suspect || waiting.suspect.sequence > sequence) continue;
+      this.#held.remove(waiting.suspect.cursor);
+      waiting.suspect = null;
     }
   }
 
-  #hold(known: Held | null, cursor: number): Held {
-    const mark = ++this.#mark;
-    if (known) return { cursor: known.cursor, mark };
+  #hold(known: Suspicion | null, cursor: number): Suspicion {
+    const sequence = ++this.#sequence;
+    if (known) return { cursor: known.cursor, sequence };
     this.#held.add(cursor);
-    return { cursor, mark };
+    return { cursor, sequence };
   }
 
   /** Tables with something that can be worked on now, those with direct entries first. */
@@ -168,12 +168,12 @@ export class Pending {
 
   /** Tables with anything that waits, if only to be looked at later. */
   waitingTables(): string[] {
-    return [...this.#tables].flatMap(([id, { direct, dependent, parked, whole }]) =>
-      direct.size + dependent.size + parked.size > 0 || whole ? [id] : [],
+    return [...this.#tables].flatMap(([id, { direct, dependent, deferred, whole }]) =>
+      direct.size + dependent.size + deferred.size > 0 || whole ? [id] : [],
     );
   }
 
-  /** How much waits of a table, without what is parked or in hand; of `records`, so many are said to be destroyed. */
+  /** How much waits of a table, without what is deferred or in hand; of `records`, so many are said to be destroyed. */
   counts(tableId: string): { records: number; destroyed: number; isWhole: boolean } {
     const waiting = this.#tables.get(tableId);
     if (!waiting) return { records: 0, destroyed: 0, isWhole: false };
@@ -183,8 +183,8 @@ export class Pending {
     return { records: direct.size + dependent.size, destroyed, isWhole: whole !== null };
   }
 
-  /** Created, changed and destroyed records that wait, without what is parked or in hand. */
-  direct(tableId: string): [string, Named][] {
+  /** Created, changed and destroyed records that wait, without what is deferred or in hand. */
+  direct(tableId: string): [string, DirtyRecord][] {
     return [...(this.#tables.get(tableId)?.direct ?? [])];
   }
 
@@ -192,19 +192,29 @@ export class Pending {
   has(tableId: string, recordId: string): boolean {
     const waiting = this.#tables.get(tableId);
     if (!waiting) return false;
-    const { direct, dependent, parked, inHand } = waiting;
-    if (direct.has(recordId) || dependent.has(recordId) || parked.has(recordId)) return true;
+    const { direct, dependent, deferred, inHand } = waiting;
+    if (direct.has(recordId) || dependent.has(recordId) || deferred.has(recordId)) return true;
     return [...inHand].some(({ entries }) => entries.has(recordId));
   }
 
   /** The destroyed ones that need not be read again, all of them; undefined if there are none. */
-  takeDestroyed(tableId: string): Batch | undefined {
-    return this.#take(tableId, Number.POSITIVE_INFINITY, ["direct"], (entry) => entry.ticket !== undefined);
+  takeDestroyed(tableId: string): DirtyBatch | undefined {
+    return this.#take(
+      tableId,
+      Number.POSITIVE_INFINITY,
+      ["direct"],
+      (entry) => entry.readVersion !== undefined,
+    );
   }
 
   /** Up to BATCH records of a table to be read again, direct ones first; undefined if there are none. */
-  take(tableId: string): Batch | undefined {
-    return this.#take(tableId, BATCH, ["direct", "dependent"], (entry) => entry.ticket === undefined);
+  take(tableId: string): DirtyBatch | undefined {
+    return this.#take(
+      tableId,
+      MAX_BATCH,
+      ["direct", "dependent"],
+      (entry) => entry.readVersion === undefined,
+    );
   }
 
   #take(
@@ -212,7 +222,7 @@ export class Pending {
     atMost: number,
     lines: ("direct" | "dependent")[],
     isWanted: (entry: Entry) => boolean,
-  ): Batch | undefined {
+  ): DirtyBatch | undefined {
     const waiting = this.#waiting(tableId);
     const entries = new Map<string, Entry>();
     for (const line of lines.map((name) => waiting[name])) {
@@ -230,7 +240,7 @@ export class Pending {
   }
 
   /** These records of the batch are as the feed told, and durable. */
-  settle(batch: Batch, recordIds: Iterable<string>): void {
+  ack(batch: DirtyBatch, recordIds: Iterable<string>): void {
     for (const id of recordIds) {
       const entry = batch.entries.get(id);
       if (!entry) continue;
@@ -241,42 +251,42 @@ export class Pending {
   }
 
   /** These are to be read, once more. */
-  giveBack(batch: Batch, recordIds: Iterable<string> = [...batch.entries.keys()]): void {
+  requeue(batch: DirtyBatch, recordIds: Iterable<string> = [...batch.entries.keys()]): void {
     for (const id of recordIds) {
       const entry = batch.entries.get(id);
       if (!entry) continue;
       batch.entries.delete(id);
-      this.#return(this.#waiting(batch.tableId), id, { ...entry, ticket: undefined, isReturned: true });
+      this.#return(this.#waiting(batch.tableId), id, { ...entry, readVersion: undefined, isReturned: true });
     }
     this.#letGo(batch);
   }
 
   /** This one was not there: it is to be read once more at `untilMs`. */
-  park(batch: Batch, recordId: string, untilMs: number): void {
+  defer(batch: DirtyBatch, recordId: string, untilMs: number): void {
     const entry = batch.entries.get(recordId);
     if (!entry) return;
     batch.entries.delete(recordId);
     const waiting = this.#waiting(batch.tableId);
     entry.absences++;
-    const lines = [waiting.direct, waiting.dependent, waiting.parked];
+    const lines = [waiting.direct, waiting.dependent, waiting.deferred];
     if (lines.some((line) => line.has(recordId))) {
       this.#return(waiting, recordId, entry);
     } else {
-      waiting.parked.set(recordId, { entry, untilMs });
-      this.#parked.add(entry.cursor);
+      waiting.deferred.set(recordId, { entry, untilMs });
+      this.#deferred.add(entry.cursor);
     }
     this.#letGo(batch);
   }
 
   /** Parked entries whose time has come wait again. @returns how long until the next one's comes, ms */
-  unpark(nowMs: number): number {
+  resumeDeferred(nowMs: number): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const waiting of this.#tables.values()) {
-      for (const [id, { entry, untilMs }] of waiting.parked) {
+      for (const [id, { entry, untilMs }] of waiting.deferred) {
         if (untilMs > nowMs) nextMs = Math.min(nextMs, untilMs - nowMs);
         else {
-          waiting.parked.delete(id);
-          this.#parked.remove(entry.cursor);
+          waiting.deferred.delete(id);
+          this.#deferred.remove(entry.cursor);
           lineOf(waiting, entry).set(id, entry);
         }
       }
@@ -284,24 +294,24 @@ export class Pending {
     return nextMs;
   }
 
-  /** The table has been read whole, from after `mark` on: what was named until then is settled, but for `except`. */
-  settleTable(tableId: string, mark: number, except: ReadonlySet<string>): void {
+  /** The table has been read whole, from after `sequence` on: what was named until then is settled, but for `except`. */
+  ackTable(tableId: string, sequence: number, except: ReadonlySet<string>): void {
     const waiting = this.#tables.get(tableId);
     if (!waiting) return;
     for (const line of [waiting.direct, waiting.dependent]) {
       for (const [id, entry] of line) {
-        if (entry.mark > mark || except.has(id)) continue;
+        if (entry.sequence > sequence || except.has(id)) continue;
         line.delete(id);
         this.#held.remove(entry.cursor);
       }
     }
-    for (const [id, { entry }] of waiting.parked) {
-      if (entry.mark > mark || except.has(id)) continue;
-      waiting.parked.delete(id);
-      this.#parked.remove(entry.cursor);
+    for (const [id, { entry }] of waiting.deferred) {
+      if (entry.sequence > sequence || except.has(id)) continue;
+      waiting.deferred.delete(id);
+      this.#deferred.remove(entry.cursor);
       this.#held.remove(entry.cursor);
     }
-    if (waiting.whole && waiting.whole.mark <= mark) {
+    if (waiting.whole && waiting.whole.sequence <= sequence) {
       this.#held.remove(waiting.whole.cursor);
       waiting.whole = null;
     }
@@ -309,50 +319,50 @@ export class Pending {
 
   /** The source has the table no more: what waits of it is settled. */
   forgetTable(tableId: string): void {
-    this.settleTable(tableId, this.#mark, new Set());
+    this.ackTable(tableId, this.#sequence, new Set());
   }
 
-  #waiting(tableId: string): Waiting {
+  #waiting(tableId: string): DirtyTable {
     let waiting = this.#tables.get(tableId);
     if (!waiting) {
-      const lines = { direct: new Map(), dependent: new Map(), parked: new Map() };
-      waiting = { ...lines, inHand: new Set(), whole: null, doubt: null };
+      const lines = { direct: new Map(), dependent: new Map(), deferred: new Map() };
+      waiting = { ...lines, inHand: new Set(), whole: null, suspect: null };
       this.#tables.set(tableId, waiting);
     }
     return waiting;
   }
 
-  #put(waiting: Waiting, recordId: string, entry: Entry): void {
+  #put(waiting: DirtyTable, recordId: string, entry: Entry): void {
     lineOf(waiting, entry).set(recordId, entry);
     this.#held.add(entry.cursor);
   }
 
   /** Takes out what waits of a record; what is in hand stays. */
-  #remove({ direct, dependent, parked }: Waiting, recordId: string): Entry | undefined {
-    const put = parked.get(recordId);
+  #remove({ direct, dependent, deferred }: DirtyTable, recordId: string): Entry | undefined {
+    const put = deferred.get(recordId);
     const entry = direct.get(recordId) ?? dependent.get(recordId) ?? put?.entry;
     if (!entry) return undefined;
-    if (put) this.#parked.remove(entry.cursor);
+    if (put) this.#deferred.remove(entry.cursor);
     this.#held.remove(entry.cursor);
     direct.delete(recordId);
     dependent.delete(recordId);
-    parked.delete(recordId);
+    deferred.delete(recordId);
     return entry;
   }
 
   /** Puts back what was in hand, to what has been named meanwhile. */
-  #return(waiting: Waiting, recordId: string, entry: Entry): void {
+  #return(waiting: DirtyTable, recordId: string, entry: Entry): void {
     const later = this.#remove(waiting, recordId);
     this.#held.remove(entry.cursor);
     this.#put(waiting, recordId, later ? merged(entry, later) : entry);
   }
 
-  #letGo(batch: Batch): void {
+  #letGo(batch: DirtyBatch): void {
     if (batch.entries.size === 0) this.#waiting(batch.tableId).inHand.delete(batch);
   }
 }
 
-function lineOf(waiting: Waiting, { why }: Entry): Map<string, Entry> {
+function lineOf(waiting: DirtyTable, { why }: Entry): Map<string, Entry> {
   return why === "dependent" ? waiting.dependent : waiting.direct;
 }
 
@@ -360,7 +370,7 @@ function lineOf(waiting: Waiting, { why }: Entry): Map<string, Entry> {
 function merged(earlier: Entry, later: Entry): Entry {
   const cursor = Math.min(earlier.cursor, later.cursor);
   // What hangs on a change does not undo a change of its own, or a destruction.
-  if (later.why === "dependent") return { ...earlier, cursor, mark: later.mark };
+  if (later.why === "dependent") return { ...earlier, cursor, sequence: later.sequence };
   if (later.why === "destroyed" || earlier.why === "dependent") return { ...later, cursor };
   const fields = earlier.why === "direct" ? union(earlier.fields, later.fields) : null;
   return { ...later, cursor, fields, isNew: earlier.isNew === true };

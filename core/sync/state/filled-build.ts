@@ -1,17 +1,17 @@
 /** A table that was built aside, between being filled and going live. */
 import type { Build, CellIssue, Compared, ReadAs } from "../../replica";
-import type { TableMemory } from "./base-cache";
+import type { TableCache } from "./base-cache";
 
-/** The ticket of each of the fingerprints' passes: a pass begins with every new ticket. */
-export type TicketByPass = Map<number, number>;
+/** The read version of each of the fingerprints' passes: a pass begins with every new read version. */
+export type VersionByScan = Map<number, number>;
 
 /** A build that has been filled, and what with. */
 export interface FilledBuild {
   build: Build;
-  table: TableMemory;
-  /** The ticket counter before anything was read. */
+  table: TableCache;
+  /** The read version counter before anything was read. */
   beganAt: number;
-  tickets: TicketByPass;
+  readVersions: VersionByScan;
   issues: Map<string, CellIssue[]>;
   readAs: ReadAs | undefined;
   /** When queries were first found to hold the live table (performance.now()). */

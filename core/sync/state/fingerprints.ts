@@ -24,7 +24,7 @@ export class Fingerprints {
   #capacity = FIRST_CAPACITY;
   #size = 0;
   /** The pass that is running; marks of earlier ones are smaller. */
-  #pass = NEVER_SEEN + 1;
+  #scan = NEVER_SEEN + 1;
   #seen = 0;
 
   /** Records known. */
@@ -38,8 +38,8 @@ export class Fingerprints {
   }
 
   /** Starts a pass: nothing is seen yet. */
-  beginPass(): void {
-    this.#pass++;
+  beginScan(): void {
+    this.#scan++;
     this.#seen = 0;
   }
 
@@ -48,8 +48,8 @@ export class Fingerprints {
     const at = this.#slotOf(id);
     const slots = this.#slots;
     const [high, low] = split(fingerprint);
-    if (slots[at + 4] !== this.#pass) {
-      slots[at + 4] = this.#pass;
+    if (slots[at + 4] !== this.#scan) {
+      slots[at + 4] = this.#scan;
       this.#seen++;
     }
     return fingerprint !== UNKNOWN && slots[at + 2] === high && slots[at + 3] === low;
@@ -90,19 +90,19 @@ export class Fingerprints {
   }
 
   /** The pass that is running. */
-  get pass(): number {
-    return this.#pass;
+  get scan(): number {
+    return this.#scan;
   }
 
   /** The last pass that saw this record, or undefined where none did. */
-  passOf(id: string): number | undefined {
+  scanOf(id: string): number | undefined {
     const [high, low] = split(Bun.hash.wyhash(id));
     const mark = this.#slots[this.#find(high, low) + 4]!;
     return mark > NEVER_SEEN ? mark : undefined;
   }
 
   hasSeen(id: string): boolean {
-    return this.passOf(id) === this.#pass;
+    return this.scanOf(id) === this.#scan;
   }
 
   /** Drops every record that this pass has not seen. */
@@ -110,7 +110,7 @@ export class Fingerprints {
     const old = this.#slots;
     this.#allocate(this.#capacity);
     for (let at = 0; at < old.length; at += WORDS) {
-      if (old[at + 4] === this.#pass) this.#insert(old, at);
+      if (old[at + 4] === this.#scan) this.#insert(old, at);
     }
   }
 

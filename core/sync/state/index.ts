@@ -1,20 +1,20 @@
 /** What a worker remembers of a base between syncs. */
 export {
-  type BaseMemory,
-  emptyMemory,
+  type BaseCache,
+  emptyCache,
   forgetRows,
   mappingOf,
-  recall,
-  requestLook,
-  type SweepPass,
-  type TableMemory,
-  tableMemory,
+  requestSchemaCheck,
+  restore,
+  type SweepScan,
+  type TableCache,
+  tableCache,
 } from "./base-cache";
-export { BATCH, type Batch, type Named, Pending } from "./dirty-set";
-export type { FilledBuild, TicketByPass } from "./filled-build";
+export { type DirtyBatch, type DirtyRecord, DirtySet, MAX_BATCH } from "./dirty-set";
+export type { FilledBuild, VersionByScan } from "./filled-build";
 export { Fingerprints } from "./fingerprints";
-export { emptyLiveMemory, type LiveMemory } from "./live-cache";
+export { emptyLiveCache, type LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
-export { Misses } from "./missed-changes";
-export { TicketSource } from "./read-versions";
+export { MissedChanges } from "./missed-changes";
+export { ReadVersionSource } from "./read-versions";
 export { fingerprintIn, isUrlRefresh } from "./record-fingerprint";

@@ -2,7 +2,7 @@
  * Whether what a page says of many records at once may be a change of the schema.
  *
  * I6. A field that is deleted or retyped changes every record that has a cell in it, and lists go on as if nothing had
- * happened: before such a page empties a column of its rows, a look at the schema has to tell. In a table whose records
+ * happened: before such a page empties a column of its rows, a schema check has to tell. In a table whose records
  * change all the time (formulas that tell the time) that is no news, as long as no column is empty that was filled. To
  * a worker that knows nothing of the replica's rows yet every record has changed: it looks once.
  */

@@ -10,7 +10,7 @@
 const NAMED_BEFORE_MS = 60_000;
 const NAMED_AFTER_MS = 10_000;
 
-export class Misses {
+export class MissedChanges {
   /** When each record was named (performance.now()), in the current minute and in the one before, by table. */
   #named = new Map<string, Map<string, number>>();
   #namedBefore = new Map<string, Map<string, number>>();

@@ -1,6 +1,6 @@
 /** The fingerprint by which a sweep knows a record again. */
 import type { RecordPage } from "../../source";
-import type { TableMemory } from "./base-cache";
+import type { TableCache } from "./base-cache";
 
 /**
  * Signed URLs of attachments die about two hours after they were read. Rows that hold some are written anew within
@@ -23,7 +23,7 @@ export function recordFingerprint(page: RecordPage, index: number, nowMs = perfo
 
 /** The fingerprint of record `index` as the table has it: URLs of ours do not end, and need no refreshing. */
 export function fingerprintIn(
-  { hasLastingUrls }: Pick<TableMemory, "hasLastingUrls">,
+  { hasLastingUrls }: Pick<TableCache, "hasLastingUrls">,
   page: RecordPage,
   index: number,
 ): bigint {
@@ -38,7 +38,7 @@ const MOST_HOURS = 1n << 24n;
  * well where nothing is known (0) of one with attachments: nobody can tell.
  */
 export function isUrlRefresh(
-  { hasLastingUrls }: Pick<TableMemory, "hasLastingUrls">,
+  { hasLastingUrls }: Pick<TableCache, "hasLastingUrls">,
   page: RecordPage,
   index: number,
   known: bigint,

@@ -24,7 +24,7 @@ declare
   begun_ms float8;
   lately integer;
   -- More than so many calls within the last while: a slowed key allows two in a second.
-  slowed_per_window constant integer := p_limits.slowed_per_window;
+  throttled_per_window constant integer := p_limits.throttled_per_window;
   per_window constant integer := p_limits.per_window;
   -- Until then reservations end that may have been used: they have begun.
   most_margin_ms constant float8 := 400;
@@ -51,23 +51,23 @@ begin
     perform quota_open(p_key, now_ms);
   end if;
   select * into q from quota_windows w where w.key = p_key;
-  lately := (select count(*) from unnest(q.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms);
-  if not p_own and lately <= slowed_per_window then
+  lately := (select count(*) from unnest(q.reservations) s where s between now_ms - lately_ms and now_ms + usual_margin_ms);
+  if not p_own and lately <= throttled_per_window then
     return false;
   end if;
-  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.throttled_until <= now_ms
     and q.user_id is not null
   then
     u := quota_user(q.user_id);
     is_users := lately < per_window
-      or (select count(*) from unnest(u.slots) s where s between now_ms - lately_ms and now_ms + usual_margin_ms)
+      or (select count(*) from unnest(u.reservations) s where s between now_ms - lately_ms and now_ms + usual_margin_ms)
         >= p_limits.per_user;
     if is_users then
       update quota_users o set blocked_until = greatest(o.blocked_until, until_ms) where o.id = u.id;
     end if;
   end if;
-  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.slow_until <= now_ms
-    and not is_users and lately > slowed_per_window
+  if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.throttled_until <= now_ms
+    and not is_users and lately > throttled_per_window
   then
     if lately >= per_window then
       update quota_windows w
@@ -84,13 +84,13 @@ begin
       calls := q.sync_calls + q.client_calls
         + (select coalesce(sum(c.sync + c.client), 0) from quota_calls c where c.key = p_key);
       is_served_faster := calls - q.calls_at_refusal
-        > unanswered_calls + slowed_per_window * (now_ms - q.blocked_until) / p_limits.window_ms;
+        > unanswered_calls + throttled_per_window * (now_ms - q.blocked_until) / p_limits.window_ms;
       if is_served_faster then
         q.refused_at := '{}';
       end if;
       q.refused_at := array(select r from unnest(q.refused_at) r where r > now_ms - remembered_ms order by r) || now_ms;
-      if cardinality(q.refused_at) >= 3 or (q.slow_until > now_ms - remembered_ms and not is_served_faster) then
-        perform quota_slow(p_key, now_ms + suspected_ms, false, now_ms);
+      if cardinality(q.refused_at) >= 3 or (q.throttled_until > now_ms - remembered_ms and not is_served_faster) then
+        perform quota_throttle(p_key, now_ms + suspected_ms, false, now_ms);
         q.refused_at := '{}';
       end if;
       update quota_windows w set refused_at = q.refused_at, calls_at_refusal = calls where w.key = p_key;
@@ -98,14 +98,14 @@ begin
   end if;
   update quota_windows w
   set blocked_until = greatest(w.blocked_until, until_ms),
-      slots = array(select s from unnest(w.slots) s where s <= begun_ms order by s),
-      sync_slots = array(select s from unnest(w.sync_slots) s where s <= begun_ms order by s),
-      unproven_slots = array(select s from unnest(w.unproven_slots) s where s <= begun_ms order by s),
-      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_slots) s where s > begun_ms),
+      reservations = array(select s from unnest(w.reservations) s where s <= begun_ms order by s),
+      sync_reservations = array(select s from unnest(w.sync_reservations) s where s <= begun_ms order by s),
+      unproven_reservations = array(select s from unnest(w.unproven_reservations) s where s <= begun_ms order by s),
+      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_reservations) s where s > begun_ms),
       client_calls = w.client_calls - (
-        (select count(*) from unnest(w.slots) s where s > begun_ms)
-        - (select count(*) from unnest(w.sync_slots) s where s > begun_ms)
-        - (select count(*) from unnest(w.unproven_slots) s where s > begun_ms))
+        (select count(*) from unnest(w.reservations) s where s > begun_ms)
+        - (select count(*) from unnest(w.sync_reservations) s where s > begun_ms)
+        - (select count(*) from unnest(w.unproven_reservations) s where s > begun_ms))
   where w.key = p_key;
   insert into quota_blocks as b (key, reason, blocked_at, blocked_until)
   values (p_key, p_reason, to_timestamp(now_ms / 1000), to_timestamp(until_ms / 1000))
@@ -115,10 +115,10 @@ begin
   return true;
 end $$;
 
--- quota_slow(key, until, is_certain, now, account): two calls a second for the key until then (ms since 1970). Judging by
+-- quota_throttle(key, until, is_certain, now, account): two calls a second for the key until then (ms since 1970). Judging by
 -- what the source refused (account ''): for everyone. By what an account says of its plan: only while no other account has
 -- the base connected, as the claim of one must not slow another.
-create or replace function quota_slow(
+create or replace function quota_throttle(
   p_key text, p_until float8, p_is_certain boolean, p_now float8 default null, p_account text default '') returns void
 language plpgsql as $$
 declare
@@ -126,30 +126,30 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
   now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
-  insert into quota_slowed as s (key, account_id, since, until, is_certain)
+  insert into quota_throttled as s (key, account_id, since, until, is_certain)
   values (p_key, p_account, to_timestamp(now_ms / 1000), to_timestamp(p_until / 1000), p_is_certain)
   on conflict (key, account_id) do update
     set since = case when s.until < excluded.since then excluded.since else s.since end,
         until = excluded.until, is_certain = excluded.is_certain;
   if p_account = '' then
-    update quota_windows w set slow_until = p_until where w.key = p_key;
+    update quota_windows w set throttled_until = p_until where w.key = p_key;
   else
     update quota_windows w set claimed_until = p_until, claimed_by = p_account where w.key = p_key;
   end if;
 end $$;
 
--- quota_hasten(key, account): ends what the account's plan slowed, and what the source's refusals did where no other
+-- quota_unthrottle(key, account): ends what the account's plan slowed, and what the source's refusals did where no other
 -- account has the base connected. Without an account: all of it.
-create or replace function quota_hasten(p_key text, p_account text default null) returns void
+create or replace function quota_unthrottle(p_key text, p_account text default null) returns void
 language plpgsql as $$
 declare
   is_sole boolean := p_account is null or quota_is_sole(p_key, p_account);
 begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
-  delete from quota_slowed s
+  delete from quota_throttled s
   where s.key = p_key and (p_account is null or s.account_id = p_account or (s.account_id = '' and is_sole));
   update quota_windows w set
-    slow_until = case when is_sole then 0 else w.slow_until end,
+    throttled_until = case when is_sole then 0 else w.throttled_until end,
     refused_at = case when is_sole then '{}' else w.refused_at end,
     claimed_until = case when p_account is null or w.claimed_by = p_account then 0 else w.claimed_until end
   where w.key = p_key;

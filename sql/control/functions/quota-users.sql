@@ -14,25 +14,25 @@ begin
   return u;
 end $$;
 
--- quota_user_slot(slots, from, margin, most, window): the earliest time from `from` on at which one more call leaves no
+-- quota_user_reservation(reservations, from, margin, most, window): the earliest time from `from` on at which one more call leaves no
 -- more than `most` in any `window` ms. Reservations of other keys may lie ahead, so it looks both ways, and there as far
 -- as both may be on their way.
-create or replace function quota_user_slot(
-  p_slots float8[], p_from float8, p_margin float8, p_most integer, p_window_ms float8) returns float8
+create or replace function quota_user_reservation(
+  p_reservations float8[], p_from float8, p_margin float8, p_most integer, p_window_ms float8) returns float8
 language plpgsql immutable as $$
 declare
   most_margin_ms constant float8 := 400;
-  slot float8 := p_from;
+  reservation float8 := p_from;
   near float8[];
 begin
   loop
-    exit when cardinality(p_slots) < p_most;
+    exit when cardinality(p_reservations) < p_most;
     near := array(
-      select s from unnest(p_slots) s
-      where s > slot - p_window_ms and s < slot + p_window_ms + p_margin + most_margin_ms
+      select s from unnest(p_reservations) s
+      where s > reservation - p_window_ms and s < reservation + p_window_ms + p_margin + most_margin_ms
       order by s);
     exit when cardinality(near) < p_most;
-    slot := near[cardinality(near) - p_most + 1] + p_window_ms;
+    reservation := near[cardinality(near) - p_most + 1] + p_window_ms;
   end loop;
-  return slot;
+  return reservation;
 end $$;

@@ -17,11 +17,11 @@ begin
   end if;
   perform quota_count(p_key, p_now, 0, 0);
   with claim as (
-    select s.until, s.account_id from quota_slowed s where s.key = p_key and s.account_id <> ''
+    select s.until, s.account_id from quota_throttled s where s.key = p_key and s.account_id <> ''
     order by s.until desc limit 1)
-  insert into quota_windows (key, blocked_until, counted_from, slow_until, claimed_until, claimed_by)
+  insert into quota_windows (key, blocked_until, counted_from, throttled_until, claimed_until, claimed_by)
   values (p_key, shut_until, p_now, coalesce(
-    (select extract(epoch from s.until) * 1000 from quota_slowed s where s.key = p_key and s.account_id = ''), 0),
+    (select extract(epoch from s.until) * 1000 from quota_throttled s where s.key = p_key and s.account_id = ''), 0),
     coalesce((select extract(epoch from c.until) * 1000 from claim c), 0), (select c.account_id from claim c))
   returning * into q;
   return q;
@@ -60,10 +60,10 @@ begin
   now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   delete from quota_windows w
   where w.key = p_key and w.blocked_until <= now_ms
-    and coalesce(w.slots[cardinality(w.slots)], 0) <= now_ms - p_window_ms;
+    and coalesce(w.reservations[cardinality(w.reservations)], 0) <= now_ms - p_window_ms;
   update quota_windows w set sync_calls = 0, client_calls = 0, counted_from = now_ms where w.key = p_key;
   delete from quota_blocks b where b.key = p_key;
   delete from quota_calls c where c.key = p_key;
   delete from quota_kinds k where k.key = p_key;
-  delete from quota_slowed s where s.key = p_key;
+  delete from quota_throttled s where s.key = p_key;
 end $$;

@@ -1,8 +1,8 @@
 -- Calls of bases that leave a workspace.
 
--- quota_leave(key, workspace, base): what a base that goes has used this month stays with its workspace. Of sync only its
+-- quota_carry_over(key, workspace, base): what a base that goes has used this month stays with its workspace. Of sync only its
 -- own calls, where others have the source base connected, too.
-create or replace function quota_leave(p_key text, p_workspace text, p_base text default null) returns void
+create or replace function quota_carry_over(p_key text, p_workspace text, p_base text default null) returns void
 language plpgsql as $$
 declare
   this_month date := date_trunc('month', now() at time zone 'UTC');

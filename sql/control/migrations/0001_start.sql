@@ -195,7 +195,7 @@ create table clusters (
   id text not null,
   name text not null,
   region text not null,
-  sealed_admin_url text not null,
+  encrypted_admin_url text not null,
   public_host text not null,
   public_port integer not null,
   state text not null default 'active',
@@ -217,8 +217,8 @@ create table databases (
   cluster_id text,
   name text not null,
   role_name text not null,
-  sealed_password text,
-  sealed_url text,
+  encrypted_password text,
+  encrypted_url text,
   external_host text,
   external_port integer,
   is_writable boolean not null default false,
@@ -231,8 +231,8 @@ create table databases (
   -- Either hosted, with a role of ours, or the customer's own, reached with the URL that they gave.
   constraint databases_place_check check (
     case when cluster_id is null
-      then num_nonnulls(sealed_url, external_host, external_port) = 3 and sealed_password is null
-      else num_nonnulls(sealed_url, external_host, external_port) = 0 and sealed_password is not null
+      then num_nonnulls(encrypted_url, external_host, external_port) = 3 and encrypted_password is null
+      else num_nonnulls(encrypted_url, external_host, external_port) = 0 and encrypted_password is not null
     end)
 );
 
@@ -253,10 +253,10 @@ create unique index installation_one_row on installation ((true));
 
 -- When the watchdog last examined all clusters; one worker at a time does.
 create table watchdog_clock (
-  looked_at timestamptz not null
+  checked_at timestamptz not null
 );
 create unique index watchdog_clock_one_row on watchdog_clock ((true));
-insert into watchdog_clock (looked_at) values ('-infinity');
+insert into watchdog_clock (checked_at) values ('-infinity');
 
 -- ------------------------------------------------------------------------------------------------- workspaces and bases
 
@@ -284,7 +284,7 @@ create table bases (
   platform text not null,
   source_base_id text not null,
   name text not null,
-  sealed_api_key text not null,
+  encrypted_api_key text not null,
   -- When the source last accepted the base's own key other than in a sync: at a change of the key, or when the key read
   -- back a record that a client had written.
   key_accepted_at timestamptz,
@@ -310,7 +310,7 @@ create table bases (
   history_days integer not null default 30,
   notify boolean not null default false,
   own_attachment_urls boolean not null default false,
-  sealed_attachment_key text,
+  encrypted_attachment_key text,
   attachment_key_version integer not null default 0,
   replica_reads boolean not null default false,
   indexes jsonb not null default '[]',
@@ -320,7 +320,7 @@ create table bases (
   state text not null default 'starting',
   resync_requested_at timestamptz,
   -- The source's schema was found to differ from the replica's: the next sync reads it, however recently it was read.
-  schema_look_requested_at timestamptz,
+  schema_check_requested_at timestamptz,
   -- When a client last wrote what only a sync can find; null: it has been found.
   catch_up_requested_at timestamptz,
   -- When the budget allows the next sync, where it delays it.
@@ -344,7 +344,7 @@ create table bases (
   recent_live_ms double precision[] not null default '{}',
   sweep_started_at timestamptz,
   sweep_completed_at timestamptz,
-  sweep_beside_ms double precision,
+  sweep_background_ms double precision,
   -- What the replica was when its last lease began. Another server, another timeline or an epoch that was seen before
   -- means that the replica may have lost commits.
   replica_identity text,
@@ -371,7 +371,7 @@ comment on column bases.link_views is 'the replica has a view for each array of 
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
 comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
 comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
-comment on column bases.sealed_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
+comment on column bases.encrypted_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
 comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica without the header that asks for it';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
@@ -384,7 +384,7 @@ comment on column bases.recent_sweep_ms is 'durations of the last 20 completed s
 comment on column bases.recent_rapid_ms is 'the same of cycles in rapid mode';
 comment on column bases.recent_live_ms is 'the same of batches in live mode that changed something';
 comment on column bases.sweep_started_at is 'with completed_at: the last time that every record was read, in the background too';
-comment on column bases.sweep_beside_ms is 'how long a background sweep is expected to take';
+comment on column bases.sweep_background_ms is 'how long a background sweep is expected to take';
 
 create index bases_source_idx on bases (platform, source_base_id);
 create index bases_workspace_idx on bases (workspace_id) where workspace_id is not null;
@@ -395,13 +395,13 @@ create table base_drafts (
   id text not null,
   account_id text not null,
   platform text not null,
-  sealed_api_key text,
+  encrypted_api_key text,
   choices jsonb,
   choices_at timestamptz,
   source_base_id text,
   source_base_name text,
   destination jsonb,
-  sealed_url text,
+  encrypted_url text,
   base_id text,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -412,7 +412,7 @@ create table base_drafts (
 
 comment on column base_drafts.choices is 'bases that the key can read, as the source listed them at choices_at';
 comment on column base_drafts.destination is 'the destination, an external one without its URL';
-comment on column base_drafts.sealed_url is 'URL of an external destination';
+comment on column base_drafts.encrypted_url is 'URL of an external destination';
 comment on column base_drafts.base_id is 'the base that was created; from then on the draft holds no secret';
 
 create index base_drafts_account_idx on base_drafts (account_id, updated_at);
@@ -508,9 +508,9 @@ create table live_feeds (
   reason text not null default '',
   refused_at timestamptz,
   -- The source's id of the webhook; null while there is none.
-  hook_id text,
+  webhook_id text,
   -- The key that signs its notifications, encrypted.
-  sealed_secret text,
+  encrypted_secret text,
   -- Everything before it is durable in the replica.
   cursor bigint not null default 1,
   -- Where notifications go; null: the feed is polled.
@@ -518,9 +518,9 @@ create table live_feeds (
   expires_at timestamptz,
   -- The feed does not have changes from before then: a sweep that starts later must complete.
   gap_since timestamptz,
-  pinged_at timestamptz,
+  notified_at timestamptz,
   -- When a change was found that no notification had announced: until a later one arrives, the feed is polled.
-  unpinged_at timestamptz,
+  missed_notification_at timestamptz,
   -- When the source was last asked for the webhook's state.
   checked_at timestamptz,
   read_at timestamptz,
@@ -536,11 +536,11 @@ create table live_feeds (
   missed_at timestamptz,
   -- When the replica was last compared with the source, and since when it was found to lag.
   compared_at timestamptz,
-  stale_since timestamptz,
+  drifted_since timestamptz,
   constraint live_feeds_pkey primary key (base_id),
   constraint live_feeds_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint live_feeds_state_check check (state in ('making', 'on', 'refused')),
-  constraint live_feeds_hook_check check ((hook_id is null) = (sealed_secret is null))
+  constraint live_feeds_webhook_check check ((webhook_id is null) = (encrypted_secret is null))
 );
 
 -- Records that the source has written and a replica may not show yet: they are read again and applied.
@@ -549,7 +549,7 @@ create table repairs (
   -- What names the table: its id, its name as in the request's path, or the id of one of its fields.
   table_ref text not null,
   record_id text not null,
-  noted_at timestamptz not null default clock_timestamp(),
+  recorded_at timestamptz not null default clock_timestamp(),
   attempts integer not null default 0,
   -- A claim moves it ahead, so that what a crashed process had claimed becomes due again.
   due_at timestamptz not null default now(),
@@ -619,18 +619,18 @@ create table task_attempts (
 create unlogged table quota_windows (
   key text constraint quota_windows_pkey primary key,
   -- until when each reservation may be used, oldest first: those of the last window, then those ahead
-  slots float8[] not null default '{}',
+  reservations float8[] not null default '{}',
   -- the last five reservations of sync
-  sync_slots float8[] not null default '{}',
+  sync_reservations float8[] not null default '{}',
   -- the last five reservations of calls whose key the source has not accepted
-  unproven_slots float8[] not null default '{}',
+  unproven_reservations float8[] not null default '{}',
   -- earliest next reservation of sync by its even spacing
   sync_from float8 not null default 0,
   -- when a client last asked
   client_at float8 not null default 0,
   blocked_until float8 not null default 0,
   -- two calls a second until then
-  slow_until float8 not null default 0,
+  throttled_until float8 not null default 0,
   -- the same, because this account says so of its plan
   claimed_until float8 not null default 0,
   claimed_by text,
@@ -696,7 +696,7 @@ create table quota_proxies (
 ) with (fillfactor = 50);
 
 -- Keys that the source answers only twice a second, as it does beyond a Team plan's cap; survives a crash.
-create table quota_slowed (
+create table quota_throttled (
   key text not null,
   -- '': known from the source's refusals; else the account that says so of its plan
   account_id text not null default '',
@@ -704,14 +704,14 @@ create table quota_slowed (
   until timestamptz not null,
   -- Known from the workspace's calls, and not only concluded from refusals.
   is_certain boolean not null,
-  constraint quota_slowed_pkey primary key (key, account_id)
+  constraint quota_throttled_pkey primary key (key, account_id)
 );
 
 -- Reservations of a user of the source over all keys, for the limit per user. Only of users with so many bases that it may
 -- matter; worthless after a few seconds.
 create unlogged table quota_users (
   id text not null,
-  slots float8[] not null default '{}',
+  reservations float8[] not null default '{}',
   blocked_until float8 not null default 0,
   constraint quota_users_pkey primary key (id)
 ) with (fillfactor = 50);
@@ -734,10 +734,10 @@ create index accepted_keys_accepted_idx on accepted_keys (accepted_at);
 
 -- When states were last evaluated; the evaluating process holds the row.
 create table alert_clock (
-  looked_at timestamptz not null
+  checked_at timestamptz not null
 );
 create unique index alert_clock_one_row on alert_clock ((true));
-insert into alert_clock (looked_at) values ('-infinity');
+insert into alert_clock (checked_at) values ('-infinity');
 
 -- The state, and what was last told of it, per base or workspace and kind of alert.
 create table alert_states (
@@ -748,7 +748,7 @@ create table alert_states (
   since timestamptz not null,
   -- The state that was told last and still holds as far as people know; null: there is nothing to take back.
   told text,
-  told_at timestamptz,
+  reported_at timestamptz,
   -- How often it came back within an hour.
   times integer not null default 0,
   -- schema_changed: the last change that was told or is exempt.
@@ -777,8 +777,8 @@ create table alert_webhooks (
   form text not null,
   -- Encrypted below: the address may be a credential, as Slack's is.
   host text not null,
-  sealed_url text not null,
-  sealed_secret text not null,
+  encrypted_url text not null,
+  encrypted_secret text not null,
   kinds text[] not null,
   is_on boolean not null default true,
   created_at timestamptz not null default now(),
@@ -790,7 +790,7 @@ create table alert_webhooks (
   constraint alert_webhooks_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
   constraint alert_webhooks_form_check check (form in ('json', 'slack'))
 );
-comment on column alert_webhooks.sealed_secret is 'signs its messages';
+comment on column alert_webhooks.encrypted_secret is 'signs its messages';
 create index alert_webhooks_account_idx on alert_webhooks (account_id, created_at);
 
 create table alerts (
@@ -877,7 +877,7 @@ alter table watchdog_clock replica identity full;
 create type source_limits as (
   window_ms float8,
   per_window integer,
-  slowed_per_window integer,
+  throttled_per_window integer,
   per_user integer,
   uncapped_plans text[]
 );

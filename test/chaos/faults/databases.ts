@@ -34,7 +34,7 @@ export function killDatabases(...which: Database[]): Fault {
           await Promise.all(servers.map((one) => one.kill()));
           await Bun.sleep(chaos.random.int(0, 4000));
           await Promise.all(servers.map((one) => one.start()));
-          return { brokenAt, mendedAt: now(), returned: parts };
+          return { brokenAt, repairedAt: now(), returned: parts };
         },
       };
     },
@@ -53,7 +53,7 @@ export function killBackend(which: Database): Fault {
         async run() {
           const brokenAt = now();
           for (const server of servers) server.killBackend();
-          return { brokenAt, mendedAt: now() };
+          return { brokenAt, repairedAt: now() };
         },
       };
     },
@@ -74,8 +74,8 @@ export function away(which: Database[], ms: number): Fault {
           const brokenAt = now();
           for (const line of lines) line.cut();
           await Bun.sleep(ms);
-          for (const line of lines) line.mend();
-          return { brokenAt, mendedAt: now(), returned: parts };
+          for (const line of lines) line.restore();
+          return { brokenAt, repairedAt: now(), returned: parts };
         },
       };
     },
@@ -95,7 +95,7 @@ export const diskFull: Fault = {
         for (const base of bases) await fillDisk(base.owner, true);
         await Bun.sleep(chaos.random.int(2000, 6000));
         for (const base of bases) await fillDisk(base.owner, false);
-        return { brokenAt, mendedAt: now() };
+        return { brokenAt, repairedAt: now() };
       },
     };
   },

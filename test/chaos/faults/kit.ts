@@ -11,7 +11,7 @@ export const now = () => performance.now();
 export async function killed(chaos: Chaos, victim: Supervised, orphans?: WatchedBase[]): Promise<Done> {
   const bases = orphans ?? (victim.role === "worker" ? await chaos.heldBy(victim) : undefined);
   victim.kill();
-  return { brokenAt: now(), mendedAt: now(), ...(bases ? { orphans: bases } : {}) };
+  return { brokenAt: now(), repairedAt: now(), ...(bases ? { orphans: bases } : {}) };
 }
 
 /** The bases that each worker holds, by the worker's name. To be asked before one of them dies. */

@@ -36,7 +36,7 @@ async function at(
   return { held, client: client! };
 }
 
-const APPLY = /\.apply_images\(/;
+const APPLY = /\.apply_row_images\(/;
 const SWAP = /\.swap_in\(/;
 const CURSOR = /update live_feeds\b[^;]*\bcursor = /;
 
@@ -81,7 +81,7 @@ export const cutAtCommit: Fault = {
       async run(taken) {
         const { held } = await at(chaos, { taken, cluster, role: "proxy" }, APPLY, "before");
         held.cut();
-        return { brokenAt: now(), mendedAt: now() };
+        return { brokenAt: now(), repairedAt: now() };
       },
     };
   },
@@ -118,7 +118,7 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
             const brokenAt = now();
             await cluster.postgres.kill();
             await cluster.postgres.start();
-            return { brokenAt, mendedAt: now(), returned: [cluster.part] };
+            return { brokenAt, repairedAt: now(), returned: [cluster.part] };
           } finally {
             for (const release of locks) await release();
           }
@@ -171,7 +171,7 @@ export const freezeAtCommit: Fault = {
           held.pass();
           client.thaw();
         }
-        return { brokenAt, mendedAt: now(), orphans: bases };
+        return { brokenAt, repairedAt: now(), orphans: bases };
       },
     };
   },

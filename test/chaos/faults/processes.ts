@@ -44,7 +44,7 @@ export function freeze(ms: number): Fault {
         } finally {
           process.thaw();
         }
-        return { brokenAt, mendedAt: now(), orphans };
+        return { brokenAt, repairedAt: now(), orphans };
       },
     }),
   };
@@ -66,7 +66,7 @@ export const clockOff: Fault = {
         what: "it is up again",
         timeoutMs: START_MS,
       });
-      return { ...done, mendedAt: now() };
+      return { ...done, repairedAt: now() };
     },
   }),
 };
@@ -88,7 +88,7 @@ export const rollOut: Fault = {
         timeoutMs: START_MS,
         intervalMs: 50,
       });
-      return { brokenAt, mendedAt: now() };
+      return { brokenAt, repairedAt: now() };
     },
   }),
 };

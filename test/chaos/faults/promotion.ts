@@ -40,7 +40,7 @@ export function promote(which: Database, kind: "synchronous" | "asynchronous"): 
             await Bun.sleep(random.int(...NOTICED_MS));
             for (const one of rewind) one();
           });
-          return { brokenAt, mendedAt: now(), returned: [part] };
+          return { brokenAt, repairedAt: now(), returned: [part] };
         },
       };
     },

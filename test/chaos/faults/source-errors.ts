@@ -6,7 +6,7 @@ import type { Chaos, Fault } from "../harness/chaos";
 import { now } from "./kit";
 
 /**
- * What nobody but time mends: a cap that is spent is believed until the month ends, and looked at hourly. The rest is
+ * What nobody but time repairs: a cap that is spent is believed until the month ends, and looked at hourly. The rest is
  * over in seconds, but for a refused key, which is tried again after 3 minutes.
  */
 const PATIENT: FaultKind[] = ["billing_limit", "unauthorized", "forbidden"];
@@ -26,8 +26,8 @@ const CONTROL_BACK_MS = 90_000;
  */
 async function letAnHourPass({ service }: Chaos): Promise<true> {
   const forget = async (control: Sql) => {
-    await control`delete from quota_slowed`;
-    await control`update quota_windows set slow_until = 0, refused_at = '{}'`;
+    await control`delete from quota_throttled`;
+    await control`update quota_windows set throttled_until = 0, refused_at = '{}'`;
     return true as const;
   };
   // The control plane may be away.
@@ -64,7 +64,7 @@ export const spoiltAnswers: Fault = {
     async run() {
       const brokenAt = await spoilAnswers(chaos, PASSING);
       await letAnHourPass(chaos);
-      return { brokenAt, mendedAt: now() };
+      return { brokenAt, repairedAt: now() };
     },
   }),
 };
@@ -84,7 +84,7 @@ export const refusedKeys: Fault = {
         const kinds: FaultKind[] = [...PASSING, "unauthorized", "forbidden"];
         const brokenAt = await spoilAnswers(chaos, kinds, base.facts.sourceBaseId);
         await letAnHourPass(chaos);
-        return { brokenAt, mendedAt: now() };
+        return { brokenAt, repairedAt: now() };
       },
     };
   },

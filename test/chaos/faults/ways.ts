@@ -1,4 +1,4 @@
-/** What happens to the ways between processes: cut, slow, narrow, half open, stranded. */
+/** What happens to the ways between processes: cut, slow, narrow, half open, blackholed. */
 import { CAN_DEAFEN } from "../../support/deaf-socket";
 import type { Chaos, Fault } from "../harness/chaos";
 import type { Claim, Taken } from "../harness/parts";
@@ -50,9 +50,9 @@ function spoilt(
           await Bun.sleep(chaos.random.int(2000, 9000));
           for (const line of lines(taken)) {
             if (isCutAtEnd) line.reset();
-            line.mend();
+            line.restore();
           }
-          return { brokenAt, mendedAt: now() };
+          return { brokenAt, repairedAt: now() };
         },
       };
     },
@@ -79,9 +79,9 @@ const farSource: Fault = {
       await Bun.sleep(random.int(2000, 9000));
       for (const line of lines) {
         line.reset();
-        line.mend();
+        line.restore();
       }
-      return { brokenAt, mendedAt: now() };
+      return { brokenAt, repairedAt: now() };
     },
   }),
 };
@@ -100,6 +100,6 @@ export const spoiltWays: Fault[] = [
     spoilt(way, "half open, then cut", (line) => line.stall(), true),
     // What was connected is dead without a word, and stays so; whoever connects anew is served. Requests to the source
     // have a time-out of ours; connections to databases end when nobody acknowledges what they send.
-    spoilt(way, "stranded", (line) => line.strand(), way !== "source" && !CAN_DEAFEN),
+    spoilt(way, "blackholed", (line) => line.blackhole(), way !== "source" && !CAN_DEAFEN),
   ]),
 ];

@@ -7,7 +7,7 @@
 import type postgres from "postgres";
 
 /** What the product's own tables tell, beside the epoch: rows and their journal, the catalog, the times of syncs. */
-const WATCHED = { _journal: "rows", _tables: "shape" };
+const WATCHED = { _recent_writes: "rows", _tables: "shape" };
 
 const INSTALL = `
   create schema if not exists chaos;
@@ -44,7 +44,7 @@ export interface Noted {
   what: "claim" | "rows" | "shape" | "meta";
 }
 
-function placeOf({ seq, at, port }: Noted): string {
+function describeNote({ seq, at, port }: Noted): string {
   return `${at.toISOString()} (note ${seq}, port ${port})`;
 }
 
@@ -120,9 +120,9 @@ export class Audit {
       this.holder = who?.isWorker ? who.id : undefined;
       if (!who) this.unknownClaims++;
     } else if (who?.isWorker && this.holder !== undefined && who.id !== this.holder) {
-      const claim = this.#claim && `since ${placeOf(this.#claim)}`;
+      const claim = this.#claim && `since ${describeNote(this.#claim)}`;
       this.violations.push(
-        `I5: ${who.id} wrote ${note.what}, ${placeOf(note)}, while ${this.holder} held the base ${claim}`,
+        `I5: ${who.id} wrote ${note.what}, ${describeNote(note)}, while ${this.holder} held the base ${claim}`,
       );
     }
   }

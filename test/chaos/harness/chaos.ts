@@ -28,10 +28,10 @@ const SPREAD_MS = 6000;
 export interface Done {
   brokenAt: number;
   /** When the last of what was taken away was given back. */
-  mendedAt: number;
+  repairedAt: number;
   /** Bases whose worker is no more. */
   orphans?: WatchedBase[];
-  /** Servers that came back at `mendedAt`. */
+  /** Servers that came back at `repairedAt`. */
   returned?: readonly Part[];
 }
 
@@ -159,12 +159,12 @@ export class Chaos {
       return { name, ranMs: hit.to - from, healedMs: 0, isDisturbed: true, wrong: [messageOf(error)] };
     }
     if (!aimed.isHeldUntilHealed) taken.release();
-    const ranMs = done.mendedAt - done.brokenAt;
+    const ranMs = done.repairedAt - done.brokenAt;
     try {
       const healed = await measure(this.service, this.#timeline, this.figures, hit, done);
       return { name, ranMs, healedMs: healed.ms, isDisturbed: healed.isDisturbed, wrong: [] };
     } catch (error) {
-      const healedMs = performance.now() - done.mendedAt;
+      const healedMs = performance.now() - done.repairedAt;
       return { name, ranMs, healedMs, isDisturbed: true, wrong: [messageOf(error)] };
     } finally {
       if (aimed.isHeldUntilHealed) {
@@ -193,10 +193,10 @@ function processesHit({ processes }: Service, { breaks = [], role }: Aimed): Sup
 
 /** The same, once it is known: who died has hit what it held, and no other process. */
 function whatWasHit(done: Done, aimed: Aimed, taken: Taken): Partial<Hit> {
-  const { brokenAt, mendedAt, orphans } = done;
+  const { brokenAt, repairedAt, orphans } = done;
   return {
     from: brokenAt,
-    to: mendedAt,
+    to: repairedAt,
     ...(aimed.role ? { processes: [taken.process] } : {}),
     ...(orphans && !aimed.breaks?.length ? { bases: orphans } : {}),
   };

@@ -31,7 +31,7 @@ export async function measure(
   timeline: Timeline,
   figures: Figures,
   own: Hit,
-  { brokenAt, mendedAt, orphans = [], returned = [] }: Done,
+  { brokenAt, repairedAt, orphans = [], returned = [] }: Done,
 ): Promise<Healed> {
   const waits: Promise<Healed & { isOwn: boolean }>[] = [];
   /** Times that another fault was in the way of are noted apart: they say more of that one. */
@@ -62,7 +62,7 @@ export async function measure(
         own.processes.includes(process),
         isBack ? [TIMES.controlUsed] : [],
         `${process.name} ${isBack ? "uses the control plane" : "is ready"}`,
-        mendedAt,
+        repairedAt,
         befalls(process),
         async () => ((await process.isReady()) ? performance.now() : undefined),
       ),
@@ -75,7 +75,7 @@ export async function measure(
           true,
           [TIMES.replicasUsed],
           `${base.facts.mode} writes its replica`,
-          mendedAt,
+          repairedAt,
           hits(base),
           (since) => firstUse(base, since),
         ),
@@ -86,7 +86,7 @@ export async function measure(
       ...(returned.includes("control") ? [TIMES.controlShows] : []),
     ];
     waits.push(
-      wait(isOwn, names, `${base.facts.mode} syncs`, mendedAt, hits(base), (since) =>
+      wait(isOwn, names, `${base.facts.mode} syncs`, repairedAt, hits(base), (since) =>
         base.syncedAfter(since),
       ),
     );

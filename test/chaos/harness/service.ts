@@ -10,7 +10,7 @@ import postgres from "postgres";
 import { createAccount, createToken } from "../../../core/control/accounts";
 import { addCluster } from "../../../core/control/placement";
 import { createSecretBox } from "../../../core/secrets";
-import type { FaultLine } from "../../support/fault-proxy";
+import type { FaultProxy } from "../../support/fault-proxy";
 import { freePort } from "../../support/free-port";
 import { type MortalPostgres, mortalPostgres } from "../../support/mortal-postgres";
 import { peerProcess, processTree } from "../../support/peer-process";
@@ -51,9 +51,9 @@ export interface Cluster {
   part: Part;
   postgres: MortalPostgres;
   /** The way of all processes to it. */
-  line: FaultLine;
+  line: FaultProxy;
   /** The harness's own way, which nothing spoils: wherever the server is. */
-  ownLine: FaultLine;
+  ownLine: FaultProxy;
 }
 
 /** A base as the management API tells of it. */

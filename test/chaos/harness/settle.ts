@@ -5,7 +5,7 @@ import { until } from "../../support/poll";
 import type { Chaos } from "./chaos";
 import type { WatchedBase } from "./watched-base";
 
-/** A feed whose last ping was lost is found out when SQL is compared with the source, which is once a minute, ms. */
+/** A feed whose last notification was lost is found out when SQL is compared with the source, which is once a minute, ms. */
 const READ_OUT_MS = 120_000;
 /**
  * A repair is put off for up to 5 minutes where it has failed again and again, and one that a dead proxy had claimed comes
@@ -90,20 +90,20 @@ async function equal(base: WatchedBase, boundMs: number): Promise<number> {
 /** Has live mode itself kept up, and not the sweep in its background alone? A base that has no feed just now has nothing to read. */
 function isReadOut({ facts, source }: WatchedBase): (control: Sql) => Promise<boolean> {
   return async (control) => {
-    const [feed] = await control<{ hookId: string | null; cursor: number }[]>`
-      select hook_id as "hookId", cursor::int as cursor from live_feeds where base_id = ${facts.id}`;
-    if (!feed?.hookId) return true;
+    const [feed] = await control<{ webhookId: string | null; cursor: number }[]>`
+      select webhook_id as "webhookId", cursor::int as cursor from live_feeds where base_id = ${facts.id}`;
+    if (!feed?.webhookId) return true;
     const hooks = await source.call<{ id: string; cursorForNextPayload: number }[]>(
       "GET",
       `bases/${facts.sourceBaseId}/webhooks`,
     );
-    return hooks.some(({ id, cursorForNextPayload: end }) => id === feed.hookId && end === feed.cursor);
+    return hooks.some(({ id, cursorForNextPayload: end }) => id === feed.webhookId && end === feed.cursor);
   };
 }
 
 /** Undefined where none is pending. */
 async function oldestRepairMs(control: Sql): Promise<number | undefined> {
   const [row] = await control<{ ms: number | null }[]>`
-    select extract(epoch from now() - min(noted_at))::float8 * 1000 as ms from repairs`;
+    select extract(epoch from now() - min(recorded_at))::float8 * 1000 as ms from repairs`;
   return row!.ms ?? undefined;
 }

@@ -2,19 +2,19 @@
  * The ways of the service's processes to the source. They run in the source's process, which nothing else keeps busy: in
  * the harness's own, requests that were sent in time would arrive in a bunch whenever it had something else to do.
  */
-import { type FaultLine, faultLine } from "../../support/fault-proxy";
+import { type FaultProxy, faultProxy } from "../../support/fault-proxy";
 import { Kept } from "./kept";
 
-const CALLS = ["cut", "reset", "stall", "strand", "mend"] as const;
+const CALLS = ["cut", "reset", "stall", "blackhole", "restore"] as const;
 const NUMBERS = ["delayMs", "upBytesPerSecond", "downBytesPerSecond"] as const;
 
 /** What can be done to a way, here or in another process. */
-export type Spoilable = Pick<FaultLine, "port" | (typeof CALLS)[number] | (typeof NUMBERS)[number]>;
+export type Spoilable = Pick<FaultProxy, "port" | (typeof CALLS)[number] | (typeof NUMBERS)[number]>;
 
 /** A way to the source. */
 export interface SourceWay extends Spoilable {
   /**
-   * Until it is mended, what is sent over it counts from when it would have arrived without this line. No client can know
+   * Until it is repaired, what is sent over it counts from when it would have arrived without this line. No client can know
    * that its requests will be kept, and for how long.
    */
   countFromSent(): void;
@@ -26,7 +26,7 @@ export type LineChange =
   | { set: (typeof NUMBERS)[number]; value: number | "unlimited" };
 
 /** A line in another process, as it is used here. @param change resolves when it is done there */
-export function remoteLine(port: number, change: (change: LineChange) => Promise<unknown>): SourceWay {
+export function remoteProxy(port: number, change: (change: LineChange) => Promise<unknown>): SourceWay {
   const line = { port } as SourceWay;
   for (const call of [...CALLS, "countFromSent"] as const)
     Object.assign(line, { [call]: () => change({ call }) });
@@ -38,12 +38,12 @@ export function remoteLine(port: number, change: (change: LineChange) => Promise
 }
 
 /** The lines of the source's process. */
-export class SourceLines {
-  readonly #lines = new Map<number, { line: FaultLine; kept: Kept }>();
+export class SourceProxies {
+  readonly #lines = new Map<number, { line: FaultProxy; kept: Kept }>();
 
   /** Opens one more, to the source's port. @returns its port, by which it is named */
   async open(sourcePort: number): Promise<number> {
-    const line = await faultLine({ host: "127.0.0.1", port: sourcePort }, { isPostgres: false });
+    const line = await faultProxy({ host: "127.0.0.1", port: sourcePort }, { isPostgres: false });
     const kept = new Kept();
     line.onPass = (targetPort, keptMs) => kept.passed(targetPort, performance.now(), keptMs);
     this.#lines.set(line.port, { line, kept });
@@ -57,7 +57,7 @@ export class SourceLines {
       return;
     }
     if (change.call === "countFromSent") return kept.begin(performance.now());
-    if (change.call === "mend") kept.end(performance.now());
+    if (change.call === "restore") kept.end(performance.now());
     await line[change.call]();
   }
 

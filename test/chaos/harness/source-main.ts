@@ -4,11 +4,11 @@
  */
 import { parseProfile } from "../../../apps/sandbox/network";
 import { startSandbox } from "../../../apps/sandbox/server";
-import type { Change } from "../../../apps/sandbox/store";
+import type { StoreChange } from "../../../apps/sandbox/store";
 import type { WireTable } from "../../support/expected-cells";
 import { clockMs, watchStalls } from "../../support/stall-watch";
 import type { Arrival, Arrivals, FromSource, ToSource } from "./source";
-import { SourceLines } from "./source-lines";
+import { SourceProxies } from "./source-lines";
 
 const TOKEN_FIELD = "Token";
 
@@ -18,13 +18,13 @@ const sandbox = await startSandbox({
   settings: { rateLimitOff: true },
   network: network ? parseProfile(network) : undefined,
 });
-const lines = new SourceLines();
+const lines = new SourceProxies();
 const stalls = watchStalls();
 const tell = (message: FromSource) => process.send!(message);
 
 /** By table; "" for one without tokens. */
 const tokenFields = new Map<string, string>();
-sandbox.control.onChange(({ baseId, events }: Change) => {
+sandbox.control.onChange(({ baseId, events }: StoreChange) => {
   const told: [string, string][] = [];
   for (const event of events) {
     if (!("recordId" in event)) continue;

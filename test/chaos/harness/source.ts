@@ -7,7 +7,7 @@ import { until } from "../../support/poll";
 import { putFirst } from "../../support/priority";
 import { scratchFolder } from "../../support/scratch";
 import type { Stall } from "../../support/stall-watch";
-import { type LineChange, remoteLine, type SourceWay } from "./source-lines";
+import { type LineChange, remoteProxy, type SourceWay } from "./source-lines";
 
 /** Longest that news of a change may be on its way to us, ms. */
 const NEWS_MS = 5000;
@@ -149,7 +149,7 @@ export async function startSource(network: string | undefined): Promise<ChaosSou
     clientEnv: authority ? { NODE_EXTRA_CA_CERTS: caFile } : {},
     async way() {
       const port = await ask<number>({ kind: "open_line" });
-      const line = remoteLine(port, (change) => ask({ kind: "change_line", port, change }));
+      const line = remoteProxy(port, (change) => ask({ kind: "change_line", port, change }));
       return { url: `${new URL(url).protocol}//127.0.0.1:${port}`, line };
     },
     call,

@@ -1,12 +1,12 @@
 /** A supervised program with ways of its own to the control plane and to the source, which a test can spoil. */
-import type { FaultLine } from "../../support/fault-proxy";
+import type { FaultProxy } from "../../support/fault-proxy";
 import * as support from "../../support/supervised";
 import type { SourceWay } from "./source-lines";
 
 export type { Role } from "../../support/supervised";
 
 interface Ways {
-  control: FaultLine;
+  control: FaultProxy;
   source: SourceWay;
 }
 

@@ -11,7 +11,7 @@ import type { Cluster } from "./service";
 import type { ChaosSource, TokenHistory } from "./source";
 
 /** How often SQL is looked at, ms. */
-const LOOK_EVERY_MS = 80;
+const CHECK_EVERY_MS = 80;
 /** More than these say nothing new. */
 const MAX_VIOLATIONS = 10;
 /** Columns of formulas over the token, whatever their fields are called by then: the number stays. */
@@ -156,7 +156,7 @@ export class WatchedBase {
       } catch {
         // The server is down, or the table is being changed just now.
       }
-      await Bun.sleep(LOOK_EVERY_MS);
+      await Bun.sleep(CHECK_EVERY_MS);
     }
   }
 

@@ -4,7 +4,7 @@ import { consoleApp } from "../../../apps/console/app";
 import type { SandboxHandle } from "../../../apps/sandbox/server";
 import { listChanges } from "../../../core/control/audit";
 import { type Base, getBase, revokeAttachmentLinks, updateSettings } from "../../../core/control/bases";
-import { createLedger } from "../../../core/limiter";
+import { createRateLimiter } from "../../../core/limiter";
 import { claimEpoch, openReplica } from "../../../core/replica";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
@@ -301,7 +301,7 @@ test("I4: two hundred links that are opened at once, and again, take a few reque
   const log = stack.sandbox.control.log(sourceBaseId).slice(before);
   expect(log.length).toBeLessThanOrEqual(5);
   expect(log.filter(({ status }) => status !== 200)).toEqual([]);
-  const calls = await createLedger(stack.ctx).usage(`airtable:${sourceBaseId}`);
+  const calls = await createRateLimiter(stack.ctx).usage(`airtable:${sourceBaseId}`);
   expect(calls.client).toBeGreaterThanOrEqual(log.length);
 });
 

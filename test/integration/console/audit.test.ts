@@ -1,6 +1,6 @@
 /** Who changed what: told with the change, from wherever it is made, and never more than what people may read. */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { countUserEvent, listChanges, noteChange, trimAudit } from "../../../core/control/audit";
+import { countUserEvent, listChanges, recordChange, trimAudit } from "../../../core/control/audit";
 import { PASSWORD, type TestConsole, testConsole } from "../../support/console-support";
 import { caller, connectBase, GOOD_KEY, OTHER_KEY } from "../../support/control-support";
 import { until } from "../../support/poll";
@@ -113,7 +113,7 @@ test("the account's members read it, page by page and by the API; of the operato
   const by = { kind: "operator", name: "root@basetide.example" } as const;
   for (let index = 0; index < 60; index++) {
     const details = { name: `<b>${index}</b>` };
-    await noteChange(db, by, { accountId: person.accountId, action: "base.changed", details });
+    await recordChange(db, by, { accountId: person.accountId, action: "base.changed", details });
   }
   const page = await person.get("/account/activity");
   expect(page.text).toContain("&lt;b>59");
@@ -146,7 +146,7 @@ test("the operator reads all of it, or one account's", async () => {
 test("entries are kept for 400 days", async () => {
   const { db } = made.control.ctx;
   const person = await made.person();
-  await noteChange(db, undefined, { accountId: person.accountId, action: "base.changed" });
+  await recordChange(db, undefined, { accountId: person.accountId, action: "base.changed" });
   await db`update audit_log set at = now() - interval '401 days'
     where account_id = ${person.accountId} and action = 'base.changed'`;
   await db`update audit_log set at = now() - interval '399 days'

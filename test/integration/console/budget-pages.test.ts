@@ -4,7 +4,7 @@ import { getBase, listBases } from "../../../core/control/bases";
 import { createWorkspace, getWorkspace, listWorkspaces } from "../../../core/control/budgets";
 import { platforms } from "../../../core/source";
 import { type TestConsole, testConsole } from "../../support/console-support";
-import { noteCalls } from "../../support/live-rows";
+import { recordCalls } from "../../support/live-rows";
 
 let sandbox: SandboxHandle;
 let site: TestConsole;
@@ -143,7 +143,7 @@ test("a plan makes a workspace for the base, the next base may share it or have 
   const [team] = await workspacesOf(person);
   expect(team).toMatchObject({ name: "Team workspace", callsPerMonth: 100_000, reserve: 20_000 });
   expect((await only(person)).workspaceId).toBe(team!.id);
-  await noteCalls(db(), await only(person), { client: 10, byKind: { sweep: 1234 } });
+  await recordCalls(db(), await only(person), { client: 10, byKind: { sweep: 1234 } });
 
   const second = await atStart(person);
   expect((await second.page()).text).toMatch(/1,24\d of 100,000 calls used this month/);
@@ -207,7 +207,7 @@ test("a base is put into a workspace and taken out of it in its settings, and sh
   }
   expect((await choose(id)).location).toBe(`${settings}?done=saved`);
   expect((await person.get(settings)).text).toMatch(new RegExp(`value="${id}" selected`));
-  await noteCalls(db(), base, { client: 4000, byKind: { payloads: 300, sweep: 700, schema: 9 } });
+  await recordCalls(db(), base, { client: 4000, byKind: { payloads: 300, sweep: 700, schema: 9 } });
   const { text } = await person.get(`/bases/${base.id}`);
   expect(text).toContain("This month's calls will last.");
   expect(text).toMatch(/aria-label="5,01\d of 100,000 calls used this month; about/);
@@ -229,18 +229,18 @@ test("what is used up is said, with when it goes on, and a source that has slowe
   await (await atStart(person)).start({ plan: "free" });
   const base = await only(person);
   const page = async () => (await person.get(`/bases/${base.id}`)).text;
-  await noteCalls(db(), base, { client: 0, byKind: { sweep: 795 } });
+  await recordCalls(db(), base, { client: 0, byKind: { sweep: 795 } });
   expect(await page()).toMatch(
     /Sync has used its part of this month's calls\.<\/strong> It goes on on 1 \w+;/,
   );
-  await noteCalls(db(), base, { client: 300, byKind: { sweep: 795 } });
+  await recordCalls(db(), base, { client: 300, byKind: { sweep: 795 } });
   expect(await page()).toMatch(
     /This month's calls are used up\.<\/strong> Sync waits until 1 \w+\. Clients go on/,
   );
   expect(await page()).not.toContain("only two calls a second");
   const key = `airtable:${base.sourceBaseId}`;
   const until = Date.now() + 3_600_000;
-  await db()`select quota_slow(${key}, ${until}::float8, false)`;
+  await db()`select quota_throttle(${key}, ${until}::float8, false)`;
   expect(await page()).toContain("The source answers only two calls a second");
   expect((await person.get(PATH)).text).toContain("The source answers only two calls a second");
 });

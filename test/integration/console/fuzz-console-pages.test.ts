@@ -5,7 +5,7 @@ import { consoleApp } from "../../../apps/console/app";
 import { createBase } from "../../../core/control/bases";
 import { errorCodes } from "../../../core/errors";
 import { openQueue } from "../../../core/queue";
-import { PING_MAC_HEADER } from "../../../core/source/airtable/notification-signature";
+import { NOTIFICATION_MAC_HEADER } from "../../../core/source/airtable/notification-signature";
 import { asker, authByHeader } from "../../support/console";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { anyJson, anyText, fuzz } from "../../support/fuzz";
@@ -101,7 +101,7 @@ fuzz(
     ),
     fc.option(fc.oneof(fc.stringMatching(/^hmac-sha256=[0-9a-f]{0,70}$/), fc.stringMatching(/^[ -~]*$/))),
     async (id, body, mac) => {
-      const headers = new Headers(mac === null ? {} : { [PING_MAC_HEADER]: mac });
+      const headers = new Headers(mac === null ? {} : { [NOTIFICATION_MAC_HEADER]: mac });
       const path = `/hooks/airtable/${encodeURIComponent((id ?? baseId).toWellFormed())}`;
       const response = await app.handle(
         new Request(`http://console${path}`, { method: "POST", headers, body: Buffer.from(body) }),

@@ -194,13 +194,13 @@ test("what a signature opens is open to nobody without one", async () => {
   expect(await state()).toBe(before);
 });
 
-test("who is no operator has no page of the operator's desk", async () => {
+test("who is no operator has no page of the operator console", async () => {
   const before = await state();
   for (const route of routes().filter(({ path }) => path.startsWith("/operator"))) {
     for (const client of [victim, stranger]) {
       const { status, text } = await send(client, route);
       expect([route.method, route.path, status]).toEqual([route.method, route.path, 404]);
-      // One's own address is in the bar of every page; the desk lists everybody's.
+      // One's own address is in the bar of every page; the operator console lists everybody's.
       expect(text).not.toContain(client === victim ? stranger.email : victim.email);
     }
   }

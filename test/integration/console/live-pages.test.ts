@@ -4,7 +4,7 @@ import type { Account } from "../../../core/control/accounts";
 import { type Base, createBase, getBase, recordRun, updateSettings } from "../../../core/control/bases";
 import { asker, authByHeader } from "../../support/console";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
-import { type FeedNoted, noteFeed } from "../../support/live-rows";
+import { type FeedNoted, recordFeed } from "../../support/live-rows";
 
 let control: TestControl;
 let ask: ReturnType<typeof asker>;
@@ -44,12 +44,12 @@ async function wordsOf(path: string): Promise<string> {
 }
 
 async function pageWith(feed: FeedNoted): Promise<string> {
-  await noteFeed(control.ctx.db, base, feed);
+  await recordFeed(control.ctx.db, base, feed);
   return wordsOf(`/bases/${base.id}`);
 }
 
 test("a live base says how changes arrive, when the last one did, and that SQL was compared with the source", async () => {
-  expect(await pageWith({ hasPings: true, pace: 1200 })).toMatch(
+  expect(await pageWith({ hasNotifications: true, pace: 1200 })).toMatch(
     /Live : Live; SQL was the same as the source .* ago Changes arrive at once the source notifies us/,
   );
   const polled = await pageWith({ pace: 5, changedAgo: 200, comparedAgo: 70 });
@@ -78,7 +78,7 @@ test("a base that lags is not green, and says since when and what is done about 
 
 test("a key that may not is told what to tick and where, as text, and the base is judged by its sweeps", async () => {
   const reason = "Tick the scope webhook:manage <script>alert(1)</script>";
-  await noteFeed(control.ctx.db, base, { state: "refused", reason });
+  await recordFeed(control.ctx.db, base, { state: "refused", reason });
   const { text } = await ask(`/bases/${base.id}`, { account: owner });
   expect(text).toContain("Not live");
   expect(text).toContain("Tick the scope webhook:manage &lt;script>");
@@ -99,10 +99,10 @@ test("before the first read, and where live mode is off or rapid mode is on, not
 });
 
 test("the list shows a live base as such, and when its changes were last read", async () => {
-  await noteFeed(control.ctx.db, base, { readAgo: 125, pace: 1200, hasPings: true });
+  await recordFeed(control.ctx.db, base, { readAgo: 125, pace: 1200, hasNotifications: true });
   const words = await wordsOf("/bases");
   expect(words).toMatch(/Inventory Live : Live; .* 2 min ago 1 3 /);
-  await noteFeed(control.ctx.db, base, { readAgo: 1000 });
+  await recordFeed(control.ctx.db, base, { readAgo: 1000 });
   expect(await wordsOf("/bases")).toContain("Failing : The source was not asked for changes");
 });
 

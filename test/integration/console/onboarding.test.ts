@@ -141,16 +141,16 @@ test("starting twice makes one base, and leaves no secret behind", async () => {
   const person = await site.person();
   const draft = await beginWithBase(person);
   await person.post(draft.to("destination"), { kind: "new" });
-  const sealed = () => site.control.ctx.db`
-    select sealed_api_key, sealed_url, choices from base_drafts where id = ${draft.id}`;
-  const [kept] = await sealed();
-  expect(kept!.sealed_api_key).toMatch(/^v1\./);
+  const encrypted = () => site.control.ctx.db`
+    select encrypted_api_key, encrypted_url, choices from base_drafts where id = ${draft.id}`;
+  const [kept] = await encrypted();
+  expect(kept!.encrypted_api_key).toMatch(/^v1\./);
   const answers = await Promise.all([person.post(draft.to("start"), {}), person.post(draft.to("start"), {})]);
   expect(new Set(answers.map((answer) => answer.location)).size).toBe(1);
   const bases = await listBases(site.control.ctx.db, person.accountId);
   expect(answers[0]!.location).toBe(`/bases/${bases[0]!.id}`);
   expect(bases).toHaveLength(1);
-  expect(await sealed()).toEqual([{ sealed_api_key: null, sealed_url: null, choices: null }]);
+  expect(await encrypted()).toEqual([{ encrypted_api_key: null, encrypted_url: null, choices: null }]);
   expect((await person.get(draft.to("key"))).location).toBe(`/bases/${bases[0]!.id}`);
 });
 

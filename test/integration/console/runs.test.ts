@@ -2,7 +2,7 @@
 
 import { PgBoss } from "pg-boss";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { keepHouse } from "../../../apps/worker/housekeeping";
+import { runHousekeeping } from "../../../apps/worker/housekeeping";
 import {
   activeBaseIds,
   createBase,
@@ -118,7 +118,7 @@ test("turns and the sweeps beside them have rows of their own, and the turns say
   await record(id, report(0, { kind: "first" }));
   for (let second = 4; second < 40; second += 4) {
     await record(id, report(second, { kind: "rapid", durationMs: 4000 }));
-    await record(id, report(second - 1, { isBeside: true, durationMs: 3000, tables: [] }));
+    await record(id, report(second - 1, { isBackground: true, durationMs: 3000, tables: [] }));
   }
   expect(await history(id)).toEqual(["first×1", "rapid×9", "sweep×9"]);
   const base = await getBase(control.ctx.db, id);
@@ -127,13 +127,13 @@ test("turns and the sweeps beside them have rows of their own, and the turns say
     sweep: {
       startedAt: about(new Date(from + 35_000)),
       completedAt: about(new Date(from + 38_000)),
-      besideMs: 3000,
+      backgroundMs: 3000,
     },
     recentSweepMs: Array(9).fill(4000),
   });
   await record(
     id,
-    report(41, { isBeside: true, completedAt: null, error: new BasetideError("source_timeout") }),
+    report(41, { isBackground: true, completedAt: null, error: new BasetideError("source_timeout") }),
   );
   expect(await getBase(control.ctx.db, id)).toMatchObject({ error: null, sweep: base.sweep });
   expect((await history(id)).at(-1)).toBe("failed sweep×1");
@@ -185,7 +185,7 @@ test("workers clear old runs away by a schedule that they share", { timeout: 30_
   await boss.send("housekeeping");
   const queues = await Promise.all([1, 2].map(() => openQueue(ctx, url, { isWorker: true })));
   try {
-    for (const queue of queues) await keepHouse(queue.boss, ctx);
+    for (const queue of queues) await runHousekeeping(queue.boss, ctx);
     const [schedule] = await ctx.db`select name, cron from pgboss.schedule`;
     expect(schedule).toEqual({ name: "housekeeping", cron: expect.stringMatching(/^\d+ \* \* \* \*$/) });
     await until(async () => (await listRuns(ctx.db, id, 1)).length === 0, {

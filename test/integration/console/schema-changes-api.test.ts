@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import {
+  completeSchemaCheck,
   createBase,
   listSchemaChanges,
   recordSchemaChanges,
-  settleSchemaLook,
 } from "../../../core/control/bases";
 import type { ShapeChange } from "../../../core/replica";
 import { GOOD_KEY, managementApi } from "../../support/control-support";
@@ -78,16 +78,16 @@ test("a requested look is settled, but not one that was requested since", async 
   const { db } = api.control.ctx;
   const request = async () => {
     const [row] = await db<{ at: Date }[]>`
-      update bases set schema_look_requested_at = clock_timestamp() where id = ${base.id}
-      returning schema_look_requested_at as at`;
+      update bases set schema_check_requested_at = clock_timestamp() where id = ${base.id}
+      returning schema_check_requested_at as at`;
     return row!.at;
   };
   const requested = async () =>
-    (await db`select schema_look_requested_at as at from bases where id = ${base.id}`)[0]!.at;
+    (await db`select schema_check_requested_at as at from bases where id = ${base.id}`)[0]!.at;
   const first = await request();
-  await settleSchemaLook(db, base.id, first);
+  await completeSchemaCheck(db, base.id, first);
   expect(await requested()).toBeNull();
-  await db`update bases set schema_look_requested_at = ${first}::timestamptz + interval '1 second' where id = ${base.id}`;
-  await settleSchemaLook(db, base.id, first);
+  await db`update bases set schema_check_requested_at = ${first}::timestamptz + interval '1 second' where id = ${base.id}`;
+  await completeSchemaCheck(db, base.id, first);
   expect(await requested()).toBeInstanceOf(Date);
 });

@@ -1,15 +1,15 @@
-/** What is sealed at rest, and how its key is rotated while services run. */
+/** What is encrypted at rest, and how its key is rotated while services run. */
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { createWebhook } from "../../../core/alerts";
 import { createBase, openApiKey, replicaTarget } from "../../../core/control/bases";
 import { newAttachmentKey } from "../../../core/control/bases/attachment-keys";
-import { hookSecretContext } from "../../../core/control/feeds";
+import { webhookSecretContext } from "../../../core/control/feeds";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
-import { examineSeals, rotateSeals } from "../../../core/control/setup";
-import { contextOf, type SealedColumn, sealedColumns } from "../../../core/control/setup/encryption";
+import { examineEncryption, rotateEncryption } from "../../../core/control/setup";
+import { contextOf, type EncryptedColumn, encryptedColumns } from "../../../core/control/setup/encryption";
 import { createSecretBox } from "../../../core/secrets";
 import { consoleClient } from "../../support/console-client";
 import { PASSWORD } from "../../support/console-support";
@@ -24,14 +24,14 @@ afterAll(() => control?.[Symbol.asyncDispose]());
 
 const newKey = () => randomBytes(32).toString("base64");
 
-/** The context as a process has it that was started with these keys: the first seals, all open. */
+/** The context as a process has it that was started with these keys: the first encrypts, all open. */
 function startedWith(...keys: [string, ...string[]]): TestControl["ctx"] {
   const [secretKey, ...previousSecretKeys] = keys;
   const { ctx } = control;
   return { ...ctx, config: { ...ctx.config, secretKey, previousSecretKeys }, secrets: createSecretBox(keys) };
 }
 
-/** A row in every table that holds something sealed, by the product's own doing where there is a short way. */
+/** A row in every table that holds something encrypted, by the product's own doing where there is a short way. */
 async function plant(): Promise<{ baseId: string; databaseId: string }> {
   const { ctx } = control;
   const account = await control.addAccount(`${crypto.randomUUID()}@example.org`);
@@ -42,51 +42,51 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
   });
   const draft = await createDraft(ctx, account.id, "airtable");
   await setDraftKey(ctx, draft, GOOD_KEY);
-  const seal = (table: string, column: string, id: string, plain: string) =>
-    ctx.secrets.seal(plain, contextOf({ table, column, key: "id" }, id));
-  await ctx.db`update base_drafts set sealed_url = ${seal("base_drafts", "sealed_url", draft.id, "postgres://x")}
+  const encrypt = (table: string, column: string, id: string, plain: string) =>
+    ctx.secrets.encrypt(plain, contextOf({ table, column, key: "id" }, id));
+  await ctx.db`update base_drafts set encrypted_url = ${encrypt("base_drafts", "encrypted_url", draft.id, "postgres://x")}
     where id = ${draft.id}`;
   await ctx.db`
-    insert into live_feeds (base_id, hook_id, sealed_secret)
-    values (${base.id}, 'ach1', ${ctx.secrets.seal("mac", hookSecretContext(base.id))})
-    on conflict (base_id) do update set hook_id = 'ach1', sealed_secret = excluded.sealed_secret`;
+    insert into live_feeds (base_id, webhook_id, encrypted_secret)
+    values (${base.id}, 'ach1', ${ctx.secrets.encrypt("mac", webhookSecretContext(base.id))})
+    on conflict (base_id) do update set webhook_id = 'ach1', encrypted_secret = excluded.encrypted_secret`;
   await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
-  await ctx.db`update bases set sealed_attachment_key = ${newAttachmentKey(ctx, base.id)} where id = ${base.id}`;
+  await ctx.db`update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)} where id = ${base.id}`;
   const external = `dat_${randomBytes(10).toString("hex")}`;
   await ctx.db`
-    insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)
-    values (${external}, ${account.id}, 'own', 'me', ${seal("databases", "sealed_url", external, "postgres://y")},
+    insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)
+    values (${external}, ${account.id}, 'own', 'me', ${encrypt("databases", "encrypted_url", external, "postgres://y")},
       ${external}, 5432)`;
   return { baseId: base.id, databaseId: base.database.id };
 }
 
-/** Every sealed value of the control plane, opened with these keys; its place where it cannot be. */
-async function openAll(columns: SealedColumn[], ...keys: [string, ...string[]]): Promise<string[]> {
+/** Every encrypted value of the control plane, opened with these keys; its place where it cannot be. */
+async function openAll(columns: EncryptedColumn[], ...keys: [string, ...string[]]): Promise<string[]> {
   const box = createSecretBox(keys);
   const { db } = control.ctx;
   const opened: string[] = [];
   for (const column of columns) {
-    const rows = await db<{ id: string; sealed: string }[]>`
-      select ${db(column.key)} as id, ${db(column.column)} as sealed from ${db(column.table)}
+    const rows = await db<{ id: string; encrypted: string }[]>`
+      select ${db(column.key)} as id, ${db(column.column)} as encrypted from ${db(column.table)}
       where ${db(column.column)} is not null order by 1`;
     if (rows.length === 0) throw new Error(`No test plants anything in ${column.table}.${column.column}`);
-    opened.push(...rows.map(({ id, sealed }) => box.open(sealed, contextOf(column, id))));
+    opened.push(...rows.map(({ id, encrypted }) => box.decrypt(encrypted, contextOf(column, id))));
   }
   return opened;
 }
 
-test("a rotation forgets no sealed column: whatever the schema has is planted here, and sealed anew", async () => {
+test("a rotation forgets no encrypted column: whatever the schema has is planted here, and encrypted anew", async () => {
   await plant();
-  const columns = await sealedColumns(control.ctx);
+  const columns = await encryptedColumns(control.ctx);
   const old = control.ctx.config.secretKey!;
   const before = await openAll(columns, old);
   const key = newKey();
-  const rotated = await rotateSeals(startedWith(key, old));
-  expect(rotated).toEqual({ resealed: before.length, unreadable: 0 });
+  const rotated = await rotateEncryption(startedWith(key, old));
+  expect(rotated).toEqual({ reencrypted: before.length, unreadable: 0 });
   expect(await openAll(columns, key)).toEqual(before);
-  expect(await rotateSeals(startedWith(key, old))).toEqual({ resealed: 0, unreadable: 0 });
+  expect(await rotateEncryption(startedWith(key, old))).toEqual({ reencrypted: 0, unreadable: 0 });
   // Back, for the other tests.
-  await rotateSeals(startedWith(old, key));
+  await rotateEncryption(startedWith(old, key));
 });
 
 test("processes with the old, both and the new key work side by side through every step of a rotation", async () => {
@@ -114,36 +114,37 @@ test("processes with the old, both and the new key work side by side through eve
   const byTurned = await createDraft(turned, account.id, "airtable");
   await setDraftKey(turned, byTurned, GOOD_KEY);
   const [row] = await control.ctx
-    .db`select sealed_api_key as sealed from base_drafts where id = ${byTurned.id}`;
-  expect(ready.secrets.open(row!.sealed, `base_drafts.api_key:${byTurned.id}`)).toBe(GOOD_KEY);
+    .db`select encrypted_api_key as encrypted from base_drafts where id = ${byTurned.id}`;
+  expect(ready.secrets.decrypt(row!.encrypted, `base_drafts.api_key:${byTurned.id}`)).toBe(GOOD_KEY);
   await works(ready, turned);
-  await rotateSeals(turned);
+  await rotateEncryption(turned);
   await works(ready, turned, after);
-  expect(await examineSeals(after)).toMatchObject({ previous: 0, unreadable: 0 });
-  await rotateSeals(startedWith(old, key));
+  expect(await examineEncryption(after)).toMatchObject({ previous: 0, unreadable: 0 });
+  await rotateEncryption(startedWith(old, key));
 });
 
-test("what somebody changes while it is sealed anew stays as they changed it", async () => {
+test("what somebody changes while it is encrypted anew stays as they changed it", async () => {
   const { baseId } = await plant();
   const old = control.ctx.config.secretKey!;
   const key = newKey();
   const turned = startedWith(key, old);
-  const changed = turned.secrets.seal("patChanged.1", `bases.api_key:${baseId}`);
+  const changed = turned.secrets.encrypt("patChanged.1", `bases.api_key:${baseId}`);
   const secrets = {
     ...turned.secrets,
     // A person saves another key between the read and the write.
-    seal(plain: string, context: string) {
+    encrypt(plain: string, context: string) {
       if (context === `bases.api_key:${baseId}`) pending.push(save());
-      return turned.secrets.seal(plain, context);
+      return turned.secrets.encrypt(plain, context);
     },
   };
   const pending: Promise<unknown>[] = [];
-  const save = async () => control.ctx.db`update bases set sealed_api_key = ${changed} where id = ${baseId}`;
+  const save = async () =>
+    control.ctx.db`update bases set encrypted_api_key = ${changed} where id = ${baseId}`;
   // One connection, so that the person's statement is first.
-  await rotateSeals({ ...turned, secrets });
+  await rotateEncryption({ ...turned, secrets });
   await Promise.all(pending);
   expect(await openApiKey(turned, { id: baseId })).toBe("patChanged.1");
-  await rotateSeals(startedWith(old, key));
+  await rotateEncryption(startedWith(old, key));
 });
 
 test("the command says what cannot be read, and doctor when the old key can go", async () => {
@@ -172,16 +173,16 @@ test("the command says what cannot be read, and doctor when the old key can go",
   });
   expect(await operate(["secrets", "rotate"], { SECRET_KEY: key })).toMatchObject({
     code: 1,
-    answer: { resealed: 0 },
+    answer: { reencrypted: 0 },
   });
   const rotated = await operate(["secrets", "rotate"], rotating);
   expect(rotated).toMatchObject({ code: 0, answer: { unreadable: 0 } });
-  expect(rotated.answer.resealed).toBeGreaterThan(4);
+  expect(rotated.answer.reencrypted).toBeGreaterThan(4);
   expect(await secretsOf(rotating)).toMatchObject({
     status: "ok",
     message: expect.stringContaining("SECRET_KEY_PREVIOUS can go"),
   });
-  await rotateSeals(startedWith(old, key));
+  await rotateEncryption(startedWith(old, key));
 });
 
 test("who is signed in stays so through a rotation, also once the old key is gone", async () => {

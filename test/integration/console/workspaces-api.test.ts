@@ -191,7 +191,7 @@ test("another plan lets those go at once that rest because of the old one", asyn
   const base = await connect(token, "appTwo", { workspace_id: workspace.id });
   const { db } = api.control.ctx;
   await db`update bases set rests_until = now() + interval '1 day', state = 'active' where id = ${base.id}`;
-  await db`select quota_slow('airtable:appTwo', extract(epoch from now() + interval '1 day') * 1000, false)`;
+  await db`select quota_throttle('airtable:appTwo', extract(epoch from now() + interval '1 day') * 1000, false)`;
   expect((await call("GET", `/api/v1/bases/${base.id}`, { token })).body.budget.slowed).toMatchObject({
     is_certain: false,
   });
@@ -209,7 +209,7 @@ test("where keys of one user sync more than ten bases, each sync keeps to the li
   const { db } = api.control.ctx;
   await db`update bases set source_user_id = 'usrOne' where id = ${id}`;
   const copies = (from: number, to: number) => db`
-    insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name,
+    insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name,
       state, source_user_id)
     select 'copy' || n, account_id, platform, 'app' || n, name, '', database_id, 'copy' || n, 'active', source_user_id
     from bases, generate_series(${from}::int, ${to}::int) as n where id = ${id}`;

@@ -18,18 +18,18 @@ import {
   databaseCredentials,
   getDatabase,
 } from "../../../core/control/placement";
-import { CallCounter, createLedger } from "../../../core/limiter";
+import { CallCounter, createRateLimiter } from "../../../core/limiter";
 import {
-  applyImages,
+  applyRowImages,
   compileMapper,
   loadCatalog,
   mapRecords,
   openReplica,
-  takeTicket,
+  takeReadVersion,
 } from "../../../core/replica";
 import { holdLease, moveBase, SettingsWatch, type SyncContext, syncMetrics } from "../../../core/sync/lease";
 import type { MoveContext } from "../../../core/sync/lease/move-base";
-import { PingWatch } from "../../../core/sync/modes/live";
+import { NotificationListener } from "../../../core/sync/modes/live";
 import { BudgetWatch } from "../../../core/sync/pacing";
 import { asAdmin } from "../../support/admin";
 import { expectEqualToSource } from "../../support/equal-to-source";
@@ -54,7 +54,7 @@ async function clustersOf(base: Base): Promise<{ here: string; there: string }> 
   return { here: row!.name, there: row!.name === "second" ? "default" : "second" };
 }
 
-const mover = (): MoveContext => ({ ...fleet.ctx, ledger: createLedger(fleet.ctx) });
+const mover = (): MoveContext => ({ ...fleet.ctx, limiter: createRateLimiter(fleet.ctx) });
 const generate = (records: number, seed: number) =>
   fleet.sandbox.control.generate({ records, tables: 2, seed });
 
@@ -139,11 +139,11 @@ test("a lease whose replica is taken away ends without a word", { timeout: 30_00
   const held: SyncContext = {
     ...ctx,
     log: pino({ level: "info" }, { write: (line: string) => void said.push(line) }),
-    ledger: createLedger(ctx),
+    limiter: createRateLimiter(ctx),
     syncMetrics: syncMetrics(new Registry()),
     settingsWatch: new SettingsWatch(ctx),
     budgetWatch: new BudgetWatch(ctx),
-    pings: new PingWatch(ctx),
+    notifications: new NotificationListener(ctx),
     callCounter: new CallCounter(ctx),
   };
   const base = await quiet.connect(sandbox.control.generate({ records: 400, tables: 2, seed: 11 }));
@@ -192,7 +192,7 @@ test("a base moves to another cluster while it is read and written, and leaves n
   });
   const { id } = await fleet.connect(sourceId);
   await fleet.synced(id);
-  // Only the move itself reads the source: nothing else mends what it forgets.
+  // Only the move itself reads the source: nothing else repairs what it forgets.
   const base = await pause(ctx, await getBase(ctx.db, id));
   await until(() => fleet.workers[0]!.worker.busy === 0, { what: "the lease ends" });
   const old = await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id));
@@ -202,14 +202,14 @@ test("a base moves to another cluster while it is read and written, and leaves n
 
   /** As a client writes through a proxy that has looked up where the base lives before the move. */
   async function writeToOld(recordId: string, text: string): Promise<void> {
-    const ticket = await takeTicket(oldReplica);
+    const readVersion = await takeReadVersion(oldReplica);
     sandbox.control.updateRecords(sourceId, table!.id, [{ id: recordId, fields: { Text: text } }]);
     const live = (await loadCatalog(oldReplica)).get(table!.id)!;
     const record = sandbox.control.dump(sourceId).tables[0]!.records.find((one) => one.id === recordId)!;
     const rows = mapRecords(compileMapper(live.spec), [record], []);
-    await applyImages(oldReplica, live, {
+    await applyRowImages(oldReplica, live, {
       epoch: null,
-      ticket,
+      readVersion,
       rows,
       gone: [],
       issues: [],
@@ -312,7 +312,7 @@ test("a move that is stopped or whose process dies leaves the base where it was,
   await deleteBase(ctx, base);
 });
 
-test("a look at the schema that the proxy requests happens in the middle of a sweep", {
+test("a schema check that the proxy requests happens in the middle of a sweep", {
   timeout: 60_000,
 }, async () => {
   const { ctx, sandbox } = fleet;
@@ -323,7 +323,7 @@ test("a look at the schema that the proxy requests happens in the middle of a sw
   sandbox.control.renameTable(sourceId, table!.id, "Renamed Meanwhile");
   const reader = await fleet.reader(base);
   const from = performance.now();
-  await ctx.db`update bases set schema_look_requested_at = now() where id = ${id}`;
+  await ctx.db`update bases set schema_check_requested_at = now() where id = ${id}`;
   await until(() => reader`select 1 from renamed_meanwhile limit 1`.then(() => true), {
     what: "the new name is there",
     retryErrors: true,
@@ -332,7 +332,7 @@ test("a look at the schema that the proxy requests happens in the middle of a sw
   expect(performance.now() - from).toBeLessThan(3500);
   await until(
     async () =>
-      (await ctx.db`select from bases where id = ${id} and schema_look_requested_at is null`).length === 1,
+      (await ctx.db`select from bases where id = ${id} and schema_check_requested_at is null`).length === 1,
     { what: "the request is settled" },
   );
   // SQL shows the rename a moment before the log does.

@@ -89,10 +89,10 @@ test("no table of the control plane holds a secret in plain", async () => {
   }
 });
 
-test("a sealed key does not open in another row, nor with another key", async () => {
+test("a encrypted key does not open in another row, nor with another key", async () => {
   const [one, two] = [await newBase(), await newBase()];
   const { db } = control.ctx;
-  await db`update bases set sealed_api_key = (select sealed_api_key from bases where id = ${one.id}) where id = ${two.id}`;
+  await db`update bases set encrypted_api_key = (select encrypted_api_key from bases where id = ${one.id}) where id = ${two.id}`;
   await expect(openApiKey(control.ctx, two)).rejects.toMatchObject({ code: "secret_unreadable" });
   const secrets = createSecretBox([Buffer.alloc(32, 7).toString("base64")]);
   await expect(openApiKey({ db, secrets }, one)).rejects.toMatchObject({ code: "secret_unreadable" });

@@ -42,9 +42,9 @@ async function externalBase(): Promise<string> {
   const [id = ""] = await addPlainBases(control, 1);
   const { database } = await getBase(db, id);
   const { port } = server.address() as net.AddressInfo;
-  const url = secrets.seal(`postgres://u:p@127.0.0.1:${port}/db`, `databases.url:${database.id}`);
+  const url = secrets.encrypt(`postgres://u:p@127.0.0.1:${port}/db`, `databases.url:${database.id}`);
   await db`
-    update databases set cluster_id = null, sealed_password = null, sealed_url = ${url},
+    update databases set cluster_id = null, encrypted_password = null, encrypted_url = ${url},
       external_host = '127.0.0.1', external_port = ${port} where id = ${database.id}`;
   return id;
 }

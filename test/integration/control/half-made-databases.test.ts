@@ -46,7 +46,7 @@ test("a database is known before any of it is made, so that a crash leaves nothi
   // As a process leaves it that died in the middle: of one there is all but the base, of one the role alone.
   const half = { id: "dat_half", name: "bt_half_made_database", role: "bt_half_made_role" };
   await ctx.db`
-    insert into databases (id, account_id, cluster_id, name, role_name, sealed_password)
+    insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
     select ${half.id}, ${accountId}, cluster_id, ${half.name}, ${half.role}, 'x' from databases`;
   await asAdmin((admin) => admin.unsafe(`create role ${half.role}`), inject("clusterUrl"));
   const names = [row.name, row.role, half.name, half.role];

@@ -34,15 +34,16 @@ test("while a writer holds what is installed, others do not wait behind the inst
   await using other = readerOf(made.ownerUrl);
   await using watcher = readerOf(made.ownerUrl);
   const note = (sql: typeof other, id: string) =>
-    sql`insert into public_swap._journal (table_id, record_id, stamp, gone) values ('tbl', ${id}, 1, false)`;
+    sql`insert into public_swap._recent_writes (table_id, record_id, applied_version, gone) values ('tbl', ${id}, 1, false)`;
   const held = await writer.reserve();
   await held`begin`;
   await note(held as never, "rec1");
   const installed = ensureInstalled(made.replica, target(made));
   await until(
     async () =>
-      (await watcher`select from pg_locks where relation = 'public_swap._journal'::regclass and not granted`)
-        .length > 0,
+      (
+        await watcher`select from pg_locks where relation = 'public_swap._recent_writes'::regclass and not granted`
+      ).length > 0,
     { what: "the installation waits for the writer" },
   );
   await other`set statement_timeout = '5s'`;

@@ -289,9 +289,9 @@ test("base retry lifts a base's quarantine and asks for a sync; base delete --fo
 
   // Its database is on a customer's server that is not there: nothing is asked of it.
   const [base] = await db<{ database_id: string }[]>`select database_id from bases where id = ${deleted}`;
-  const sealed = secrets.seal("postgres://u:p@127.0.0.1:1/db", `databases.url:${base!.database_id}`);
+  const encrypted = secrets.encrypt("postgres://u:p@127.0.0.1:1/db", `databases.url:${base!.database_id}`);
   await db`
-    update databases set cluster_id = null, sealed_password = null, sealed_url = ${sealed}, external_host = '127.0.0.1',
+    update databases set cluster_id = null, encrypted_password = null, encrypted_url = ${encrypted}, external_host = '127.0.0.1',
       external_port = 1 where id = ${base!.database_id}`;
   await db`update bases set state = 'deleting' where id = ${deleted}`;
   await db`insert into task_attempts (task, subject, unended) values ('deletion', ${deleted}, 3)`;

@@ -25,13 +25,13 @@ const table = (...names: string[]) => ({
   records: names.map((name) => ({ fields: { Name: name } })),
 });
 
-interface Finding {
+interface CheckResult {
   check: string;
   status: string;
   message: string;
 }
 
-async function doctor(fleet: Fleet, ...words: string[]): Promise<{ code: number; findings: Finding[] }> {
+async function doctor(fleet: Fleet, ...words: string[]): Promise<{ code: number; findings: CheckResult[] }> {
   const { config } = fleet.ctx;
   await using program = startProgram("apps/operator/main.ts", ["doctor", "--json", ...words], {
     DATABASE_URL: config.databaseUrl,
@@ -43,7 +43,7 @@ async function doctor(fleet: Fleet, ...words: string[]): Promise<{ code: number;
   return { code, findings: JSON.parse(program.output()) };
 }
 
-const notWell = (findings: Finding[]) =>
+const notWell = (findings: CheckResult[]) =>
   findings.filter(({ status }) => status === "warning" || status === "problem");
 
 /** Runs `work` while nobody is connected to the database `name`. */
@@ -66,7 +66,7 @@ async function namesIn(url: string, schema = "public"): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-test("a restored control plane adopts its databases again, and `doctor --fix` mends the rest", async () => {
+test("a restored control plane adopts its databases again, and `doctor --fix` repairs the rest", async () => {
   await using control = await controlDatabase();
   const name = new URL(control.url).pathname.slice(1);
   const dump = `${name}_dump`;

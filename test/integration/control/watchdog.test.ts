@@ -89,7 +89,7 @@ test("one of several workers looks at a time; what it ends is in its metric and 
   }
   expect(workers).toHaveLength(1);
   const lookedAt = async () => {
-    const [row] = await control.ctx.db<{ at: Date }[]>`select looked_at as at from watchdog_clock`;
+    const [row] = await control.ctx.db<{ at: Date }[]>`select checked_at as at from watchdog_clock`;
     return row!.at.getTime();
   };
   const first = await lookedAt();

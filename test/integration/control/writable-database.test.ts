@@ -8,7 +8,7 @@ import {
   setDatabaseWritable,
 } from "../../../core/control/placement";
 import { isControlServer } from "../../../core/control/placement/same-server";
-import { cuttableLine } from "../../support/cuttable-line";
+import { cuttableProxy } from "../../support/cuttable-proxy";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 import { readerOf } from "../../support/replica";
@@ -185,11 +185,11 @@ test("on the server of the control plane no database is made writable, by whatev
   const base = await beside.connect(sourceId);
   const { ctx } = beside;
   // Another name of the same server, and a way through something else: what a pooler or an alias is.
-  await using line = await cuttableLine(ctx.config.replicaUrl!);
+  await using line = await cuttableProxy(ctx.config.replicaUrl!);
   const id = await idOfCluster(ctx.db);
   for (const adminUrl of [line.url, ctx.config.replicaUrl!]) {
     await ctx.db`
-      update clusters set sealed_admin_url = ${ctx.secrets.seal(adminUrl, `clusters.admin_url:${id}`)}`;
+      update clusters set encrypted_admin_url = ${ctx.secrets.encrypt(adminUrl, `clusters.admin_url:${id}`)}`;
     const made = setDatabaseWritable(ctx, await getDatabase(ctx.db, base.database.id), true);
     await expect(made).rejects.toMatchObject({
       code: "conflict",

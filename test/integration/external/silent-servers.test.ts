@@ -13,8 +13,8 @@ import { connectControl } from "../../../core/postgres";
 import { openQueue } from "../../../core/queue";
 import { connectReplica } from "../../../core/replica";
 import { controlDatabase, freshDatabase, type TestDatabase } from "../../support/database";
-import { CAN_DEAFEN, deafen } from "../../support/deaf-socket";
-import { type FaultLine, faultLine } from "../../support/fault-proxy";
+import { blackholeSocket, CAN_DEAFEN } from "../../support/deaf-socket";
+import { type FaultProxy, faultProxy } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 
 /** 15 s and what a busy machine takes. */
@@ -22,9 +22,9 @@ const GIVEN_UP_MS = 20_000;
 const TEST_MS = 45_000;
 const UNFIT = "sockets cannot be deafened here";
 
-async function lineTo(database: TestDatabase): Promise<FaultLine> {
+async function lineTo(database: TestDatabase): Promise<FaultProxy> {
   const { hostname, port } = new URL(database.url);
-  return faultLine({ host: hostname, port: Number(port) }, { isPostgres: false });
+  return faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
 }
 
 /** @returns what it ended with, and after how long */
@@ -44,7 +44,7 @@ test.concurrent("a statement that was sent into the void fails, and the next one
     const sql = connect(line.over(database.url));
     onTestFinished(() => sql.end({ timeout: 1 }));
     await sql`select 1`;
-    await line.strand();
+    await line.blackhole();
     const { ended, ms } = await timed(sql`select 1`);
     expect(ended).toBe("ETIMEDOUT");
     expect(ms).toBeLessThan(GIVEN_UP_MS);
@@ -78,7 +78,7 @@ test.concurrent("a statement whose answer is lost fails, and what it has locked 
       ).length,
     { what: "the statement is under way" },
   );
-  await line.strand();
+  await line.blackhole();
   const locking = timed(database.sql`select pg_advisory_lock(1), pg_advisory_unlock(1)`);
   const { ended, ms } = await transaction;
   expect(ended).toBe("CONNECTION_CLOSED");
@@ -94,7 +94,7 @@ test.concurrent("who listens listens again", { timeout: TEST_MS }, async ({ skip
   onTestFinished(() => sql.end({ timeout: 1 }));
   const heard: string[] = [];
   await sql.listen("news", (what) => heard.push(what));
-  await line.strand();
+  await line.blackhole();
   const heardAgain = async () => {
     await database.sql.notify("news", "again");
     return heard.length;
@@ -110,7 +110,7 @@ test.concurrent("the queue takes jobs again", { timeout: TEST_MS }, async ({ ski
   const queue = await openQueue({ db: database.sql, log }, line.over(database.url), options);
   onTestFinished(() => queue.close());
   await queue.requestSync("base1");
-  await line.strand();
+  await line.blackhole();
   await timed(queue.requestSync("base2"));
   await queue.requestSync("base3");
   const jobs = await until(() => queue.fetch(10), { what: "jobs are there", retryErrors: true });
@@ -154,7 +154,7 @@ test.concurrent("connections under TLS notice as well, and none is looked at for
   raw.removeAllListeners();
   const socket = tls.connect({ socket: raw, ca: authority.certificate, servername: "localhost" });
   await new Promise<void>((resolve) => socket.once("data", () => resolve()).write("hello"));
-  deafen(peer!);
+  blackholeSocket(peer!);
   socket.write("lost");
   const failed = new Promise<never>((_, reject) => socket.once("error", reject));
   expect(await timed(failed)).toMatchObject({ ended: "ETIMEDOUT" });

@@ -3,7 +3,7 @@ import net from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { EXTERNAL_MS } from "../../../core/proxy/replica-breaker";
 import { countRepairs } from "../../support/count-repairs";
-import { faultLine } from "../../support/fault-proxy";
+import { faultProxy } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
 
@@ -66,11 +66,11 @@ async function connectStranger(baseId: string, port: number): Promise<string> {
   await stack.connectUnchecked(baseId);
   const [made] = await ctx.db<{ id: string; database_id: string }[]>`
     select id, database_id from bases where source_base_id = ${baseId} and name = 'Unmade'`;
-  const sealed = ctx.secrets.seal(
+  const encrypted = ctx.secrets.encrypt(
     `postgres://u:p@127.0.0.1:${port}/db`,
     `databases.url:${made!.database_id}`,
   );
-  await ctx.db`update databases set sealed_url = ${sealed}, external_port = ${port} where id = ${made!.database_id}`;
+  await ctx.db`update databases set encrypted_url = ${encrypted}, external_port = ${port} where id = ${made!.database_id}`;
   return made!.id;
 }
 
@@ -99,20 +99,20 @@ const WAITED_MS = JUST_IN_TIME_MS + 50;
 async function makeExternal({ base, ownerUrl }: Replicated, answerMs: number) {
   const { db, secrets } = stack.ctx;
   const { hostname, port } = new URL(ownerUrl);
-  const line = await faultLine({ host: hostname, port: Number(port) }, { isPostgres: false });
+  const line = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
   line.delayMs = answerMs / 2;
   const { id } = base.database;
-  const [hosted] = await db<{ cluster_id: string; sealed_password: string }[]>`
-    select cluster_id, sealed_password from databases where id = ${id}`;
+  const [hosted] = await db<{ cluster_id: string; encrypted_password: string }[]>`
+    select cluster_id, encrypted_password from databases where id = ${id}`;
   await db`
-    update databases set cluster_id = null, sealed_password = null, external_host = 'x', external_port = 1,
-      sealed_url = ${secrets.seal(line.over(ownerUrl), `databases.url:${id}`)} where id = ${id}`;
+    update databases set cluster_id = null, encrypted_password = null, external_host = 'x', external_port = 1,
+      encrypted_url = ${secrets.encrypt(line.over(ownerUrl), `databases.url:${id}`)} where id = ${id}`;
   onTestFinished(async () => {
     await line[Symbol.asyncDispose]();
     // As it was, so that it can be taken away.
     await db`
-      update databases set cluster_id = ${hosted!.cluster_id}, sealed_password = ${hosted!.sealed_password},
-        sealed_url = null, external_host = null, external_port = null where id = ${id}`;
+      update databases set cluster_id = ${hosted!.cluster_id}, encrypted_password = ${hosted!.encrypted_password},
+        encrypted_url = null, external_host = null, external_port = null where id = ${id}`;
   });
 }
 

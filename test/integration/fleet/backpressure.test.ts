@@ -5,7 +5,7 @@ import { getDatabase } from "../../../core/control/placement";
 import { closeContext, createContext } from "../../../core/process";
 import { queueDepth } from "../../../core/queue";
 import { asAdmin } from "../../support/admin";
-import { cuttableLine } from "../../support/cuttable-line";
+import { cuttableProxy } from "../../support/cuttable-proxy";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
@@ -45,7 +45,7 @@ test("a base whose key is refused has no job and sends nothing, and takes no roo
   const { sandbox, ctx } = fleet;
   const key = sandbox.control.createKey();
   const bad = await fleet.connect(sandbox.control.generate({ records: 20 }), { paused: true });
-  await ctx.db`update bases set sealed_api_key = ${ctx.secrets.seal(key, `bases.api_key:${bad.id}`)}
+  await ctx.db`update bases set encrypted_api_key = ${ctx.secrets.encrypt(key, `bases.api_key:${bad.id}`)}
     where id = ${bad.id}`;
   sandbox.control.revokeKey(key);
   await resume(ctx, bad);
@@ -162,7 +162,7 @@ test("I7: a worker whose control plane was away for longer than its jobs live ke
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
   const { sandbox, ctx } = fleet;
-  await using line = await cuttableLine(ctx.config.databaseUrl!);
+  await using line = await cuttableProxy(ctx.config.databaseUrl!);
   const workerContext = createContext({ ...ctx.config, databaseUrl: line.url }, "worker");
   const worker = await startWorker(workerContext, { port: 0 });
   try {
@@ -174,7 +174,7 @@ test("I7: a worker whose control plane was away for longer than its jobs live ke
     line.cut();
     await ctx.db`update pgboss.job set state = 'failed' where name = 'sync' and state = 'active'`;
     await Bun.sleep(QUIET_MS);
-    line.mend();
+    line.restore();
     const mended = performance.now();
     await Promise.all(bases.map((base) => fleet.synced(base.id, 15_000)));
     expect(performance.now() - mended).toBeLessThan(5000);
@@ -183,7 +183,7 @@ test("I7: a worker whose control plane was away for longer than its jobs live ke
       what: "each base to have one job, in hand",
     });
   } finally {
-    line.mend();
+    line.restore();
     await worker.stop();
     await closeContext(workerContext);
   }

@@ -7,10 +7,16 @@ import { createBase } from "../../../core/control/bases";
 import { createWorkspace } from "../../../core/control/budgets";
 import { fleetMetrics } from "../../../core/control/fleet";
 import { connectControl } from "../../../core/postgres";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../../core/replica";
+import {
+  applyRowImages,
+  compileMapper,
+  loadCatalog,
+  mapRecords,
+  takeReadVersion,
+} from "../../../core/replica";
 import { syncBase } from "../../../core/sync/engine";
 import { asAdmin } from "../../support/admin";
-import { cuttableLine } from "../../support/cuttable-line";
+import { cuttableProxy } from "../../support/cuttable-proxy";
 import { controlDatabase } from "../../support/database";
 import { testEngine } from "../../support/engine";
 import { freePort } from "../../support/free-port";
@@ -152,7 +158,7 @@ describe("a service at work", { timeout: 60_000 }, () => {
       body: '{"records":[{"fields":{"Name":"Ada"}}]}',
     }).finally(() => allow(true));
     expect(written.status).toBe(200);
-    expect((await page("proxy")).sum("basetide_proxy_repairs_noted_total")).toBe(1);
+    expect((await page("proxy")).sum("basetide_proxy_repairs_recorded_total")).toBe(1);
     await counted("proxy", "basetide_proxy_repairs_done_total");
     expect((await page("proxy")).sum("basetide_proxy_request_seconds_count", { class: "write" })).toBe(1);
   });
@@ -221,13 +227,13 @@ test("images of a sync that lose to a write that was shown meanwhile are counted
   records.set("rec1", person("Adele"));
   const lost: number[] = [];
   const written = person("Ida");
-  // The page has its ticket by now.
+  // The page has its read version by now.
   source.before = async (call) => {
     if (!call.startsWith("list")) return;
     const image = mapRecords(compileMapper(live.spec), [written], []);
-    const ticket = await takeTicket(replica.replica);
-    const images = { epoch: null, ticket, rows: image, gone: [], issues: [], records: [written] };
-    expect(await applyImages(replica.replica, live, images)).toMatchObject({ lost: [] });
+    const readVersion = await takeReadVersion(replica.replica);
+    const images = { epoch: null, readVersion, rows: image, gone: [], issues: [], records: [written] };
+    expect(await applyRowImages(replica.replica, live, images)).toMatchObject({ lost: [] });
   };
   const { reader, ...of } = input();
   await syncBase({ ...of, reader: { ...reader, onLost: (images) => lost.push(images) } });
@@ -237,7 +243,7 @@ test("images of a sync that lose to a write that was shown meanwhile are counted
 
 test("what the control plane cannot be asked for is left out, rather than 0: there are workers all the same", async () => {
   await using database = await controlDatabase();
-  await using line = await cuttableLine(database.url);
+  await using line = await cuttableProxy(database.url);
   const db = connectControl(line.url);
   try {
     const metrics = new Registry();

@@ -231,7 +231,7 @@ test("no secret is told by a service that has every kind of trouble", async () =
   });
   await control.sql`alter table audit_log drop constraint full_up`;
   await control.sql`alter table users_away rename to users`;
-  await control.sql`alter table bases alter column sealed_api_key type varchar(40) using left(sealed_api_key, 40)`;
+  await control.sql`alter table bases alter column encrypted_api_key type varchar(40) using left(encrypted_api_key, 40)`;
   await call(`/api/v1/bases/${base.id}`, {
     method: "PATCH",
     body: JSON.stringify({ api_key: planted.apiKey }),

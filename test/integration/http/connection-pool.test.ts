@@ -4,7 +4,7 @@ import net from "node:net";
 import tls from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ConnectionPool, StaleConnection } from "../../../core/http/connections";
-import { dial } from "../../../core/http/connections/dial";
+import { openSocket } from "../../../core/http/connections/dial";
 import { createAuthority } from "../../support/certificates";
 import { until } from "../../support/poll";
 import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
@@ -198,7 +198,7 @@ test("over TLS the session is resumed, and the handshake is what the way is meas
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as net.AddressInfo;
   const secure = new ConnectionPool(`https://localhost:${port}`, {
-    dial: (address, session) => dial(address, session, authority.certificate),
+    dial: (address, session) => openSocket(address, session, authority.certificate),
   });
   // Not vouched for by anybody that the machine trusts.
   await expect(new ConnectionPool(`https://localhost:${port}`).take(never)).rejects.toThrow();

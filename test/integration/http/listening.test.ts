@@ -1,7 +1,7 @@
 /** `LISTEN basetide`: customers are told of what changed, when they can read it. */
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { applyImages, followSettings, loadCatalog, takeTicket } from "../../../core/replica";
+import { applyRowImages, applySettings, loadCatalog, takeReadVersion } from "../../../core/replica";
 import { testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
 import { readerOf } from "../../support/replica";
@@ -20,7 +20,7 @@ async function listened(notify: boolean) {
   const engine = await testEngine();
   const people = engine.source.add(sourceTable("tblP", "People", { Name: "text" }), []);
   const { replica, readerUrl } = engine.replica;
-  await followSettings(replica, engine.input().epoch, { history: false, notify });
+  await applySettings(replica, engine.input().epoch, { history: false, notify });
   const reader = readerOf(readerUrl);
   onTestFinished(() => reader[Symbol.asyncDispose]());
   const told: Told[] = [];
@@ -47,11 +47,11 @@ test("a customer who listens is told of each batch, of proxied writes and of reb
   // What changes nothing is not told of.
   await engine.sync();
   const table = (await loadCatalog(replica)).get("tblP")!;
-  const ticket = await takeTicket(replica);
+  const readVersion = await takeReadVersion(replica);
   people.records.delete("rec2");
-  await applyImages(replica, table, {
+  await applyRowImages(replica, table, {
     epoch: null,
-    ticket,
+    readVersion,
     rows: [],
     gone: ["rec2"],
     issues: [],

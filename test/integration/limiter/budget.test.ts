@@ -17,7 +17,7 @@ import {
   type Workspace,
 } from "../../../core/control/budgets";
 import { indicatorOf } from "../../../core/control/status";
-import { createLedger } from "../../../core/limiter";
+import { createRateLimiter } from "../../../core/limiter";
 import { expectWell, needingAttention } from "../../support/base-states";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
@@ -108,9 +108,9 @@ test("two bases of a workspace share its cap: what one uses the other has not, a
   });
 
   // Clients have their reserve, and are not refused beyond it either.
-  const ledger = createLedger(ctx);
+  const limiter = createRateLimiter(ctx);
   for (let call = 0; call < 30; call++) {
-    await ledger.takeClient(`airtable:${sources[call % 2]}`, { deadlineMs: 30_000, signal: never });
+    await limiter.acquireClient(`airtable:${sources[call % 2]}`, { deadlineMs: 30_000, signal: never });
   }
   expect(await budgetOf(ctx.db, workspace)).toMatchObject({
     state: "over",
@@ -180,10 +180,10 @@ test("beyond a Team cap nobody asks more than twice a second, so that the source
   expect(await budgetOf(ctx.db, workspace)).toMatchObject({ state: "over", slowed: { isCertain: true } });
 
   sandbox.control.cap(sourceId, { cap: 100_000, calls: 100_000, overCap: "slow" });
-  const ledger = createLedger(ctx);
+  const limiter = createRateLimiter(ctx);
   const statuses = await Promise.all(
     Array.from({ length: 7 }, async () => {
-      await ledger.takeClient(key, { deadlineMs: 20_000, signal: never });
+      await limiter.acquireClient(key, { deadlineMs: 20_000, signal: never });
       const headers = { authorization: `Bearer ${sandbox.key}` };
       return (await fetch(`${sandbox.url}/v0/meta/bases/${sourceId}/tables`, { headers })).status;
     }),

@@ -1,6 +1,6 @@
 /** Live mode beside clients who use up the quota, on a clock that jumps: the real rule, the real lanes and split. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import type { Ledger } from "../../../core/limiter";
+import type { RateLimiter } from "../../../core/limiter";
 import { DEPENDANT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../../core/sync/modes/live/open-live";
 import { QuotaSplit } from "../../../core/sync/pacing";
 import { controlDatabase, type TestDatabase } from "../../support/database";
@@ -18,41 +18,41 @@ afterAll(() => database[Symbol.asyncDispose]());
 
 /** Times are exact to a quarter of a µs. */
 const WINDOW_MS = 999.999;
-/** All that the rule gives out, per second: a window, and the least that each call has for being on its way. */
+/** All that the rule grants, per second: a window, and the least that each call has for being on its way. */
 const MOST_PER_SECOND = 5 / 1.02;
 
 interface Load {
   clients: number;
   /** Mean time between two edits, ms; Infinity: none. */
   editEveryMs: number;
-  hasPings: boolean;
+  hasNotifications: boolean;
   isLive?: boolean;
 }
 
 /** Some minutes of a live base: its feed, what that tells of, what hangs on it, and a sweep in the background. */
-async function liveBase({ clients, editEveryMs, hasPings, isLive = true }: Load) {
+async function liveBase({ clients, editEveryMs, hasNotifications, isLive = true }: Load) {
   const run = simulate(database.sql);
   const { clock } = run;
   const untilMs = 150_000;
   const latency = () => clock.sleep(50 + Math.random() * 200);
   const stop = new AbortController();
-  const lanes = { live: run.lane("live", 3), named: run.lane("named", 3), sync: run.lane("sync", 3) };
-  const ledger = {
-    takeSync: async (_key, _share, signal, { live } = {}) => {
+  const lanes = { live: run.queue("live", 3), named: run.queue("named", 3), sync: run.queue("sync", 3) };
+  const limiter = {
+    acquireSync: async (_key, _share, signal, { live } = {}) => {
       const kind = live ?? "sync";
       const askedAt = clock.now();
       await lanes[kind].wait(Infinity, signal);
       run.grants.push({ kind, askedAt, at: clock.now() });
       return undefined;
     },
-  } satisfies Pick<Ledger, "takeSync"> as Ledger;
+  } satisfies Pick<RateLimiter, "acquireSync"> as RateLimiter;
   const pace = () => ({ every: 60, gapMs: 1000, holdMs: 700 });
-  const split = new QuotaSplit(ledger, pace, stop.signal, { isLive, clock });
-  const place = (lane: "front" | "beside", patienceMs: number) =>
-    split.lane(lane, patienceMs).takeSync("key", 3, stop.signal);
+  const split = new QuotaSplit(limiter, pace, stop.signal, { isLive, clock });
+  const place = (lane: "foreground" | "background", patienceMs: number) =>
+    split.limiterFor(lane, patienceMs).acquireSync("key", 3, stop.signal);
 
   for (let client = 0; client < clients; client++) {
-    const lane = run.lane("client", 5);
+    const lane = run.queue("client", 5);
     (async () => {
       while (clock.now() < untilMs) {
         await run.take(lane, "client", { deadlineMs: 30_000 });
@@ -67,7 +67,7 @@ async function liveBase({ clients, editEveryMs, hasPings, isLive = true }: Load)
     while (clock.now() < untilMs && editEveryMs < Infinity) {
       await clock.sleep((0.5 + Math.random()) * editEveryMs);
       unread.push(clock.now());
-      if (hasPings) clock.at(clock.now() + 20, ring.resolve);
+      if (hasNotifications) clock.at(clock.now() + 20, ring.resolve);
     }
   })();
   // As the engine does it: one read of a table at a time, of all that is named when that begins.
@@ -81,7 +81,7 @@ async function liveBase({ clients, editEveryMs, hasPings, isLive = true }: Load)
       while (named.length > 0) {
         const batch = named;
         named = [];
-        await place("front", patienceMs);
+        await place("foreground", patienceMs);
         await latency();
         times.push(...batch.map((madeAt) => clock.now() - madeAt));
         then(batch);
@@ -94,19 +94,19 @@ async function liveBase({ clients, editEveryMs, hasPings, isLive = true }: Load)
   (async () => {
     while (clock.now() < untilMs) {
       const readAt = clock.now();
-      await place("front", FEED_PATIENCE_MS);
+      await place("foreground", FEED_PATIENCE_MS);
       ring = Promise.withResolvers();
       const told = unread;
       unread = [];
       await latency();
       if (told.length > 0) void readNamed(told);
-      if (hasPings) await ring.promise;
+      if (hasNotifications) await ring.promise;
       else await clock.sleep(Math.max(0, readAt + 1000 - clock.now()));
     }
   })();
   (async () => {
     while (clock.now() < untilMs) {
-      await place("beside", 0);
+      await place("background", 0);
       await latency();
     }
   })();
@@ -115,8 +115,12 @@ async function liveBase({ clients, editEveryMs, hasPings, isLive = true }: Load)
   return { took, sent, all: run.grants.map(({ at }) => at), seconds: untilMs / 1000 };
 }
 
-test("while clients want more than all, an edit is in SQL within 3 s, and they keep four places in five", async () => {
-  const { took, sent, all, seconds } = await liveBase({ clients: 12, editEveryMs: 5000, hasPings: true });
+test("while clients want more than all, an edit is in SQL within 3 s, and they keep four reservations in five", async () => {
+  const { took, sent, all, seconds } = await liveBase({
+    clients: 12,
+    editEveryMs: 5000,
+    hasNotifications: true,
+  });
   expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
   expect(took.edits.length).toBeGreaterThan(20);
   expect(quantile(took.edits, 0.95)).toBeLessThanOrEqual(3000);
@@ -125,8 +129,12 @@ test("while clients want more than all, an edit is in SQL within 3 s, and they k
   expect(all.length / seconds).toBeGreaterThanOrEqual(0.97 * MOST_PER_SECOND);
 });
 
-test("one that is polled takes a place a second for all, and no more, and an edit is in SQL within 3 s, too", async () => {
-  const { took, sent, all, seconds } = await liveBase({ clients: 12, editEveryMs: 5000, hasPings: false });
+test("one that is polled takes a reservation a second for all, and no more, and an edit is in SQL within 3 s, too", async () => {
+  const { took, sent, all, seconds } = await liveBase({
+    clients: 12,
+    editEveryMs: 5000,
+    hasNotifications: false,
+  });
   expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
   expect(took.edits.length).toBeGreaterThan(20);
   expect(quantile(took.edits, 0.95)).toBeLessThanOrEqual(3000);
@@ -134,13 +142,13 @@ test("one that is polled takes a place a second for all, and no more, and an edi
 });
 
 test("with nothing to tell of, live mode takes next to nothing from clients who want all", async () => {
-  const { sent, seconds } = await liveBase({ clients: 12, editEveryMs: Infinity, hasPings: true });
+  const { sent, seconds } = await liveBase({ clients: 12, editEveryMs: Infinity, hasNotifications: true });
   expect(sent("client").length / seconds).toBeGreaterThanOrEqual(0.96 * MOST_PER_SECOND);
 });
 
 test("beside clients who leave room, a live call waits no longer than one of sync, and clients no longer for it", async () => {
   for (const clients of [0, 2]) {
-    const { took } = await liveBase({ clients, editEveryMs: 5000, hasPings: true });
+    const { took } = await liveBase({ clients, editEveryMs: 5000, hasNotifications: true });
     expect(quantile(took.edits, 0.95)).toBeLessThanOrEqual(clients === 0 ? 1000 : 2500);
   }
 });

@@ -83,10 +83,10 @@ async function play(
     within: number[],
     back: number[],
   ) {
-    const [row] = await sql<{ slots: (number | null)[] }[]>`
-      select to_json(slots) as slots from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
+    const [row] = await sql<{ reservations: (number | null)[] }[]>`
+      select to_json(reservations) as reservations from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
         ${`{${within}}`}, ${`{${back.map((slot) => slot + EPOCH_MS)}}`}, ${EPOCH_MS + now}, null, ${lateMs})`;
-    for (const booked of row!.slots) {
+    for (const booked of row!.reservations) {
       if (booked === null) continue;
       const slot = booked - EPOCH_MS;
       calls.push({ kind, share, askedAt: now, from: slot - Math.max(LEAST_MARGIN_MS, lateMs), slot });
@@ -136,7 +136,7 @@ test("I4: whatever happens, no sixth call within the window, wherever in its spa
   );
 });
 
-test("I4: a call that went out late counts from when it did, for whatever is booked after that is known", async () => {
+test("I4: a call that went out late counts from when it did, for whatever is reserved after that is known", async () => {
   const steps = fc.array(
     fc.record({
       calls: fc.integer({ min: 0, max: 4 }),
@@ -151,10 +151,10 @@ test("I4: a call that went out late counts from when it did, for whatever is boo
       const sent: { slot: number; at: number }[] = [];
       let now = 0;
       for (const { calls, passMs, late } of history) {
-        const [row] = await database.sql<{ slots: (number | null)[] }[]>`
-          select to_json(slots) as slots
-          from quota_take(${key}, ${LIMITS}::source_limits, 'client', 5, ${`{${Array(calls).fill(300)}}`}, '{}', ${EPOCH_MS + now})`;
-        for (const slot of row!.slots.flatMap((booked) => booked ?? [])) {
+        const [row] = await database.sql<{ reservations: (number | null)[] }[]>`
+          select to_json(reservations) as reservations
+          from quota_acquire(${key}, ${LIMITS}::source_limits, 'client', 5, ${`{${Array(calls).fill(300)}}`}, '{}', ${EPOCH_MS + now})`;
+        for (const slot of row!.reservations.flatMap((booked) => booked ?? [])) {
           const at = slot - EPOCH_MS;
           expect(sent.filter((other) => at - other.at < WINDOW_MS).length).toBeLessThanOrEqual(4);
           sent.push({ slot, at });
@@ -162,7 +162,7 @@ test("I4: a call that went out late counts from when it did, for whatever is boo
         now += passMs;
         const held = sent.at(-1 - late);
         if (!held || held.at > now) continue;
-        await database.sql`select quota_late(${key}, ${held.slot}, ${EPOCH_MS + now})`;
+        await database.sql`select quota_report_late(${key}, ${held.slot}, ${EPOCH_MS + now})`;
         held.at = now;
       }
     }),
@@ -170,7 +170,7 @@ test("I4: a call that went out late counts from when it did, for whatever is boo
   );
 });
 
-test("calls go in the order they were booked, never in the past, and none while the key is blocked", async () => {
+test("calls go in the order they were reserved, never in the past, and none while the key is blocked", async () => {
   await fc.assert(
     fc.asyncProperty(actions, async (history) => {
       const { calls, blocks } = await play(history);
@@ -205,7 +205,7 @@ async function minute(load: { clientsPerSecond: number; share: number; tables: n
   const run = simulate(database.sql);
   const untilMs = 60_000;
   run.sync({ ...load, untilMs, latencyMs: () => 50 + Math.random() * 200 });
-  const lanes = [run.lane("client", 5), run.lane("client", 5)];
+  const lanes = [run.queue("client", 5), run.queue("client", 5)];
   for (const lane of lanes) {
     (async () => {
       while (run.clock.now() < untilMs) {
@@ -240,7 +240,7 @@ test("I4: proxies cut off from the ledger, any and at any time, and others that 
       for (const proxy of proxies) {
         (async () => {
           while (run.clock.now() < untilMs) {
-            const grant = await run.take(proxy.lane, "client", { deadlineMs: 20_000 });
+            const grant = await run.take(proxy.queue, "client", { deadlineMs: 20_000 });
             if (grant && proxy.way !== "open") byThemselves++;
             await run.clock.sleep(grant ? 20 : 500);
           }
@@ -288,11 +288,11 @@ test("a client that asks once a second waits for one place of a sync that uses a
     const run = simulate(database.sql);
     const untilMs = 300_000;
     run.sync({ share: 5, tables, untilMs, latencyMs: () => 50 + Math.random() * 200 });
-    const lane = run.lane("client", 5);
+    const queue = run.queue("client", 5);
     (async () => {
       while (run.clock.now() < untilMs) {
         const rest = run.clock.sleep(1000);
-        await run.take(lane, "client");
+        await run.take(queue, "client");
         await rest;
       }
     })();
@@ -318,7 +318,7 @@ test("a sync on its own gets its share, with one table or with many", async () =
 test("I4: a process without CPU to spare keeps its rate with little more than one question for each call", async () => {
   for (const kind of ["sync", "client"] as const) {
     const run = simulate(database.sql);
-    const slow = run.lane(kind, 3, () => 20 + Math.random() * 40);
+    const slow = run.queue(kind, 3, () => 20 + Math.random() * 40);
     const untilMs = 120_000;
     for (let table = 0; table < 6; table++) {
       (async () => {
@@ -334,7 +334,7 @@ test("I4: a process without CPU to spare keeps its rate with little more than on
     expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
     const perSecond = sent.length / 120;
     expect(perSecond).toBeGreaterThanOrEqual(kind === "sync" ? 0.95 * 3 : 4.3);
-    expect(run.missed() / sent.length).toBeLessThanOrEqual(0.1);
+    expect(run.expired() / sent.length).toBeLessThanOrEqual(0.1);
   }
 });
 
@@ -349,7 +349,7 @@ test("what a process is late by costs neither a burst of its calls nor sync's sh
   expect(synced.calls.length).toBeGreaterThanOrEqual((3 * 6000) / 1020);
 });
 
-test("I4: a place whose span had begun when the key was blocked counts after the block", async () => {
+test("I4: a reservation whose span had begun when the key was blocked counts after the block", async () => {
   const call = { do: "client" as const, calls: 5, reachMs: 0, lateMs: 100 };
   const { calls } = await play([
     call,
@@ -362,7 +362,7 @@ test("I4: a place whose span had begun when the key was blocked counts after the
   expect(calls.map(({ from }) => from)).toEqual([0, 0, 0, 0, 0]);
 });
 
-test("places given back late let no later call overtake those booked ahead", async () => {
+test("reservations given back late let no later call overtake those reserved ahead", async () => {
   const call = { do: "client" as const, calls: 1, reachMs: 1100 };
   const { calls } = await play([
     { ...call, calls: 6 },
@@ -374,9 +374,9 @@ test("places given back late let no later call overtake those booked ahead", asy
 });
 
 test("a clock that is set back shuts the key for one window, not for as long as it was set back", async () => {
-  const take = (now: number) => database.sql<{ slots: number[] }[]>`
-    select to_json(slots) as slots from quota_take('clock', ${LIMITS}::source_limits, 'client', 5, '{1100}', '{}', ${now})`;
+  const take = (now: number) => database.sql<{ reservations: number[] }[]>`
+    select to_json(reservations) as reservations from quota_acquire('clock', ${LIMITS}::source_limits, 'client', 5, '{1100}', '{}', ${now})`;
   await take(EPOCH_MS);
   const [row] = await take(EPOCH_MS - 3_600_000);
-  expect(row!.slots).toEqual([EPOCH_MS - 3_600_000 + 1040]);
+  expect(row!.reservations).toEqual([EPOCH_MS - 3_600_000 + 1040]);
 });

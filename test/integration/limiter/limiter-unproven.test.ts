@@ -26,8 +26,8 @@ async function take(
   reachMs = kind === "client" ? 1000 : 10,
 ) {
   const [row] = await database.sql<{ slot: number | null }[]>`
-    select (slots)[1] as slot
-    from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, 5, ${`{${reachMs}}`}, '{}', ${EPOCH_MS + now})`;
+    select (reservations)[1] as slot
+    from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, 5, ${`{${reachMs}}`}, '{}', ${EPOCH_MS + now})`;
   return row!.slot === null ? null : row!.slot - EPOCH_MS;
 }
 
@@ -108,7 +108,7 @@ test("a client's 429 pauses the base only where its limit may have been met, and
     await askFor("client", key, minute * 60_000, 1000);
     expect(await block(minute * 60_000 + 1000, key, false)).toBe(true);
   }
-  expect(await windowOf(key)).toMatchObject({ slow_until: 0, refused_at: [] });
+  expect(await windowOf(key)).toMatchObject({ throttled_until: 0, refused_at: [] });
 });
 
 /** An account that has connected the source base of `key`, in a workspace with `plan`. */
@@ -119,13 +119,13 @@ async function account(key: string, plan: string | null): Promise<string> {
     password: "correct horse",
   });
   await sql`
-    insert into databases (id, account_id, name, role_name, sealed_url, external_host, external_port)
+    insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)
     values (${id}, ${id}, ${id}, 'x', 'x', ${id}, 1)`;
   if (plan)
     await sql`insert into workspaces (id, account_id, name, plan, calls_per_month, reserve)
       values (${id}, ${id}, 'W', ${plan}, ${plan === "business" ? null : 100_000}, 0)`;
   await sql`
-    insert into bases (id, account_id, platform, source_base_id, name, sealed_api_key, database_id, schema_name, workspace_id)
+    insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name, workspace_id)
     values (${id}, ${id}, 'airtable', ${key.slice("airtable:".length)}, 'B', 'x', ${id}, 'public', ${plan ? id : null})`;
   return id;
 }
@@ -133,7 +133,7 @@ async function account(key: string, plan: string | null): Promise<string> {
 const perWindow = async (key: string, fromMs: number) =>
   mostWithin(await askFor("client", key, fromMs, 3000), WINDOW_MS);
 const slow = (key: string, of: string) =>
-  database.sql`select quota_slow(${key}, ${EPOCH_MS + 3_600_000}, true, ${EPOCH_MS}, ${of})`;
+  database.sql`select quota_throttle(${key}, ${EPOCH_MS + 3_600_000}, true, ${EPOCH_MS}, ${of})`;
 
 test("an account that claims to be over its plan slows itself, and nobody who has the base connected too", async () => {
   const key = newKey();
@@ -148,7 +148,7 @@ test("an account that claims to be over its plan slows itself, and nobody who ha
   expect(await perWindow(key, 30_000)).toBe(5);
   await database.sql`delete from bases where id = ${other}`;
   expect(await perWindow(key, 40_000)).toBe(2);
-  await database.sql`select quota_hasten(${key}, ${claimant})`;
+  await database.sql`select quota_unthrottle(${key}, ${claimant})`;
   expect(await perWindow(key, 50_000)).toBe(5);
 });
 
@@ -160,10 +160,10 @@ test("what the source's refusals slowed no account of several can lift, by a pla
     await block(minute * 60_000 + 1000, key, true);
   }
   expect(await perWindow(key, 180_000)).toBe(2);
-  await database.sql`select quota_hasten(${key}, ${claimant})`;
+  await database.sql`select quota_unthrottle(${key}, ${claimant})`;
   expect(await perWindow(key, 190_000)).toBe(2);
   await database.sql`delete from bases where id = ${claimant}`;
-  await database.sql`select quota_hasten(${key}, ${owner})`;
+  await database.sql`select quota_unthrottle(${key}, ${owner})`;
   expect(await perWindow(key, 200_000)).toBe(5);
 });
 
@@ -173,7 +173,7 @@ test.each<Kind>(["client", "sync", "unproven"])(
     const key = newKey();
     const giveBack = async (slot: number, now: number) => {
       await database.sql`
-      select quota_take(${key}, ${LIMITS}::source_limits, ${kind}, 5, '{}', ${[EPOCH_MS + slot]}::float8[], ${EPOCH_MS + now})`;
+      select quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, 5, '{}', ${[EPOCH_MS + slot]}::float8[], ${EPOCH_MS + now})`;
       const { client_calls, sync_calls } = await windowOf(key);
       return [client_calls, sync_calls];
     };

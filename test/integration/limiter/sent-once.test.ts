@@ -155,7 +155,7 @@ describe("by the proxy", () => {
     }
   });
 
-  test("a stale connection is counted where a request failed by it, and not where it was mended", async () => {
+  test("a stale connection is counted where a request failed by it, and not where it was repaired", async () => {
     const stale = async () =>
       /^basetide_proxy_upstream_errors_total\{[^}]*kind="stale"[^}]*\} (\d+)/m.exec(
         await (await fetch(`http://localhost:${stack.proxy.port}/metrics`)).text(),

@@ -30,12 +30,12 @@ function connect(key: string): SourceConnection {
   return createAirtable({ upstreams: { "api.airtable.com": sandbox.url }, timeoutMs: 30_000 }).connect(key);
 }
 
-const hook = () => feed.createWebhook(baseId, {}, never);
+const webhook = () => feed.createWebhook(baseId, {}, never);
 const rename = (Name: string) =>
   sandbox.control.updateRecords(baseId, PEOPLE, [{ id: "recBob00000000002", fields: { Name } }]);
 
 describe("the calls", () => {
-  test("a hook is made, listed, refreshed, switched and deleted, and deleted once more without complaint", async () => {
+  test("a webhook is made, listed, refreshed, switched and deleted, and deleted once more without complaint", async () => {
     const url = "http://127.0.0.1:9/ping";
     const made = await feed.createWebhook(baseId, { notificationUrl: url }, never);
     expect(Buffer.from(made.secretBase64, "base64")).toHaveLength(32);
@@ -72,7 +72,7 @@ describe("the calls", () => {
   });
 
   test("beyond the month's cap calls are refused as that", async () => {
-    const { id } = await hook();
+    const { id } = await webhook();
     sandbox.control.cap(baseId, { cap: 0 });
     for (const billingLimitForm of ["object", "plural"] as const) {
       sandbox.control.settings({ billingLimitForm });
@@ -83,7 +83,7 @@ describe("the calls", () => {
   });
 
   test("payloads come fifty at a time, from any cursor", async () => {
-    const { id } = await hook();
+    const { id } = await webhook();
     for (let i = 0; i < 60; i++) rename(`Bob ${i}`);
     const first = await feed.listPayloads(baseId, id, 1, never);
     expect(first).toMatchObject({ cursor: 51, mightHaveMore: true, payloads: 50, hasGap: false });
@@ -93,7 +93,7 @@ describe("the calls", () => {
   });
 
   test("an error payload and a cursor that is too old are said", async () => {
-    const { id } = await hook();
+    const { id } = await webhook();
     rename("too old");
     sandbox.control.advanceClock(5 * DAY_MS);
     await feed.refreshWebhook(baseId, id, never);
@@ -112,7 +112,7 @@ describe("the calls", () => {
   });
 
   test("fields and tables that change are named", async () => {
-    const { id } = await hook();
+    const { id } = await webhook();
     const { control } = sandbox;
     const gone = control.addTable(baseId, { name: "Gone", fields: [{ name: "N", type: "email" }] });
     const made = control.addTable(baseId, { name: "Made", fields: [{ name: "N", type: "email" }] });
@@ -144,8 +144,13 @@ describe("a copy that reads again what the feed names, and what depends on it", 
   }
 
   /** Reads the feed from `cursor` to its end into the copy. @returns the cursor to go on from */
-  async function follow(hookId: string, cursor: number, schema: SourceSchema, copy: Copy): Promise<number> {
-    const batch = await feed.listPayloads(baseId, hookId, cursor, never);
+  async function follow(
+    webhookId: string,
+    cursor: number,
+    schema: SourceSchema,
+    copy: Copy,
+  ): Promise<number> {
+    const batch = await feed.listPayloads(baseId, webhookId, cursor, never);
     const linking = ({ tableId, viaLinkFieldId }: Hop, ids: string[]) =>
       [...copy.get(tableId)!].flatMap(([id, fields]) => {
         const cell = fields[viaLinkFieldId];
@@ -164,7 +169,7 @@ describe("a copy that reads again what the feed names, and what depends on it", 
       await read(schema, tableId, [...created, ...moved.keys(), ...destroyed], copy);
     for (const found of [before, await records(changed, linking)])
       for (const [tableId, ids] of found) await read(schema, tableId, [...ids], copy);
-    return batch.mightHaveMore ? follow(hookId, batch.cursor, schema, copy) : batch.cursor;
+    return batch.mightHaveMore ? follow(webhookId, batch.cursor, schema, copy) : batch.cursor;
   }
 
   const truth = () => {
@@ -203,7 +208,7 @@ describe("a copy that reads again what the feed names, and what depends on it", 
           sandbox.control.reset();
           sandbox.control.settings({ rateLimitOff: true, webhooks: { computedCells, recordsPerPayload: 2 } });
           baseId = crew(sandbox);
-          const { id } = await hook();
+          const { id } = await webhook();
           const schema = await connection.getSchema(baseId, never);
           const copy = truth() as Copy;
           let cursor = 1;

@@ -1,9 +1,9 @@
 /**
  * I1, I2, I3 in live mode: what `consistency.test.ts` does, with feeds that are late, split, repeated and computed by
- * half, pings that are lost or come twice, hooks that die in every way, leases that change hands, bulk edits, and records
+ * half, notifications that are lost or come twice, webhooks that die in every way, leases that change hands, bulk edits, and records
  * that are deleted and brought back under their old ids.
  *
- * CONSISTENCY_SECONDS says for how long; the suite's own is 20. From 60 on, a silent hook is also waited for to be found
+ * CONSISTENCY_SECONDS says for how long; the suite's own is 20. From 60 on, a silent webhook is also waited for to be found
  * out by comparing.
  */
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ import {
   createBusyBase,
   type Hazard,
   LATENCY,
-  liftLedger,
+  liftLimiter,
   type Storm,
   violations,
 } from "../../support/consistency";
@@ -48,7 +48,7 @@ const pick = <T>(items: readonly T[]): T => items[Math.floor(Math.random() * ite
 /** A busy table, and another one whose records link some of its records and show their tokens. */
 async function busyFleet(): Promise<{ fleet: Fleet; base: Base; watchersId: string }> {
   const fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true, latency: LATENCY } } });
-  await liftLedger(fleet);
+  await liftLimiter(fleet);
   const { control } = fleet.sandbox;
   const sourceId = createBusyBase(control);
   const [busy] = control.dump(sourceId).tables as unknown as WireTable[];
@@ -137,7 +137,7 @@ function handOver(fleet: Fleet, base: Base): Hazard {
   };
 }
 
-/** Hooks end, fall silent or are in error, and those that are silent wake up or are deleted. */
+/** Webhooks end, fall silent or are in error, and those that are silent wake up or are deleted. */
 const deadly: Hazard = {
   everyMs: 2500,
   happen({ control, sourceBaseId }) {
@@ -172,14 +172,14 @@ test("I1-I3: however the feed tells, SQL never goes back, misses nothing, and is
   const hazards = [...people(watchersId), slovenly, handOver(fleet, base)];
   expect(await violations(fleet, base, { ...storm, hazards })).toEqual([]);
   calm(fleet);
-  // A ping that was lost is made up for by the next.
+  // A notification that was lost is made up for by the next.
   fleet.sandbox.control.createRecords(base.sourceBaseId, "Busy", [{ fields: { Token: "last" } }]);
   await readOut(fleet, base);
   expect(await expectEqualToSource(fleet, base)).toBeGreaterThan(500);
-  expect((await getBase(fleet.ctx.db, base.id)).live).toMatchObject({ missed: 0, staleSince: null });
+  expect((await getBase(fleet.ctx.db, base.id)).live).toMatchObject({ missed: 0, driftedSince: null });
 });
 
-test("I1-I3: however hooks die, SQL never goes back, and ends as the source", {
+test("I1-I3: however webhooks die, SQL never goes back, and ends as the source", {
   timeout: (SECONDS + 120) * 1000,
   retry: 0,
 }, async () => {
@@ -203,7 +203,7 @@ test("I1-I3: however hooks die, SQL never goes back, and ends as the source", {
   });
 });
 
-test("a hook that dies silently is found out by comparing, and replaced, though sweeps bring what it does not tell", {
+test("a webhook that dies silently is found out by comparing, and replaced, though sweeps bring what it does not tell", {
   timeout: 60_000 + FOUND_OUT_MS,
   retry: 0,
 }, async ({ skip }) => {
@@ -211,17 +211,17 @@ test("a hook that dies silently is found out by comparing, and replaced, though 
   const { fleet, base } = await busyFleet();
   await using _ = fleet;
   const { control } = fleet.sandbox;
-  const { hookId } = (await loadFeed(fleet.ctx.db, base.id))!;
+  const { webhookId } = (await loadFeed(fleet.ctx.db, base.id))!;
   // What has been there for long is not compared; and a base where nothing changes is compared less often.
   control.advanceClock(HOUR_MS);
   control.createRecords(base.sourceBaseId, "Busy", [{ fields: { Token: "told" } }]);
   await readOut(fleet, base);
-  control.webhooks.silence(base.sourceBaseId, hookId!);
+  control.webhooks.silence(base.sourceBaseId, webhookId!);
   const beat = setInterval(() => {
     control.createRecords(base.sourceBaseId, "Busy", [{ fields: { Token: "told by nobody" } }]);
   }, BEAT_MS);
   try {
-    await until(async () => (await loadFeed(fleet.ctx.db, base.id))?.hookId !== hookId, {
+    await until(async () => (await loadFeed(fleet.ctx.db, base.id))?.webhookId !== webhookId, {
       what: "the silent hook is replaced",
       timeoutMs: FOUND_OUT_MS,
     });

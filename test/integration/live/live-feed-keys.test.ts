@@ -1,7 +1,7 @@
-/** Whether a base may have a hook: keys that must not make one, and what is left at the source in the end. */
+/** Whether a base may have a webhook: keys that must not make one, and what is left at the source in the end. */
 import { describe, expect, test } from "vitest";
 import { deleteBase, updateSettings } from "../../../core/control/bases";
-import { expectNewHook, feedScene } from "../../support/feed-scene";
+import { expectNewWebhook, feedScene } from "../../support/feed-scene";
 
 const { stack, control, opened, sql } = feedScene();
 
@@ -54,20 +54,20 @@ describe("a key that may not", () => {
         body: JSON.stringify({ specification: { options: { filters: { dataTypes: ["tableData"] } } } }),
       });
     }
-    const hooks = live.hooks();
+    const hooks = live.webhooks();
     expect(hooks).toHaveLength(10);
     expect(await live.worker().tryOpen()).toBeNull();
     expect((await live.now()).live).toMatchObject({
       state: "refused",
       reason: expect.stringContaining("10 webhooks"),
     });
-    expect(live.hooks()).toEqual(hooks);
+    expect(live.webhooks()).toEqual(hooks);
   });
 
   test("any more: the lease ends, and the next one sweeps", async () => {
     const { live, feed, worker } = await opened();
     const key = control().createKey({ scopes });
-    await sql(`update bases set sealed_api_key = sealed_api_key where id = '${live.base.id}'`);
+    await sql(`update bases set encrypted_api_key = encrypted_api_key where id = '${live.base.id}'`);
     await updateSettings(stack().fleet.ctx, live.base, { apiKey: key });
     await expect(feed.read(await worker.reader())).rejects.toMatchObject({ code: "sync_stopped" });
     expect(await worker.tryOpen()).toBeNull();
@@ -75,40 +75,40 @@ describe("a key that may not", () => {
 });
 
 describe("at the source nothing is left", () => {
-  test("when live mode is switched off; switched on again there is a new hook", async () => {
+  test("when live mode is switched off; switched on again there is a new webhook", async () => {
     const { live, feed } = await opened();
     await updateSettings(stack().fleet.ctx, live.base, { live: false });
-    expect(live.hooks()).toEqual([]);
+    expect(live.webhooks()).toEqual([]);
     expect((await live.now()).live).toBeNull();
     // A worker that has not noticed yet makes no other.
     const reader = await live.worker().reader();
     await expect(feed.read(reader)).rejects.toMatchObject({ code: "sync_stopped" });
-    expect(live.hooks()).toEqual([]);
+    expect(live.webhooks()).toEqual([]);
     expect(await live.kept()).toBeUndefined();
     await updateSettings(stack().fleet.ctx, live.base, { live: true });
     await live.worker().open();
-    expect(live.hooks()).toHaveLength(1);
+    expect(live.webhooks()).toHaveLength(1);
   });
 
   test("when the base is deleted", async () => {
     const { live } = await opened();
-    expect(live.hooks()).toHaveLength(1);
+    expect(live.webhooks()).toHaveLength(1);
     await deleteBase(stack().fleet.ctx, live.base);
-    expect(live.hooks()).toEqual([]);
+    expect(live.webhooks()).toEqual([]);
   });
 
-  test("when a key takes the place that cannot see the hook; one that can keeps it", async () => {
+  test("when a key takes the place that cannot see the webhook; one that can keeps it", async () => {
     const { live } = await opened();
-    const [{ id } = { id: "" }] = live.hooks();
+    const [{ id } = { id: "" }] = live.webhooks();
     await updateSettings(stack().fleet.ctx, live.base, { apiKey: control().createKey() });
-    expect(live.hooks()).toMatchObject([{ id }]);
-    expect(await live.kept()).toMatchObject({ hookId: id, state: "on" });
-    // An integration sees its own hooks only.
+    expect(live.webhooks()).toMatchObject([{ id }]);
+    expect(await live.kept()).toMatchObject({ webhookId: id, state: "on" });
+    // An integration sees its own webhooks only.
     await updateSettings(stack().fleet.ctx, live.base, { apiKey: control().createKey({ isOAuth: true }) });
-    expect(live.hooks()).toEqual([]);
-    expect(await live.kept()).toMatchObject({ hookId: null, state: "making" });
+    expect(live.webhooks()).toEqual([]);
+    expect(await live.kept()).toMatchObject({ webhookId: null, state: "making" });
     const from = new Date();
     await live.worker().open();
-    await expectNewHook(live, id, from);
+    await expectNewWebhook(live, id, from);
   });
 });

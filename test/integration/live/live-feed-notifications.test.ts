@@ -1,15 +1,15 @@
-/** What wakes a feed: pings that the console takes, and a look at whether the hook still tells of everything. */
+/** What wakes a feed: notifications that the console takes, and a look at whether the webhook still tells of everything. */
 
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { pingSecret } from "../../../core/control/feeds";
-import { created, expectNewHook, feedScene } from "../../support/feed-scene";
+import { webhookSecret } from "../../../core/control/feeds";
+import { created, expectNewWebhook, feedScene } from "../../support/feed-scene";
 import { until } from "../../support/poll";
 
 const signal = new AbortController().signal;
 const { stack, control, consoleUrl, opened } = feedScene();
 
-describe("a ping", () => {
+describe("a notification", () => {
   async function post(path: string, body: string, mac: string | null) {
     const response = await fetch(`${consoleUrl()}${path}`, {
       method: "POST",
@@ -24,28 +24,28 @@ describe("a ping", () => {
   test("wakes a feed that waits, at once; until one came nobody relies on them", async () => {
     const { live, feed, read } = await opened();
     await read();
-    expect((await live.kept())!.isPinged).toBe(false);
+    expect((await live.kept())!.isNotified).toBe(false);
     const waiting = feed.wakeUp(30_000, signal);
     const at = performance.now();
     const id = live.create("ping");
     expect(await waiting).toBe(true);
     expect(performance.now() - at).toBeLessThan(1000);
-    expect(feed.hasPings).toBe(true);
+    expect(feed.hasNotifications).toBe(true);
     expect(created(await read())).toEqual([id]);
     expect((await live.now()).live).toMatchObject({ by: "ping" });
     // That the console can be reached holds for all bases.
-    expect((await (await stack().connect()).worker().open()).hasPings).toBe(false);
+    expect((await (await stack().connect()).worker().open()).hasNotifications).toBe(false);
     const other = await opened();
-    expect((await other.live.worker().open()).hasPings).toBe(true);
+    expect((await other.live.worker().open()).hasNotifications).toBe(true);
   });
 
   test("that came between two leases is heard by the next", async () => {
     const { live, feed, read } = await opened();
     await read();
-    await feed.noteDue(new Date(), { waiting: 0 });
+    await feed.recordDue(new Date(), { waiting: 0 });
     const next = live.worker();
     live.create("between");
-    await until(async () => (await live.kept())!.isPinged, { what: "the ping is noted" });
+    await until(async () => (await live.kept())!.isNotified, { what: "the ping is noted" });
     const adopted = await next.open();
     expect(await adopted.wakeUp(30_000, signal)).toBe(true);
   });
@@ -61,7 +61,7 @@ describe("a ping", () => {
     } finally {
       control().settings({ webhooks: { pingDuplication: 0 } });
     }
-    const secret = (await pingSecret(stack().fleet.ctx, live.base.id))!;
+    const secret = (await webhookSecret(stack().fleet.ctx, live.base.id))!;
     for (let time = 0; time < 3; time++)
       expect(await post(`/hooks/airtable/${live.base.id}`, "{}", macOf(secret, "{}"))).toEqual({
         status: 204,
@@ -73,7 +73,7 @@ describe("a ping", () => {
   test("that is forged, of another base, too large or of nobody is refused and wakes nobody", async () => {
     const { live, feed } = await opened();
     const other = (await opened()).live;
-    const secret = (await pingSecret(stack().fleet.ctx, live.base.id))!;
+    const secret = (await webhookSecret(stack().fleet.ctx, live.base.id))!;
     const path = `/hooks/airtable/${live.base.id}`;
     const body = JSON.stringify({ base: { id: live.sourceId } });
     const refusals = [
@@ -94,7 +94,7 @@ describe("a ping", () => {
     const tooLarge = await post(path, large, macOf(secret, large));
     expect([tooLarge.status, JSON.parse(tooLarge.text).error.code]).toEqual([422, "invalid_request"]);
     expect(await feed.wakeUp(200, signal)).toBe(false);
-    expect(await live.kept()).toMatchObject({ isPinged: false });
+    expect(await live.kept()).toMatchObject({ isNotified: false });
     // The right one is of any size up to the limit, and of any kind.
     const most = "x".repeat(65_536);
     expect((await post(path, most, macOf(secret, most))).status).toBe(204);
@@ -103,16 +103,16 @@ describe("a ping", () => {
 });
 
 describe("freshness", () => {
-  test("a hook that tells of nothing is found, SQL is right again, and another hook is made", async () => {
+  test("a webhook that tells of nothing is found, SQL is right again, and another webhook is made", async () => {
     const { live, worker, feed, read } = await opened();
     const { compare } = await worker.swept();
-    await feed.closeGap(performance.now());
+    await feed.closeFeedGap(performance.now());
     const rows = await stack().fleet.owner(await live.now());
     const names = async () => (await rows`select name from things order by name`).map(({ name }) => name);
     expect(await compare(feed)).toEqual({ records: 3, stale: 0 });
-    expect((await live.now()).live).toMatchObject({ comparedAt: expect.any(Date), staleSince: null });
+    expect((await live.now()).live).toMatchObject({ comparedAt: expect.any(Date), driftedSince: null });
 
-    const [{ id } = { id: "" }] = live.hooks();
+    const [{ id } = { id: "" }] = live.webhooks();
     control().webhooks.silence(live.sourceId, id);
     live.create("unheard");
     expect((await read()).payloads).toBe(0);
@@ -120,39 +120,39 @@ describe("freshness", () => {
     expect(await compare(feed)).toMatchObject({ stale: 1 });
     expect(await names()).toEqual(["N0", "N1", "N2", "unheard"]);
     expect((await live.now()).live).toMatchObject({
-      staleSince: expect.any(Date),
+      driftedSince: expect.any(Date),
       gapSince: feed.gapSince,
     });
     expect(feed.gapSince!.getTime()).toBeGreaterThanOrEqual(from.getTime());
 
     expect(await feed.wakeUp(30_000, signal)).toBe(true);
     expect((await read()).hasGap).toBe(true);
-    await expectNewHook(live, id, from);
+    await expectNewWebhook(live, id, from);
     const heard = live.create("heard");
     expect(created(await read())).toEqual([heard]);
-    expect((await live.now()).live!.staleSince).not.toBeNull();
-    await feed.closeGap(performance.now());
-    expect((await live.now()).live).toMatchObject({ staleSince: null, gapSince: null });
+    expect((await live.now()).live!.driftedSince).not.toBeNull();
+    await feed.closeFeedGap(performance.now());
+    expect((await live.now()).live).toMatchObject({ driftedSince: null, gapSince: null });
   });
 
-  test("what is missing from the feed and known to be says nothing of the hook: a sweep is to find it", async () => {
+  test("what is missing from the feed and known to be says nothing of the webhook: a sweep is to find it", async () => {
     const { live, worker, feed, read } = await opened();
     const { compare } = await worker.swept();
-    await feed.closeGap(performance.now());
-    const [{ id } = { id: "" }] = live.hooks();
+    await feed.closeFeedGap(performance.now());
+    const [{ id } = { id: "" }] = live.webhooks();
     control().webhooks.silence(live.sourceId, id);
     live.create("unheard");
     control().webhooks.silence(live.sourceId, id, false);
     control().webhooks.fail(live.sourceId, id, "INTERNAL_ERROR");
     expect((await read()).hasGap).toBe(true);
     expect(await compare(feed)).toEqual({ records: 0, stale: 0 });
-    expect(await live.kept()).toMatchObject({ hookId: id });
+    expect(await live.kept()).toMatchObject({ webhookId: id });
   });
 
   test("what the feed tells of in time, or is known to wait, is not stale", async () => {
     const { live, worker, feed } = await opened();
     const { compare, sweep } = await worker.swept();
-    await feed.closeGap(performance.now());
+    await feed.closeFeedGap(performance.now());
     live.create("waiting");
     expect(await compare(feed, { isPending: () => true })).toMatchObject({ stale: 0 });
     // A sweep brings it while it is waited for.
@@ -164,6 +164,6 @@ describe("freshness", () => {
     await sweep();
     expect((await comparing)!.stale).toBe(0);
     expect(feed.gapSince).toBeNull();
-    expect((await live.now()).live!.staleSince).toBeNull();
+    expect((await live.now()).live!.driftedSince).toBeNull();
   });
 });

@@ -1,21 +1,21 @@
-/** The hook of a base, end to end: made, adopted, refreshed, and made anew when it has ended at the source. */
+/** The webhook of a base, end to end: made, adopted, refreshed, and made anew when it has ended at the source. */
 
 import { describe, expect, test } from "vitest";
-import { created, expectNewHook, feedScene } from "../../support/feed-scene";
+import { created, expectNewWebhook, feedScene } from "../../support/feed-scene";
 import type { LiveBase } from "../../support/feed-stack";
 
 const DAY_MS = 24 * 3600_000;
 const { stack, control, consoleUrl, opened } = feedScene();
 
-describe("a hook", () => {
-  test("is made with an address of this base, a sealed secret and a gap before it", async () => {
+describe("a webhook", () => {
+  test("is made with an address of this base, a encrypted secret and a gap before it", async () => {
     const from = new Date();
     const { live, worker } = await opened();
-    const [hook] = live.hooks();
-    expect(hook).toMatchObject({ notificationUrl: `${consoleUrl()}/hooks/airtable/${live.base.id}` });
-    await expectNewHook(live, "", from);
+    const [webhook] = live.webhooks();
+    expect(webhook).toMatchObject({ notificationUrl: `${consoleUrl()}/hooks/airtable/${live.base.id}` });
+    await expectNewWebhook(live, "", from);
     expect(worker.asked).toEqual({ hooks: 2 });
-    expect((await live.kept())!.sealedSecret).toMatch(/^v1\./);
+    expect((await live.kept())!.encryptedSecret).toMatch(/^v1\./);
     expect((await live.now()).live).toMatchObject({
       state: "on",
       reason: "",
@@ -68,27 +68,27 @@ describe("a hook", () => {
   ];
   test.each(ends)("%s is made anew, with a gap, and told of goes on", async (_, end) => {
     const { live, feed, read } = await opened();
-    const [{ id } = { id: "" }] = live.hooks();
+    const [{ id } = { id: "" }] = live.webhooks();
     const first = live.create("first");
     const before = await read();
     expect(created(before)).toEqual([first]);
-    await feed.closeGap(performance.now());
+    await feed.closeFeedGap(performance.now());
     expect(feed.gapSince).toBeNull();
     const from = new Date();
     await end(live, id);
 
     let batch = await read();
-    // An expired hook can still be read: it is the refresh that says so.
+    // An expired webhook can still be read: it is the refresh that says so.
     for (let tries = 0; !batch.hasGap && tries < 3; tries++) batch = await read();
     expect(batch.hasGap).toBe(true);
-    await expectNewHook(live, id, from);
+    await expectNewWebhook(live, id, from);
     expect(feed.gapSince).toEqual((await live.kept())!.gapSince);
 
     const second = live.create("second");
     const after = await read();
     expect(created(after)).toEqual([second]);
     expect(after.from).toBeGreaterThanOrEqual(before.cursor);
-    // E1: what was known by the old hook's numbers does not move the new one's cursor.
+    // E1: what was known by the old webhook's numbers does not move the new one's cursor.
     await feed.save(before.cursor);
     expect((await live.kept())!.cursor).toBe(1);
     await feed.save(after.cursor);
@@ -98,12 +98,12 @@ describe("a hook", () => {
 
   test("that only had trouble is kept, with a gap for what it did not tell", async () => {
     const { live, feed, read } = await opened();
-    await feed.closeGap(performance.now());
-    const [{ id } = { id: "" }] = live.hooks();
+    await feed.closeFeedGap(performance.now());
+    const [{ id } = { id: "" }] = live.webhooks();
     control().webhooks.fail(live.sourceId, id, "INTERNAL_ERROR");
     const batch = await read();
     expect(batch).toMatchObject({ hasGap: true, error: "INTERNAL_ERROR" });
-    expect(await live.kept()).toMatchObject({ hookId: id, gapSince: feed.gapSince });
+    expect(await live.kept()).toMatchObject({ webhookId: id, gapSince: feed.gapSince });
     expect(feed.gapSince).not.toBeNull();
     expect((await read()).hasGap).toBe(false);
   });
@@ -113,8 +113,8 @@ describe("a hook", () => {
     async (oldCursor) => {
       const { live, feed, read } = await opened();
       await read();
-      await feed.closeGap(performance.now());
-      const [{ id } = { id: "" }] = live.hooks();
+      await feed.closeFeedGap(performance.now());
+      const [{ id } = { id: "" }] = live.webhooks();
       live.create("lost");
       // Kept alive by another reader, who does not care for what is gone.
       for (let days = 0; days < 8; days += 4) {

@@ -6,7 +6,7 @@
  */
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { takeTicket } from "../../../core/replica";
+import { takeReadVersion } from "../../../core/replica";
 import type { SourceRecord } from "../../../core/source";
 import { applyWrite } from "../../support/apply-write";
 import type { Payload, TablePayload } from "../../support/fake-feed";
@@ -76,16 +76,16 @@ test("I1-I3, I7: whatever happens, all that the feed told of is in the replica o
       // Each read of the feed goes one step on.
       for (const { events, dies } of happens) {
         for (const one of events) world.coming.push(one);
-        const reads = world.engine.hook.reads;
-        world.engine.hook.bell.ring();
-        await until(() => world.engine.hook.reads > reads, { what: "the feed is read" });
+        const reads = world.engine.webhook.reads;
+        world.engine.webhook.notifier.notify();
+        await until(() => world.engine.webhook.reads > reads, { what: "the feed is read" });
         if (!dies) continue;
         await running.stop();
         await world.engine.restart();
         running = world.engine.start();
       }
       const isOver = () => {
-        world.engine.hook.bell.ring();
+        world.engine.webhook.notifier.notify();
         return world.coming.length === 0;
       };
       await until(isOver, { what: "everything has happened" });
@@ -112,8 +112,8 @@ interface World {
 
 async function startWorld(atOnce: number): Promise<World> {
   const engine = await liveEngine({ absentMs: [20, 50] });
-  const { source, hook } = engine;
-  hook.atOnce = atOnce;
+  const { source, webhook } = engine;
+  webhook.atOnce = atOnce;
   const { teams, people } = teamsAndPeople();
   const tables = {
     teams: source.add(
@@ -136,7 +136,10 @@ async function startWorld(atOnce: number): Promise<World> {
     if (one) {
       const done = await carryOut(engine, tables, one, ++made);
       if (done) {
-        late.push({ due: requests + one.toldAfter, apply: () => tell(hook, done.payload, one.isToldTwice) });
+        late.push({
+          due: requests + one.toldAfter,
+          apply: () => tell(webhook, done.payload, one.isToldTwice),
+        });
         if (done.apply) late.push({ due: requests + one.late!, apply: done.apply });
       }
     }
@@ -154,22 +157,22 @@ async function startWorld(atOnce: number): Promise<World> {
     await Bun.sleep(number % 3);
   };
   source.before = step;
-  hook.before = step;
+  webhook.before = step;
   return {
     engine,
     ...tables,
     coming,
     async quiet() {
       source.before = () => {};
-      hook.before = () => {};
+      webhook.before = () => {};
       await stepping;
       for (const waiting of late.splice(0)) await waiting.apply();
     },
   };
 }
 
-function tell(hook: LiveEngine["hook"], payload: Payload, isTwice: boolean): void {
-  for (let times = isTwice ? 2 : 1; times > 0; times--) hook.tell(structuredClone(payload));
+function tell(webhook: LiveEngine["webhook"], payload: Payload, isTwice: boolean): void {
+  for (let times = isTwice ? 2 : 1; times > 0; times--) webhook.tell(structuredClone(payload));
 }
 
 interface Tables {
@@ -191,7 +194,7 @@ async function carryOut(
   event: Event,
   number: number,
 ): Promise<{ payload: Payload; apply?: () => Promise<void> } | undefined> {
-  const ticket = event.late === null ? 0 : await takeTicket(replica.replica);
+  const readVersion = event.late === null ? 0 : await takeReadVersion(replica.replica);
   const written = change(tables, event, number);
   if (!written) return undefined;
   compute(tables);
@@ -199,7 +202,7 @@ async function carryOut(
   const image = structuredClone(table.records.get(id) ?? null);
   return {
     payload: { changedTablesById: { [table.table.id]: told } },
-    ...(event.late !== null && { apply: () => applyWrite(replica.replica, table, id, ticket, image) }),
+    ...(event.late !== null && { apply: () => applyWrite(replica.replica, table, id, readVersion, image) }),
   };
 }
 

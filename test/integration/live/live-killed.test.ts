@@ -9,7 +9,7 @@ import { loadFeed } from "../../../core/control/feeds";
 import { controlDatabase } from "../../support/database";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import type { WireTable } from "../../support/expected-cells";
-import { type FaultLine, faultLine, type HoldPoint } from "../../support/fault-proxy";
+import { type FaultProxy, faultProxy, type HoldPoint } from "../../support/fault-proxy";
 import type { Fleet } from "../../support/fleet";
 import { connectLive, readOut, startLiveFleet } from "../../support/live-fleet";
 import type { Program } from "../../support/program";
@@ -33,7 +33,7 @@ interface Point {
   isBehind: boolean;
 }
 
-const ROWS = { line: "replica", statement: /apply_images/ } as const;
+const ROWS = { line: "replica", statement: /apply_row_images/ } as const;
 const CURSOR = { line: "control", statement: /update live_feeds set cursor/ } as const;
 const POINTS: Point[] = [
   { name: "before any row", ...ROWS, nth: 1, at: "before", isBehind: true },
@@ -48,7 +48,7 @@ async function service(releases: AsyncDisposableStack) {
   const { url } = releases.use(await controlDatabase());
   const { hostname, port } = new URL(url);
   const line = async () =>
-    releases.use(await faultLine({ host: hostname, port: Number(port || 5432) }, { isPostgres: true }));
+    releases.use(await faultProxy({ host: hostname, port: Number(port || 5432) }, { isPostgres: true }));
   const lines = { control: await line(), replica: await line() };
   const env = { REPLICA_URL: lines.replica.over(inject("clusterUrl")), UPSTREAM_TIMEOUT_MS: "120000" };
   const webhooks = { computedCells: "not emitted", recordsPerPayload: 4 } as const;
@@ -112,7 +112,11 @@ async function writtenBy(sql: postgres.Sql): Promise<Map<string, string>> {
 }
 
 /** Kills the worker at the point. */
-async function killAt(lines: Record<Point["line"], FaultLine>, point: Point, worker: Program): Promise<void> {
+async function killAt(
+  lines: Record<Point["line"], FaultProxy>,
+  point: Point,
+  worker: Program,
+): Promise<void> {
   let seen = 0;
   const isIt = (statement: string) => point.statement.test(statement) && ++seen === point.nth;
   const held = await lines[point.line].hold(isIt, point.at, AbortSignal.timeout(HOLD_MS));
@@ -141,7 +145,7 @@ test("I7: a worker that is killed between a payload and its cursor leaves nothin
   await readOut(fleet, base);
   const sql = await fleet.reader(base);
   const { control } = fleet.sandbox;
-  const { hookId } = (await kept(fleet, base))!;
+  const { webhookId } = (await kept(fleet, base))!;
   // From now on nothing is learned from sweeps.
   control.addFault({ kind: "hang", path: SWEEPS, delayMs: 120_000 });
   for (const [round, point] of POINTS.entries()) {
@@ -163,7 +167,7 @@ test("I7: a worker that is killed between a payload and its cursor leaves nothin
       point.name,
     ).toEqual([]);
   }
-  expect(await kept(fleet, base)).toMatchObject({ hookId, gapSince: null });
+  expect(await kept(fleet, base)).toMatchObject({ webhookId, gapSince: null });
   const runs = await listRuns(fleet.ctx.db, base.id, 50);
   expect(new Set(runs.map(({ kind }) => kind))).toEqual(new Set(["first", "live"]));
   expect((await getBase(fleet.ctx.db, base.id)).live!.missed).toBe(0);

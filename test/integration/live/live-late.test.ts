@@ -2,7 +2,13 @@
  * What a feed tells late: SQL has shown something newer by then, or a client was told of it, and must not go back.
  */
 import { expect, test, vi } from "vitest";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../../core/replica";
+import {
+  applyRowImages,
+  compileMapper,
+  loadCatalog,
+  mapRecords,
+  takeReadVersion,
+} from "../../../core/replica";
 import type { SourceRecord } from "../../../core/source";
 import { editor } from "../../support/fake-feed";
 import { type LiveEngine, liveEngine } from "../../support/live-engine";
@@ -27,24 +33,24 @@ async function live(more = 0) {
   engine.source.add(people, []);
   expect((await engine.sync()).error).toBeUndefined();
   engine.start({ schemaPollMs: 60_000 });
-  await until(() => engine.hook.reads > 0, { what: "the feed is read" });
+  await until(() => engine.webhook.reads > 0, { what: "the feed is read" });
   const equal = async () => expect(await engine.rows("teams")).toEqual(rowsOf.teams(table.records.values()));
-  return { engine, table, equal, edit: editor(engine.hook, { source: engine.source, table }) };
+  return { engine, table, equal, edit: editor(engine.webhook, { source: engine.source, table }) };
 }
 
 /** Nothing that was written before this call counts as written lately. */
-async function rest({ memory, replica: { replica } }: LiveEngine): Promise<void> {
-  memory.trimPoints.push({ at: performance.now() - MINUTE_MS, ticket: await takeTicket(replica) });
+async function rest({ cache, replica: { replica } }: LiveEngine): Promise<void> {
+  cache.trimPoints.push({ at: performance.now() - MINUTE_MS, readVersion: await takeReadVersion(replica) });
 }
 
 /** Writes through the proxy: SQL shows it when this returns. */
 async function write({ replica: { replica }, source }: LiveEngine, record: SourceRecord): Promise<void> {
-  const ticket = await takeTicket(replica);
+  const readVersion = await takeReadVersion(replica);
   source.tables[0]!.records.set(record.id, record);
   const live = (await loadCatalog(replica)).get("tblT")!;
   const rows = mapRecords(compileMapper(live.spec), [record], []);
-  const images = { epoch: null, ticket, rows, gone: [], issues: [], records: [record] };
-  expect((await applyImages(replica, live, images)).lost).toEqual([]);
+  const images = { epoch: null, readVersion, rows, gone: [], issues: [], records: [record] };
+  expect((await applyRowImages(replica, live, images)).lost).toEqual([]);
 }
 
 /** Every state of the teams that a commit has made, in order, as the names by id. */
@@ -112,7 +118,7 @@ test("however many the feed says to be destroyed are removed at once, and withou
   expect(engine.source.calls.length).toBe(calls);
 });
 
-test("deletions of which no ticket is old enough are looked for by id, and no table is swept for them", async () => {
+test("deletions of which no read version is old enough are looked for by id, and no table is swept for them", async () => {
   const { engine, edit, table, equal } = await live(1000);
   const calls = engine.source.calls.length;
   edit.destroy(...table.records.keys());

@@ -29,7 +29,7 @@ type Fate =
   | "told late"
   /** Told of a moment before, and read again too early. */
   | "told before"
-  /** The hook is silent. */
+  /** The webhook is silent. */
   | "silent"
   | "silently gone"
   | "silently made"
@@ -80,7 +80,7 @@ async function countsThose(ofTeams: Fate[], ofPeople: Fate[]): Promise<void> {
   const { teams, people } = base(engine);
   expect((await engine.sync()).error).toBeUndefined();
   const running = engine.start({ schemaPollMs: DAY_MS });
-  await until(() => engine.hook.reads > 0, { what: "the feed is read" });
+  await until(() => engine.webhook.reads > 0, { what: "the feed is read" });
   vi.advanceTimersByTime(LONG_MS);
 
   for (const [index, fate] of ofTeams.entries())
@@ -132,37 +132,37 @@ async function countsThose(ofTeams: Fate[], ofPeople: Fate[]): Promise<void> {
   await settled(engine);
   await equal(engine, teams.table.records.values(), people.table.records.values());
   vi.advanceTimersByTime(CERTAIN_MS);
-  const { reads } = engine.hook;
-  engine.hook.bell.ring();
-  await until(() => engine.hook.reads > reads, { what: "the feed is read once more" });
+  const { reads } = engine.webhook;
+  engine.webhook.notifier.notify();
+  await until(() => engine.webhook.reads > reads, { what: "the feed is read once more" });
   // The count follows the read.
-  engine.hook.bell.ring();
-  await until(() => engine.hook.reads > reads + 1, { what: "and once more" });
-  expect({ missed: engine.hook.missed, isFollowing }).toEqual({ missed, isFollowing });
+  engine.webhook.notifier.notify();
+  await until(() => engine.webhook.reads > reads + 1, { what: "and once more" });
+  expect({ missed: engine.webhook.missed, isFollowing }).toEqual({ missed, isFollowing });
   await running.stop();
 }
 
-function base({ source, hook }: LiveEngine) {
-  const shapes = teamsAndPeople();
+function base({ source, webhook }: LiveEngine) {
+  const schemaTracker = teamsAndPeople();
   const teams = source.add(
-    shapes.teams,
+    schemaTracker.teams,
     Array.from({ length: TEAMS }, (_, index) => teamRecord(teamId(index), `T${index}`, [personId(index)])),
   );
   const people = source.add(
-    shapes.people,
+    schemaTracker.people,
     Array.from({ length: PEOPLE }, (_, index) =>
       personRecord(personId(index), `P${index}`, [teamId(index)], [`T${index}`]),
     ),
   );
   return {
-    teams: { table: teams, edit: editor(hook, { source, table: teams }) },
-    people: { table: people, edit: editor(hook, { source, table: people }) },
+    teams: { table: teams, edit: editor(webhook, { source, table: teams }) },
+    people: { table: people, edit: editor(webhook, { source, table: people }) },
   };
 }
 
 /** One pass of the reconciling sweep. */
 async function sweep({ cadence, runs }: LiveEngine): Promise<void> {
-  const passes = () => runs.filter((run) => run.isBeside).length;
+  const passes = () => runs.filter((run) => run.isBackground).length;
   const before = passes();
   cadence.sweepEveryMs = 0;
   await passing(until(() => passes() > before, { what: "a pass is complete" }));

@@ -19,12 +19,12 @@ function recompute({ people }: Awaited<ReturnType<typeof liveTeams>>): void {
 
 test("a field that computes something else has its table swept", async () => {
   const scene = await liveTeams();
-  const { engine, edit, hook, source, equal } = scene;
+  const { engine, edit, webhook, source, equal } = scene;
   recompute(scene);
   edit.people.tell({ changedFieldsById: { fldPNames: { current: {} } } });
   await until(() => source.calls.includes("list tblP 0"), { what: "the table is swept" });
   await engine.settled();
-  await until(() => hook.waiting === 0, { what: "nothing waits" });
+  await until(() => webhook.waiting === 0, { what: "nothing waits" });
   await equal();
   expect(source.calls).not.toContain("list tblT 0");
 });
@@ -50,33 +50,33 @@ test.for([
 );
 
 test("what was swept once is not swept again by those who come later", async () => {
-  const { engine, running, source, hook } = await liveTeams();
+  const { engine, running, source, webhook } = await liveTeams();
   await running.stop();
   await engine.restart();
-  const { reads } = hook;
+  const { reads } = webhook;
   const next = engine.start();
-  await until(() => hook.reads > reads, { what: "the feed is read" });
+  await until(() => webhook.reads > reads, { what: "the feed is read" });
   await engine.settled();
   await next.over();
   expect(source.calls.filter((call) => call.startsWith("list"))).toEqual([]);
 });
 
 test("a field that had another type for a moment has all its cells read, and those that hang on them", async () => {
-  const { engine, edit, hook, equal } = await liveTeams();
+  const { engine, edit, webhook, equal } = await liveTeams();
   edit.teams.silently(teamRecord("recT1", "Crimson", ["recP1"]));
   edit.people.silently(personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
   edit.teams.tell({ changedFieldsById: { fldTName: { current: { type: "number" } } } });
   edit.teams.tell({ changedFieldsById: { fldTName: { current: { type: "text" } } } });
   await engine.settled();
-  await until(() => hook.waiting === 0, { what: "nothing waits" });
+  await until(() => webhook.waiting === 0, { what: "nothing waits" });
   await equal();
 });
 
 test("another name of a field has nothing read", async () => {
-  const { engine, edit, source, hook, equal } = await liveTeams();
+  const { engine, edit, source, webhook, equal } = await liveTeams();
   edit.teams.tell({ changedFieldsById: { fldTName: { current: { name: "Name", type: "text" } } } });
   await engine.settled();
-  await until(() => hook.waiting === 0, { what: "nothing waits" });
+  await until(() => webhook.waiting === 0, { what: "nothing waits" });
   await equal();
   expect(source.calls.filter((call) => call.startsWith("list"))).toEqual([]);
 });

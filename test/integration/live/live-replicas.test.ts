@@ -10,7 +10,7 @@ import type postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Random } from "../../../apps/sandbox/random";
 import { type Base, getBase } from "../../../core/control/bases";
-import { liftLedger } from "../../support/consistency";
+import { liftLimiter } from "../../support/consistency";
 import { dataFolder, noDataReason } from "../../support/data";
 import { expectEqualToSource, untilSameShape } from "../../support/equal-to-source";
 import type { Fleet } from "../../support/fleet";
@@ -34,7 +34,7 @@ const LEAST_PART = 0.7;
 let fleet: Fleet;
 beforeAll(async () => {
   fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
-  await liftLedger(fleet);
+  await liftLimiter(fleet);
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
@@ -105,7 +105,7 @@ test.for(sources)(
     expect(watcher.wrong).toEqual([]);
     expect((await getBase(fleet.ctx.db, base.id)).live, `SEED=${SEED}`).toMatchObject({
       missed: 0,
-      staleSince: null,
+      driftedSince: null,
     });
   },
 );

@@ -3,7 +3,7 @@ import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { openReplica } from "../../../core/replica";
 import { leaveReplica, takeReplica } from "../../../core/sync/lease/lease-replica";
-import { emptyMemory } from "../../../core/sync/state";
+import { emptyCache } from "../../../core/sync/state";
 import { freshDatabase } from "../../support/database";
 import { connectLive, startLiveFleet } from "../../support/live-fleet";
 import { until } from "../../support/poll";
@@ -20,8 +20,8 @@ test("a live base at rest logs in nowhere, beyond the time that a lease takes, a
   const source = control.createBase({ tables: [{ name: "Tasks", fields, records: [] }] });
   const base = await connectLive(fleet, source);
   // As if a notification had come: what follows is read when there is one, and five minutes later.
-  await fleet.ctx.db`update live_feeds set pinged_at = now() where base_id = ${base.id}`;
-  await fleet.ctx.db`select pg_notify('basetide_ping', ${base.id})`;
+  await fleet.ctx.db`update live_feeds set notified_at = now() where base_id = ${base.id}`;
+  await fleet.ctx.db`select pg_notify('basetide_notification', ${base.id})`;
 
   const server = postgres(inject("postgresUrl"), { max: 1 });
   const { name } = base.database;
@@ -41,7 +41,7 @@ test("a live base at rest logs in nowhere, beyond the time that a lease takes, a
   await Bun.sleep(REST_MS);
   expect({ ...(await facts()), epoch: await epoch() }).toEqual(before);
 
-  await fleet.ctx.db`select pg_notify('basetide_ping', ${base.id})`;
+  await fleet.ctx.db`select pg_notify('basetide_notification', ${base.id})`;
   await until(async () => (await epoch()) > before.epoch, {
     what: "another lease begins",
     timeoutMs: 60_000,
@@ -55,13 +55,13 @@ test("a live base at rest logs in nowhere, beyond the time that a lease takes, a
 test("a replica that a lease has left is the next one's, unless the base has moved", async () => {
   await using database = await freshDatabase();
   const target = { url: database.url, schema: "public" };
-  const memory = emptyMemory(1);
+  const cache = emptyCache(1);
   const first = openReplica(target);
-  leaveReplica(memory, target, first);
-  expect(takeReplica(memory, { ...target })).toBe(first);
+  leaveReplica(cache, target, first);
+  expect(takeReplica(cache, { ...target })).toBe(first);
   expect(takeReplica(undefined, target)).not.toBe(first);
-  leaveReplica(memory, target, first);
-  const moved = takeReplica(memory, { ...target, schema: "other" });
+  leaveReplica(cache, target, first);
+  const moved = takeReplica(cache, { ...target, schema: "other" });
   expect(moved).not.toBe(first);
   await expect(first.sql`select 1`).rejects.toThrow("CONNECTION_ENDED");
   await moved.close();

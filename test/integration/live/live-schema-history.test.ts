@@ -22,17 +22,17 @@ const PING_EVERY_MS = 100;
 const LAST_MS = 60_000;
 
 /** How the feed tells of a step. */
-function tell({ hook }: LiveEngine, told: ToldChanges, { pick }: Step): void {
+function tell({ webhook }: LiveEngine, told: ToldChanges, { pick }: Step): void {
   const payload = told.take();
   if (!payload) return;
-  // Pings get lost, and payloads come twice.
-  hook.tell(payload, pick % 3 > 0);
-  if (pick % 5 === 0) hook.tell(structuredClone(payload));
+  // Notifications get lost, and payloads come twice.
+  webhook.tell(payload, pick % 3 > 0);
+  if (pick % 5 === 0) webhook.tell(structuredClone(payload));
 }
 
 /** Lets the history happen in live mode, and waits until all that was told of is durable. */
 async function live(engine: LiveEngine, world: World, history: History): Promise<Running> {
-  const { source, hook } = engine;
+  const { source, webhook } = engine;
   const told = new ToldChanges(source);
   const happen = (step: Step) => {
     world.happen(step);
@@ -41,9 +41,9 @@ async function live(engine: LiveEngine, world: World, history: History): Promise
   let settings = { ...world.settings };
   let running = engine.start({ settings });
   for (const steps of history) {
-    hook.atOnce = 1 + (steps[0]!.pick % 4);
+    webhook.atOnce = 1 + (steps[0]!.pick % 4);
     let request = 0;
-    source.before = hook.before = () => {
+    source.before = webhook.before = () => {
       for (const step of steps) if (step.during === request) happen(step);
       request++;
     };
@@ -56,7 +56,7 @@ async function live(engine: LiveEngine, world: World, history: History): Promise
       running = engine.start({ settings });
     }
     await settled(engine);
-    source.before = hook.before = () => {};
+    source.before = webhook.before = () => {};
   }
   if (!Bun.deepEquals(settings, world.settings)) {
     await running.stop();
@@ -71,9 +71,9 @@ function isDoomed({ deleted }: World, column: string): boolean {
   return [...deleted].some((name) => column.startsWith(snakeCase(name) || "field"));
 }
 
-/** A ping that was lost is followed by another one, some time. */
+/** A notification that was lost is followed by another one, some time. */
 async function settled(engine: LiveEngine): Promise<void> {
-  const timer = setInterval(() => engine.hook.bell.ring(), PING_EVERY_MS);
+  const timer = setInterval(() => engine.webhook.notifier.notify(), PING_EVERY_MS);
   await engine.settled().finally(() => clearInterval(timer));
 }
 

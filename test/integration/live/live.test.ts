@@ -1,7 +1,13 @@
 /** Live mode over a feed in memory: what arrives, in which order, and what is durable when. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { BasetideError } from "../../../core/errors";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../../core/replica";
+import {
+  applyRowImages,
+  compileMapper,
+  loadCatalog,
+  mapRecords,
+  takeReadVersion,
+} from "../../../core/replica";
 import { editor } from "../../support/fake-feed";
 import { pageOf } from "../../support/fake-source";
 import type { LiveEngine } from "../../support/live-engine";
@@ -45,10 +51,10 @@ async function metaOf({ replica }: Pick<Awaited<ReturnType<typeof liveTeams>>, "
 
 test("_sync_meta is a clock: a read of the feed that finds nothing moves it, as a round does that changes something", async () => {
   const scene = await liveTeams();
-  const { edit, replica, hook, runs } = scene;
+  const { edit, replica, webhook, runs } = scene;
   const now = async () =>
     (await replica.replica.sql<{ now: Date }[]>`select clock_timestamp() as now`)[0]!.now.getTime();
-  for (const change of [() => hook.bell.ring(), () => edit.teams.put(teamRecord("recT2", "Navy"))]) {
+  for (const change of [() => webhook.notifier.notify(), () => edit.teams.put(teamRecord("recT2", "Navy"))]) {
     const before = await now();
     // Once in five seconds is often enough.
     await until(
@@ -66,28 +72,28 @@ test("_sync_meta is a clock: a read of the feed that finds nothing moves it, as 
 });
 
 test("reads that find nothing are noted in _sync_meta once in five seconds at most", async () => {
-  const { engine, hook, replica } = await liveTeams();
+  const { engine, webhook, replica } = await liveTeams();
   engine.cadence.pollMs = 20;
-  hook.bell.ring();
+  webhook.notifier.notify();
   await replica.replica.sql`create table public_swap.seen (at timestamptz)`;
   await replica.replica.sql`
     create rule seen as on update to public_swap._sync_meta do also insert into public_swap.seen values (now())`;
-  const from = hook.reads;
-  await until(() => hook.reads > from + 100, { what: "the feed is read" });
+  const from = webhook.reads;
+  await until(() => webhook.reads > from + 100, { what: "the feed is read" });
   const [row] = await replica.replica.sql`select count(*)::int as n from public_swap.seen`;
   expect(row!.n).toBeLessThanOrEqual(3);
 });
 
 test("R1: while changes are missing from the feed _sync_meta stands still, and moves when a sweep has found them", async () => {
   const scene = await liveTeams();
-  const { engine, hook, edit, people } = scene;
+  const { engine, webhook, edit, people } = scene;
   const held = Promise.withResolvers<void>();
   scene.source.before = (call) => (call.startsWith("page") ? held.promise : undefined);
   edit.people.silently(personRecord("recP1", "Anna"));
-  hook.payloads.push({});
-  hook.keptFrom = 2;
-  hook.gapSince = new Date();
-  hook.gapAt = performance.now();
+  webhook.payloads.push({});
+  webhook.keptFrom = 2;
+  webhook.gapSince = new Date();
+  webhook.gapAt = performance.now();
   const before = await metaOf(scene);
   edit.teams.put(teamRecord("recT2", "Navy"));
   await until(async () => ((await engine.rows("teams")) as { name: string }[])[1]!.name === "Navy", {
@@ -100,11 +106,11 @@ test("R1: while changes are missing from the feed _sync_meta stands still, and m
   await scene.equal();
 });
 
-test("what a read was for that failed is asked for again, without another ping", async () => {
-  const { hook, edit, equal, engine } = await liveTeams();
+test("what a read was for that failed is asked for again, without another notification", async () => {
+  const { webhook, edit, equal, engine } = await liveTeams();
   let failures = 0;
-  hook.before = () => {
-    hook.bell.clear();
+  webhook.before = () => {
+    webhook.notifier.clear();
     if (failures++ === 0) throw new BasetideError("source_bad_answer", "broken off");
   };
   edit.teams.put(teamRecord("recT2", "Navy"));
@@ -178,12 +184,12 @@ test("what hangs on a record that is destroyed is read again", async () => {
 });
 
 test("payloads that are split, repeated or out of order change nothing wrong", async () => {
-  const { engine, edit, equal, hook } = await liveTeams();
-  hook.atOnce = 1;
+  const { engine, edit, equal, webhook } = await liveTeams();
+  webhook.atOnce = 1;
   edit.teams.put(teamRecord("recT3", "Green"));
   edit.teams.put(teamRecord("recT3", "Lime"), teamRecord("recT4", "Grey"));
   edit.teams.destroy("recT4");
-  hook.tell(structuredClone(hook.payloads[0]!));
+  webhook.tell(structuredClone(webhook.payloads[0]!));
   await engine.settled();
   await equal();
   // Destroyed, and brought back: the source has it.
@@ -194,8 +200,8 @@ test("payloads that are split, repeated or out of order change nothing wrong", a
 });
 
 test("a destroyed record that the source brings back before it is looked for stays", async () => {
-  const { engine, edit, equal, hook, teams: table } = await liveTeams();
-  hook.atOnce = 1;
+  const { engine, edit, equal, webhook, teams: table } = await liveTeams();
+  webhook.atOnce = 1;
   edit.teams.tell({ destroyedRecordIds: ["recT2"] });
   // There is more to read, so the destroyed one is asked for; it is there.
   edit.teams.put(teamRecord("recT1", "Crimson", ["recP1"]));
@@ -205,7 +211,7 @@ test("a destroyed record that the source brings back before it is looked for sta
 });
 
 test("I7: a worker that dies between a payload and its cursor leaves nothing wrong, and nothing out", async () => {
-  const { engine, edit, equal, hook, source, running } = await liveTeams();
+  const { engine, edit, equal, webhook, source, running } = await liveTeams();
   const hold = Promise.withResolvers<void>();
   source.before = (call) => (call === "ids tblT" ? hold.promise : undefined);
   edit.teams.put(teamRecord("recT3", "Green"));
@@ -218,7 +224,7 @@ test("I7: a worker that dies between a payload and its cursor leaves nothing wro
     },
   );
   // The later change is durable; the cursor may not say so.
-  expect(hook.saved).toBe(1);
+  expect(webhook.saved).toBe(1);
   const stopping = running.stop();
   hold.resolve();
   source.before = () => {};
@@ -230,26 +236,26 @@ test("I7: a worker that dies between a payload and its cursor leaves nothing wro
 });
 
 test("a failing read of records is on record, holds the cursor, and is made again", async () => {
-  const { engine, edit, equal, hook, source, runs } = await liveTeams();
+  const { engine, edit, equal, webhook, source, runs } = await liveTeams();
   let failures = 0;
   source.before = (call) => {
     if (call === "ids tblT" && failures++ < 1) throw new BasetideError("source_schema_changed");
   };
   edit.teams.put(teamRecord("recT3", "Green"));
   await until(() => runs.some((run) => run.error), { what: "the failure is on record" });
-  expect(hook.saved).toBe(1);
+  expect(webhook.saved).toBe(1);
   await engine.settled();
   await equal();
   await until(() => runs.at(-1)?.completedAt, { what: "the round is complete" });
 });
 
 test("a record that the source says is not there is looked for again before that is believed", async () => {
-  const { engine, edit, equal, source, hook } = await liveTeams();
+  const { engine, edit, equal, source, webhook } = await liveTeams();
   let emptied = 0;
   source.onPage = (call, page) => (call.startsWith("ids") && emptied++ === 0 ? pageOf([]) : page);
   edit.teams.put(teamRecord("recT2", "Navy"));
   await until(() => emptied > 0, { what: "it was not there" });
-  expect(hook.saved).toBe(1);
+  expect(webhook.saved).toBe(1);
   await engine.settled();
   await equal();
 });
@@ -296,23 +302,23 @@ test("a sweep by the feed's order gives way to none, and one for the pass gives 
   hold.resolve();
   await engine.settled();
   await equal();
-  await until(() => runs.some((run) => run.isBeside), { what: "the pass is complete" });
+  await until(() => runs.some((run) => run.isBackground), { what: "the pass is complete" });
 });
 
 test("a gap in the feed is closed by a pass that began after it", async () => {
-  const { engine, edit, equal, hook, runs } = await liveTeams();
+  const { engine, edit, equal, webhook, runs } = await liveTeams();
   edit.teams.silently(teamRecord("recT2", "Navy"));
-  hook.tell({});
-  hook.tell({});
-  hook.keptFrom = 3;
-  hook.bell.ring();
-  await until(() => hook.gapSince === null && runs.some((run) => run.isBeside), {
+  webhook.tell({});
+  webhook.tell({});
+  webhook.keptFrom = 3;
+  webhook.notifier.notify();
+  await until(() => webhook.gapSince === null && runs.some((run) => run.isBackground), {
     what: "the gap is closed",
   });
   await engine.settled();
   await equal();
   // Known to be missing, and so not missed.
-  expect(hook.missed).toBe(0);
+  expect(webhook.missed).toBe(0);
 });
 
 test("a renamed field is renamed as soon as the feed tells", async () => {
@@ -337,26 +343,26 @@ test("a renamed field is renamed as soon as the feed tells", async () => {
 });
 
 test("a new table is built, and records that the feed names meanwhile are in it", async () => {
-  const { engine, source, hook, runs } = await liveTeams();
+  const { engine, source, webhook, runs } = await liveTeams();
   const added = source.add(
     { id: "tblN", name: "News", primaryFieldId: "fldN", fields: [sourceField("fldN", "Text", "text")] },
     [recordOf("recN1", { fldN: "one" })],
   );
-  hook.tell({ createdTablesById: { tblN: { fieldsById: {}, recordsById: { recN1: {} } } } });
+  webhook.tell({ createdTablesById: { tblN: { fieldsById: {}, recordsById: { recN1: {} } } } });
   await engine.settled();
   await until(() => runs.some((run) => run.kind === "rebuild"), { what: "the rebuild is on record" });
-  const edit = editor(hook, { source, table: added });
+  const edit = editor(webhook, { source, table: added });
   edit.put(recordOf("recN2", { fldN: "two" }));
   await engine.settled();
   expect(((await engine.rows("news")) as { text: string }[]).map(({ text }) => text)).toEqual(["one", "two"]);
   source.tables.pop();
   edit.tell({ destroyedRecordIds: ["recN1"] });
-  hook.tell({ destroyedTableIds: ["tblN"] });
+  webhook.tell({ destroyedTableIds: ["tblN"] });
   await engine.settled();
 });
 
 test("tables are rebuilt at once, so that the rate is the limit and not what the source takes to answer", async () => {
-  const { source, hook, replica } = await liveTeams();
+  const { source, webhook, replica } = await liveTeams();
   const ids = ["tblN1", "tblN2", "tblN3"];
   for (const id of ids) {
     const fields = [sourceField(`fld${id}`, "Text", "text")];
@@ -372,7 +378,7 @@ test("tables are rebuilt at once, so that the rate is the limit and not what the
     asked.add(id);
     return held.promise;
   };
-  hook.tell({ createdTablesById: Object.fromEntries(ids.map((id) => [id, { fieldsById: {} }])) });
+  webhook.tell({ createdTablesById: Object.fromEntries(ids.map((id) => [id, { fieldsById: {} }])) });
   await until(() => asked.size === 3, { what: "all are being read" });
   held.resolve();
   const built = async () => [...(await loadCatalog(replica.replica)).keys()];
@@ -380,13 +386,13 @@ test("tables are rebuilt at once, so that the rate is the limit and not what the
 });
 
 test("what is in hand of a table that goes is let go, and the cursor moves on", async () => {
-  const { engine, edit, hook, source, replica } = await liveTeams();
+  const { engine, edit, webhook, source, replica } = await liveTeams();
   const held = Promise.withResolvers<void>();
   source.before = (call) => (call === "ids tblT" ? held.promise : undefined);
   edit.teams.put(teamRecord("recT3", "Green"));
   await until(() => source.calls.includes("ids tblT"), { what: "its records are in hand" });
   source.tables.splice(0, 1);
-  hook.tell({ destroyedTableIds: ["tblT"] });
+  webhook.tell({ destroyedTableIds: ["tblT"] });
   await until(async () => !(await loadCatalog(replica.replica)).has("tblT"), { what: "the table is gone" });
   source.before = () => {};
   held.resolve();
@@ -394,23 +400,23 @@ test("what is in hand of a table that goes is let go, and the cursor moves on", 
 });
 
 test("what only the sweep finds is missed; what the feed tells of is not", async () => {
-  const { engine, edit, equal, hook, cadence, runs } = await liveTeams();
+  const { engine, edit, equal, webhook, cadence, runs } = await liveTeams();
   // Time goes on as ever, and leaps where the test says so.
   const real = performance.now.bind(performance);
   let leapMs = 0;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => real() + leapMs);
   onTestFinished(() => void clock.mockRestore());
-  const passes = () => runs.filter((run) => run.isBeside).length;
+  const passes = () => runs.filter((run) => run.isBackground).length;
   edit.teams.silently(teamRecord("recT2", "Navy"));
   cadence.sweepEveryMs = 0;
   await until(() => passes() >= 1, { what: "a pass is complete" });
   cadence.sweepEveryMs = DAY_MS;
   await equal();
-  const reads = hook.reads;
-  hook.bell.ring();
-  await until(() => hook.reads > reads, { what: "the feed is read" });
+  const reads = webhook.reads;
+  webhook.notifier.notify();
+  await until(() => webhook.reads > reads, { what: "the feed is read" });
   // It may yet tell.
-  expect(hook.missed).toBe(0);
+  expect(webhook.missed).toBe(0);
 
   edit.teams.silently(teamRecord("recT1", "Crimson", ["recP1"]));
   const before = passes();
@@ -420,22 +426,22 @@ test("what only the sweep finds is missed; what the feed tells of is not", async
   edit.teams.tell({ changedRecordsById: { recT1: {} } });
   await engine.settled();
   leapMs += 30_000;
-  hook.bell.ring();
-  await until(() => hook.missed === 1, { what: "one record was missed" });
+  webhook.notifier.notify();
+  await until(() => webhook.missed === 1, { what: "one record was missed" });
 });
 
 test("I1: a write through the proxy that overlaps with a change elsewhere is never put over it", async () => {
   const { engine, edit, equal, replica, teams: table } = await liveTeams();
   const of = replica.replica;
-  const ticket = await takeTicket(of);
+  const readVersion = await takeReadVersion(of);
   // The proxy's write is answered late; meanwhile somebody has changed the record back, and live mode has read that.
   const written = teamRecord("recT2", "Written");
   edit.teams.put(teamRecord("recT2", "Blue"));
   await engine.settled();
   const catalog = (await loadCatalog(of)).get("tblT")!;
-  const { lost } = await applyImages(of, catalog, {
+  const { lost } = await applyRowImages(of, catalog, {
     epoch: null,
-    ticket,
+    readVersion,
     rows: mapRecords(compileMapper(catalog.spec), [written], []),
     gone: [],
     issues: [],

@@ -1,8 +1,8 @@
-/** What `patches/` mends in postgres.js: servers that go away, seen from a process that has nothing else. */
+/** What `patches/` repairs in postgres.js: servers that go away, seen from a process that has nothing else. */
 import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { asAdmin } from "../../support/admin";
-import { cuttableLine } from "../../support/cuttable-line";
+import { cuttableProxy } from "../../support/cuttable-proxy";
 import { freshDatabase } from "../../support/database";
 import { until } from "../../support/poll";
 import { startProgram } from "../../support/program";
@@ -22,7 +22,7 @@ test("a server that goes away in a transaction breaks that transaction, and noth
 });
 
 test("a query called off before its connection was there leaves the connection to others", async () => {
-  await using line = await cuttableLine(inject("postgresUrl"));
+  await using line = await cuttableProxy(inject("postgresUrl"));
   const sql = postgres(line.url, { max: 1, fetch_types: false, backoff: () => 0.03 });
   try {
     line.cut();
@@ -35,7 +35,7 @@ test("a query called off before its connection was there leaves the connection t
     await new Promise((resolve) => setImmediate(resolve));
     first.cancel();
     expect(await code).toBe("57014");
-    line.mend();
+    line.restore();
     expect([...(await sql`select 2 as two`)]).toEqual([{ two: 2 }]);
   } finally {
     await sql.end({ timeout: 1 });
@@ -102,7 +102,7 @@ test("whatever is asked while a database is taken away is answered rightly or fa
 });
 
 test("a query fails whose connection is taken and closed before it is ready, and the next is tried after a pause", async () => {
-  await using line = await cuttableLine(inject("postgresUrl"));
+  await using line = await cuttableProxy(inject("postgresUrl"));
   const pauses: number[] = [];
   const backoff = (failures: number) => {
     pauses.push(failures);
@@ -114,7 +114,7 @@ test("a query fails whose connection is taken and closed before it is ready, and
     for (let i = 0; i < 3; i++)
       await expect(sql`select 1`).rejects.toMatchObject({ code: "CONNECTION_CLOSED" });
     expect(pauses.at(-1)).toBeGreaterThan(0);
-    line.mend();
+    line.restore();
     expect([...(await sql`select 2 as two`)]).toEqual([{ two: 2 }]);
   } finally {
     await sql.end({ timeout: 1 });
@@ -195,7 +195,7 @@ test("a connection that cannot be prepared fails what waits for it, and the next
 test("a connection that ends while it is prepared is no connection, and ends nothing else", {
   timeout: 60_000,
 }, async () => {
-  await using line = await cuttableLine(inject("postgresUrl"));
+  await using line = await cuttableProxy(inject("postgresUrl"));
   let cuts = 2;
   const options = {
     max: 1,
@@ -210,7 +210,7 @@ test("a connection that ends while it is prepared is no connection, and ends not
   try {
     const answer = await until(
       async () => {
-        line.mend();
+        line.restore();
         return sql`select 7 as seven`.catch(() => undefined);
       },
       { what: "an answer", timeoutMs: 30_000 },

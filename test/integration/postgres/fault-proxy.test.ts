@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { connectControl } from "../../../core/postgres";
 import { freshDatabase } from "../../support/database";
-import { type FaultLine, faultLine } from "../../support/fault-proxy";
+import { type FaultProxy, faultProxy } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 
 const SLOW = /pg_sleep/;
@@ -11,7 +11,7 @@ const HOLD_MS = 10_000;
 async function startLine() {
   const database = await freshDatabase();
   const { hostname, port } = new URL(database.url);
-  const line = await faultLine({ host: hostname, port: Number(port) }, { isPostgres: true });
+  const line = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: true });
   onTestFinished(async () => {
     await line[Symbol.asyncDispose]();
     await database[Symbol.asyncDispose]();
@@ -32,7 +32,7 @@ async function startLine() {
   return { line, connect, underWay };
 }
 
-const holdAfter = (line: FaultLine, signal = AbortSignal.timeout(HOLD_MS)) =>
+const holdAfter = (line: FaultProxy, signal = AbortSignal.timeout(HOLD_MS)) =>
   line.hold((statement) => SLOW.test(statement), "after", signal);
 
 test("while one connection waits for the answer at which it is held, another that sends the same gets its own", async () => {

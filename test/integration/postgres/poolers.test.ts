@@ -15,7 +15,7 @@ import { createLogger } from "../../../core/log";
 import { connectControl, connectPg } from "../../../core/postgres";
 import { findPooling } from "../../../core/postgres/pooling";
 import { openQueue } from "../../../core/queue";
-import { connectReplica, installReplica, openReplica, takeTicket } from "../../../core/replica";
+import { connectReplica, installReplica, openReplica, takeReadVersion } from "../../../core/replica";
 import { type TestControl, testControl } from "../../support/control-support";
 import { hostilePostgres } from "../../support/hostile-postgres";
 import { until } from "../../support/poll";
@@ -190,8 +190,8 @@ withPooler(
     const place = externalServer(url, "loopback");
     await installReplica(place, { schema: "base", role: "app" });
     const replica = openReplica({ url: place, schema: "base" });
-    const tickets = await Promise.all(Array.from({ length: 6 }, () => takeTicket(replica)));
-    expect(new Set(tickets).size).toBe(6);
+    const readVersions = await Promise.all(Array.from({ length: 6 }, () => takeReadVersion(replica)));
+    expect(new Set(readVersions).size).toBe(6);
     await replica.close();
 
     const refused = await inspect(control.ctx, transaction.over(server.as("app", "customer")), "base");

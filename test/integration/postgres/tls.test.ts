@@ -12,7 +12,7 @@ import { inspectExternal } from "../../../core/control/placement/external-databa
 import { createAuthority } from "../../../core/http";
 import { createLogger } from "../../../core/log";
 import { asControlError, connectControl } from "../../../core/postgres";
-import { installReplica, openReplica, takeTicket } from "../../../core/replica";
+import { installReplica, openReplica, takeReadVersion } from "../../../core/replica";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { until } from "../../support/poll";
 import { startProgram } from "../../support/program";
@@ -109,10 +109,10 @@ test("a base is not connected to a destination whose certificate cannot be trust
 test("a replica whose server shows another certificate is replica_unavailable, a cluster is refused", async () => {
   await installReplica(urlOf("require"), { schema: "base", role: new URL(server.url).username });
   const trusting = openReplica({ url: urlOf("require"), schema: "base" });
-  expect(await takeTicket(trusting)).toBe(1);
+  expect(await takeReadVersion(trusting)).toBe(1);
   await trusting.close();
   const careful = openReplica({ url: urlOf("verify-full"), schema: "base" });
-  await expect(takeTicket(careful)).rejects.toMatchObject({ code: "replica_unavailable" });
+  await expect(takeReadVersion(careful)).rejects.toMatchObject({ code: "replica_unavailable" });
   await careful.close();
   expect(await checkCluster(urlOf("verify-full"))).toEqual([
     {
@@ -134,11 +134,11 @@ test("a customer's server that is 200 ms away over TLS is inspected, installed a
   await installReplica(url.href, { schema: "far", role: new URL(server.url).username });
   const replica = openReplica({ url: url.href, schema: "far" });
   try {
-    const tickets = await Promise.all(Array.from({ length: 8 }, () => takeTicket(replica)));
-    expect(new Set(tickets).size).toBe(8);
+    const readVersions = await Promise.all(Array.from({ length: 8 }, () => takeReadVersion(replica)));
+    expect(new Set(readVersions).size).toBe(8);
     // A network that cuts what is under way costs that call, and no more.
     network.resetConnections();
-    await until(() => takeTicket(replica).catch(() => undefined), { what: "a ticket after the cut" });
+    await until(() => takeReadVersion(replica).catch(() => undefined), { what: "a ticket after the cut" });
   } finally {
     await replica.close();
     await network.stop();
@@ -231,7 +231,7 @@ test("a URL leads to the host that was looked at, and to no other, however it is
 });
 
 test("of a URL's parameters only those of the connection reach the driver and the server", async () => {
-  const { text } = (await import("../../../core/control/placement/external-url")).parsePlace(
+  const { text } = (await import("../../../core/control/placement/external-url")).parseConnectionTarget(
     "postgres://u:p@db.example/x?sslmode=require&channel_binding=require&debug=true&max=1000&search_path=evil&host=a",
   );
   expect(text).toBe("postgres://u:p@db.example/x?sslmode=require");

@@ -7,7 +7,7 @@
  */
 import { expect, test } from "vitest";
 import type { Base } from "../../../core/control/bases";
-import { createBusyBase, LATENCY, liftLedger, violations } from "../../support/consistency";
+import { createBusyBase, LATENCY, liftLimiter, violations } from "../../support/consistency";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 
@@ -18,7 +18,7 @@ const REBUILD_EVERY_MS = 1500;
 
 async function busyFleet(): Promise<{ fleet: Fleet; base: Base }> {
   const fleet = await startFleet({ sandbox: { settings: { rateLimitOff: true, latency: LATENCY } } });
-  await liftLedger(fleet);
+  await liftLimiter(fleet);
   const base = await fleet.connect(createBusyBase(fleet.sandbox.control), { turbo: true });
   return { fleet, base: await fleet.synced(base.id) };
 }
@@ -35,7 +35,7 @@ test("I1-I3: whatever overlaps, SQL never goes back, and ends as the source", {
   expect(await expectEqualToSource(fleet, base)).toBeGreaterThan(100);
 });
 
-test("with the ticket rule broken, the same is found out", {
+test("with the read version rule broken, the same is found out", {
   timeout: (BROKEN_SECONDS + 60) * 1000,
 }, async () => {
   const { fleet, base } = await busyFleet();
@@ -43,8 +43,11 @@ test("with the ticket rule broken, the same is found out", {
   const owner = await fleet.owner(base);
   const [{ definition } = { definition: "" }] = await owner<{ definition: string }[]>`
     select pg_get_functiondef(p.oid) as definition from pg_proc as p
-    where p.proname = 'apply_images' and p.pronamespace = 'public_swap'::regnamespace`;
-  const broken = definition.replace("j.stamp > p_ticket", "j.stamp > p_ticket and false");
+    where p.proname = 'apply_row_images' and p.pronamespace = 'public_swap'::regnamespace`;
+  const broken = definition.replace(
+    "j.applied_version > p_read_version",
+    "j.applied_version > p_read_version and false",
+  );
   expect(broken).not.toBe(definition);
   await owner.unsafe(broken);
   const storm = { seconds: BROKEN_SECONDS, rebuildEveryMs: REBUILD_EVERY_MS };

@@ -1,6 +1,6 @@
 /**
  * Writes that the source answers with any JSON, or with any bytes: the client gets exactly that answer, and what was
- * made of it in the replica is mended by what the source has.
+ * made of it in the replica is repaired by what the source has.
  */
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
@@ -140,7 +140,7 @@ async function given(path: string, method: string, sent: string) {
 /** The suite asks more of one base than its quota gives: every place is free again. */
 async function freeQuota(): Promise<void> {
   await stack.ctx.db`
-    update quota_windows set slots = '{}', sync_slots = '{}', sync_from = 0, client_at = 0, blocked_until = 0`;
+    update quota_windows set reservations = '{}', sync_reservations = '{}', sync_from = 0, client_at = 0, blocked_until = 0`;
 }
 
 fuzz(
@@ -154,7 +154,7 @@ fuzz(
   }),
 );
 
-test("what the answers had in the replica that the source has not is mended, and no repair stays", async () => {
+test("what the answers had in the replica that the source has not is repaired, and no repair stays", async () => {
   await until(
     async () => {
       await freeQuota();

@@ -60,7 +60,7 @@ test("I7: without the control plane reads and writes go on, and writes to bases 
   const stack = await startStack(20_000);
   const [known, unknown] = [await synced(stack), await synced(stack)];
   expect((await known.write("before")).status).toBe(200);
-  stack.controlLine.cut();
+  stack.controlFaultProxy.cut();
   expect((await known.read()).status).toBe(200);
   expect((await known.write("meanwhile")).status).toBe(200);
   expect(await known.texts()).toEqual(["meanwhile"]);
@@ -70,7 +70,7 @@ test("I7: without the control plane reads and writes go on, and writes to bases 
   expect(await known.texts()).toEqual(["more"]);
   expect((await unknown.write("meanwhile")).status).toBe(200);
   expect(await unknown.texts()).toEqual(["old"]);
-  stack.controlLine.mend();
+  stack.controlFaultProxy.restore();
   await until(async () => (await unknown.texts())[0] === "meanwhile", {
     what: "repaired",
     timeoutMs: 20_000,
@@ -94,8 +94,8 @@ test("I4: while the control plane is away, whoever a proxy cannot tell to be con
     });
   // Nobody has connected it, which is known.
   expect((await patch(alone)).status).toBe(200);
-  stack.controlLine.cut();
-  onTestFinished(() => stack.controlLine.mend());
+  stack.controlFaultProxy.cut();
+  onTestFinished(() => stack.controlFaultProxy.restore());
   const writing = Array.from({ length: 6 }, () => [patch(unknown), patch(alone)]).flat();
   for (const { status } of await Promise.all(writing)) expect(status).toBe(200);
   const arrivals = (baseId: string) =>
@@ -139,7 +139,7 @@ test("a claim that takes long is renewed, but for what is noted again meanwhile"
   const at = await synced(stack);
   const { db, log } = stack.ctx;
   const repairs = new Repairs({ db, log }, writeMetrics(new Registry()));
-  const note = (...ids: string[]) => repairs.note({ base: at.base, tableRef: "Notes", ids });
+  const note = (...ids: string[]) => repairs.record({ base: at.base, tableRef: "Notes", ids });
   await note("recLong", "recAgain");
   const claim = await repairs.claim(false);
   expect(claim!.records).toHaveLength(2);
@@ -150,7 +150,7 @@ test("a claim that takes long is renewed, but for what is noted again meanwhile"
   expect(await repairs.claim(false)).toBeNull();
 });
 
-test("I7: what one proxy noted for repair, another mends", async () => {
+test("I7: what one proxy recorded for repair, another repairs", async () => {
   const stack = await startStack();
   const at = await synced(stack);
   const another = await stack.startAnother();
@@ -166,7 +166,7 @@ test("I7: what one proxy noted for repair, another mends", async () => {
   expect(await at.texts()).toEqual(["noted"]);
 });
 
-test("a repair that is noted again while it is mended is mended again", async () => {
+test("a repair that is noted again while it is repaired is repaired again", async () => {
   const stack = await startStack();
   const at = await synced(stack);
   stack.sandbox.control.addFault({
@@ -179,7 +179,7 @@ test("a repair that is noted again while it is mended is mended again", async ()
   const note = () => stack.ctx.db`
     insert into repairs (base_id, table_ref, record_id)
     select ${at.base.id}, 'Notes', id from unnest(${["recNobodyHasThis0"]}::text[]) as id
-    on conflict (base_id, table_ref, record_id) do update set noted_at = clock_timestamp(), due_at = now()`;
+    on conflict (base_id, table_ref, record_id) do update set recorded_at = clock_timestamp(), due_at = now()`;
   await note();
   const reads = () => readings(stack, at.baseId);
   await until(() => reads() === 1, { what: "it is being mended" });
@@ -211,7 +211,7 @@ test("a proxy that is stopped finishes the writes under way, also those whose cl
 
 test("a proxy stops though the control plane is away", async () => {
   const stack = await startStack();
-  stack.controlLine.cut();
+  stack.controlFaultProxy.cut();
   await until(async () => (await metricOf(stack, "basetide_quota_fallback")) === 1, {
     what: "it is known to be away",
   });

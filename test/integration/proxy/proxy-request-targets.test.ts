@@ -7,7 +7,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { proxyApp } from "../../../apps/proxy/app";
-import { parseTarget, type Target } from "../../../apps/proxy/target";
+import { type ProxyTarget, parseTarget } from "../../../apps/proxy/target";
 import { type Listener, listen } from "../../../core/http";
 import { fuzz } from "../../support/fuzz";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
@@ -30,7 +30,7 @@ let content: RawUpstream;
 let stack: ProxyStack;
 /** A proxy whose decisions are noted by the number of their case. */
 let listener: Listener;
-const decisions = new Map<string, Target>();
+const decisions = new Map<string, ProxyTarget>();
 let cases = 0;
 
 beforeAll(async () => {
@@ -77,7 +77,7 @@ interface Sent {
 
 interface Outcome {
   answer: string;
-  decided: Target | undefined;
+  decided: ProxyTarget | undefined;
   arrived: RawRequest | undefined;
   /** The upstream that it arrived at. */
   at: string | undefined;

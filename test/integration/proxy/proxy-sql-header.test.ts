@@ -148,8 +148,8 @@ test("while nobody can say who has connected a base, a write to it is pending, a
   const nobodys = notes();
   expect(await at.patch("before")).toEqual(SHOWN);
   expect(await nobodys.patch("before")).toEqual(SHOWN);
-  stack.controlLine.cut();
-  onTestFinished(() => stack.controlLine.mend());
+  stack.controlFaultProxy.cut();
+  onTestFinished(() => stack.controlFaultProxy.restore());
   expect(await at.patch("meanwhile")).toEqual(PENDING);
   expect(await texts(at)).toEqual(["meanwhile"]);
   expect(await nobodys.patch("meanwhile")).toEqual(SHOWN);

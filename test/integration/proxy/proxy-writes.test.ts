@@ -172,7 +172,7 @@ test("I1: a write during the first sync is in the table when that appears, thoug
   const replicated = await stack.connect(baseId);
   const { control } = stack.sandbox;
   control.addFault({ kind: "hang", method: "POST", path: "pageSize", delayMs: 2000, count: 1 });
-  // What the first sync missed, the next one must not mend before we look.
+  // What the first sync missed, the next one must not repair before we look.
   control.addFault({ kind: "hang", method: "POST", path: "pageSize", delayMs: 1000, count: 1 });
   const syncing = replicated.sync();
   await until(() => control.log(baseId).some((entry) => entry.path.includes("pageSize")), {
@@ -200,7 +200,7 @@ test.for([
   async ([last, latency]) => {
     const { baseId, ids, rows, table } = await synced();
     const { control } = stack.sandbox;
-    const lostBefore = await metricOf(stack, "basetide_proxy_lost_images_total");
+    const lostBefore = await metricOf(stack, "basetide_proxy_lost_row_images_total");
     control.clearLog();
     control.settings({ latency });
     const first = table.update(ids[0], { Name: "first" });
@@ -212,7 +212,7 @@ test.for([
     expect(await rows()).toContainEqual(row({ id: ids[0], name: "second" }));
     await first;
     expect(await rows()).toContainEqual(row({ id: ids[0], name: last, loud: last.toUpperCase() }));
-    expect(await metricOf(stack, "basetide_proxy_lost_images_total")).toBe(lostBefore + 1);
+    expect(await metricOf(stack, "basetide_proxy_lost_row_images_total")).toBe(lostBefore + 1);
   },
 );
 
@@ -242,12 +242,12 @@ test.for([
   expect(await rows()).toContainEqual(row({ id: ids[0], name: "Adele", age: 36 }));
 });
 
-test("I1: a field renamed a moment ago is still the same column, and a look at the schema is asked for", async () => {
+test("I1: a field renamed a moment ago is still the same column, and a schema check is asked for", async () => {
   const { base, baseId, ids, rows, table } = await synced();
   stack.sandbox.control.renameField(baseId, TABLE, "Age", "Years");
   await table.update(ids[0], { Years: 37 });
   expect(await rows()).toContainEqual(row({ name: "Ada", age: 37 }));
-  await until(() => lookRequestedAt(base.id), { what: "a look is requested" });
+  await until(() => schemaCheckRequestedAt(base.id), { what: "a look is requested" });
 });
 
 test("I1: a field made a moment ago does not keep the other cells from being shown", async () => {
@@ -255,7 +255,7 @@ test("I1: a field made a moment ago does not keep the other cells from being sho
   stack.sandbox.control.addField(baseId, TABLE, { name: "New", type: "singleLineText" });
   await table.update(ids[0], { New: "x", Age: 38 });
   expect(await rows()).toContainEqual(row({ name: "Ada", age: 38 }));
-  await until(() => lookRequestedAt(base.id), { what: "a look is requested" });
+  await until(() => schemaCheckRequestedAt(base.id), { what: "a look is requested" });
 });
 
 test("I1: a table renamed a moment ago is still the same table", async () => {
@@ -265,18 +265,18 @@ test("I1: a table renamed a moment ago is still the same table", async () => {
   expect(await rows()).toContainEqual(row({ name: "Cleo" }));
 });
 
-test("a schema call asks for a look at the schema", async () => {
+test("a schema call asks for a schema check", async () => {
   const { base, baseId, tableId } = await synced();
   const answer = await call("POST", `meta/bases/${baseId}/tables/${tableId}/fields`, {
     name: "Made",
     type: "singleLineText",
   });
   expect(answer.status).toBe(200);
-  await until(() => lookRequestedAt(base.id), { what: "a look is requested" });
+  await until(() => schemaCheckRequestedAt(base.id), { what: "a look is requested" });
 });
 
-async function lookRequestedAt(baseId: string): Promise<Date | null> {
-  const [base] = await stack.ctx.db`select schema_look_requested_at as at from bases where id = ${baseId}`;
+async function schemaCheckRequestedAt(baseId: string): Promise<Date | null> {
+  const [base] = await stack.ctx.db`select schema_check_requested_at as at from bases where id = ${baseId}`;
   return base!.at;
 }
 

@@ -29,7 +29,7 @@ test("after three claims that were not settled a base's repairs are put off for 
       select max(extract(epoch from due_at - now()))::float8 as s from repairs where base_id = ${id}`;
     return Math.round(row!.s / 10) * 10;
   };
-  await repairs.note({ base: { id }, tableRef: "Tasks", ids: ["rec1"] });
+  await repairs.record({ base: { id }, tableRef: "Tasks", ids: ["rec1"] });
   const rests = [];
   for (let deaths = 0; deaths < 9; deaths++) {
     await db`update repairs set due_at = now()`;
@@ -40,14 +40,14 @@ test("after three claims that were not settled a base's repairs are put off for 
   expect((await quarantine(db)).repairs).toEqual([{ baseId: id, records: 1 }]);
 
   // What is written meanwhile does not bring it forward; other bases go on.
-  await repairs.note({ base: { id }, tableRef: "Tasks", ids: ["rec1", "rec2"] });
+  await repairs.record({ base: { id }, tableRef: "Tasks", ids: ["rec1", "rec2"] });
   expect(await claimed()).toBeUndefined();
-  await repairs.note({ base: { id: other }, tableRef: "Tasks", ids: ["rec1"] });
+  await repairs.record({ base: { id: other }, tableRef: "Tasks", ids: ["rec1"] });
   expect(await claimed()).toBe(other);
 
   // One that comes to an end, good or bad, starts over.
   await db`update repairs set due_at = now() where base_id = ${id}`;
   const claim = (await repairs.claim(false))!;
-  await repairs.putOff(claim);
+  await repairs.reschedule(claim);
   expect((await quarantine(db)).repairs).toEqual([]);
 });

@@ -19,7 +19,7 @@ async function tasksOf(stack: ProxyStack, count: number) {
 }
 
 /** As an outage of the replica leaves them: written, and noted. */
-async function noteAll(stack: ProxyStack, { base, ids }: Awaited<ReturnType<typeof tasksOf>>) {
+async function recordAll(stack: ProxyStack, { base, ids }: Awaited<ReturnType<typeof tasksOf>>) {
   await stack.ctx.db`
     insert into repairs (base_id, table_ref, record_id) select ${base.id}, 'Tasks', unnest(${ids}::text[])`;
 }
@@ -41,7 +41,7 @@ test.for([false, true])(
     control.updateRecords(tasks.baseId, "Tasks", changed);
     const path = `/${gone}(\\?|$)`;
     if (isForbidden) control.addFault({ kind: "forbidden", base: tasks.baseId, method: "GET", path });
-    await noteAll(stack, tasks);
+    await recordAll(stack, tasks);
     await until(async () => (await left(stack)).length === 0, {
       what: "all are repaired",
       timeoutMs: 20_000,
@@ -65,7 +65,7 @@ test("one record that the source fails to give puts off itself, and none of thos
   );
   const path = `/${poison}(\\?|$)`;
   const { id } = control.addFault({ kind: "html_200", base: tasks.baseId, method: "GET", path });
-  await noteAll(stack, tasks);
+  await recordAll(stack, tasks);
   await until(async () => (await left(stack)).length === 1, {
     what: "the others are repaired",
     timeoutMs: 20_000,
@@ -73,7 +73,7 @@ test("one record that the source fails to give puts off itself, and none of thos
   expect(await left(stack)).toEqual([poison]);
   const names = (await tasks.rows("tasks")).filter((row) => row.id !== poison).map(({ name }) => name);
   expect(new Set(names)).toEqual(new Set(["changed"]));
-  // No one waits for ever: the next try mends it.
+  // No one waits for ever: the next try repairs it.
   control.clearFaults(id);
   await stack.ctx.db`update repairs set due_at = now()`;
   await until(async () => (await left(stack)).length === 0, {
@@ -100,12 +100,12 @@ test("a client's deletion that overlaps an update is in SQL, where the source sa
   const deletion = send("DELETE");
   await until(() => control.dump(tasks.baseId).tables[0]!.records.length === 0, { what: "it is deleted" });
   await stack.withOwner(tasks, async (sql) => {
-    // Whatever image was applied since the deletion's ticket.
+    // Whatever image was applied since the deletion's read version.
     await sql`
-      update public_swap._journal set stamp = nextval('public_swap._tickets') where record_id = ${id}`;
+      update public_swap._recent_writes set applied_version = nextval('public_swap._versions') where record_id = ${id}`;
     await sql`
-      insert into public_swap._journal (table_id, record_id, stamp, gone)
-      select table_id, ${id}, nextval('public_swap._tickets'), false from public_swap._tables
+      insert into public_swap._recent_writes (table_id, record_id, applied_version, gone)
+      select table_id, ${id}, nextval('public_swap._versions'), false from public_swap._tables
       on conflict do nothing`;
   });
   expect((await deletion).status).toBe(200);

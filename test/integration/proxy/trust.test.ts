@@ -295,7 +295,7 @@ describe("another account with the same source base", () => {
     [
       "external",
       (other: Replicated) =>
-        stack.ctx.db`update databases set cluster_id = null, sealed_password = null, sealed_url = 'x',
+        stack.ctx.db`update databases set cluster_id = null, encrypted_password = null, encrypted_url = 'x',
           external_host = 'x', external_port = 1 where id = ${other.base.database.id}`,
     ],
     [
@@ -305,10 +305,10 @@ describe("another account with the same source base", () => {
           sync_completed_at = now() - interval '20 minutes' where id = ${other.base.id}`,
     ],
   ] as const)("its replica answers nobody while it is %s, with the header either", async ([what, settle]) => {
-    let saved: { cluster_id: string; sealed_password: string } | undefined;
+    let saved: { cluster_id: string; encrypted_password: string } | undefined;
     const { baseId, other } = await forged(async (made) => {
-      [saved] = await stack.ctx.db<{ cluster_id: string; sealed_password: string }[]>`
-        select cluster_id, sealed_password from databases where id = ${made.base.database.id}`;
+      [saved] = await stack.ctx.db<{ cluster_id: string; encrypted_password: string }[]>`
+        select cluster_id, encrypted_password from databases where id = ${made.base.database.id}`;
       await settle(made);
     });
     const headers = { "x-basetide-read": "replica" };
@@ -320,8 +320,8 @@ describe("another account with the same source base", () => {
     if (what !== "external") return;
     // As it was, so that it can be taken away.
     await stack.ctx.db`
-      update databases set cluster_id = ${saved!.cluster_id}, sealed_password = ${saved!.sealed_password},
-        sealed_url = null, external_host = null, external_port = null where id = ${other.base.database.id}`;
+      update databases set cluster_id = ${saved!.cluster_id}, encrypted_password = ${saved!.encrypted_password},
+        encrypted_url = null, external_host = null, external_port = null where id = ${other.base.database.id}`;
   });
 });
 

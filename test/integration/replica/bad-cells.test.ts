@@ -180,7 +180,7 @@ test("the console tells of as many issues as there are", async () => {
   expect(synced.issues.toSorted(byRecord)).toEqual(wanted.toSorted(byRecord));
 });
 
-test("an issue goes with the next sync when its cell is mended, or its record is gone", async () => {
+test("an issue goes with the next sync when its cell is repaired, or its record is gone", async () => {
   const { control } = fleet.sandbox;
   const [first, ...others] = CASES.flatMap(({ field, reason }, index) =>
     reason === undefined ? [] : [{ id: ids[index]!, fields: { [field]: null } }],

@@ -2,10 +2,10 @@
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
 import {
+  applySettings,
   changeShape,
   claimEpoch,
   databaseUrl,
-  followSettings,
   installReplica,
   loadCatalog,
   openReplica,
@@ -48,7 +48,7 @@ async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<
 
 test("sweeps: other tables are synced while a query holds one that was rebuilt, which is read once and then swept", async () => {
   const engine = await testEngine();
-  const { source, memory } = engine;
+  const { source, cache } = engine;
   const people = source.add(sourceTable("tblP", "People", { Name: "text", Old: "text" }), [
     sourceRecord("rec1", { fld0: "Ada" }),
   ]);
@@ -67,7 +67,7 @@ test("sweeps: other tables are synced while a query holds one that was rebuilt, 
     expect(await engine.rows("quotes")).toMatchObject([{ text: version }]);
   }
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(1);
-  expect([...memory.builds.keys()]).toEqual(["tblP"]);
+  expect([...cache.builds.keys()]).toEqual(["tblP"]);
   // Not in the build: a sync that is complete has it all the same.
   people.records.set("rec2", sourceRecord("rec2", { fld0: "Bob", fldMore: "more" }));
   await letGo();
@@ -77,7 +77,7 @@ test("sweeps: other tables are synced while a query holds one that was rebuilt, 
     { name: "Bob", more: "more" },
   ]);
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(2);
-  expect(memory.builds.size).toBe(0);
+  expect(cache.builds.size).toBe(0);
 });
 
 test("sweeps: a build that waits is read anew when its table has come to have other columns", async () => {
@@ -112,7 +112,7 @@ test("live: other tables are rebuilt while a query holds one, which goes live wh
   // A sync before live mode was switched on has left its build.
   expect((await engine.sync()).error?.code).toBe("replica_busy");
   addField(quotes.table);
-  engine.memory.lookRequestedAt = new Date();
+  engine.cache.schemaCheckRequestedAt = new Date();
   engine.start();
   const columns = async (table: string) => Object.keys((await engine.rows(table))[0] as object);
   await until(async () => (await columns("quotes")).includes("more"), {
@@ -120,7 +120,7 @@ test("live: other tables are rebuilt while a query holds one, which goes live wh
     timeoutMs: 30_000,
   });
   expect(await columns("people")).not.toContain("more");
-  expect(engine.memory.builds.size).toBe(0);
+  expect(engine.cache.builds.size).toBe(0);
   await letGo();
   await until(async () => (await columns("people")).includes("more"), {
     what: "people is rebuilt",
@@ -133,7 +133,7 @@ test("what history notes of a swap is not worked out while a query holds the tab
   await using made = await testReplica();
   const { replica, epoch } = made;
   const { sql } = replica;
-  await followSettings(replica, epoch, { history: true, notify: false });
+  await applySettings(replica, epoch, { history: true, notify: false });
   const build = async (table: SourceTable) => {
     const plan = planSchema(await loadCatalog(replica), { tables: [table] }, SETTINGS);
     return startBuild(replica, epoch, plan.rebuild[0]!);
@@ -141,7 +141,7 @@ test("what history notes of a swap is not worked out while a query holds the tab
   const table = sourceTable("tblO", "Orders", { Price: "number" });
   await (await build(table)).swapIn(undefined, Number.MAX_SAFE_INTEGER, []);
   await sql.unsafe(`create sequence public_swap.worked_out;
-    create or replace function public_swap.note_swap(p_live public_swap._tables, p_built text, p_table jsonb)
+    create or replace function public_swap.record_swap(p_live public_swap._tables, p_built text, p_table jsonb)
       returns void language sql as $$ select nextval('public_swap.worked_out') $$`);
   const workedOut = async () =>
     (await sql`select is_called, last_value::int as n from public_swap.worked_out`)[0];

@@ -1,7 +1,7 @@
 /** What a customer has put on our tables in their own database, through rebuilds. */
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
-import { followSettings, foreignNames, installReplica, planSchema, startBuild } from "../../../core/replica";
+import { applySettings, foreignNames, installReplica, planSchema, startBuild } from "../../../core/replica";
 import { ownDatabase } from "../../support/own-database";
 import type { TestReplica } from "../../support/replica";
 import { sourceTable } from "../../support/source-records";
@@ -12,7 +12,7 @@ const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 
 /** What a lease begins with. */
 const nextLease = ({ replica, epoch }: TestReplica) =>
-  followSettings(replica, epoch, { history: false, notify: false });
+  applySettings(replica, epoch, { history: false, notify: false });
 
 const issues = (sql: postgres.Sql) =>
   sql<{ what: string; field: string; value: string; reason: string }[]>`

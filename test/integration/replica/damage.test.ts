@@ -1,6 +1,6 @@
 /** What the owner of a database drops, truncates or forbids on our tables: it comes back, or is named. */
 import { expect, test } from "vitest";
-import { ensureInstalled, noteDamage } from "../../../core/replica";
+import { ensureInstalled, recordDamage } from "../../../core/replica";
 import { forgetRows } from "../../../core/sync/state";
 import { type Engine, testEngine } from "../../support/engine";
 import { liveEngine } from "../../support/live-engine";
@@ -24,7 +24,7 @@ async function synced<E extends Engine = Engine>(made?: E): Promise<E> {
 async function nextLease(engine: Engine): Promise<void> {
   const { replica, ownerUrl, role } = engine.replica;
   await ensureInstalled(replica, { url: ownerUrl, schema: "public", role });
-  forgetRows(engine.memory, await noteDamage(replica, engine.input().epoch));
+  forgetRows(engine.cache, await recordDamage(replica, engine.input().epoch));
 }
 
 async function expectWhole(engine: Engine): Promise<void> {
@@ -184,5 +184,5 @@ async function nextLeaseOfAnother(engine: Engine): Promise<void> {
   const { replica, ownerUrl, role } = engine.replica;
   await ensureInstalled(replica, { url: ownerUrl, schema: "public", role });
   await engine.restart();
-  await noteDamage(replica, engine.input().epoch);
+  await recordDamage(replica, engine.input().epoch);
 }

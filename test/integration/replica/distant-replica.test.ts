@@ -1,10 +1,10 @@
 /** A replica behind TLS and round trips of 100 ms: its shape changes, it is damaged, and what is on its tables stays. */
 import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { createAuthority } from "../../../core/http";
-import { followIndexes, noteDamage } from "../../../core/replica";
+import { applyIndexes, recordDamage } from "../../../core/replica";
 import { forgetRows } from "../../../core/sync/state";
 import { type Engine, testEngine } from "../../support/engine";
-import { faultLine } from "../../support/fault-proxy";
+import { faultProxy } from "../../support/fault-proxy";
 import { readerOf } from "../../support/replica";
 import { tlsRelay } from "../../support/servers/tls-relay";
 import { sourceRecord, sourceTable } from "../../support/source-records";
@@ -23,7 +23,7 @@ async function distant(): Promise<Engine> {
   const { hostname, port } = new URL(inject("clusterUrl"));
   const certificate = createAuthority("A test's").issue(["localhost", "127.0.0.1"]);
   const relay = await tlsRelay({ host: hostname, port: Number(port) }, { certificate });
-  const line = await faultLine({ host: "127.0.0.1", port: relay.port }, { isPostgres: false });
+  const line = await faultProxy({ host: "127.0.0.1", port: relay.port }, { isPostgres: false });
   line.delayMs = DELAY_MS;
   const engine = await testEngine({ over: (url) => line.over(relay.over(url)) });
   onTestFinished(async () => {
@@ -87,7 +87,7 @@ test("fields, tables, settings and indexes change on a distant replica, and what
 
   // One that somebody drops in SQL.
   await near`drop table people`;
-  forgetRows(engine.memory, await noteDamage(replica.replica, engine.input().epoch));
+  forgetRows(engine.cache, await recordDamage(replica.replica, engine.input().epoch));
   await sync();
   expect([...(await near`select count(*)::int as n from people`)]).toEqual([{ n: RECORDS }]);
   await near.unsafe("create index if not exists by_name on people (lower(name))");
@@ -106,8 +106,8 @@ test("fields, tables, settings and indexes change on a distant replica, and what
     fieldId,
     kind: "default" as const,
   }));
-  expect(await followIndexes(replica.replica, epoch, wanted)).toBe(true);
-  expect(await followIndexes(replica.replica, epoch, wanted.slice(1))).toBe(true);
+  expect(await applyIndexes(replica.replica, epoch, wanted)).toBe(true);
+  expect(await applyIndexes(replica.replica, epoch, wanted.slice(1))).toBe(true);
   expect([
     ...(await near`select indexdef from pg_indexes where tablename = 'people' and indexname ~ '_fld.*_idx$'`),
   ]).toEqual([{ indexdef: expect.stringContaining("gin (tags)") }]);

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
 import {
-  applyImages,
+  applyRowImages,
   type CatalogTable,
   type CellIssue,
   compileMapper,
@@ -10,7 +10,7 @@ import {
   mapRecords,
   planSchema,
   startBuild,
-  takeTicket,
+  takeReadVersion,
 } from "../../../core/replica";
 import { typeMap } from "../../../core/replica/type-map";
 import type { FieldType, SourceField, SourceRecord, SourceTable } from "../../../core/source";
@@ -102,9 +102,9 @@ interface StoredIssue {
 async function apply(target: CatalogTable, all: SourceRecord[], isWrite: boolean) {
   const issues: CellIssue[] = [];
   const rows = mapRecords(compileMapper(target.spec), all, issues);
-  const ticket = await takeTicket(test.replica);
-  const images = { ticket, rows, gone: [], issues };
-  const applied = await applyImages(
+  const readVersion = await takeReadVersion(test.replica);
+  const images = { readVersion, rows, gone: [], issues };
+  const applied = await applyRowImages(
     test.replica,
     target,
     isWrite ? { ...images, epoch: null, records: all } : { ...images, epoch: test.epoch },

@@ -8,13 +8,13 @@ import { migrateControl } from "../../../core/control/setup";
 import { createLogger } from "../../../core/log";
 import { openQueue } from "../../../core/queue";
 import {
-  applyImages,
+  applyLinkViews,
+  applyRowImages,
+  applySettings,
   claimEpoch,
   compileMapper,
   databaseUrl,
   dropDatabase,
-  followLinkViews,
-  followSettings,
   installReplica,
   loadCatalog,
   mapRecords,
@@ -130,8 +130,8 @@ async function life(adminUrl: string, level: Level, settings: [string, string][]
     const replica = openReplica({ url, schema: "public" });
     await using _closed = { [Symbol.asyncDispose]: () => replica.close() };
     const epoch = await claimEpoch(replica);
-    await followSettings(replica, epoch, { history: true, notify: true });
-    await followLinkViews(replica, epoch, true);
+    await applySettings(replica, epoch, { history: true, notify: true });
+    await applyLinkViews(replica, epoch, true);
     await markSyncStarted(replica, epoch);
     const stub = {
       replica,
@@ -146,8 +146,8 @@ async function life(adminUrl: string, level: Level, settings: [string, string][]
     const write = async (records: typeof RECORDS, gone: string[]) => {
       const table = (await loadCatalog(replica)).get("tblO")!;
       const rows = mapRecords(compileMapper(table.spec), records, []);
-      const ticket = Number.MAX_SAFE_INTEGER;
-      return applyImages(replica, table, { epoch, ticket, rows, gone, issues: [], records });
+      const readVersion = Number.MAX_SAFE_INTEGER;
+      return applyRowImages(replica, table, { epoch, readVersion, rows, gone, issues: [], records });
     };
     await write(RECORDS, []);
     // What was written before is the same now: nothing differs, and nothing is noted.
@@ -181,7 +181,7 @@ async function dump(database: string): Promise<string> {
       await sql`select table_name, record_id, operation, old::text, new::text, by from public._sync_history order by id`,
       await sql`select table_name, record_id, field, value, reason from public._sync_issues order by 1, 2, 3`,
       await sql`select completed_at >= started_at as done, duration_last < '1 hour' as short from public._sync_meta`,
-      await sql`select table_id, record_id, gone, image::text, written from public_swap._journal order by 1, 2`,
+      await sql`select table_id, record_id, gone, image::text, written from public_swap._recent_writes order by 1, 2`,
       await sql`
         select c.relname, a.attname, a.attnum, format_type(a.atttypid, a.atttypmod) as type,
           col_description(c.oid, a.attnum) as comment

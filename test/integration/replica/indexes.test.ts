@@ -4,8 +4,8 @@ import { consoleApp } from "../../../apps/console/app";
 import { createToken, listAccounts } from "../../../core/control/accounts";
 import { type Base, getBase } from "../../../core/control/bases";
 import {
+  applyIndexes,
   changeShape,
-  followIndexes,
   loadCatalog,
   mergeBuild,
   planSchema,
@@ -71,32 +71,32 @@ test("they follow columns through renames, new columns, rebuilds and types, and 
   const { sql } = replica;
   await become(made, { Name: "text", Tags: "multiple_select", Price: "number" });
   const all = wanted("fld0", "fld1", "fld2", "created_time");
-  expect(await followIndexes(replica, epoch, all)).toBe(true);
+  expect(await applyIndexes(replica, epoch, all)).toBe(true);
   const first = ["btree (created_time)", "btree (name)", "btree (price)", "gin (tags)"];
   expect(await indexesOf(made)).toEqual(first);
   const oids = () =>
     sql`select indexrelid from pg_index where indrelid = 'public.orders'::regclass order by 1`;
   const before = [...(await oids())];
   // Nothing is made twice.
-  expect(await followIndexes(replica, epoch, all)).toBe(true);
+  expect(await applyIndexes(replica, epoch, all)).toBe(true);
   await become(made, { Title: "text", Tags: "multiple_select", Price: "number" });
   await become(made, { Title: "text", Tags: "multiple_select", Price: "number", More: "text" }, "merge");
-  expect(await followIndexes(replica, epoch, all)).toBe(true);
+  expect(await applyIndexes(replica, epoch, all)).toBe(true);
   expect([...(await oids())]).toEqual(before);
   expect(await indexesOf(made)).toEqual(first.map((text) => text.replace("name", "title")).toSorted());
   // Rebuilt, without a column and with one of another type.
   await become(made, { Title: "text", Tags: "text" });
-  expect(await followIndexes(replica, epoch, all)).toBe(true);
+  expect(await applyIndexes(replica, epoch, all)).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (created_time)", "btree (tags)", "btree (title)"]);
   expect(await issuesOf(made)).toEqual([]);
   // The customer's own stay.
   await sql`create index mine_idx on public.orders (title, tags)`;
-  expect(await followIndexes(replica, epoch, wanted("fld0"))).toBe(true);
+  expect(await applyIndexes(replica, epoch, wanted("fld0"))).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (title)", "btree (title, tags)"]);
-  expect(await followIndexes(replica, epoch, [])).toBe(true);
+  expect(await applyIndexes(replica, epoch, [])).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (title, tags)"]);
   // Nothing is remembered of those that are gone.
-  expect(await followIndexes(replica, epoch, [])).toBe(true);
+  expect(await applyIndexes(replica, epoch, [])).toBe(true);
   expect([...(await sql`select name from public_swap._indexes`)]).toEqual([]);
 });
 
@@ -106,7 +106,7 @@ test("one that was broken off is made again, and what cannot be is an issue unti
   const { sql } = replica;
   await become(made, { Name: "text", Price: "number" });
   const all = wanted(["fld0", "trigram"], "fld1");
-  expect(await followIndexes(replica, epoch, all)).toBe(true);
+  expect(await applyIndexes(replica, epoch, all)).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (price)"]);
   expect(await issuesOf(made)).toEqual([
     { table: "orders", field: "index on name", reason: expect.stringContaining("create extension pg_trgm") },
@@ -116,12 +116,12 @@ test("one that was broken off is made again, and what cannot be is an issue unti
     Object.assign(new URL(inject("postgresUrl")), { pathname: new URL(made.ownerUrl).pathname }).href,
   );
   await admin`update pg_index set indisvalid = false where indexrelid = 'public."_tblO_fld1_idx"'::regclass`;
-  expect(await followIndexes(replica, epoch, all)).toBe(true);
+  expect(await applyIndexes(replica, epoch, all)).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (price)", "gin (name public.gin_trgm_ops)"]);
   expect([...(await sql`select from pg_index where not indisvalid`)]).toHaveLength(0);
   expect(await issuesOf(made)).toEqual([]);
   await become(made, { Name: "number", Price: "number" });
-  expect(await followIndexes(replica, epoch, all)).toBe(true);
+  expect(await applyIndexes(replica, epoch, all)).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (price)"]);
   expect(await issuesOf(made)).toMatchObject([
     { field: "index on name", reason: expect.stringContaining("texts") },
@@ -135,15 +135,15 @@ test("a value that is too long for an index costs the index, and not the row", a
   ]);
   await engine.sync();
   const { replica } = engine.replica;
-  const { epoch } = engine.memory;
-  expect(await followIndexes(replica, epoch, wanted("fld0"))).toBe(true);
+  const { epoch } = engine.cache;
+  expect(await applyIndexes(replica, epoch, wanted("fld0"))).toBe(true);
   // Nothing that Postgres could compress.
   const long = Buffer.from(crypto.getRandomValues(new Uint8Array(20_000))).toString("base64");
   people.records.set("rec2", sourceRecord("rec2", { fld0: long }));
   expect((await engine.sync()).error).toBe(undefined);
   expect(await engine.rows("orders")).toMatchObject([{ name: "short" }, { name: long }]);
   expect(await indexesOf(engine.replica)).toEqual([]);
-  await followIndexes(replica, epoch, wanted("fld0"));
+  await applyIndexes(replica, epoch, wanted("fld0"));
   expect(await issuesOf(engine.replica)).toMatchObject([
     { field: "index on name", reason: expect.stringMatching(/index row/) },
   ]);

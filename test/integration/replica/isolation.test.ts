@@ -89,14 +89,14 @@ const changesOfOurs = [
 
 const theSwapSchema = [
   "select * from public_swap._state",
-  "select * from public_swap._journal",
+  "select * from public_swap._recent_writes",
   "select spec from public_swap._tables",
   "update public_swap._state set epoch = epoch + 1",
-  "select nextval('public_swap._tickets')",
-  "select setval('public_swap._tickets', 1)",
+  "select nextval('public_swap._versions')",
+  "select setval('public_swap._versions', 1)",
   "select public_swap.claim()",
   "select public_swap.lock_table('tblItems')",
-  "select public_swap.trim_journal(1, 1)",
+  "select public_swap.trim_recent_writes(1, 1)",
   "create table public_swap.mine (a int)",
   "grant usage on schema public_swap to current_user",
   "drop schema public_swap cascade",

@@ -3,8 +3,8 @@ import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
+  applyLinkViews,
   changeShape,
-  followLinkViews,
   loadCatalog,
   loadLinkViews,
   planSchema,
@@ -57,7 +57,7 @@ test("a view has one row per link, with its place in the array, for the customer
     sourceTable("tbl1", "Orders", { Items: "links", Parent: "links", Note: "text" }),
   ]);
   expect(await viewNames(replica)).toEqual([]);
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   expect(await viewNames(replica)).toEqual(["orders__items", "orders__parent"]);
   expect([...(await reader`select * from orders__items`)]).toEqual([
     { orders_id: "rec1", position: 1, items_id: "recA" },
@@ -66,7 +66,7 @@ test("a view has one row per link, with its place in the array, for the customer
   const [comment] = await reader`select obj_description('orders__items'::regclass) as text`;
   expect(comment!.text).toContain("orders.items");
   await expect(reader`delete from orders__items`).rejects.toMatchObject({ code: expect.any(String) });
-  await followLinkViews(replica, epoch, false);
+  await applyLinkViews(replica, epoch, false);
   expect(await viewNames(replica)).toEqual([]);
   await expect(reader`select * from orders__items`).rejects.toMatchObject({ code: "42P01" });
 });
@@ -89,7 +89,7 @@ test("views follow renames, swapped names, dropped and retyped fields, and dropp
     sourceTable("tbl2", "Items", { Orders: "links" }),
   ]);
   const { replica, epoch, reader } = test;
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   // Names in a ring, of tables and of fields.
   await become(test, [
     sourceTable("tbl1", "Items", { Parent: "links", Items: "links" }),
@@ -132,7 +132,7 @@ test("a view takes the name of one that goes in the same change, and what the cu
     `grant create on schema public to ${role}; alter role ${role} set default_transaction_read_only = off`,
   );
   await using customer = readerOf(test.readerUrl);
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   await customer`create view public.mine as select orders_id as who, items_id as what from orders__items`;
   // The table under one is dropped, and another one gets its name.
   const things = sourceTable("tbl2", "Orders", { Items: "links", Parent: "links" });
@@ -160,7 +160,7 @@ test("names fit into 63 bytes, are all different, and leave the customer's own a
   );
   await using customer = readerOf(test.readerUrl);
   await customer`create view public.t__taken as select 1 as mine`;
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   const names = await viewNames(replica);
   expect(new Set(names).size).toBe(5);
   for (const name of names) {
@@ -178,16 +178,16 @@ test("what the customer made over one follows its renames and rebuilds, and come
     `grant create on schema public to ${role}; alter role ${role} set default_transaction_read_only = off`,
   );
   await using customer = readerOf(test.readerUrl);
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   await customer`create view public.mine as select orders_id as who, items_id as what from orders__items`;
   await become(test, [sourceTable("tbl1", "Purchases", { Items: "links" })]);
   await become(test, [sourceTable("tbl1", "Purchases", { Things: "links", New: "text" })]);
   expect(await customer`select who, what from mine`).toHaveLength(2);
-  await followLinkViews(replica, epoch, false);
+  await applyLinkViews(replica, epoch, false);
   await expect(customer`select * from mine`).rejects.toMatchObject({ code: "42P01" });
   expect(await customer`select table_name from _sync_issues`).toMatchObject([{ table_name: "public.mine" }]);
   // A view over "purchases__things" fits only one of that name and those columns.
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   expect((await customer`select * from mine`).length).toBeGreaterThan(0);
   expect(await customer`select table_name from _sync_issues`).toHaveLength(0);
 });
@@ -196,14 +196,14 @@ test("a query that holds a view keeps its removal waiting, and nobody else", asy
   const { replica, epoch, reader, readerUrl } = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links" }),
   ]);
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   await reader.begin(async (query) => {
     await query`select count(*) from orders__items`;
-    await expect(followLinkViews(replica, epoch, false)).rejects.toMatchObject({ code: "replica_busy" });
+    await expect(applyLinkViews(replica, epoch, false)).rejects.toMatchObject({ code: "replica_busy" });
     await using other = readerOf(readerUrl);
     expect(await other`select * from orders__items`).toHaveLength(2);
   });
-  await followLinkViews(replica, epoch, false);
+  await applyLinkViews(replica, epoch, false);
   expect(await viewNames(replica)).toEqual([]);
 });
 
@@ -212,9 +212,9 @@ test("what nobody holds changes, however long a busy server takes over so many l
     Array.from({ length: 40 }, (_, index) => [`Link ${index}`, "links" as const]),
   );
   const { replica, epoch } = await replicaOf([sourceTable("tbl1", "Orders", fields)]);
-  await followLinkViews(replica, epoch, true);
+  await applyLinkViews(replica, epoch, true);
   expect(await viewNames(replica)).toHaveLength(40);
-  await replica.sql`select ${replica.sql.unsafe(replica.swap)}.follow_link_views(${epoch}, '1ms', false)`;
+  await replica.sql`select ${replica.sql.unsafe(replica.swap)}.apply_link_views(${epoch}, '1ms', false)`;
   expect(await viewNames(replica)).toEqual([]);
 });
 
@@ -237,7 +237,7 @@ test("through any history of the schema every array of links has its view at eve
     const world = new World(engine.source);
     await engine.sync();
     const { replica } = engine.replica;
-    await followLinkViews(replica, engine.input().epoch, true);
+    await applyLinkViews(replica, engine.input().epoch, true);
     let isOver = false;
     const wrong = new Set<string>();
     const watching = (async () => {

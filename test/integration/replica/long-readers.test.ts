@@ -28,20 +28,20 @@ async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<
 
 test("live: edits of known columns are shown while a new one waits, which then has all its values", async () => {
   const engine = await liveEngine();
-  const { source, hook, progress } = engine;
+  const { source, webhook, progress } = engine;
   const people = source.add(sourceTable("tblP", "People", { Name: "text" }), [
     sourceRecord("rec1", { fld0: "Ada" }),
     sourceRecord("rec2", { fld0: "Bob" }),
     sourceRecord("rec3", { fld0: "Cleo" }),
   ]);
-  const edit = editor(hook, { source, table: people });
+  const edit = editor(webhook, { source, table: people });
   await engine.sync();
   engine.start();
   await using reader = readerOf(engine.replica.readerUrl);
   const letGo = await hold(reader, "people");
   addField(people.table);
   people.records.set("rec1", sourceRecord("rec1", { fld0: "Ada", fldMore: "m1" }));
-  engine.memory.lookRequestedAt = new Date();
+  engine.cache.schemaCheckRequestedAt = new Date();
   const waits = () => progress.at(-1)?.tables.some(({ name, waiting }) => name === "people" && waiting);
   await until(async () => waits(), { what: "the new column waits", timeoutMs: 60_000 });
   for (const version of ["v1", "v2"]) {
@@ -63,7 +63,7 @@ test("live: edits of known columns are shown while a new one waits, which then h
     { id: "rec1", name: "Ada", more: "m1" },
     { id: "rec2", name: "v2", more: "more v2" },
   ]);
-  // Read once: what was written meanwhile came with the journal.
+  // Read once: what was written meanwhile came with the recent-writes log.
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(2);
 });
 

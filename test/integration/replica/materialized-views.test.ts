@@ -3,7 +3,7 @@ import { expect, test, vi } from "vitest";
 import { createLogger } from "../../../core/log";
 import { planSchema, startBuild } from "../../../core/replica";
 import { refreshViews } from "../../../core/replica/views";
-import { ReplicaExtras } from "../../../core/sync/lease/replica-extras";
+import { OptionalFeatureApplier } from "../../../core/sync/lease/apply-optional-features";
 import { until } from "../../support/poll";
 import { readerOf } from "../../support/replica";
 import { openShop, type Shop } from "../../support/shop";
@@ -32,7 +32,7 @@ async function killedAfterSwap(definition = "select name from orders"): Promise<
 test("a lease fills those that the one before it left empty", async () => {
   const { test: made, customer } = await killedAfterSwap();
   const { replica, epoch } = made;
-  await new ReplicaExtras(replica, epoch, createLogger("silent", "test")).follow(EXTRAS);
+  await new OptionalFeatureApplier(replica, epoch, createLogger("silent", "test")).apply(EXTRAS);
   await until(async () => (await customer`select name from names`).length === 1, {
     what: "the view is filled",
     retryErrors: true,

@@ -286,7 +286,7 @@ test("property: whatever the live table has, merged it is what was built", async
         const isDamaged = damage !== "" && (damage.includes("if exists") || first.includes("a"));
         if (isDamaged) await sql.unsafe(`alter table public.orders ${damage}`);
         const { build, live } = await built(made, fieldsOf(names), pick(after, names));
-        // What is written after the comparison the journal tells.
+        // What is written after the comparison the recent-writes log tells.
         const put = async () => {
           const compared = isCompared ? await compareBuild(replica, epoch, build, live, 0) : null;
           return mergeBuild(replica, epoch, build, live, { ...ALL, most, compared });

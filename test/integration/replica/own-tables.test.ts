@@ -2,9 +2,9 @@
 import postgres from "postgres";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
-  applyImages,
-  followLinkViews,
-  followSettings,
+  applyLinkViews,
+  applyRowImages,
+  applySettings,
   installReplica,
   loadCatalog,
   markSyncStarted,
@@ -62,11 +62,17 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
         });
       while (!isOver) {
         round += 1;
-        if (await followSettings(replica, epoch, { history: true, notify: false })) kept++;
+        if (await applySettings(replica, epoch, { history: true, notify: false })) kept++;
         const row = { id: `rec${round}`, created_time: "2024-05-01T12:34:56", name: "a" };
-        const ticket = Number.MAX_SAFE_INTEGER;
-        await applyImages(replica, await live(), { epoch, ticket, rows: [row], gone: [], issues: [] });
-        await followSettings(replica, epoch, { history: false, notify: false });
+        const readVersion = Number.MAX_SAFE_INTEGER;
+        await applyRowImages(replica, await live(), {
+          epoch,
+          readVersion,
+          rows: [row],
+          gone: [],
+          issues: [],
+        });
+        await applySettings(replica, epoch, { history: false, notify: false });
         await sql`update public._sync_history set seen_at = 'epoch'`.catch(() => {});
         await trimHistory(replica, epoch, 1);
       }
@@ -85,7 +91,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
   test("a name that the customer has taken keeps no history, and says so until it is free", async () => {
     const { test: made, sql, customer } = await openShop({ Name: "text" }, service);
     const { replica, epoch } = made;
-    const follow = () => followSettings(replica, epoch, { history: true, notify: false });
+    const follow = () => applySettings(replica, epoch, { history: true, notify: false });
     for (const [taken, free] of [
       ["create table public._sync_history (mine text)", "drop table public._sync_history"],
       ["create view public._sync_history as select 1 as mine", "drop view public._sync_history"],
@@ -202,12 +208,12 @@ test("a table that the schema's owner has put in the place of ours is neither wr
     create table public.orders (id text primary key, created_time timestamp, name text);
     create trigger t before insert on public.orders for each row execute function public.evil_t()`);
   const row = { id: "rec9", created_time: "2024-05-01T12:34:56", name: "a" };
-  const images = { epoch, ticket: Number.MAX_SAFE_INTEGER, rows: [row], gone: [], issues: [] };
+  const images = { epoch, readVersion: Number.MAX_SAFE_INTEGER, rows: [row], gone: [], issues: [] };
   const refusal = {
     code: "destination_invalid",
     message: expect.stringContaining(`orders belongs to the role ${made.role}`),
   };
-  await expect(applyImages(replica, table, images)).rejects.toMatchObject(refusal);
+  await expect(applyRowImages(replica, table, images)).rejects.toMatchObject(refusal);
   await expect(loadCatalog(replica)).rejects.toMatchObject(refusal);
   // What is bound to our table goes with it, or holds it.
   await expect(customer`drop table public._sync_meta`).rejects.toMatchObject({ code: "2BP01" });
@@ -231,8 +237,8 @@ test("default privileges give others nothing on our tables but to read them", as
       alter default privileges in schema public revoke all on tables from ${made.role}`);
   });
   await become({ Name: "text", Links: "links" });
-  await followSettings(made.replica, made.epoch, { history: true, notify: false });
-  await followLinkViews(made.replica, made.epoch, true);
+  await applySettings(made.replica, made.epoch, { history: true, notify: false });
+  await applyLinkViews(made.replica, made.epoch, true);
   const granted = await sql<{ name: string; privileges: string[] }[]>`
     select c.relname as name, array_agg(distinct a.privilege_type) as privileges
     from pg_class as c, aclexplode(c.relacl) as a
@@ -270,8 +276,8 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     });
     const install = () => installReplica(made.ownerUrl, { schema: "other", role: made.role });
     await install();
-    await followSettings(made.replica, made.epoch, { history: true, notify: false });
-    await followLinkViews(made.replica, made.epoch, true);
+    await applySettings(made.replica, made.epoch, { history: true, notify: false });
+    await applyLinkViews(made.replica, made.epoch, true);
     await drop();
     await become({ Name: "text", Links: "links" });
     const shown = await othersRights(sql, made.role);

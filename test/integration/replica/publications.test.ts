@@ -6,10 +6,10 @@ import type postgres from "postgres";
 import { describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { openQueue } from "../../../core/queue";
 import {
-  applyImages,
+  applyLinkViews,
+  applyRowImages,
+  applySettings,
   claimEpoch,
-  followLinkViews,
-  followSettings,
   installReplica,
   markSyncCompleted,
   markSyncStarted,
@@ -48,8 +48,8 @@ test("every table of the control plane has a primary key or a replica identity, 
 
 test("every table of a replica has a primary key or a replica identity, one that is being built too", async () => {
   const { test: made, sql } = await openShop({ Name: "text", Links: "links" });
-  await followSettings(made.replica, made.epoch, { history: true, notify: true });
-  await followLinkViews(made.replica, made.epoch, true);
+  await applySettings(made.replica, made.epoch, { history: true, notify: true });
+  await applyLinkViews(made.replica, made.epoch, true);
   expect(await unidentified(sql)).toEqual([]);
 });
 
@@ -61,15 +61,21 @@ describe.each([
     const { test: made, sql, become, live, drop } = await openShop({ Name: "text" });
     await asAdmin(async (admin) => void (await admin.unsafe(publication)), superuserUrl(made.ownerUrl));
     const { epoch } = made;
-    expect(await followSettings(made.replica, epoch, { history: true, notify: true })).toBe(true);
-    await followLinkViews(made.replica, epoch, true);
+    expect(await applySettings(made.replica, epoch, { history: true, notify: true })).toBe(true);
+    await applyLinkViews(made.replica, epoch, true);
     await markSyncStarted(made.replica, epoch);
     await become({ Name: "text", Links: "links" });
     const row = { id: "rec2", created_time: "2024-05-01T12:34:56", name: "a", links: ["rec1"] };
-    const ticket = Number.MAX_SAFE_INTEGER;
-    await applyImages(made.replica, await live(), { epoch, ticket, rows: [row], gone: ["rec1"], issues: [] });
+    const readVersion = Number.MAX_SAFE_INTEGER;
+    await applyRowImages(made.replica, await live(), {
+      epoch,
+      readVersion,
+      rows: [row],
+      gone: ["rec1"],
+      issues: [],
+    });
     await markSyncCompleted(made.replica, epoch);
-    await followSettings(made.replica, epoch, { history: false, notify: false });
+    await applySettings(made.replica, epoch, { history: false, notify: false });
     await trimHistory(made.replica, epoch, 1);
     expect(await sql`select id from public.orders`).toEqual([{ id: "rec2" }]);
     expect(await sql`select from public._sync_meta where completed_at > started_at`).toHaveLength(1);

@@ -1,14 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
-  applyImages,
+  applyRowImages,
   type Catalog,
   type CatalogTable,
   type CellIssue,
   changeShape,
   claimEpoch,
   compileMapper,
-  journalSince,
   loadCatalog,
   mapRecords,
   markSyncCompleted,
@@ -16,9 +15,10 @@ import {
   markSyncStarted,
   planSchema,
   type Replica,
+  recentWritesSince,
   startBuild,
-  takeTicket,
-  trimJournal,
+  takeReadVersion,
+  trimRecentWrites,
 } from "../../../core/replica";
 import type { SourceRecord, SourceSchema, SourceTable } from "../../../core/source";
 import { dumpTable, readerOf, type TestReplica, testReplica } from "../../support/replica";
@@ -49,13 +49,13 @@ async function build(
 function apply(
   replica: Replica,
   table: CatalogTable,
-  image: { ticket: number; records?: SourceRecord[]; gone?: string[]; epoch?: number },
+  image: { readVersion: number; records?: SourceRecord[]; gone?: string[]; epoch?: number },
 ) {
   const issues: CellIssue[] = [];
   const records = image.records ?? [];
-  return applyImages(replica, table, {
+  return applyRowImages(replica, table, {
     epoch: image.epoch ?? null,
-    ticket: image.ticket,
+    readVersion: image.readVersion,
     rows: mapRecords(compileMapper(table.spec), records, issues),
     gone: image.gone ?? [],
     issues,
@@ -71,30 +71,30 @@ test("I1: however asks and answers overlap, a row never goes back to an older im
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
   let recordNumber = 0;
 
-  type Step = { step: "edit" | "ticket" | "read" | "apply"; asker: number };
+  type Step = { step: "edit" | "readVersion" | "read" | "apply"; asker: number };
   const steps = fc.array(
-    fc.record({ step: fc.constantFrom("edit", "ticket", "read", "apply"), asker: fc.nat(2) }),
+    fc.record({ step: fc.constantFrom("edit", "readVersion", "read", "apply"), asker: fc.nat(2) }),
     { minLength: 8, maxLength: 24 },
   ) as fc.Arbitrary<Step[]>;
   await fc.assert(
     fc.asyncProperty(steps, fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }), async (all, isSweep) => {
       const id = `rec${recordNumber++}`;
-      const askers = isSweep.map(() => ({ ticket: 0, version: 0 }));
+      const askers = isSweep.map(() => ({ readVersion: 0, version: 0 }));
       let sourceVersion = 1;
       let shown = 0;
       for (const { step, asker: index } of all) {
         const asker = askers[index]!;
         if (step === "edit") sourceVersion++;
-        if (step === "ticket" && !asker.ticket) asker.ticket = await takeTicket(replica);
-        if (step === "read" && asker.ticket && !asker.version) asker.version = sourceVersion;
+        if (step === "readVersion" && !asker.readVersion) asker.readVersion = await takeReadVersion(replica);
+        if (step === "read" && asker.readVersion && !asker.version) asker.version = sourceVersion;
         if (step === "apply" && asker.version) {
           const records = [sourceRecord(id, { fld0: asker.version })];
           await apply(replica, table, {
-            ticket: asker.ticket,
+            readVersion: asker.readVersion,
             records,
             ...(isSweep[index] ? { epoch } : {}),
           });
-          askers[index] = { ticket: 0, version: 0 };
+          askers[index] = { readVersion: 0, version: 0 };
         }
         const [row] = await replica.sql<{ version: number }[]>`
           select version::int from public.versions where id = ${id}`;
@@ -106,15 +106,15 @@ test("I1: however asks and answers overlap, a row never goes back to an older im
   );
 });
 
-test("an image loses to one applied after its ticket, and is told so", async () => {
+test("an image loses to one applied after its read version, and is told so", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
-  const early = await takeTicket(replica);
-  const late = await takeTicket(replica);
-  await apply(replica, table, { ticket: late, records: [sourceRecord("rec1", { fld0: 2 })] });
+  const early = await takeReadVersion(replica);
+  const late = await takeReadVersion(replica);
+  await apply(replica, table, { readVersion: late, records: [sourceRecord("rec1", { fld0: 2 })] });
   const lost = await apply(replica, table, {
-    ticket: early,
+    readVersion: early,
     records: [sourceRecord("rec1", { fld0: 1 })],
     epoch,
   });
@@ -127,17 +127,17 @@ test("I2: a sweep does not delete what was written after it began, nor bring bac
   const { replica, epoch } = test;
   const catalog = await build(test, { tables: [versioned] }, { tblV: [sourceRecord("recOld", { fld0: 1 })] });
   const table = catalog.get("tblV")!;
-  const sweepBegan = await takeTicket(replica);
-  const write = await takeTicket(replica);
+  const sweepBegan = await takeReadVersion(replica);
+  const write = await takeReadVersion(replica);
   await apply(replica, table, {
-    ticket: write,
+    readVersion: write,
     records: [sourceRecord("recNew", { fld0: 1 })],
     gone: ["recOld"],
   });
-  const gone = await apply(replica, table, { ticket: sweepBegan, gone: ["recNew"], epoch });
+  const gone = await apply(replica, table, { readVersion: sweepBegan, gone: ["recNew"], epoch });
   expect(gone.lost).toEqual(["recNew"]);
   const back = await apply(replica, table, {
-    ticket: sweepBegan,
+    readVersion: sweepBegan,
     records: [sourceRecord("recOld", { fld0: 1 })],
     epoch,
   });
@@ -145,18 +145,23 @@ test("I2: a sweep does not delete what was written after it began, nor bring bac
   expect(await dumpTable(replica.sql, "versions")).toMatchObject([{ id: "recNew" }]);
 });
 
-test("images older than the trimmed journal are refused, which only the holder of the lease trims", async () => {
+test("images older than the trimmed recent-writes log are refused, which only the holder of the lease trims", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
-  const old = await takeTicket(replica);
-  await apply(replica, table, { ticket: old, records: [sourceRecord("rec1", { fld0: 2 })] });
-  const [entry] = await journalSince(replica, "tblV", 0);
-  await expect(trimJournal(replica, epoch - 1, entry!.stamp)).rejects.toMatchObject({ code: "lease_lost" });
-  expect(await journalSince(replica, "tblV", 0)).toHaveLength(1);
-  await trimJournal(replica, epoch, entry!.stamp);
-  expect(await journalSince(replica, "tblV", 0)).toHaveLength(0);
-  const lost = await apply(replica, table, { ticket: old, records: [sourceRecord("rec1", { fld0: 1 })] });
+  const old = await takeReadVersion(replica);
+  await apply(replica, table, { readVersion: old, records: [sourceRecord("rec1", { fld0: 2 })] });
+  const [entry] = await recentWritesSince(replica, "tblV", 0);
+  await expect(trimRecentWrites(replica, epoch - 1, entry!.appliedVersion)).rejects.toMatchObject({
+    code: "lease_lost",
+  });
+  expect(await recentWritesSince(replica, "tblV", 0)).toHaveLength(1);
+  await trimRecentWrites(replica, epoch, entry!.appliedVersion);
+  expect(await recentWritesSince(replica, "tblV", 0)).toHaveLength(0);
+  const lost = await apply(replica, table, {
+    readVersion: old,
+    records: [sourceRecord("rec1", { fld0: 1 })],
+  });
   expect(lost.lost).toEqual(["rec1"]);
 });
 
@@ -168,8 +173,11 @@ test("an unchanged row is not written again", async () => {
   const rowVersions = () =>
     replica.sql`select id, xmin::text from public.versions order by id`.then((rows) => [...rows]);
   const before = await rowVersions();
-  const ticket = await takeTicket(replica);
-  expect(await apply(replica, table, { ticket, records, epoch })).toMatchObject({ inserted: 0, updated: 0 });
+  const readVersion = await takeReadVersion(replica);
+  expect(await apply(replica, table, { readVersion, records, epoch })).toMatchObject({
+    inserted: 0,
+    updated: 0,
+  });
   expect(await rowVersions()).toEqual(before);
 });
 
@@ -180,9 +188,9 @@ test("I5: who was overtaken can write nothing any more", async () => {
   const table = catalog.get("tblV")!;
   await claimEpoch(replica);
   const overtaken = expect.objectContaining({ code: "lease_lost" });
-  const ticket = await takeTicket(replica);
+  const readVersion = await takeReadVersion(replica);
   await expect(
-    apply(replica, table, { ticket, records: [sourceRecord("rec1", { fld0: 1 })], epoch }),
+    apply(replica, table, { readVersion, records: [sourceRecord("rec1", { fld0: 1 })], epoch }),
   ).rejects.toEqual(overtaken);
   await expect(markSyncStarted(replica, epoch)).rejects.toEqual(overtaken);
   await expect(startBuild(replica, epoch, table.spec)).rejects.toEqual(overtaken);
@@ -192,20 +200,20 @@ test("I5: who was overtaken can write nothing any more", async () => {
   expect(await dumpTable(replica.sql, "versions")).toEqual([]);
 });
 
-test("I6: a build is swapped in only when it has every image of the journal", async () => {
+test("I6: a build is swapped in only when it has every image of the recent-writes log", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
   const spec = { ...table.spec, columns: [{ ...table.spec.columns[0]!, columnType: "text" as const }] };
   const aside = await startBuild(replica, epoch, spec);
-  const ticket = await takeTicket(replica);
-  await apply(replica, table, { ticket, records: [sourceRecord("rec1", { fld0: 1 })] });
-  expect(await aside.swapIn(table, ticket, [])).toBe(false);
-  const [entry] = await journalSince(replica, "tblV", ticket);
+  const readVersion = await takeReadVersion(replica);
+  await apply(replica, table, { readVersion, records: [sourceRecord("rec1", { fld0: 1 })] });
+  expect(await aside.swapIn(table, readVersion, [])).toBe(false);
+  const [entry] = await recentWritesSince(replica, "tblV", readVersion);
   expect(entry).toMatchObject({ recordId: "rec1", isGone: false, record: { fields: { fld0: 1 } } });
-  expect(await aside.swapIn(table, entry!.stamp, [])).toBe(true);
+  expect(await aside.swapIn(table, entry!.appliedVersion, [])).toBe(true);
   await expect(
-    apply(replica, table, { ticket, records: [sourceRecord("rec1", { fld0: 1 })] }),
+    apply(replica, table, { readVersion, records: [sourceRecord("rec1", { fld0: 1 })] }),
   ).rejects.toMatchObject({ code: "shape_changed" });
 });
 
@@ -213,16 +221,16 @@ test("I6: what was asked for before a table took its columns does not leave the 
   await using test = await testReplica();
   const { replica } = test;
   await build(test, { tables: [versioned] });
-  const asked = await takeTicket(replica);
+  const asked = await takeReadVersion(replica);
   const wider = sourceTable("tblV", "Versions", { Version: "number", Loud: "text" });
   const table = (await build(test, { tables: [wider] })).get("tblV")!;
   const old = sourceRecord("rec1", { fld0: 1 });
-  expect((await apply(replica, table, { ticket: asked, records: [old] })).lost).toEqual(["rec1"]);
+  expect((await apply(replica, table, { readVersion: asked, records: [old] })).lost).toEqual(["rec1"]);
   const whole = sourceRecord("rec1", { fld0: 1, fld1: "ONE" });
-  const ticket = await takeTicket(replica);
-  expect((await apply(replica, table, { ticket, records: [whole] })).lost).toEqual([]);
-  const [entry] = await journalSince(replica, "tblV", ticket);
-  expect(entry).toMatchObject({ recordId: "rec1", asked: ticket });
+  const readVersion = await takeReadVersion(replica);
+  expect((await apply(replica, table, { readVersion, records: [whole] })).lost).toEqual([]);
+  const [entry] = await recentWritesSince(replica, "tblV", readVersion);
+  expect(entry).toMatchObject({ recordId: "rec1", readVersion: readVersion });
 });
 
 test("a swap gives up soon when a query holds the table, and nothing has changed", async () => {
@@ -320,7 +328,7 @@ test("comments say what the source calls a table and its columns, and follow it 
   expect(await told()).toEqual(now);
 });
 
-test("a table that the source dropped goes, with its issues and its journal", async () => {
+test("a table that the source dropped goes, with its issues and its recent-writes log", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const catalog = await build(test, { tables: [versioned] }, { tblV: [sourceRecord("rec1", { fld0: "x" })] });
@@ -332,13 +340,13 @@ test("a table that the source dropped goes, with its issues and its journal", as
   expect((await loadCatalog(replica)).size).toBe(0);
 });
 
-test("an issue stays until its cell is mended, and is told once", async () => {
+test("an issue stays until its cell is repaired, and is told once", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
   const write = async (value: unknown) =>
     apply(replica, table, {
-      ticket: await takeTicket(replica),
+      readVersion: await takeReadVersion(replica),
       records: [sourceRecord("rec1", { fld0: value })],
       epoch,
     });
@@ -423,7 +431,7 @@ test("I8: the customer's role reads the tables, and can do nothing else", async 
     "select lo_from_bytea(0, 'x')",
     "select pg_advisory_lock(1)",
     "select * from public_swap._state",
-    "select nextval('public_swap._tickets')",
+    "select nextval('public_swap._versions')",
     "select public_swap.claim()",
     "update _sync_meta set started_at = now()",
     "copy versions to program 'cat'",

@@ -15,9 +15,9 @@ import {
   setDatabaseWritable,
 } from "../../../core/control/placement";
 import {
+  applyLinkViews,
+  applySettings,
   claimEpoch,
-  followLinkViews,
-  followSettings,
   openReplica,
   prepareCluster,
 } from "../../../core/replica";
@@ -156,8 +156,8 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
         const replica = openReplica({ url, schema });
         await using _closed = { [Symbol.asyncDispose]: () => replica.close() };
         const epoch = await claimEpoch(replica);
-        await followSettings(replica, epoch, { history: true, notify: true });
-        await followLinkViews(replica, epoch, true);
+        await applySettings(replica, epoch, { history: true, notify: true });
+        await applyLinkViews(replica, epoch, true);
         const readerUrl = server.as("postgres");
         const made = {
           replica,
@@ -174,11 +174,11 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
       await rotateCredentials(ctx, database);
       await setDatabaseWritable(ctx, database, true);
       const [cluster] = await listClusters(ctx.db);
-      const troubles = await checkCluster(await clusterAdminUrl(ctx, cluster!.id));
-      expect(troubles.filter(({ severity }) => severity === "problem")).toEqual([]);
+      const problems = await checkCluster(await clusterAdminUrl(ctx, cluster!.id));
+      expect(problems.filter(({ severity }) => severity === "problem")).toEqual([]);
       // Told of, with the statement to run; and our own database is closed without it.
       for (const name of ["crm", "wiki", "postgres"]) {
-        expect(troubles).toContainEqual({
+        expect(problems).toContainEqual({
           severity: "warning",
           message: `Every role may connect to the database ${name}, a customer's too`,
           remedy: expect.stringContaining(`revoke connect, temporary on database "${name}" from public`),

@@ -87,11 +87,11 @@ test("a session is resumed on the next connection", async () => {
   const connect = async (session?: Buffer) => {
     const { port, authority: ca } = sandbox;
     const socket = tls.connect({ host: "127.0.0.1", port, ca, ...(session && { session }) });
-    const ticket = once(socket, "session");
+    const readVersion = once(socket, "session");
     await once(socket, "secureConnect");
     socket.write("GET /healthz HTTP/1.1\r\nhost: sandbox\r\n\r\n");
     const isResumed = socket.isSessionReused();
-    const [next] = session ? [session] : ((await ticket) as [Buffer]);
+    const [next] = session ? [session] : ((await readVersion) as [Buffer]);
     socket.destroy();
     return { isResumed, next };
   };

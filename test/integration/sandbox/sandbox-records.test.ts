@@ -2,7 +2,7 @@
 import Airtable from "airtable";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxHandle } from "../../../apps/sandbox/server";
-import type { Change } from "../../../apps/sandbox/store";
+import type { StoreChange } from "../../../apps/sandbox/store";
 import { call, crew, errorOf, PEOPLE, quietSandbox, TEAMS } from "../../support/sandbox-support";
 
 let sandbox: SandboxHandle;
@@ -301,7 +301,7 @@ test("a record is found by its id under any table of the base, but not under ano
 });
 
 test("S2: every change is told once, with what it did to both sides of a link", async () => {
-  const heard: Change[] = [];
+  const heard: StoreChange[] = [];
   const stop = sandbox.control.onChange((change) => heard.push(change));
   await call(sandbox, "PATCH", `${people()}/recAnn00000000001`, { fields: { Age: 42, Team: [] } });
   await call(sandbox, "PATCH", `${people()}/recAnn00000000001`, { fields: { Age: "refused" } });

@@ -9,7 +9,7 @@ const { hooks, listed, made, payloads, rename } = scene;
 describe("lives", () => {
   const enabled = async () => ((await hooks("GET")).body.webhooks as Loose)[0]?.isHookEnabled;
 
-  test("a hook is disabled after seven days, readable for seven more, then gone", async () => {
+  test("a webhook is disabled after seven days, readable for seven more, then gone", async () => {
     const id = await made();
     scene.control.advanceClock(6 * DAY_MS);
     rename("kept");
@@ -50,7 +50,7 @@ describe("lives", () => {
     expect((await hooks("GET", `/${id}/payloads?cursor=3`)).status).toBe(200);
   });
 
-  test("an error payload ends the hook, but for an internal error", async () => {
+  test("an error payload ends the webhook, but for an internal error", async () => {
     const id = await made();
     scene.control.webhooks.fail(scene.baseId, id, "INTERNAL_ERROR");
     expect(await enabled()).toBe(true);
@@ -64,7 +64,7 @@ describe("lives", () => {
     expect(() => scene.control.webhooks.fail(scene.baseId, id, "NO_SUCH")).toThrow("Use one of");
   });
 
-  test("a silent hook looks alive and tells nothing", async () => {
+  test("a silent webhook looks alive and tells nothing", async () => {
     const id = await made();
     scene.control.webhooks.silence(scene.baseId, id);
     rename("unheard");
@@ -75,7 +75,7 @@ describe("lives", () => {
     expect(await payloads(id)).toHaveLength(1);
   });
 
-  test("a hook whose watched field is deleted falls silent; one whose table is deleted says so", async () => {
+  test("a webhook whose watched field is deleted falls silent; one whose table is deleted says so", async () => {
     const onField = await made(filtered({ watchDataInFieldIds: ["fldAge00000000001"] }));
     const onTable = await made(filtered({ recordChangeScope: TEAMS }));
     scene.control.deleteField(scene.baseId, PEOPLE, "Age");
@@ -87,7 +87,7 @@ describe("lives", () => {
     expect((await payloads(onTable)).at(-1)).toMatchObject({ error: true, code: "INVALID_FILTERS" });
   });
 
-  test("a hook goes with its base, and what somebody else deletes is gone", async () => {
+  test("a webhook goes with its base, and what somebody else deletes is gone", async () => {
     const id = await made();
     scene.control.webhooks.delete(scene.baseId, id);
     expect((await hooks("GET", `/${id}/payloads`)).status).toBe(404);

@@ -1,4 +1,4 @@
-/** The pings of the sandbox's webhooks: signed, retried, lost and doubled as set, and sent to nobody else. */
+/** The notifications of the sandbox's webhooks: signed, retried, lost and doubled as set, and sent to nobody else. */
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/poll";
@@ -7,7 +7,7 @@ import { EVERYTHING, type Loose, webhookScene } from "../../support/webhook-supp
 const scene = webhookScene();
 const { hooks, listed, made, rename } = scene;
 
-describe("pings", () => {
+describe("notifications", () => {
   /** A listener that answers with `status` and keeps what it got. */
   function listener(status: () => number = () => 204) {
     const got: { body: string; mac: string | null }[] = [];
@@ -38,7 +38,7 @@ describe("pings", () => {
       what: `ping ${count} was tried`,
     });
 
-  test("a ping names base and hook and is signed over its bytes with the decoded secret", async () => {
+  test("a notification names base and webhook and is signed over its bytes with the decoded secret", async () => {
     await using target = listener();
     const { body } = await hooks("POST", "", { notificationUrl: target.url, specification: EVERYTHING });
     rename("ping");
@@ -58,7 +58,7 @@ describe("pings", () => {
     });
   });
 
-  test("a failed ping is retried, later each time, until the hook's notifications are switched off", async () => {
+  test("a failed notification is retried, later each time, until the webhook's notifications are switched off", async () => {
     scene.control.settings({ webhooks: { pingMaxRetries: 2, pingRetryMs: 60_000 } });
     await using target = listener(() => 503);
     await made(EVERYTHING, target.url);
@@ -94,7 +94,7 @@ describe("pings", () => {
     await arrived(target, 4);
   });
 
-  test("changes that come together or while a ping is under way are covered by one more", async () => {
+  test("changes that come together or while a notification is under way are covered by one more", async () => {
     await using target = listener();
     const id = await made(EVERYTHING, target.url);
     for (let i = 0; i < 20; i++) rename(`name ${i}`);
@@ -104,7 +104,7 @@ describe("pings", () => {
     expect((await listed(id)).cursor).toBe(21);
   });
 
-  test("pings are lost, doubled and delayed as set, and a hook knows nothing of a lost one", async () => {
+  test("notifications are lost, doubled and delayed as set, and a webhook knows nothing of a lost one", async () => {
     await using target = listener();
     await made(EVERYTHING, target.url);
     scene.control.settings({ webhooks: { pingLoss: 1 } });
@@ -126,7 +126,7 @@ describe("pings", () => {
     await arrived(target, 3);
   });
 
-  test("a payload that becomes available after a ping gets its own", async () => {
+  test("a payload that becomes available after a notification gets its own", async () => {
     await using target = listener();
     await made(EVERYTHING, target.url);
     rename("now");

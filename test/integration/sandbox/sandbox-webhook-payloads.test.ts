@@ -199,7 +199,7 @@ describe("payloads", () => {
     });
   });
 
-  test("a hook on a view tells of records under the view", async () => {
+  test("a webhook on a view tells of records under the view", async () => {
     const { tables } = scene.control.dump(scene.baseId);
     const viewId = (tables[1]!.views as { id: string }[])[0]!.id;
     const id = await made(filtered({ recordChangeScope: viewId }));

@@ -7,7 +7,7 @@ const scene = webhookScene();
 const { hooks, made } = scene;
 
 describe("the calls", () => {
-  test("a hook is made with a secret and seven days, and listed as the reference shows it", async () => {
+  test("a webhook is made with a secret and seven days, and listed as the reference shows it", async () => {
     const before = Date.now();
     const { body } = await hooks("POST", "", {
       notificationUrl: "http://127.0.0.1:9/",
@@ -36,7 +36,7 @@ describe("the calls", () => {
     expect(errorOf(await hooks("GET", `/${body.id}/payloads`)).slice(0, 2)).toEqual([404, "NOT_FOUND"]);
   });
 
-  test("an eleventh hook is refused, and an integration sees only its own two", async () => {
+  test("an eleventh webhook is refused, and an integration sees only its own two", async () => {
     const key = scene.control.createKey({ isOAuth: true });
     const post = (token?: string) => hooks("POST", "", { specification: EVERYTHING }, token);
     expect([(await post(key)).status, (await post(key)).status, (await post(key)).status]).toEqual([

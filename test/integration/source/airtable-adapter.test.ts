@@ -321,7 +321,7 @@ describe("a platform", () => {
     );
   });
 
-  test("whose address is not configured says which variable to mend", () => {
+  test("whose address is not configured says which variable to repair", () => {
     expect(() => createAirtable({ upstreams: {}, timeoutMs: 1 })).toThrowError(
       expect.objectContaining({ code: "config_invalid", message: expect.stringContaining("UPSTREAMS") }),
     );

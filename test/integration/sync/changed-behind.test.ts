@@ -37,7 +37,7 @@ test("a sweep compares every record with its row once fingerprints are old enoug
   await tamper(engine);
   // Those are believed still.
   expect(await engine.sync()).toMatchObject({ inserted: 0, updated: 0, deleted: 0 });
-  engine.memory.tables.get("tblP")!.comparedAt -= engine.memory.compareEveryMs;
+  engine.cache.tables.get("tblP")!.comparedAt -= engine.cache.compareEveryMs;
   expect(await engine.sync()).toMatchObject({ inserted: 2, updated: 1, deleted: 2 });
   expect(await rowsOf(engine)).toEqual(names);
   // And not again before it is time.
@@ -47,7 +47,7 @@ test("a sweep compares every record with its row once fingerprints are old enoug
 
 test("so does the sweep beside live mode, which rests on the feed", async () => {
   const engine = await synced(await liveEngine());
-  engine.memory.compareEveryMs = 0;
+  engine.cache.compareEveryMs = 0;
   await tamper(engine);
   engine.cadence.sweepEveryMs = 50;
   engine.start();
@@ -56,7 +56,7 @@ test("so does the sweep beside live mode, which rests on the feed", async () => 
 
 test("half a day is the longest that fingerprints are believed: with sweeps a day apart each compares", async () => {
   const engine = await testEngine();
-  expect(engine.memory.compareEveryMs).toBeLessThanOrEqual(12 * 3600_000);
+  expect(engine.cache.compareEveryMs).toBeLessThanOrEqual(12 * 3600_000);
 });
 
 test("a replica on another server, another timeline, or at an epoch that it was at before, has lost commits", async () => {

@@ -1,7 +1,7 @@
 /** Processes whose clocks disagree: what one has noted, another reads as of when it was. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { type Base, createBase, getBase, recordRun } from "../../../core/control/bases";
-import { closeGap, keepHook, loadFeed, noteGap } from "../../../core/control/feeds";
+import { closeFeedGap, loadFeed, recordFeedGap, saveWebhook } from "../../../core/control/feeds";
 import { agoMs } from "../../../core/postgres";
 import { newReport } from "../../../core/sync/engine";
 import { sweptAgoMs } from "../../../core/sync/modes/shared";
@@ -56,19 +56,19 @@ test.each(SHIFTS)("a sync noted by a clock that is off by %d ms is read as of wh
 test("the age of a gap is nobody's clock's, and only the gap that is known is closed", async () => {
   const { db } = control.ctx;
   const { id } = await newBase();
-  const hook = { id: "achOne", sealedSecret: "-", notificationUrl: null, expiresMs: undefined };
-  const first = await keepHook(db, id, null, hook);
+  const webhook = { id: "achOne", encryptedSecret: "-", notificationUrl: null, expiresMs: undefined };
+  const first = await saveWebhook(db, id, null, webhook);
   for (const reader of SHIFTS) {
     clockOff(reader);
     const kept = await loadFeed(db, id);
     expect(kept!.gapSince).toEqual(first);
     expect(kept!.gapMsAgo).toBeLessThan(NEAR_MS);
   }
-  await until(async () => (await noteGap(db, id, hook.id))! > first!, { what: "a later gap" });
+  await until(async () => (await recordFeedGap(db, id, webhook.id))! > first!, { what: "a later gap" });
   for (const known of [null, first]) {
-    await closeGap(db, id, known);
+    await closeFeedGap(db, id, known);
     expect((await loadFeed(db, id))!.gapSince).not.toBeNull();
   }
-  await closeGap(db, id, (await loadFeed(db, id))!.gapSince);
+  await closeFeedGap(db, id, (await loadFeed(db, id))!.gapSince);
   expect((await loadFeed(db, id))!.gapSince).toBeNull();
 });

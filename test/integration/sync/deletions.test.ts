@@ -2,7 +2,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BasetideError } from "../../../core/errors";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../../core/replica";
+import {
+  applyRowImages,
+  compileMapper,
+  loadCatalog,
+  mapRecords,
+  takeReadVersion,
+} from "../../../core/replica";
 import type { RecordPage, SourceRecord } from "../../../core/source";
 import { testEngine } from "../../support/engine";
 import { pageOf } from "../../support/fake-source";
@@ -115,9 +121,9 @@ test("a row that a client writes after it was asked for is kept", async () => {
   source.before = async (call) => {
     if (call !== "ids tblP") return;
     const table = (await loadCatalog(replica.replica)).get("tblP")!;
-    await applyImages(replica.replica, table, {
+    await applyRowImages(replica.replica, table, {
       epoch: null,
-      ticket: await takeTicket(replica.replica),
+      readVersion: await takeReadVersion(replica.replica),
       rows: mapRecords(compileMapper(table.spec), [restored], []),
       gone: [],
       issues: [],

@@ -4,10 +4,10 @@
  */
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
-import { takeTicket } from "../../../core/replica";
+import { takeReadVersion } from "../../../core/replica";
 import type { SourceRecord } from "../../../core/source";
-import { lookForChanges, Shapes, sweepTable } from "../../../core/sync/engine";
-import { tableMemory } from "../../../core/sync/state";
+import { pollForChanges, SchemaTracker, sweepTable } from "../../../core/sync/engine";
+import { tableCache } from "../../../core/sync/state";
 import { applyWrite } from "../../support/apply-write";
 import { type Engine, testEngine } from "../../support/engine";
 import { type FakeTable, modifiedSince } from "../../support/fake-source";
@@ -44,12 +44,12 @@ test("I1-I3: whatever happens while looks and sweeps go on, the replica is the s
   await fc.assert(
     fc.asyncProperty(history, fc.nat(12), async (happens, records) => {
       const run = await startRun(happens, records);
-      await Promise.all([run.lookUntilQuiet(), run.sweepUntilQuiet()]);
+      await Promise.all([run.pollUntilQuiet(), run.sweepUntilQuiet()]);
       await run.settled();
 
-      // In rapid mode they are a second apart, and so never hold the same ticket.
+      // In rapid mode they are a second apart, and so never hold the same read version.
       for (let looks = 0; looks < 2; looks++) {
-        run.renewTickets();
+        run.renewReadVersions();
         await run.look();
       }
       const rows = (await run.engine.rows("things")) as { id: string; name: string }[];
@@ -66,7 +66,7 @@ test("I1-I3: whatever happens while looks and sweeps go on, the replica is the s
 /** A replica of a base of one table, and everything that goes on around it. */
 async function startRun(happens: Event[][], records: number) {
   const engine = await testEngine();
-  const { source, memory, replica } = engine;
+  const { source, cache, replica } = engine;
   source.pageSize = PAGE_SIZE;
   const table = source.add(
     things(),
@@ -79,7 +79,7 @@ async function startRun(happens: Event[][], records: number) {
   let requests = 0;
   const before = async () => {
     sourceMs += STEP_MS;
-    memory.sourceClock.note(sourceMs);
+    cache.sourceClock.record(sourceMs);
     for (const one of happens[requests++] ?? []) {
       const apply = await carryOut(world, one);
       if (apply && "late" in one) late.push({ due: requests + one.late, apply });
@@ -91,7 +91,7 @@ async function startRun(happens: Event[][], records: number) {
     // Answers do not come in the order of the requests.
     await Bun.sleep(requests % 3);
   };
-  memory.sourceClock.note(sourceMs);
+  cache.sourceClock.record(sourceMs);
   source.before = before;
 
   const input = engine.input({ schemaPollMs: 60_000 });
@@ -100,15 +100,20 @@ async function startRun(happens: Event[][], records: number) {
     ...input.base,
     sync: { ...input.base.sync!, startedAt: new Date(), kind: "first" as const },
   };
-  const shapes = await Shapes.open({ ...input, reader, settings: input.base.settings, signal: reader.stop });
-  const sweeping = { ...input, reader, shapes, memory, onProgress: () => {} };
-  const { source: sourceTable, live } = shapes.table("tblT");
+  const schemaTracker = await SchemaTracker.open({
+    ...input,
+    reader,
+    settings: input.base.settings,
+    signal: reader.stop,
+  });
+  const sweeping = { ...input, reader, schemaTracker, cache, onProgress: () => {} };
+  const { source: sourceTable, live } = schemaTracker.table("tblT");
   const isQuiet = () => requests >= happens.length;
   const look = () =>
-    lookForChanges({ ...sweeping, base, modifiedSince }, sourceTable!, tableMemory(memory, live!));
+    pollForChanges({ ...sweeping, base, modifiedSince }, sourceTable!, tableCache(cache, live!));
   const sweep = async () => {
-    reader.tickets.renew();
-    await sweepTable(sweeping, sourceTable!, tableMemory(memory, live!));
+    reader.readVersions.renew();
+    await sweepTable(sweeping, sourceTable!, tableCache(cache, live!));
   };
   return {
     engine,
@@ -116,8 +121,8 @@ async function startRun(happens: Event[][], records: number) {
     replica,
     look,
     sweep,
-    renewTickets: () => reader.tickets.renew(),
-    async lookUntilQuiet() {
+    renewReadVersions: () => reader.readVersions.renew(),
+    async pollUntilQuiet() {
       while (!isQuiet()) await look();
     },
     async sweepUntilQuiet() {
@@ -156,10 +161,10 @@ async function carryOut(world: World, one: Event): Promise<(() => Promise<void>)
     table.records.set(id, { ...was, fields: { ...was.fields, fld1: one.value } });
   } else if (one.kind === "delete") table.records.delete(id);
   else {
-    const ticket = await takeTicket(engine.replica.replica);
+    const readVersion = await takeReadVersion(engine.replica.replica);
     const written = one.kind === "write" ? put(recordOf(id, one.value)) : null;
     if (!written) table.records.delete(id);
-    return () => applyWrite(engine.replica.replica, table, id, ticket, written);
+    return () => applyWrite(engine.replica.replica, table, id, readVersion, written);
   }
 }
 

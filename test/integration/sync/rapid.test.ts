@@ -81,15 +81,15 @@ function sum(runs: SyncRun[], kind: SyncRun["kind"], what: "inserted" | "updated
 test.concurrent("creates and changes are found by looks, deletes and computed cells by the sweep beside", async () => {
   const { base, sourceId, things, ids, rename, named, runs } = await rapidBase();
   const { control } = fleet.sandbox;
-  for (const turn of [1, 2, 3]) {
-    rename(ids[turn]!, `Renamed ${turn}`);
-    control.createRecords(sourceId, things, [{ fields: { Name: `Created ${turn}` } }]);
-    await named(`Renamed ${turn}`);
-    await named(`Created ${turn}`);
+  for (const cycle of [1, 2, 3]) {
+    rename(ids[cycle]!, `Renamed ${cycle}`);
+    control.createRecords(sourceId, things, [{ fields: { Name: `Created ${cycle}` } }]);
+    await named(`Renamed ${cycle}`);
+    await named(`Created ${cycle}`);
   }
   // The sweep beside may have been the first to find one of each.
-  const looked = async (what: "inserted" | "updated") => sum(await runs(), "rapid", what) >= 2;
-  await until(async () => (await looked("inserted")) && (await looked("updated")), {
+  const polled = async (what: "inserted" | "updated") => sum(await runs(), "rapid", what) >= 2;
+  await until(async () => (await polled("inserted")) && (await polled("updated")), {
     what: "the turns that found them are on record",
   });
 

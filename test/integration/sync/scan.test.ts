@@ -1,15 +1,15 @@
 /** Sweeps of one table, of which there is one at a time. */
 import { expect, test } from "vitest";
-import { Fate } from "../../../core/async";
-import { Shapes } from "../../../core/sync/engine";
-import { laneReader, sweepInTurn, type Together } from "../../../core/sync/modes/shared";
+import { TaskGroup } from "../../../core/async";
+import { SchemaTracker } from "../../../core/sync/engine";
+import { readerWithPriority, type SyncSession, sweepExclusively } from "../../../core/sync/modes/shared";
 import { QuotaSplit } from "../../../core/sync/pacing";
 import { testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
 import { rowsOf, teamRecord, teamsAndPeople } from "../../support/teams";
 
 /** A replica of 250 teams, and what sweeps it beside something else. */
-async function together() {
+async function session() {
   const engine = await testEngine();
   const { teams } = teamsAndPeople();
   const records = Array.from({ length: 250 }, (_, index) =>
@@ -23,18 +23,23 @@ async function together() {
     onRun: async () => {},
     onRead: async () => {},
   };
-  const fate = new Fate(input.reader.stop);
-  const split = new QuotaSplit(input.reader.ledger, () => ({ every: 2, gapMs: 0 }), fate.stop);
-  const reader = laneReader(input, split, "beside", fate.stop);
-  const shapes = await Shapes.open({ ...input, reader, settings: input.base.settings, signal: fate.stop });
-  const beside = { ...input, shapes, reader, onProgress: () => {} };
-  const made: Together = {
+  const taskGroup = new TaskGroup(input.reader.stop);
+  const split = new QuotaSplit(input.reader.limiter, () => ({ every: 2, gapMs: 0 }), taskGroup.stop);
+  const reader = readerWithPriority(input, split, "background", taskGroup.stop);
+  const schemaTracker = await SchemaTracker.open({
+    ...input,
+    reader,
+    settings: input.base.settings,
+    signal: taskGroup.stop,
+  });
+  const background = { ...input, schemaTracker, reader, onProgress: () => {} };
+  const made: SyncSession = {
     input,
-    shapes,
+    schemaTracker,
     split,
-    fate,
-    stop: fate.stop,
-    beside,
+    taskGroup,
+    stop: taskGroup.stop,
+    background,
     reading: new Set(),
     sweeping: new Map(),
   };
@@ -55,13 +60,13 @@ function holding(engine: Awaited<ReturnType<typeof testEngine>>, held: string) {
 }
 
 test("a sweep of the pass gives way to an urgent one, which reads the whole table", async () => {
-  const { engine, table, made } = await together();
+  const { engine, table, made } = await session();
   const held = holding(engine, "list tblT 100");
-  const ofPass = sweepInTurn(made, made.beside, "tblT");
+  const ofPass = sweepExclusively(made, made.background, "tblT");
   await held.isHeld();
   table.records.set("rec1000", teamRecord("rec1000", "Renamed"));
   table.records.delete("rec1249");
-  const urgent = sweepInTurn(made, made.beside, "tblT", true);
+  const urgent = sweepExclusively(made, made.background, "tblT", true);
   held.letGo();
   expect(await ofPass).toBeUndefined();
   expect(await urgent).toMatchObject({ seen: 249, updated: 1, deleted: 1 });
@@ -70,11 +75,11 @@ test("a sweep of the pass gives way to an urgent one, which reads the whole tabl
 });
 
 test("an urgent sweep gives way to none: the pass waits for it and leaves the table to it", async () => {
-  const { engine, made } = await together();
+  const { engine, made } = await session();
   const held = holding(engine, "list tblT 100");
-  const urgent = sweepInTurn(made, made.beside, "tblT", true);
+  const urgent = sweepExclusively(made, made.background, "tblT", true);
   await held.isHeld();
-  const ofPass = sweepInTurn(made, made.beside, "tblT");
+  const ofPass = sweepExclusively(made, made.background, "tblT");
   held.letGo();
   expect(await urgent).toMatchObject({ seen: 250 });
   expect(await ofPass).toBeUndefined();

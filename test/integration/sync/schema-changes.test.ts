@@ -1,6 +1,12 @@
 /** The source's shape changes, also while it is read: nothing is lost, rewritten in vain, or seen by half. */
 import { expect, test } from "vitest";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../../core/replica";
+import {
+  applyRowImages,
+  compileMapper,
+  loadCatalog,
+  mapRecords,
+  takeReadVersion,
+} from "../../../core/replica";
 import type { SourceRecord, SourceTable } from "../../../core/source";
 import { type Engine, testEngine } from "../../support/engine";
 import { readerOf } from "../../support/replica";
@@ -248,14 +254,14 @@ test("I6: a write that the source was asked for before a field came leaves no ho
   await engine.sync();
   const { replica } = engine.replica;
   const known = (await loadCatalog(replica)).get("tblT")!;
-  const [asked, written] = [await takeTicket(replica), structuredClone(live.get(idOf(3))!)];
+  const [asked, written] = [await takeReadVersion(replica), structuredClone(live.get(idOf(3))!)];
   table.fields.push({ id: "fld2", name: "New", type: "text", sourceType: "text" });
   for (const record of live.values()) record.fields.fld2 = "new";
   engine.source.before = async (call) => {
     if (call !== "list tblT 100") return;
     const rows = mapRecords(compileMapper(known.spec), [written], []);
-    const image = { epoch: null, ticket: asked, rows, gone: [], issues: [], records: [written] };
-    expect((await applyImages(replica, known, image)).lost).toEqual([]);
+    const image = { epoch: null, readVersion: asked, rows, gone: [], issues: [], records: [written] };
+    expect((await applyRowImages(replica, known, image)).lost).toEqual([]);
   };
   await engine.sync();
   expect(await column(engine, "new")).toEqual(records.map(() => "new"));
@@ -296,7 +302,7 @@ test("a rename in the middle of a sweep is visible before the sweep ends, and th
     if (call === "list tblT 100") {
       table.fields[1]!.name = "Amount";
       live.get(idOf(220))!.fields.fld1 = -1;
-      engine.memory.lookRequestedAt = new Date(1234);
+      engine.cache.schemaCheckRequestedAt = new Date(1234);
     }
     if (call === "list tblT 200") {
       const rows =
@@ -307,7 +313,7 @@ test("a rename in the middle of a sweep is visible before the sweep ends, and th
   await engine.sync({ schemaPollMs: 3_600_000 });
   // The page was asked for while its predecessor was worked on: the look came with that one.
   expect(engine.looks).toEqual([new Date(1234)]);
-  expect(engine.memory.lookRequestedAt).toBeNull();
+  expect(engine.cache.schemaCheckRequestedAt).toBeNull();
   expect(lists).toBe(3);
   expect(await column(engine, "amount")).toEqual([...live.values()].map((record) => record.fields.fld1));
   expect(await files(engine)).toEqual(before);

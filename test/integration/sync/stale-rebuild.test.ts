@@ -31,7 +31,7 @@ test("a rebuild that waits to go live gives up when its table has come to have o
     table.name = "Items";
     other.name = "Things";
     addField("fld3", "Newer");
-    engine.memory.lookRequestedAt = new Date(1234);
+    engine.cache.schemaCheckRequestedAt = new Date(1234);
     await until(() => engine.looks.length > 0, { what: "the schema is looked at" });
     return { sync };
   });

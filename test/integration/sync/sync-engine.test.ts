@@ -1,9 +1,15 @@
 import { expect, test } from "vitest";
 import { BasetideError } from "../../../core/errors";
-import { applyImages, compileMapper, loadCatalog, mapRecords, takeTicket } from "../../../core/replica";
+import {
+  applyRowImages,
+  compileMapper,
+  loadCatalog,
+  mapRecords,
+  takeReadVersion,
+} from "../../../core/replica";
 import type { SourceRecord } from "../../../core/source";
-import { Shapes, sweepTable } from "../../../core/sync/engine";
-import { TicketSource, tableMemory } from "../../../core/sync/state";
+import { SchemaTracker, sweepTable } from "../../../core/sync/engine";
+import { ReadVersionSource, tableCache } from "../../../core/sync/state";
 import { testEngine } from "../../support/engine";
 import { pageOf } from "../../support/fake-source";
 import { sourceRecord, sourceTable } from "../../support/source-records";
@@ -56,9 +62,9 @@ test("a change back to what the worker remembers is written over a proxied write
   await sync();
   const table = (await loadCatalog(replica.replica)).get("tblP")!;
   const written = person(1, 1000);
-  await applyImages(replica.replica, table, {
+  await applyRowImages(replica.replica, table, {
     epoch: null,
-    ticket: await takeTicket(replica.replica),
+    readVersion: await takeReadVersion(replica.replica),
     rows: mapRecords(compileMapper(table.spec), [written, person(77)], []),
     gone: [],
     issues: [],
@@ -69,33 +75,35 @@ test("a change back to what the worker remembers is written over a proxied write
   expect(await rows()).toEqual(expected(records.values()));
 });
 
-test("I2: a row that a sweep may not judge, as it was written after its first ticket, is judged by the next", async () => {
-  const { source, sync, rows, replica, input, memory } = await engine();
+test("I2: a row that a sweep may not judge, as it was written after its first read version, is judged by the next", async () => {
+  const { source, sync, rows, replica, input, cache } = await engine();
   const { records } = source.add(people, persons(3));
   await sync();
   const { reader, ...of } = input({ schemaPollMs: 60_000 });
-  const sweep = async (tickets: TicketSource) => {
-    const asking = { ...reader, tickets, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
+  const sweep = async (readVersions: ReadVersionSource) => {
+    const asking = { ...reader, readVersions, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
     const settings = of.base.settings;
-    const shapes = await Shapes.open({ ...of, reader: asking, settings, signal: reader.stop });
-    const { source: table, live } = shapes.table("tblP");
-    const sweeping = { ...of, reader: asking, shapes, onProgress: () => {} };
-    return sweepTable(sweeping, table!, tableMemory(memory, live!));
+    const schemaTracker = await SchemaTracker.open({ ...of, reader: asking, settings, signal: reader.stop });
+    const { source: table, live } = schemaTracker.table("tblP");
+    const sweeping = { ...of, reader: asking, schemaTracker, onProgress: () => {} };
+    return sweepTable(sweeping, table!, tableCache(cache, live!));
   };
-  const early = await takeTicket(replica.replica);
+  const early = await takeReadVersion(replica.replica);
   const table = (await loadCatalog(replica.replica)).get("tblP")!;
-  await applyImages(replica.replica, table, {
+  await applyRowImages(replica.replica, table, {
     epoch: null,
-    ticket: await takeTicket(replica.replica),
+    readVersion: await takeReadVersion(replica.replica),
     rows: mapRecords(compileMapper(table.spec), [person(77)], []),
     gone: [],
     issues: [],
     records: [person(77)],
   });
   // The source has deleted it again by now.
-  expect(await sweep(new TicketSource(async () => early))).toMatchObject({ deleted: 0 });
+  expect(await sweep(new ReadVersionSource(async () => early))).toMatchObject({ deleted: 0 });
   expect(await rows()).toHaveLength(4);
-  expect(await sweep(new TicketSource(() => takeTicket(replica.replica)))).toMatchObject({ deleted: 1 });
+  expect(await sweep(new ReadVersionSource(() => takeReadVersion(replica.replica)))).toMatchObject({
+    deleted: 1,
+  });
   expect(await rows()).toEqual(expected(records.values()));
 });
 
@@ -111,13 +119,13 @@ test("I1: a write that is applied while a rebuild reads its table is in the new 
   source.before = async (call) => {
     if (call !== "list tblP 200") return;
     // Page 0 has been read: this one is older than the write, and the write's answer is on its way.
-    const ticket = await takeTicket(replica.replica);
+    const readVersion = await takeReadVersion(replica.replica);
     const written = person(5, 5000);
     records.set(written.id, written);
     records.delete("rec00006");
-    await applyImages(replica.replica, table, {
+    await applyRowImages(replica.replica, table, {
       epoch: null,
-      ticket,
+      readVersion,
       rows: mapRecords(compileMapper(table.spec), [written], []),
       gone: ["rec00006"],
       issues: [],

@@ -3,13 +3,13 @@ import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
-  applyImages,
+  applyRowImages,
+  applySettings,
   compileMapper,
-  followSettings,
   loadCatalog,
   mapRecords,
   type Replica,
-  takeTicket,
+  takeReadVersion,
   trimHistory,
 } from "../../../core/replica";
 import type { SourceRecord } from "../../../core/source";
@@ -46,7 +46,7 @@ async function historian(): Promise<{ engine: Engine; people: FakeTable; sql: po
     sourceTable("tblP", "People", { Name: "text", Age: "number", Friends: "links", Photo: "attachment" }),
     [],
   );
-  await followSettings(engine.replica.replica, engine.input().epoch, ON);
+  await applySettings(engine.replica.replica, engine.input().epoch, ON);
   await engine.sync();
   return { engine, people, sql: engine.replica.replica.sql as unknown as postgres.Sql };
 }
@@ -56,10 +56,10 @@ async function writeThrough(replica: Replica, id: string, record: SourceRecord |
   const table = (await loadCatalog(replica)).get("tblP")!;
   const records = record ? [record] : [];
   const rows = mapRecords(compileMapper(table.spec), records, []);
-  const ticket = await takeTicket(replica);
-  await applyImages(replica, table, {
+  const readVersion = await takeReadVersion(replica);
+  await applyRowImages(replica, table, {
     epoch: null,
-    ticket,
+    readVersion,
     rows,
     gone: record ? [] : [id],
     issues: [],
@@ -238,7 +238,7 @@ test("history goes back so many days, and the table goes when none is kept any m
   expect(await changes(sql)).toHaveLength(2);
   await trimHistory(replica, epoch, 7);
   expect(await changes(sql)).toMatchObject([{ record_id: "rec2" }]);
-  await followSettings(replica, epoch, { history: false, notify: false });
+  await applySettings(replica, epoch, { history: false, notify: false });
   people.records.set("rec3", sourceRecord("rec3", { fld0: "Cay" }));
   await engine.sync();
   await trimHistory(replica, epoch, 7);
@@ -258,12 +258,12 @@ test("nothing is noted while it is off, and a table of the customer's with that 
   );
   await using customer = readerOf(test.readerUrl);
   await customer`create table public._sync_history (mine text)`;
-  expect(await followSettings(replica, epoch, ON)).toBe(false);
+  expect(await applySettings(replica, epoch, ON)).toBe(false);
   expect(await customer`select table_name from public._sync_issues`).toMatchObject([
     { table_name: "_sync_history" },
   ]);
   await trimHistory(replica, epoch, 1);
   await customer`drop table public._sync_history`;
-  expect(await followSettings(replica, epoch, ON)).toBe(true);
+  expect(await applySettings(replica, epoch, ON)).toBe(true);
   expect(await customer`select table_name from public._sync_issues`).toHaveLength(0);
 });

@@ -8,7 +8,7 @@ import { FREEZE_MS, healthMs } from "../service";
 
 const PER_ROUND = 150;
 const LOOKS = 5;
-const LOOK_EVERY_MS = 300;
+const CHECK_EVERY_MS = 300;
 /** Whoever has not sent a request's head within this is sent away, ms. */
 const CLOSED_MS = 100_000;
 
@@ -24,7 +24,7 @@ export const halfSent: Attack = {
       const ms: (number | undefined)[] = [];
       for (let look = 0; look < LOOKS; look++) {
         ms.push(await healthMs(target.port));
-        await Bun.sleep(LOOK_EVERY_MS);
+        await Bun.sleep(CHECK_EVERY_MS);
       }
       const isSlow = ms.some((one) => one === undefined || one > FREEZE_MS);
       const harm = `half-sent request that kept the ${target.name} from answering`;

@@ -1,5 +1,5 @@
 /**
- * A relay in front of a Postgres server that refuses statements with its own error, as providers' servers do whose hooks
+ * A relay in front of a Postgres server that refuses statements with its own error, as providers' servers do whose webhooks
  * a test cannot load. Simple queries only.
  */
 import net from "node:net";

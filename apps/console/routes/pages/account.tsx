@@ -1,11 +1,11 @@
 /** Pages about oneself: password, sessions, and which account one looks at. */
 import { Elysia } from "elysia";
 import {
+  type CurrentUser,
   listSessions,
   revokeOtherSessions,
   revokeSession,
   switchAccount,
-  type Viewer,
 } from "../../../../core/control/accounts";
 import { SignInSettings, type SignInSettingsProps } from "../../../../views/account/sign-in";
 import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
@@ -21,16 +21,16 @@ export function accountPages(ctx: ConsoleContext) {
   const { auth, db } = ctx;
   const show = async (
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     props: Partial<Pick<SignInSettingsProps, "errors" | "done">>,
     status = 200,
   ) =>
     answer(
       request,
-      { title: "Account", viewer, active: "account", status },
+      { title: "Account", currentUser, active: "account", status },
       <SignInSettings
-        viewer={viewer}
-        sessions={await listSessions(db, viewer.userId)}
+        currentUser={currentUser}
+        sessions={await listSessions(db, currentUser.userId)}
         now={new Date()}
         errors={props.errors ?? {}}
         done={props.done}
@@ -38,9 +38,11 @@ export function accountPages(ctx: ConsoleContext) {
     );
   return new Elysia({ prefix: "/account", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, viewer, query }) => show(request, viewer, { done: done[query.done ?? ""] }))
-    .post("/password", async ({ request, viewer, body }) => {
-      const result = await auth.changePassword(request, viewer, {
+    .get("", ({ request, currentUser, query }) =>
+      show(request, currentUser, { done: done[query.done ?? ""] }),
+    )
+    .post("/password", async ({ request, currentUser, body }) => {
+      const result = await auth.changePassword(request, currentUser, {
         current: formSecret(body, "current"),
         password: formSecret(body, "password"),
       });
@@ -50,21 +52,21 @@ export function accountPages(ctx: ConsoleContext) {
       ];
       return show(
         request,
-        viewer,
+        currentUser,
         { errors: { [field ?? "form"]: result.message } },
         statusOf(result.reason),
       );
     })
-    .post("/sessions/revoke-others", async ({ request, viewer }) => {
-      await revokeOtherSessions(db, viewer);
+    .post("/sessions/revoke-others", async ({ request, currentUser }) => {
+      await revokeOtherSessions(db, currentUser);
       return goTo(request, "/account?done=sessions");
     })
-    .post("/sessions/:id/revoke", async ({ request, viewer, params }) => {
-      await revokeSession(db, viewer, params.id);
+    .post("/sessions/:id/revoke", async ({ request, currentUser, params }) => {
+      await revokeSession(db, currentUser, params.id);
       return goTo(request, "/account?done=session");
     })
-    .post("/switch", async ({ request, viewer, body }) => {
-      await switchAccount(db, viewer, formText(body, "account"));
+    .post("/switch", async ({ request, currentUser, body }) => {
+      await switchAccount(db, currentUser, formText(body, "account"));
       return goTo(request, "/bases");
     });
 }

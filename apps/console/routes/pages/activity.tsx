@@ -9,15 +9,15 @@ const PAGE_SIZE = 50;
 export function activityPages(ctx: ConsoleContext) {
   return new Elysia({ prefix: "/account/activity", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", async ({ request, viewer, account, query }) => {
+    .get("", async ({ request, currentUser, account, query }) => {
       const before = formText(query, "before") || undefined;
       const found = await listChanges(ctx.db, { accountId: account.id, before, limit: PAGE_SIZE + 1 });
       const entries = found.slice(0, PAGE_SIZE);
       const older = found.length > PAGE_SIZE ? `/account/activity?before=${entries.at(-1)!.id}` : undefined;
       return answer(
         request,
-        { title: "Activity", viewer, active: "account" },
-        <Activity viewer={viewer} entries={entries} older={older} now={new Date()} />,
+        { title: "Activity", currentUser, active: "account" },
+        <Activity currentUser={currentUser} entries={entries} older={older} now={new Date()} />,
       );
     });
 }

@@ -15,37 +15,37 @@ import {
   type Webhook,
   webhookForms,
 } from "../../../../core/alerts";
-import { actorOf, type Viewer } from "../../../../core/control/accounts";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import { isBasetideError } from "../../../../core/errors";
-import type { WebhookForm } from "../../../../views/account/alert-parts";
+import type { WebhookFormValues } from "../../../../views/account/alert-parts";
 import { Alerts, type AlertsProps } from "../../../../views/account/alerts";
 import { WebhookPage, type WebhookPageProps } from "../../../../views/account/webhook";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
-import { webhookTrial } from "../../test-delivery";
+import { testDelivery } from "../../test-delivery";
 
 const PATH = "/account/alerts";
 const MESSAGES = 30;
 
 const done: Record<string, string> = {
   saved: "Saved.",
-  arrived: "The trial has arrived.",
+  arrived: "The test delivery has arrived.",
   deleted: "The webhook is deleted.",
 };
 
-const EMPTY: WebhookForm = { name: "", url: "", form: "json", kinds: usualKinds };
+const EMPTY: WebhookFormValues = { name: "", url: "", form: "json", kinds: usualKinds };
 
 export function alertPages(ctx: ConsoleContext) {
   const { config, db } = ctx;
-  const by = (viewer: Viewer) => ({ ...ctx, actor: actorOf(viewer) });
+  const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
 
   async function showAll(
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     shown: Partial<Pick<AlertsProps, "form" | "errors" | "done">>,
     status = 200,
   ) {
-    const accountId = viewer.account.id;
+    const accountId = currentUser.account.id;
     const [members, webhooks, messages] = await Promise.all([
       listPreferences(db, accountId),
       listWebhooks(db, accountId),
@@ -54,10 +54,10 @@ export function alertPages(ctx: ConsoleContext) {
     const hasMail = config.smtpUrl !== undefined;
     return answer(
       request,
-      { title: "Alerts", viewer, active: "account", status },
+      { title: "Alerts", currentUser, active: "account", status },
       <Alerts
         {...{
-          viewer,
+          currentUser,
           members,
           webhooks,
           messages,
@@ -73,75 +73,86 @@ export function alertPages(ctx: ConsoleContext) {
 
   async function showOne(
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     webhook: Webhook,
-    shown: Partial<Pick<WebhookPageProps, "form" | "errors" | "secret" | "trouble" | "done">>,
+    shown: Partial<Pick<WebhookPageProps, "form" | "errors" | "secret" | "problem" | "done">>,
     status = 200,
   ) {
-    const messages = await listMessages(db, viewer.account.id, { limit: MESSAGES, webhookId: webhook.id });
+    const messages = await listMessages(db, currentUser.account.id, {
+      limit: MESSAGES,
+      webhookId: webhook.id,
+    });
     const form = { name: webhook.name, url: "", form: webhook.form, kinds: webhook.kinds };
     return answer(
       request,
-      { title: webhook.name, viewer, active: "account", status },
-      <WebhookPage {...{ viewer, webhook, messages, form, errors: {}, now: new Date(), ...shown }} />,
+      { title: webhook.name, currentUser, active: "account", status },
+      <WebhookPage {...{ currentUser, webhook, messages, form, errors: {}, now: new Date(), ...shown }} />,
     );
   }
 
   return new Elysia({ prefix: PATH, detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, viewer, query }) => showAll(request, viewer, { done: done[query.done ?? ""] }))
-    .post("", async ({ request, viewer, account, body }) => {
-      await setPreferences(by(viewer), account.id, [{ userId: viewer.userId, kinds: kindsOf(body) }]);
+    .get("", ({ request, currentUser, query }) =>
+      showAll(request, currentUser, { done: done[query.done ?? ""] }),
+    )
+    .post("", async ({ request, currentUser, account, body }) => {
+      await setPreferences(by(currentUser), account.id, [
+        { userId: currentUser.userId, kinds: kindsOf(body) },
+      ]);
       return goTo(request, `${PATH}?done=saved`);
     })
-    .post("/webhooks", async ({ request, viewer, account, body }) => {
+    .post("/webhooks", async ({ request, currentUser, account, body }) => {
       const form = readForm(body);
       try {
-        const { webhook, secret } = await createWebhook(by(viewer), account.id, {
+        const { webhook, secret } = await createWebhook(by(currentUser), account.id, {
           ...form,
           form: formOf(form),
         });
         // Shown in the answer itself, and nowhere again: there is no address to come back to.
-        return showOne(request, viewer, webhook, { secret });
+        return showOne(request, currentUser, webhook, { secret });
       } catch (error) {
         if (!isBasetideError(error, "invalid_request") && !isBasetideError(error, "conflict")) throw error;
-        return showAll(request, viewer, { form, errors: { url: error.message } }, 422);
+        return showAll(request, currentUser, { form, errors: { url: error.message } }, 422);
       }
     })
-    .get("/webhooks/:id", async ({ request, viewer, account, params, query }) => {
+    .get("/webhooks/:id", async ({ request, currentUser, account, params, query }) => {
       const webhook = await getWebhook(db, params.id, account.id);
-      return showOne(request, viewer, webhook, { done: done[query.done ?? ""] });
+      return showOne(request, currentUser, webhook, { done: done[query.done ?? ""] });
     })
-    .post("/webhooks/:id", async ({ request, viewer, account, params, body }) => {
+    .post("/webhooks/:id", async ({ request, currentUser, account, params, body }) => {
       const webhook = await getWebhook(db, params.id, account.id);
       const { url, ...rest } = readForm(body);
       const change = { ...rest, form: formOf(rest), url: url === "" ? undefined : url };
-      const formError = await formErrorOf(() => updateWebhook(by(viewer), webhook, change));
+      const formError = await formErrorOf(() => updateWebhook(by(currentUser), webhook, change));
       if (!formError) return goTo(request, `${PATH}/webhooks/${webhook.id}?done=saved`);
       const errors = { [url === "" ? "name" : "url"]: formError.message };
-      return showOne(request, viewer, webhook, { form: { ...rest, url }, errors }, formError.status);
+      return showOne(request, currentUser, webhook, { form: { ...rest, url }, errors }, formError.status);
     })
-    .post("/webhooks/:id/test", async ({ request, viewer, account, params }) => {
+    .post("/webhooks/:id/test", async ({ request, currentUser, account, params }) => {
       const webhook = await getWebhook(db, params.id, account.id);
-      const trouble = await webhookTrial(ctx, webhook);
-      if (trouble === null) return goTo(request, `${PATH}/webhooks/${webhook.id}?done=arrived`);
-      return showOne(request, viewer, await getWebhook(db, webhook.id, account.id), { trouble });
+      const problem = await testDelivery(ctx, webhook);
+      if (problem === null) return goTo(request, `${PATH}/webhooks/${webhook.id}?done=arrived`);
+      return showOne(request, currentUser, await getWebhook(db, webhook.id, account.id), { problem });
     })
-    .post("/webhooks/:id/on", ({ request, viewer, params }) => setOn(request, viewer, params.id, true))
-    .post("/webhooks/:id/off", ({ request, viewer, params }) => setOn(request, viewer, params.id, false))
-    .post("/webhooks/:id/delete", async ({ request, viewer, account, params }) => {
-      await deleteWebhook(by(viewer), await getWebhook(db, params.id, account.id));
+    .post("/webhooks/:id/on", ({ request, currentUser, params }) =>
+      setOn(request, currentUser, params.id, true),
+    )
+    .post("/webhooks/:id/off", ({ request, currentUser, params }) =>
+      setOn(request, currentUser, params.id, false),
+    )
+    .post("/webhooks/:id/delete", async ({ request, currentUser, account, params }) => {
+      await deleteWebhook(by(currentUser), await getWebhook(db, params.id, account.id));
       return goTo(request, `${PATH}?done=deleted`);
     });
 
-  async function setOn(request: Request, viewer: Viewer, id: string, isOn: boolean) {
-    const webhook = await getWebhook(db, id, viewer.account.id);
-    await updateWebhook(by(viewer), webhook, { isOn });
+  async function setOn(request: Request, currentUser: CurrentUser, id: string, isOn: boolean) {
+    const webhook = await getWebhook(db, id, currentUser.account.id);
+    await updateWebhook(by(currentUser), webhook, { isOn });
     return goTo(request, `${PATH}/webhooks/${webhook.id}?done=saved`);
   }
 }
 
-function readForm(body: unknown): WebhookForm {
+function readForm(body: unknown): WebhookFormValues {
   return {
     name: formText(body, "name"),
     url: formText(body, "url"),
@@ -151,7 +162,7 @@ function readForm(body: unknown): WebhookForm {
 }
 
 /** A form that is none of ours is taken for the first. */
-function formOf({ form }: Pick<WebhookForm, "form">): Webhook["form"] {
+function formOf({ form }: Pick<WebhookFormValues, "form">): Webhook["form"] {
   return webhookForms.find((one) => one === form) ?? "json";
 }
 

@@ -1,7 +1,7 @@
 /** What can be done to a base: settings, key, pause, resync, connecting, deleting. */
 
 import { Elysia } from "elysia";
-import { type Account, actorOf, type Viewer } from "../../../../core/control/accounts";
+import { type Account, actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
   type Base,
   deleteBase,
@@ -29,23 +29,23 @@ import { noticeOf } from "./base-pages";
 
 export function baseActions(ctx: ConsoleContext) {
   const { db } = ctx;
-  const by = (viewer: Viewer) => ({ ...ctx, actor: actorOf(viewer) });
+  const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
   const find = (id: string, account: Account) => getBase(db, id, account.id);
   const databaseOf = (base: Base) => getDatabase(db, base.database.id);
 
   return new Elysia({ name: "base-actions", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/bases/:id/settings", async ({ request, viewer, account, params, query }) => {
+    .get("/bases/:id/settings", async ({ request, currentUser, account, params, query }) => {
       const base = await find(params.id, account);
       return answer(
         request,
-        { title: `Settings · ${base.name}`, viewer, active: "bases" },
+        { title: `Settings · ${base.name}`, currentUser, active: "bases" },
         <BaseFrame base={base} place="settings" notice={noticeOf(query)}>
           <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} />
         </BaseFrame>,
       );
     })
-    .post("/bases/:id/settings/:name", async ({ request, viewer, account, params, body }) => {
+    .post("/bases/:id/settings/:name", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       const setting = settingByName(params.name);
       if (!setting?.section) throw new BasetideError("not_found", "There is no such setting");
@@ -53,53 +53,53 @@ export function baseActions(ctx: ConsoleContext) {
       const save = async () => {
         const read = readSetting(setting, written);
         const value = Array.isArray(read) ? await resolveIndexes(ctx, base, read) : read;
-        return updateSettings(by(viewer), base, { [setting.key]: value });
+        return updateSettings(by(currentUser), base, { [setting.key]: value });
       };
       if (isHtmx(request)) {
         const view = <ChangedSetting base={await save()} setting={setting} />;
-        return answer(request, { title: "Settings", viewer }, view);
+        return answer(request, { title: "Settings", currentUser }, view);
       }
       const formError = await formErrorOf(save);
       if (!formError) return goTo(request, `/bases/${base.id}/settings?done=saved&setting=${setting.name}`);
       const refused = { name: setting.name, written, error: formError.message };
       return answer(
         request,
-        { title: `Settings · ${base.name}`, viewer, active: "bases", status: formError.status },
+        { title: `Settings · ${base.name}`, currentUser, active: "bases", status: formError.status },
         <BaseFrame base={base} place="settings">
           <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} refused={refused} />
         </BaseFrame>,
       );
     })
-    .post("/bases/:id/attachment-links/revoke", async ({ request, viewer, account, params }) => {
-      const base = await revokeAttachmentLinks(by(viewer), await find(params.id, account));
+    .post("/bases/:id/attachment-links/revoke", async ({ request, currentUser, account, params }) => {
+      const base = await revokeAttachmentLinks(by(currentUser), await find(params.id, account));
       return goTo(request, `/bases/${base.id}/settings?done=revoked`);
     })
-    .post("/bases/:id/workspace", async ({ request, viewer, account, params, body }) => {
+    .post("/bases/:id/workspace", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       const chosen = formText(body, "workspace");
       const formError = await formErrorOf(async () => {
         const workspace = chosen === NO_WORKSPACE ? null : await getWorkspace(db, chosen, account.id);
-        await updateSettings(by(viewer), base, { workspaceId: workspace?.id ?? null });
+        await updateSettings(by(currentUser), base, { workspaceId: workspace?.id ?? null });
       });
       if (!formError) return goTo(request, `/bases/${base.id}/settings?done=saved`);
       const workspaces = await listWorkspaces(db, account.id);
       return answer(
         request,
-        { title: `Settings · ${base.name}`, viewer, active: "bases", status: formError.status },
+        { title: `Settings · ${base.name}`, currentUser, active: "bases", status: formError.status },
         <BaseFrame base={base} place="settings">
           <SettingsPage base={base} workspaces={workspaces} workspaceError={formError.message} />
         </BaseFrame>,
       );
     })
-    .post("/bases/:id/key", async ({ request, viewer, account, params, body }) => {
+    .post("/bases/:id/key", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       try {
-        await updateSettings(by(viewer), base, { apiKey: checkKey(formText(body, "api_key")) });
+        await updateSettings(by(currentUser), base, { apiKey: checkKey(formText(body, "api_key")) });
       } catch (error) {
         if (!isBasetideError(error)) throw error;
         return answer(
           request,
-          { title: `Settings · ${base.name}`, viewer, active: "bases", status: httpStatus[error.code] },
+          { title: `Settings · ${base.name}`, currentUser, active: "bases", status: httpStatus[error.code] },
           <BaseFrame base={base} place="settings">
             <SettingsPage
               base={base}
@@ -111,23 +111,23 @@ export function baseActions(ctx: ConsoleContext) {
       }
       return goTo(request, `/bases/${base.id}/settings?done=key`);
     })
-    .post("/bases/:id/pause", async ({ request, viewer, account, params, body }) => {
+    .post("/bases/:id/pause", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       const paused = formText(body, "paused") === "on";
-      await updateSettings(by(viewer), base, { paused });
+      await updateSettings(by(currentUser), base, { paused });
       return goTo(request, `/bases/${base.id}?done=${paused ? "paused" : "resumed"}`);
     })
-    .post("/bases/:id/sync", async ({ request, viewer, account, params }) => {
-      const base = await requestResync(by(viewer), await find(params.id, account));
+    .post("/bases/:id/sync", async ({ request, currentUser, account, params }) => {
+      const base = await requestResync(by(currentUser), await find(params.id, account));
       return goTo(request, `/bases/${base.id}?done=synced`);
     })
-    .get("/bases/:id/connect", async ({ request, viewer, account, params, query }) => {
+    .get("/bases/:id/connect", async ({ request, currentUser, account, params, query }) => {
       const base = await find(params.id, account);
       const database = await databaseOf(base);
       const connect = (
         <Connect
           base={base}
-          credentials={await showCredentials(by(viewer), database)}
+          credentials={await showCredentials(by(currentUser), database)}
           isHosted={database.clusterId !== null}
           isWritable={database.isWritable}
         />
@@ -141,33 +141,33 @@ export function baseActions(ctx: ConsoleContext) {
           </Card>
         </BaseFrame>
       );
-      return answer(request, { title: `Connect · ${base.name}`, viewer, active: "bases" }, view);
+      return answer(request, { title: `Connect · ${base.name}`, currentUser, active: "bases" }, view);
     })
-    .post("/bases/:id/connect/rotate", async ({ request, viewer, account, params }) => {
+    .post("/bases/:id/connect/rotate", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
-      await rotateCredentials(by(viewer), await databaseOf(base));
+      await rotateCredentials(by(currentUser), await databaseOf(base));
       return goTo(request, `/bases/${base.id}/connect?done=rotated`);
     })
-    .get("/bases/:id/delete", async ({ request, viewer, account, params }) => {
+    .get("/bases/:id/delete", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
       return answer(
         request,
-        { title: `Delete ${base.name}`, viewer, active: "bases" },
+        { title: `Delete ${base.name}`, currentUser, active: "bases" },
         <BaseFrame base={base} place="settings">
           <DeletePage base={base} isHosted={(await databaseOf(base)).clusterId !== null} />
         </BaseFrame>,
       );
     })
-    .post("/bases/:id/delete", async ({ request, viewer, account, params, body }) => {
+    .post("/bases/:id/delete", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       const typed = formSecret(body, "name").replace(/\s+/g, " ").trim();
       if (typed === nameToType(base)) {
-        await deleteBase(by(viewer), base);
+        await deleteBase(by(currentUser), base);
         return goTo(request, "/bases");
       }
       return answer(
         request,
-        { title: `Delete ${base.name}`, viewer, active: "bases", status: 422 },
+        { title: `Delete ${base.name}`, currentUser, active: "bases", status: 422 },
         <BaseFrame base={base} place="settings">
           <DeletePage
             base={base}

@@ -48,7 +48,7 @@ export function basePages(ctx: ConsoleContext) {
 
   return new Elysia({ name: "base-pages", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/bases", async ({ request, viewer, account, query }) => {
+    .get("/bases", async ({ request, currentUser, account, query }) => {
       const [all, [clock]] = await Promise.all([
         listBaseSummaries(db, account.id),
         db<{ now: Date }[]>`select now() as now`,
@@ -57,24 +57,24 @@ export function basePages(ctx: ConsoleContext) {
       const bases = search === "" ? all : all.filter((base) => matches(base, search.toLowerCase()));
       const list = { bases, query: search, total: all.length, now: clock!.now };
       const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
-      return answer(request, { title: "Bases", viewer, active: "bases" }, view);
+      return answer(request, { title: "Bases", currentUser, active: "bases" }, view);
     })
-    .get("/bases/:id", async ({ request, viewer, account, params, query }) => {
+    .get("/bases/:id", async ({ request, currentUser, account, params, query }) => {
       const facts = await overviewOf(params.id, account);
       const view = (
         <BaseFrame base={facts.base} place="overview" notice={noticeOf(query)}>
           <Overview {...facts} />
         </BaseFrame>
       );
-      return answer(request, { title: facts.base.name, viewer, active: "bases" }, view);
+      return answer(request, { title: facts.base.name, currentUser, active: "bases" }, view);
     })
-    .get("/bases/:id/live", async ({ request, viewer, account, params, query }) => {
+    .get("/bases/:id/live", async ({ request, currentUser, account, params, query }) => {
       const facts = await overviewOf(params.id, account);
       const seen = typeof query.seen === "string" ? query.seen : "";
       const view = <OverviewNews {...facts} seen={seen} />;
-      return answer(request, { title: facts.base.name, viewer, active: "bases" }, view);
+      return answer(request, { title: facts.base.name, currentUser, active: "bases" }, view);
     })
-    .get("/bases/:id/tables/:table", async ({ request, viewer, account, params }) => {
+    .get("/bases/:id/tables/:table", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
       const spec = (await replicaShape(ctx, base)).tables.find(({ name }) => name === params.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this replica`);
@@ -94,9 +94,9 @@ export function basePages(ctx: ConsoleContext) {
           </Card>
         </BaseFrame>
       );
-      return answer(request, { title: spec.name, viewer, active: "bases" }, view);
+      return answer(request, { title: spec.name, currentUser, active: "bases" }, view);
     })
-    .get("/bases/:id/:place", async ({ request, viewer, account, params }) => {
+    .get("/bases/:id/:place", async ({ request, currentUser, account, params }) => {
       const [base, runs] = await Promise.all([
         getBase(db, params.id, account.id),
         params.place === "runs" ? listRuns(db, params.id, LISTED_RUNS) : [],
@@ -104,7 +104,7 @@ export function basePages(ctx: ConsoleContext) {
       const page = (place: BasePlace, title: string, view: preact.VNode) =>
         answer(
           request,
-          { title: `${title} · ${base.name}`, viewer, active: "bases" },
+          { title: `${title} · ${base.name}`, currentUser, active: "bases" },
           <BaseFrame base={base} place={place}>
             {view}
           </BaseFrame>,

@@ -2,7 +2,7 @@
 
 import { Elysia } from "elysia";
 import { isProblem } from "../../../../core/check-result";
-import type { Viewer } from "../../../../core/control/accounts";
+import type { CurrentUser } from "../../../../core/control/accounts";
 import { type Draft, getDraft, setDraftDestination } from "../../../../core/control/onboarding";
 import {
   checkSchemaName,
@@ -29,7 +29,7 @@ export function destinationPages(ctx: ConsoleContext) {
 
   async function show(
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     draft: Draft,
     shown: Partial<DestinationProps>,
     status = 200,
@@ -37,16 +37,16 @@ export function destinationPages(ctx: ConsoleContext) {
     const databases = await listDatabases(db, draft.accountId);
     const props = { draft, databases, form: keptForm(draft), errors: {}, ...shown };
     const view = isHtmx(request) ? <DestinationFormView {...props} /> : <DestinationStep {...props} />;
-    return answer(request, { ...stepPage("Destination", viewer), status }, view);
+    return answer(request, { ...stepPage("Destination", currentUser), status }, view);
   }
 
   return new Elysia({ detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/:id/destination", async ({ request, viewer, account, params }) => {
+    .get("/:id/destination", async ({ request, currentUser, account, params }) => {
       const draft = await getDraft(db, params.id, account.id);
-      return elsewhere(request, draft, "destination") ?? show(request, viewer, draft, {});
+      return elsewhere(request, draft, "destination") ?? show(request, currentUser, draft, {});
     })
-    .post("/:id/destination", async ({ request, viewer, account, params, body }) => {
+    .post("/:id/destination", async ({ request, currentUser, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
       const form = readForm(body, draft);
       const isTest = formText(body, "test") !== "";
@@ -58,7 +58,7 @@ export function destinationPages(ctx: ConsoleContext) {
         form.kind === "new" ? null : await formErrorOf(async () => checkSchemaName(schemaOf(form)));
       if (schemaError) {
         const field = form.kind === "existing" ? "schema" : "externalSchema";
-        return show(request, viewer, draft, { form, errors: { [field]: schemaError.message } }, 422);
+        return show(request, currentUser, draft, { form, errors: { [field]: schemaError.message } }, 422);
       }
       let results: DatabaseCheck[] = [];
       const formError = await formErrorOf(async () => {
@@ -68,7 +68,7 @@ export function destinationPages(ctx: ConsoleContext) {
         const errors = beside(form.kind, formError);
         return show(
           request,
-          viewer,
+          currentUser,
           draft,
           { form, errors, results: resultsOf(form, results) },
           formError.status,
@@ -78,7 +78,7 @@ export function destinationPages(ctx: ConsoleContext) {
       if (isUsable && !isTest) return goTo(request, next);
       const errors = isUsable ? {} : { url: "This database cannot be used yet: see below what is missing." };
       const shown = { form, errors, results: resultsOf(form, results) };
-      return show(request, viewer, draft, shown, isUsable ? 200 : 422);
+      return show(request, currentUser, draft, shown, isUsable ? 200 : 422);
     });
 }
 

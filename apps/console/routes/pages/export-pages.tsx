@@ -17,11 +17,11 @@ export function analystPages(ctx: ConsoleContext) {
 
   return new Elysia({ name: "analyst-pages", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/bases/:id/analysts", async ({ request, viewer, account, params }) => {
+    .get("/bases/:id/analysts", async ({ request, currentUser, account, params }) => {
       const facts = await describe(params.id, account);
       return answer(
         request,
-        { title: `For analysts · ${facts.base.name}`, viewer, active: "bases" },
+        { title: `For analysts · ${facts.base.name}`, currentUser, active: "bases" },
         <BaseFrame base={facts.base} place="analysts">
           <AnalystsPage {...facts} />
         </BaseFrame>,

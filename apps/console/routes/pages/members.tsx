@@ -1,6 +1,6 @@
 /** Pages about the members of the account, and the one that an invitation's link opens. */
 import { Elysia } from "elysia";
-import type { Viewer } from "../../../../core/control/accounts";
+import type { CurrentUser } from "../../../../core/control/accounts";
 import {
   acceptInvitation,
   findInvitation,
@@ -30,79 +30,79 @@ export function memberPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
   const show = async (
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     props: Shown,
     status = 200,
     headers: Record<string, string> = {},
   ) => {
     const [members, invitations] = await Promise.all([
-      listMembers(db, viewer.account.id),
-      listInvitations(db, viewer.account.id),
+      listMembers(db, currentUser.account.id),
+      listInvitations(db, currentUser.account.id),
     ]);
     return answer(
       request,
-      { title: "Members", viewer, active: "account", status, headers },
-      <Members {...{ viewer, members, invitations, email: "", errors: {}, ...props }} />,
+      { title: "Members", currentUser, active: "account", status, headers },
+      <Members {...{ currentUser, members, invitations, email: "", errors: {}, ...props }} />,
     );
   };
   return new Elysia({ detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/account/members", ({ request, viewer, query }) =>
-      show(request, viewer, { done: done[query.done ?? ""] }),
+    .get("/account/members", ({ request, currentUser, query }) =>
+      show(request, currentUser, { done: done[query.done ?? ""] }),
     )
-    .post("/account/members", async ({ request, viewer, body }) => {
+    .post("/account/members", async ({ request, currentUser, body }) => {
       const email = formText(body, "email");
-      const accountId = viewer.account.id;
+      const accountId = currentUser.account.id;
       try {
-        const { token, permit, ...invited } = await inviteMember(db, viewer, email, (to) =>
+        const { token, permit, ...invited } = await inviteMember(db, currentUser, email, (to) =>
           auth.permit(request, { reason: "invitation", to, accountId }),
         );
         auth.sendLater(
-          mails(config.consoleUrl).invitation(invited.email, viewer.account.email, token),
+          mails(config.consoleUrl).invitation(invited.email, currentUser.account.email, token),
           permit,
         );
         if (auth.deliversMail) return goTo(request, "/account/members?done=invited");
-        return show(request, viewer, { link: `${config.consoleUrl}/invitation?token=${token}` });
+        return show(request, currentUser, { link: `${config.consoleUrl}/invitation?token=${token}` });
       } catch (error) {
         if (!isBasetideError(error) || error.code === "forbidden") throw error;
         const seconds = error.details.retryAfterSeconds;
         const headers: Record<string, string> =
           seconds === undefined ? {} : { "retry-after": String(seconds) };
         const status = error.code === "rate_limited" ? 429 : 422;
-        return show(request, viewer, { email, errors: { email: error.message } }, status, headers);
+        return show(request, currentUser, { email, errors: { email: error.message } }, status, headers);
       }
     })
-    .get("/account/members/:id/remove", async ({ request, viewer, params }) => {
-      const members = await listMembers(db, viewer.account.id);
+    .get("/account/members/:id/remove", async ({ request, currentUser, params }) => {
+      const members = await listMembers(db, currentUser.account.id);
       const member = members.find(({ userId, role }) => userId === params.id && role !== "owner");
       if (!member) throw new BasetideError("not_found", "There is no such member");
-      if (viewer.account.role !== "owner" && member.userId !== viewer.userId) {
+      if (currentUser.account.role !== "owner" && member.userId !== currentUser.userId) {
         throw new BasetideError("forbidden", "Only the account's owner may do that");
       }
       return answer(
         request,
-        { title: "Remove a member", viewer, active: "account" },
-        <RemoveMember viewer={viewer} member={member} />,
+        { title: "Remove a member", currentUser, active: "account" },
+        <RemoveMember currentUser={currentUser} member={member} />,
       );
     })
-    .post("/account/members/:id/remove", async ({ request, viewer, params, body }) => {
+    .post("/account/members/:id/remove", async ({ request, currentUser, params, body }) => {
       const options = {
         rotateCredentials: formText(body, "rotate_credentials") === "on",
         revokeAttachmentLinks: formText(body, "revoke_attachment_links") === "on",
         revokeTokens: formText(body, "revoke_tokens") === "on",
       };
-      const removal = await removeMember(ctx, removerOf(viewer), params.id, options);
-      if (params.id === viewer.userId) return goTo(request, "/bases");
+      const removal = await removeMember(ctx, removerOf(currentUser), params.id, options);
+      if (params.id === currentUser.userId) return goTo(request, "/bases");
       if (!Object.values(options).includes(true)) return goTo(request, "/account/members?done=removed");
-      return show(request, viewer, { removal });
+      return show(request, currentUser, { removal });
     })
-    .post("/account/invitations/:id/withdraw", async ({ request, viewer, params }) => {
-      await withdrawInvitation(db, viewer, params.id);
+    .post("/account/invitations/:id/withdraw", async ({ request, currentUser, params }) => {
+      await withdrawInvitation(db, currentUser, params.id);
       return goTo(request, "/account/members?done=withdrawn");
     })
-    .post("/invitation", async ({ request, viewer, body }) => {
-      await acceptInvitation(db, viewer, formText(body, "token"));
-      await auth.forgive(viewer.email);
+    .post("/invitation", async ({ request, currentUser, body }) => {
+      await acceptInvitation(db, currentUser, formText(body, "token"));
+      await auth.forgive(currentUser.email);
       return goTo(request, "/bases");
     });
 }
@@ -111,15 +111,20 @@ export function memberPages(ctx: ConsoleContext) {
 export function invitationPage(ctx: ConsoleContext) {
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
-    .get("/invitation", async ({ request, viewer, query }) => {
+    .get("/invitation", async ({ request, currentUser, query }) => {
       const token = query.token ?? "";
       const invitation = await findInvitation(ctx.db, token);
       if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
       const { account, email } = invitation;
       return answer(
         request,
-        { title: "You are invited", viewer, width: "narrow" },
-        <InvitationView account={account} email={email} token={token} signedInAs={viewer?.email ?? null} />,
+        { title: "You are invited", currentUser, width: "narrow" },
+        <InvitationView
+          account={account}
+          email={email}
+          token={token}
+          signedInAs={currentUser?.email ?? null}
+        />,
       );
     });
 }

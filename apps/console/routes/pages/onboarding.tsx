@@ -4,7 +4,7 @@
  */
 
 import { Elysia } from "elysia";
-import { actorOf, type Viewer } from "../../../../core/control/accounts";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
   createDraft,
   type Draft,
@@ -20,7 +20,7 @@ import { getDatabase } from "../../../../core/control/placement";
 import { platformById } from "../../../../core/source";
 import type { PlanForm } from "../../../../views/budget/plans";
 import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
-import { nextStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
+import { currentStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
 import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
 import { NO_PLAN, StartForm, type StartProps, StartStep } from "../../../../views/onboarding/start";
@@ -35,9 +35,9 @@ export function onboardingPages(ctx: ConsoleContext) {
   const { db } = ctx;
   return new Elysia({ prefix: "/new", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", async ({ request, viewer, account }) => {
+    .get("", async ({ request, currentUser, account }) => {
       const view = <PlatformStep platforms={ctx.platforms} latest={await latestDraft(db, account.id)} />;
-      return answer(request, stepPage("Connect a base", viewer), view);
+      return answer(request, stepPage("Connect a base", currentUser), view);
     })
     .post("", async ({ request, account, body }) => {
       const draft = await createDraft(ctx, account.id, formText(body, "platform"));
@@ -45,73 +45,81 @@ export function onboardingPages(ctx: ConsoleContext) {
     })
     .get("/:id", async ({ request, account, params }) => {
       const draft = await getDraft(db, params.id, account.id);
-      return goTo(request, draft.baseId ? `/bases/${draft.baseId}` : stepPath(draft, nextStep(draft)));
+      return goTo(request, draft.baseId ? `/bases/${draft.baseId}` : stepPath(draft, currentStep(draft)));
     })
-    .get("/:id/key", async ({ request, viewer, account, params }) => {
+    .get("/:id/key", async ({ request, currentUser, account, params }) => {
       const draft = await getDraft(db, params.id, account.id);
-      return elsewhere(request, draft, "key") ?? keyPage(ctx, request, viewer, draft);
+      return elsewhere(request, draft, "key") ?? keyPage(ctx, request, currentUser, draft);
     })
-    .post("/:id/key", async ({ request, viewer, account, params, body }) => {
+    .post("/:id/key", async ({ request, currentUser, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
       const key = formText(body, "key");
       const keepsKey = key === "" && draft.hasKey;
       const formError = keepsKey ? null : await formErrorOf(() => setDraftKey(ctx, draft, key));
       return formError
-        ? keyPage(ctx, request, viewer, draft, formError)
+        ? keyPage(ctx, request, currentUser, draft, formError)
         : goTo(request, stepPath(draft, "base"));
     })
-    .get("/:id/base", async ({ request, viewer, account, params, query }) => {
+    .get("/:id/base", async ({ request, currentUser, account, params, query }) => {
       const draft = await getDraft(db, params.id, account.id);
-      return elsewhere(request, draft, "base") ?? basePage(ctx, request, viewer, draft, formText(query, "q"));
+      return (
+        elsewhere(request, draft, "base") ?? basePage(ctx, request, currentUser, draft, formText(query, "q"))
+      );
     })
-    .post("/:id/base", async ({ request, viewer, account, params, body }) => {
+    .post("/:id/base", async ({ request, currentUser, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
       const formError = await formErrorOf(() => setDraftBase(ctx, draft, formText(body, "base")));
-      if (formError) return basePage(ctx, request, viewer, draft, "", formError);
+      if (formError) return basePage(ctx, request, currentUser, draft, "", formError);
       return goTo(request, stepPath(draft, "destination"));
     })
-    .get("/:id/start", async ({ request, viewer, account, params }) => {
+    .get("/:id/start", async ({ request, currentUser, account, params }) => {
       const draft = await getDraft(db, params.id, account.id);
-      return elsewhere(request, draft, "start") ?? startPage(ctx, request, viewer, draft);
+      return elsewhere(request, draft, "start") ?? startPage(ctx, request, currentUser, draft);
     })
-    .post("/:id/start", async ({ request, viewer, account, params, body }) => {
+    .post("/:id/start", async ({ request, currentUser, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
       const form = { plan: formText(body, "plan") || NO_PLAN.plan, calls: formText(body, "calls") };
       const { errors, budget } = budgetFrom(form);
-      if (!budget) return startPage(ctx, request, viewer, draft, { form, errors, status: 422 });
+      if (!budget) return startPage(ctx, request, currentUser, draft, { form, errors, status: 422 });
       let baseId = "";
       const formError = await formErrorOf(async () => {
-        baseId = await finishDraft({ ...ctx, actor: actorOf(viewer) }, draft, budget);
+        baseId = await finishDraft({ ...ctx, actor: actorOf(currentUser) }, draft, budget);
       });
       if (!formError) return goTo(request, `/bases/${baseId}`);
       const { message, status } = formError;
-      return startPage(ctx, request, viewer, draft, { form, errors: { form: message }, status });
+      return startPage(ctx, request, currentUser, draft, { form, errors: { form: message }, status });
     })
     .use(destinationPages(ctx));
 }
 
-export function stepPage(title: string, viewer: Viewer) {
-  return { title, viewer, active: "bases", width: "narrow" } as const;
+export function stepPage(title: string, currentUser: CurrentUser) {
+  return { title, currentUser, active: "bases", width: "narrow" } as const;
 }
 
 /** Where to go instead: to the base that came of the draft, or to the step that is missing. */
 export function elsewhere(request: Request, draft: Draft, step: Step): Response | null {
   if (draft.baseId) return goTo(request, `/bases/${draft.baseId}`);
   const order = steps.map(({ id }) => id);
-  const missing = nextStep(draft);
+  const missing = currentStep(draft);
   return order.indexOf(step) > order.indexOf(missing) ? goTo(request, stepPath(draft, missing)) : null;
 }
 
-function keyPage(ctx: ConsoleContext, request: Request, viewer: Viewer, draft: Draft, formError?: FormError) {
+function keyPage(
+  ctx: ConsoleContext,
+  request: Request,
+  currentUser: CurrentUser,
+  draft: Draft,
+  formError?: FormError,
+) {
   const props = { draft, platform: platformById(ctx.platforms, draft.platform), error: formError?.message };
-  const page = { ...stepPage("API key", viewer), status: formError?.status };
+  const page = { ...stepPage("API key", currentUser), status: formError?.status };
   return answer(request, page, isHtmx(request) ? <KeyForm {...props} /> : <KeyStep {...props} />);
 }
 
 async function basePage(
   ctx: ConsoleContext,
   request: Request,
-  viewer: Viewer,
+  currentUser: CurrentUser,
   draft: Draft,
   query: string,
   formError?: FormError,
@@ -119,7 +127,7 @@ async function basePage(
   const all = await draftChoices(ctx, draft);
   const choices = all.filter((base) => base.name.toLowerCase().includes(query.toLowerCase()));
   const props = { draft, choices, query, error: formError?.message };
-  const page = { ...stepPage("Which base?", viewer), status: formError?.status };
+  const page = { ...stepPage("Which base?", currentUser), status: formError?.status };
   const view = isHtmx(request) ? <ChoiceForm {...props} /> : <BaseStep {...props} total={all.length} />;
   return answer(request, page, view);
 }
@@ -127,7 +135,7 @@ async function basePage(
 async function startPage(
   ctx: ConsoleContext,
   request: Request,
-  viewer: Viewer,
+  currentUser: CurrentUser,
   draft: Draft,
   shown: Partial<Pick<StartProps, "form" | "errors">> & { status?: number } = {},
 ) {
@@ -139,7 +147,7 @@ async function startPage(
   const { name } = platformById(ctx.platforms, draft.platform);
   const { form = NO_PLAN, errors = {}, status } = shown;
   const props = { draft, platform: name, database: database?.name, workspaces, form, errors };
-  const page = { ...stepPage("Ready to sync", viewer), status };
+  const page = { ...stepPage("Ready to sync", currentUser), status };
   return answer(request, page, isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />);
 }
 

@@ -1,9 +1,9 @@
-/** The operator's desk. For accounts that are not an operator's there is no such page. */
+/** The operator console. For accounts that are not an operator's there is no such page. */
 
 import { Elysia } from "elysia";
 import { isProblem } from "../../../../core/check-result";
 import type { Actor } from "../../../../core/context";
-import { listAccounts, type Viewer } from "../../../../core/control/accounts";
+import { type CurrentUser, listAccounts } from "../../../../core/control/accounts";
 import { fleetState, listWorkers } from "../../../../core/control/fleet";
 import { quarantine } from "../../../../core/control/jobs";
 import {
@@ -20,8 +20,8 @@ import { queueDepth } from "../../../../core/queue";
 import { Accounts } from "../../../../views/operator/accounts";
 import { Clusters, type NewClusterForm } from "../../../../views/operator/clusters";
 import { Fleet } from "../../../../views/operator/fleet";
-import { DeskFrame } from "../../../../views/operator/frame";
-import { RequestDesk } from "../../../../views/operator/request-desk";
+import { AdminFrame } from "../../../../views/operator/frame";
+import { RequestAdmin } from "../../../../views/operator/request-admin";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
 
@@ -34,15 +34,15 @@ const sent: Record<string, string> = {
 
 export function operatorPages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const page = (viewer: Parameters<typeof answer>[1]["viewer"]) =>
-    ({ title: "Operator's desk", viewer, active: "operator" }) as const;
+  const page = (currentUser: Parameters<typeof answer>[1]["currentUser"]) =>
+    ({ title: "Operator console", currentUser, active: "operator" }) as const;
 
   return new Elysia({ name: "operator-pages", prefix: "/operator", detail: { hide: true } })
     .use(signedIn(ctx))
     .onBeforeHandle(({ account }) => {
       if (!account.isOperator) throw new BasetideError("not_found", "There is no such page");
     })
-    .get("", async ({ request, viewer }) => {
+    .get("", async ({ request, currentUser }) => {
       const [workers, state, queue, open, quarantined] = await Promise.all([
         listWorkers(db),
         fleetState(db),
@@ -55,51 +55,51 @@ export function operatorPages(ctx: ConsoleContext) {
       );
       return answer(
         request,
-        page(viewer),
-        isHtmx(request) ? fleet : <DeskFrame place="fleet">{fleet}</DeskFrame>,
+        page(currentUser),
+        isHtmx(request) ? fleet : <AdminFrame place="fleet">{fleet}</AdminFrame>,
       );
     })
-    .get("/requests", async ({ request, viewer, query }) => {
+    .get("/requests", async ({ request, currentUser, query }) => {
       const requests = await listRequests(db);
       return answer(
         request,
-        page(viewer),
-        <DeskFrame place="requests" done={sent[String(query.done)]}>
-          <RequestDesk requests={requests} now={new Date()} />
-        </DeskFrame>,
+        page(currentUser),
+        <AdminFrame place="requests" done={sent[String(query.done)]}>
+          <RequestAdmin requests={requests} now={new Date()} />
+        </AdminFrame>,
       );
     })
-    .post("/requests/:id", async ({ request, viewer, params, body }) => {
+    .post("/requests/:id", async ({ request, currentUser, params, body }) => {
       const decision = formText(body, "decision");
       const decide = { approve: approveRequest, deny: denyRequest }[decision];
       if (!decide) throw new BasetideError("invalid_request", "Approve or deny");
       try {
-        await decide({ ...ctx, actor: operator(viewer) }, params.id, {
-          by: viewer.email,
+        await decide({ ...ctx, actor: operator(currentUser) }, params.id, {
+          by: currentUser.email,
           answer: formText(body, "answer"),
         });
       } catch (error) {
         if (!isBasetideError(error, "conflict")) throw error;
         return answer(
           request,
-          { ...page(viewer), status: httpStatus.conflict },
-          <DeskFrame place="requests" error={error.message}>
-            <RequestDesk requests={await listRequests(db)} now={new Date()} />
-          </DeskFrame>,
+          { ...page(currentUser), status: httpStatus.conflict },
+          <AdminFrame place="requests" error={error.message}>
+            <RequestAdmin requests={await listRequests(db)} now={new Date()} />
+          </AdminFrame>,
         );
       }
       return goTo(request, `/operator/requests?done=${decision}`);
     })
-    .get("/clusters", async ({ request, viewer, query }) =>
+    .get("/clusters", async ({ request, currentUser, query }) =>
       answer(
         request,
-        page(viewer),
-        <DeskFrame place="clusters" done={sent[String(query.done)]}>
+        page(currentUser),
+        <AdminFrame place="clusters" done={sent[String(query.done)]}>
           <Clusters clusters={await listClusters(db)} />
-        </DeskFrame>,
+        </AdminFrame>,
       ),
     )
-    .post("/clusters", async ({ request, viewer, body }) => {
+    .post("/clusters", async ({ request, currentUser, body }) => {
       const typed: NewClusterForm = {
         name: formText(body, "name"),
         region: formText(body, "region").toLowerCase(),
@@ -107,35 +107,35 @@ export function operatorPages(ctx: ConsoleContext) {
         publicPort: formText(body, "public_port"),
       };
       try {
-        await add({ ...ctx, actor: operator(viewer) }, typed, formSecret(body, "url").trim());
+        await add({ ...ctx, actor: operator(currentUser) }, typed, formSecret(body, "url").trim());
       } catch (error) {
         if (!isBasetideError(error)) throw error;
         return answer(
           request,
-          { ...page(viewer), status: httpStatus[error.code] },
-          <DeskFrame place="clusters">
+          { ...page(currentUser), status: httpStatus[error.code] },
+          <AdminFrame place="clusters">
             <Clusters clusters={await listClusters(db)} typed={typed} error={error.message} />
-          </DeskFrame>,
+          </AdminFrame>,
         );
       }
       return goTo(request, "/operator/clusters?done=added");
     })
-    .post("/clusters/drain", async ({ request, viewer, body }) => {
-      await drainCluster(db, formText(body, "name"), operator(viewer));
+    .post("/clusters/drain", async ({ request, currentUser, body }) => {
+      await drainCluster(db, formText(body, "name"), operator(currentUser));
       return goTo(request, "/operator/clusters?done=drained");
     })
-    .get("/accounts", async ({ request, viewer }) =>
+    .get("/accounts", async ({ request, currentUser }) =>
       answer(
         request,
-        page(viewer),
-        <DeskFrame place="accounts">
+        page(currentUser),
+        <AdminFrame place="accounts">
           <Accounts accounts={await listAccounts(db)} now={new Date()} />
-        </DeskFrame>,
+        </AdminFrame>,
       ),
     );
 }
 
-function operator({ email }: Viewer): Actor {
+function operator({ email }: CurrentUser): Actor {
   return { kind: "operator", name: email };
 }
 

@@ -20,14 +20,14 @@ export function requestPages(ctx: ConsoleContext) {
 
   return new Elysia({ name: "request-pages", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/requests", async ({ request, viewer, account, query }) =>
+    .get("/requests", async ({ request, currentUser, account, query }) =>
       answer(
         request,
-        { title: "Requests", viewer, active: "requests" },
+        { title: "Requests", currentUser, active: "requests" },
         <RequestsPage {...(await propsFor(account))} isSent={query.done === "sent"} />,
       ),
     )
-    .post("/requests", async ({ request, viewer, account, body }) => {
+    .post("/requests", async ({ request, currentUser, account, body }) => {
       const typed = {
         kind: formText(body, "kind"),
         region: formText(body, "region"),
@@ -38,12 +38,12 @@ export function requestPages(ctx: ConsoleContext) {
         const kind = requestKinds.find((known) => known === typed.kind);
         if (!kind) throw new BasetideError("invalid_request", "Say what you ask for");
         const { region, database: databaseId, message } = typed;
-        await createRequest(db, account.id, { kind, region, databaseId, message }, actorOf(viewer));
+        await createRequest(db, account.id, { kind, region, databaseId, message }, actorOf(currentUser));
       } catch (error) {
         if (!isBasetideError(error)) throw error;
         return answer(
           request,
-          { title: "Requests", viewer, active: "requests", status: httpStatus[error.code] },
+          { title: "Requests", currentUser, active: "requests", status: httpStatus[error.code] },
           <RequestsPage {...(await propsFor(account))} typed={typed} error={error.message} />,
         );
       }

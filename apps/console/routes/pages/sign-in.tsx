@@ -16,10 +16,10 @@ export function signInPages(ctx: ConsoleContext) {
   const { auth } = ctx;
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
-    .get("/", ({ request, viewer }) => goTo(request, viewer ? "/bases" : "/sign-in"))
-    .get("/sign-in", ({ request, viewer, query }) => {
+    .get("/", ({ request, currentUser }) => goTo(request, currentUser ? "/bases" : "/sign-in"))
+    .get("/sign-in", ({ request, currentUser, query }) => {
       const next = ownPath(query.next);
-      if (viewer) return goTo(request, next);
+      if (currentUser) return goTo(request, next);
       return signInPage(request, {
         email: query.email ?? "",
         next,
@@ -48,7 +48,7 @@ export function signInPages(ctx: ConsoleContext) {
       if (!result.ok) return forgotPage(request, { email, errors: byField(result) }, result);
       return answer(
         request,
-        { title: "Look into your mail", viewer: null, width: "narrow" },
+        { title: "Look into your mail", currentUser: null, width: "narrow" },
         <CheckMail email={email} isReset isMailConfigured={auth.deliversMail} />,
       );
     })
@@ -76,5 +76,5 @@ function resetPage(request: Request, props: Parameters<typeof ResetPassword>[0],
 }
 
 function frame(title: string, failed: AuthFailure | undefined) {
-  return { title, viewer: null, width: "narrow", ...saying(failed) } as const;
+  return { title, currentUser: null, width: "narrow", ...saying(failed) } as const;
 }

@@ -2,7 +2,7 @@
 import { Elysia } from "elysia";
 import { ConfirmAddress } from "../../../../views/auth/sign-in";
 import { CheckMail, type Errors, SignUp } from "../../../../views/auth/sign-up";
-import type { AuthFailure, AuthTrouble } from "../../auth/auth";
+import type { AuthError, AuthFailure } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
 
 /** Who signs up wants to connect a base. */
@@ -12,9 +12,9 @@ export function signUpPages(ctx: ConsoleContext) {
   const { auth } = ctx;
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
-    .get("/signup", ({ request, viewer, query }) => {
+    .get("/signup", ({ request, currentUser, query }) => {
       const next = ownPath(query.next);
-      if (viewer) return goTo(request, next);
+      if (currentUser) return goTo(request, next);
       return signUpPage(request, { email: query.email ?? "", next, errors: {} });
     })
     .post("/signup", async ({ request, body }) => {
@@ -29,34 +29,39 @@ export function signUpPages(ctx: ConsoleContext) {
       if (result.hasSession) return goTo(request, after, result.cookies);
       return checkMailPage(ctx, request, form.email);
     })
-    .get("/verify-email", ({ request, viewer, query }) => {
+    .get("/verify-email", ({ request, currentUser, query }) => {
       const next = ownPath(query.next);
-      return confirmPage(request, { token: query.token ?? "", next, error: undefined }, viewer === null);
+      return confirmPage(request, { token: query.token ?? "", next, error: undefined }, currentUser === null);
     })
-    .post("/verify-email", async ({ request, viewer, body }) => {
+    .post("/verify-email", async ({ request, currentUser, body }) => {
       const token = formText(body, "token");
       const next = ownPath(formText(body, "next"));
       const result = await auth.confirmAddress(request, token);
-      if (!result.ok) return confirmPage(request, { token, next, error: result.message }, viewer === null);
+      if (!result.ok)
+        return confirmPage(request, { token, next, error: result.message }, currentUser === null);
       // A link that is used again signs nobody in; then the next page asks for it.
       return goTo(request, next, result.cookies);
     });
 }
 
 function signUpPage(request: Request, props: Parameters<typeof SignUp>[0], failed?: AuthFailure) {
-  const page = { title: "Sign up", viewer: null, width: "narrow", ...saying(failed) } as const;
+  const page = { title: "Sign up", currentUser: null, width: "narrow", ...saying(failed) } as const;
   return answer(request, page, <SignUp {...props} />);
 }
 
 function confirmPage(request: Request, props: Parameters<typeof ConfirmAddress>[0], isSignedOut: boolean) {
   const page = { title: "Confirm your address", width: "narrow", status: props.error ? 422 : 200 } as const;
-  return answer(request, { ...page, viewer: isSignedOut ? null : undefined }, <ConfirmAddress {...props} />);
+  return answer(
+    request,
+    { ...page, currentUser: isSignedOut ? null : undefined },
+    <ConfirmAddress {...props} />,
+  );
 }
 
 function checkMailPage({ auth }: ConsoleContext, request: Request, email: string) {
   return answer(
     request,
-    { title: "Look into your mail", viewer: null, width: "narrow" },
+    { title: "Look into your mail", currentUser: null, width: "narrow" },
     <CheckMail email={email} isMailConfigured={auth.deliversMail} />,
   );
 }
@@ -76,6 +81,6 @@ export function saying(failed: AuthFailure | undefined) {
   return { status: statusOf(failed?.reason), headers };
 }
 
-export function statusOf(trouble: AuthTrouble | undefined): number {
-  return trouble === undefined ? 200 : trouble === "too_many" ? 429 : 422;
+export function statusOf(problem: AuthError | undefined): number {
+  return problem === undefined ? 200 : problem === "too_many" ? 429 : 422;
 }

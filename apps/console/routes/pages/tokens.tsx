@@ -2,10 +2,10 @@
 import { Elysia } from "elysia";
 import {
   actorOf,
+  type CurrentUser,
   createToken,
   listTokens,
   revokeToken,
-  type Viewer,
 } from "../../../../core/control/accounts";
 import { Tokens, type TokensProps } from "../../../../views/account/tokens";
 import { mails } from "../../auth/mails";
@@ -17,37 +17,41 @@ type Shown = Partial<Pick<TokensProps, "name" | "errors" | "token" | "done">>;
 
 export function tokenPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
-  const show = async (request: Request, viewer: Viewer, props: Shown, status = 200) => {
-    const tokens = await listTokens(db, viewer.account.id);
+  const show = async (request: Request, currentUser: CurrentUser, props: Shown, status = 200) => {
+    const tokens = await listTokens(db, currentUser.account.id);
     const { consoleUrl } = config;
     return answer(
       request,
-      { title: "API tokens", viewer, active: "account", status },
-      <Tokens {...{ viewer, tokens, consoleUrl, now: new Date(), name: "", errors: {}, ...props }} />,
+      { title: "API tokens", currentUser, active: "account", status },
+      <Tokens {...{ currentUser, tokens, consoleUrl, now: new Date(), name: "", errors: {}, ...props }} />,
     );
   };
   return new Elysia({ prefix: "/account/tokens", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, viewer, query }) =>
-      show(request, viewer, query.done === "revoked" ? { done: "The token opens nothing any more." } : {}),
+    .get("", ({ request, currentUser, query }) =>
+      show(
+        request,
+        currentUser,
+        query.done === "revoked" ? { done: "The token opens nothing any more." } : {},
+      ),
     )
-    .post("", async ({ request, viewer, body }) => {
+    .post("", async ({ request, currentUser, body }) => {
       const name = formText(body, "name");
       if (name === "" || name.length > MAX_NAME_LENGTH) {
         const error = `A name has 1 to ${MAX_NAME_LENGTH} characters.`;
-        return show(request, viewer, { name, errors: { name: error } }, 422);
+        return show(request, currentUser, { name, errors: { name: error } }, 422);
       }
       // Shown in the answer itself, and nowhere again: there is no address to come back to.
-      const by = { actor: actorOf(viewer), userId: viewer.userId };
-      const token = await createToken(db, viewer.account.id, name, by);
+      const by = { actor: actorOf(currentUser), userId: currentUser.userId };
+      const token = await createToken(db, currentUser.account.id, name, by);
       auth.notify(
-        mails(config.consoleUrl).newToken(viewer.account.email, name, viewer.email),
+        mails(config.consoleUrl).newToken(currentUser.account.email, name, currentUser.email),
         "token_notice",
       );
-      return show(request, viewer, { token });
+      return show(request, currentUser, { token });
     })
-    .post("/:id/revoke", async ({ request, viewer, params }) => {
-      await revokeToken(db, viewer.account.id, params.id, actorOf(viewer));
+    .post("/:id/revoke", async ({ request, currentUser, params }) => {
+      await revokeToken(db, currentUser.account.id, params.id, actorOf(currentUser));
       return goTo(request, "/account/tokens?done=revoked");
     });
 }

@@ -1,7 +1,7 @@
 /** Pages about the account's workspaces: their plans, what their calls were for, and whether those will last. */
 
 import { Elysia } from "elysia";
-import { actorOf, type Viewer } from "../../../../core/control/accounts";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import { listBases } from "../../../../core/control/bases";
 import {
   budgetOf,
@@ -43,32 +43,32 @@ const EMPTY: WorkspaceForm = {
 
 export function workspacePages(ctx: ConsoleContext) {
   const { db } = ctx;
-  const by = (viewer: Viewer) => ({ ...ctx, actor: actorOf(viewer) });
+  const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
 
   async function showAll(
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     shown: Partial<Pick<WorkspacesProps, "form" | "errors" | "done">>,
     status = 200,
   ) {
-    const workspaces = await workspacesWithBudgets(db, viewer.account.id);
+    const workspaces = await workspacesWithBudgets(db, currentUser.account.id);
     return answer(
       request,
-      { title: "Workspaces", viewer, active: "account", status },
-      <Workspaces {...{ viewer, workspaces, form: EMPTY, errors: {}, ...shown }} />,
+      { title: "Workspaces", currentUser, active: "account", status },
+      <Workspaces {...{ currentUser, workspaces, form: EMPTY, errors: {}, ...shown }} />,
     );
   }
 
   async function showOne(
     request: Request,
-    viewer: Viewer,
+    currentUser: CurrentUser,
     workspace: Workspace,
-    shown: Partial<Pick<WorkspacePageProps, "form" | "errors" | "trouble" | "done">>,
+    shown: Partial<Pick<WorkspacePageProps, "form" | "errors" | "problem" | "done">>,
     status = 200,
   ) {
     const [budget, bases] = await Promise.all([
       budgetOf(db, workspace),
-      listBases(db, viewer.account.id).then((all) =>
+      listBases(db, currentUser.account.id).then((all) =>
         all.filter((base) => workspace.baseIds.includes(base.id)),
       ),
     ]);
@@ -76,52 +76,54 @@ export function workspacePages(ctx: ConsoleContext) {
     if (!budget) return goTo(request, PATH);
     return answer(
       request,
-      { title: workspace.name, viewer, active: "account", status },
+      { title: workspace.name, currentUser, active: "account", status },
       <WorkspacePage
-        {...{ viewer, workspace, budget, bases, form: formOf(workspace), errors: {}, ...shown }}
+        {...{ currentUser, workspace, budget, bases, form: formOf(workspace), errors: {}, ...shown }}
       />,
     );
   }
 
   return new Elysia({ prefix: PATH, detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, viewer, query }) => showAll(request, viewer, { done: done[query.done ?? ""] }))
-    .post("", async ({ request, viewer, account, body }) => {
+    .get("", ({ request, currentUser, query }) =>
+      showAll(request, currentUser, { done: done[query.done ?? ""] }),
+    )
+    .post("", async ({ request, currentUser, account, body }) => {
       const form = readForm(body);
       const { errors, workspace } = toWorkspace(form);
-      if (!workspace) return showAll(request, viewer, { form, errors }, 422);
-      const formError = await formErrorOf(() => createWorkspace(by(viewer), account.id, workspace));
+      if (!workspace) return showAll(request, currentUser, { form, errors }, 422);
+      const formError = await formErrorOf(() => createWorkspace(by(currentUser), account.id, workspace));
       if (formError)
-        return showAll(request, viewer, { form, errors: { name: formError.message } }, formError.status);
+        return showAll(request, currentUser, { form, errors: { name: formError.message } }, formError.status);
       return goTo(request, `${PATH}?done=added`);
     })
-    .get("/:id", async ({ request, viewer, account, params, query }) => {
+    .get("/:id", async ({ request, currentUser, account, params, query }) => {
       const workspace = await getWorkspace(db, params.id, account.id);
-      return showOne(request, viewer, workspace, { done: done[query.done ?? ""] });
+      return showOne(request, currentUser, workspace, { done: done[query.done ?? ""] });
     })
-    .post("/:id", async ({ request, viewer, account, params, body }) => {
+    .post("/:id", async ({ request, currentUser, account, params, body }) => {
       const before = await getWorkspace(db, params.id, account.id);
       const typed = readForm(body);
       const form = withUsualReserve(typed, formOf(before));
       const { errors, workspace } = toWorkspace(form);
-      if (!workspace) return showOne(request, viewer, before, { form, errors }, 422);
-      const formError = await formErrorOf(() => updateWorkspace(by(viewer), before, workspace));
+      if (!workspace) return showOne(request, currentUser, before, { form, errors }, 422);
+      const formError = await formErrorOf(() => updateWorkspace(by(currentUser), before, workspace));
       if (!formError) return goTo(request, `${PATH}/${before.id}?done=saved`);
       return showOne(
         request,
-        viewer,
+        currentUser,
         before,
         { form, errors: { name: formError.message } },
         formError.status,
       );
     })
-    .post("/:id/delete", async ({ request, viewer, account, params }) => {
+    .post("/:id/delete", async ({ request, currentUser, account, params }) => {
       const workspace = await getWorkspace(db, params.id, account.id);
       try {
-        await deleteWorkspace(by(viewer), workspace);
+        await deleteWorkspace(by(currentUser), workspace);
       } catch (error) {
         if (!isBasetideError(error, "conflict")) throw error;
-        return showOne(request, viewer, workspace, { trouble: error.message }, 409);
+        return showOne(request, currentUser, workspace, { problem: error.message }, 409);
       }
       return goTo(request, `${PATH}?done=deleted`);
     });

@@ -6,22 +6,27 @@ import { parseDate } from "../date-parse";
 import { addUnits, dateAt, startOf, type Unit, unitsBetween } from "../dates";
 import { ERROR, FormulaDate, FormulaError, type FormulaValue } from "../types";
 import { MAX_TEXT, toText } from "../values";
-import { type FunctionSpec, fromRow, strict } from "./spec";
+import { type FunctionSpec, fromRow, strictFunction } from "./spec";
 
 export const dateFunctions: Record<string, FunctionSpec> = {
   NOW: fromRow((row) => dateAt(row.now(), true) ?? ERROR),
   TODAY: fromRow((row) => dateAt(startOf(row.now(), "day"), false) ?? ERROR),
-  DATETIME_PARSE: strict(["value"], parse, ["text"]),
-  DATETIME_FORMAT: strict(["date"], format, ["text"]),
-  DATEADD: strict(["date", "number", "unit"], (date, count, unit) => addUnits(date, count, unit) ?? ERROR),
-  DATETIME_DIFF: strict(["date", "date"], (a, b, unit: Unit = "second") => unitsBetween(a.ms, b.ms, unit), [
-    "unit",
-  ]),
+  DATETIME_PARSE: strictFunction(["value"], parse, ["text"]),
+  DATETIME_FORMAT: strictFunction(["date"], format, ["text"]),
+  DATEADD: strictFunction(
+    ["date", "number", "unit"],
+    (date, count, unit) => addUnits(date, count, unit) ?? ERROR,
+  ),
+  DATETIME_DIFF: strictFunction(
+    ["date", "date"],
+    (a, b, unit: Unit = "second") => unitsBetween(a.ms, b.ms, unit),
+    ["unit"],
+  ),
   // A blank date is neither before nor after: so `OR(IS_AFTER(LAST_MODIFIED_TIME(), …), IS_AFTER(
   // CREATED_TIME(), …))` finds records that nobody has edited.
-  IS_AFTER: strict(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms > b.ms ? 1 : 0)),
-  IS_BEFORE: strict(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms < b.ms ? 1 : 0)),
-  IS_SAME: strict(["dateOrBlank", "dateOrBlank"], isSame, ["unit"]),
+  IS_AFTER: strictFunction(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms > b.ms ? 1 : 0)),
+  IS_BEFORE: strictFunction(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms < b.ms ? 1 : 0)),
+  IS_SAME: strictFunction(["dateOrBlank", "dateOrBlank"], isSame, ["unit"]),
 };
 
 function isSame(a: FormulaDate | null, b: FormulaDate | null, unit: Unit = "millisecond"): number {

@@ -3,13 +3,13 @@
  */
 import { FormulaError, type FormulaValue } from "../types";
 import { areEqual, isTruthy } from "../values";
-import { type Compiled, type Evaluator, type FunctionSpec, strict, variadic } from "./spec";
+import { type Compiled, type Evaluator, type FunctionSpec, strictFunction, variadic } from "./spec";
 
 export const logicFunctions: Record<string, FunctionSpec> = {
-  TRUE: strict([], () => 1),
-  FALSE: strict([], () => 0),
-  BLANK: strict([], () => null),
-  NOT: strict(["value"], (value) => (isTruthy(value) ? 0 : 1)),
+  TRUE: strictFunction([], () => 1),
+  FALSE: strictFunction([], () => 0),
+  BLANK: strictFunction([], () => null),
+  NOT: strictFunction(["value"], (value) => (isTruthy(value) ? 0 : 1)),
   AND: { minArgs: 1, maxArgs: Number.POSITIVE_INFINITY, compile: (args) => decide(args, false) },
   OR: { minArgs: 1, maxArgs: Number.POSITIVE_INFINITY, compile: (args) => decide(args, true) },
   XOR: variadic((values) => values.filter(isTruthy).length % 2),

@@ -3,18 +3,18 @@
  */
 import { ERROR, FormulaError, type FormulaValue } from "../types";
 import { toNumber, toText } from "../values";
-import { type FunctionSpec, strict, variadic } from "./spec";
+import { type FunctionSpec, strictFunction, variadic } from "./spec";
 
 export const numberFunctions: Record<string, FunctionSpec> = {
-  ABS: strict(["number"], Math.abs),
-  INT: strict(["number"], Math.floor),
+  ABS: strictFunction(["number"], Math.abs),
+  INT: strictFunction(["number"], Math.floor),
   /** The remainder has the sign of the first argument. */
-  MOD: strict(["number", "number"], (value, divisor) => value % divisor),
-  ROUND: strict(["number"], round, ["number"]),
+  MOD: strictFunction(["number", "number"], (value, divisor) => value % divisor),
+  ROUND: strictFunction(["number"], round, ["number"]),
   MAX: overNumbers((a, b) => Math.max(a, b)),
   MIN: overNumbers((a, b) => Math.min(a, b)),
   SUM: overNumbers((a, b) => a + b),
-  VALUE: strict(["value"], readNumber),
+  VALUE: strictFunction(["value"], readNumber),
 };
 
 /** Rounds half away from zero. The shift is done in decimal text, as 1.005 times 100 is not 100.5. */

@@ -50,7 +50,7 @@ const COERCE: { [K in Kind]: (value: FormulaValue) => Kinds[K] | FormulaError } 
 };
 
 /** A function of fixed arguments. An error among them is its result; `apply` sees only good ones. */
-export function strict<const R extends readonly Kind[], const O extends readonly Kind[] = []>(
+export function strictFunction<const R extends readonly Kind[], const O extends readonly Kind[] = []>(
   required: R,
   apply: (...values: [...Values<R>, ...Partial<Values<O>>]) => FormulaValue,
   optional?: O,

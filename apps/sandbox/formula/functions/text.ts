@@ -3,34 +3,36 @@
  */
 import { ERROR, type FormulaError, type FormulaValue } from "../types";
 import { joinTexts, MAX_TEXT } from "../values";
-import { type FunctionSpec, strict, variadic } from "./spec";
+import { type FunctionSpec, strictFunction, variadic } from "./spec";
 
 export const textFunctions: Record<string, FunctionSpec> = {
-  FIND: strict(["text", "text"], find, ["number"]),
-  SEARCH: strict(
+  FIND: strictFunction(["text", "text"], find, ["number"]),
+  SEARCH: strictFunction(
     ["text", "text"],
     (needle, text, start?: number) => find(needle.toLowerCase(), text.toLowerCase(), start) || null,
     ["number"],
   ),
-  LOWER: strict(["text"], (text) => text.toLowerCase()),
-  UPPER: strict(["text"], (text) => text.toUpperCase()),
-  LEN: strict(["text"], (text) => text.length),
-  TRIM: strict(["text"], (text) => text.trim()),
-  LEFT: strict(["text", "number"], (text, count) => text.slice(0, atLeast0(count))),
-  RIGHT: strict(["text", "number"], (text, count) => text.slice(atLeast0(text.length - atLeast0(count)))),
-  MID: strict(["text", "number", "number"], (text, start, count) => {
+  LOWER: strictFunction(["text"], (text) => text.toLowerCase()),
+  UPPER: strictFunction(["text"], (text) => text.toUpperCase()),
+  LEN: strictFunction(["text"], (text) => text.length),
+  TRIM: strictFunction(["text"], (text) => text.trim()),
+  LEFT: strictFunction(["text", "number"], (text, count) => text.slice(0, atLeast0(count))),
+  RIGHT: strictFunction(["text", "number"], (text, count) =>
+    text.slice(atLeast0(text.length - atLeast0(count))),
+  ),
+  MID: strictFunction(["text", "number", "number"], (text, start, count) => {
     const from = atLeast0(start - 1);
     return text.slice(from, from + atLeast0(count));
   }),
-  SUBSTITUTE: strict(["text", "text", "text"], substitute, ["number"]),
+  SUBSTITUTE: strictFunction(["text", "text", "text"], substitute, ["number"]),
   CONCATENATE: variadic((values) => joinTexts(values, "")),
-  ARRAYJOIN: strict(
+  ARRAYJOIN: strictFunction(
     ["value"],
     (value, separator?: string) =>
       joinTexts(Array.isArray(value) ? (value as FormulaValue[]) : [value], separator ?? ", "),
     ["text"],
   ),
-  REGEX_MATCH: strict(["text", "pattern"], (text, pattern) => matches(text, pattern)),
+  REGEX_MATCH: strictFunction(["text", "pattern"], (text, pattern) => matches(text, pattern)),
 };
 
 /** 0 when absent. */

@@ -13,41 +13,41 @@ import type { Live } from "./live";
 const TICK_MS = 250;
 
 /** Looks for ever. */
-export async function keepLooking(live: Live): Promise<void> {
-  const { shapes, pending, schemaBell, stop, rounds, wake } = live;
+export async function keepCheckingSchema(live: Live): Promise<void> {
+  const { schemaTracker, dirty, schemaNotifier, stop, batches, wake } = live;
   const named = new Map<string, ReadAs>();
   let compared: unknown[] = [];
   for (let failures = 0; ; ) {
-    const { mark } = pending;
-    const doubted = pending.doubted();
+    const { sequence } = dirty;
+    const suspected = dirty.suspected();
     try {
-      if (doubted.length > 0) await shapes.lookAgain();
-      else await shapes.tend();
+      if (suspected.length > 0) await schemaTracker.refresh();
+      else await schemaTracker.refreshIfDue();
       failures = 0;
     } catch (caught) {
       const error = asBasetideError(caught);
       if (isWholeBases(error)) throw error;
-      await rounds.failed(error);
+      await batches.failed(error);
       await wait(failurePauseMs(++failures, error), stop);
       continue;
     }
-    const shown = [live.input.memory.schema, shapes.catalog];
+    const shown = [live.input.cache.schema, schemaTracker.catalog];
     if (shown.some((one, index) => one !== compared[index])) nameOutdated(live, named);
     compared = shown;
-    if (doubted.length > 0) {
-      pending.settleDoubts(mark);
+    if (suspected.length > 0) {
+      dirty.ackSuspects(sequence);
       live.settled();
-      wake.ring();
+      wake.notify();
     }
     forgetGone(live);
-    await schemaBell.wait(TICK_MS, stop);
+    await schemaNotifier.wait(TICK_MS, stop);
   }
 }
 
 /** What waits of tables that the source has no more, also what somebody had in hand when they went. */
-function forgetGone({ pending, shapes, settled }: Live): void {
-  const gone = pending.waitingTables().filter((id) => !shapes.table(id).source && !pending.isDoubted(id));
-  for (const id of gone) pending.forgetTable(id);
+function forgetGone({ dirty, schemaTracker, settled }: Live): void {
+  const gone = dirty.waitingTables().filter((id) => !schemaTracker.table(id).source && !dirty.isSuspect(id));
+  for (const id of gone) dirty.forgetTable(id);
   if (gone.length > 0) settled();
 }
 
@@ -57,11 +57,11 @@ function forgetGone({ pending, shapes, settled }: Live): void {
  * @param named for what each was named last
  */
 export function nameOutdated(
-  { input, shapes, pending, wake }: Pick<Live, "input" | "shapes" | "pending" | "wake">,
+  { input, schemaTracker, dirty, wake }: Pick<Live, "input" | "schemaTracker" | "dirty" | "wake">,
   named: Map<string, ReadAs>,
 ): void {
-  for (const [tableId, now] of readAsNow(input.memory, input.reader.connection)) {
-    const { live: table, rebuild } = shapes.table(tableId);
+  for (const [tableId, now] of readAsNow(input.cache, input.reader.connection)) {
+    const { live: table, rebuild } = schemaTracker.table(tableId);
     // A rebuild reads all cells.
     if (!table || rebuild || !isOutdated(table.readAs, now)) {
       // It may come to be what it was named for once more.
@@ -70,7 +70,7 @@ export function nameOutdated(
     }
     if (Bun.deepEquals(named.get(tableId), now)) continue;
     named.set(tableId, now);
-    pending.nameTable(tableId, pending.durableCursor);
-    wake.ring();
+    dirty.addTable(tableId, dirty.durableCursor);
+    wake.notify();
   }
 }

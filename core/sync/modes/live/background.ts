@@ -3,11 +3,11 @@
 import { wait } from "../../../async";
 import type { RunReport } from "../../../control/bases";
 import { asBasetideError, isBasetideError } from "../../../errors";
-import { journalledTables } from "../../../replica";
-import { expectJournalled, isWholeBases, newReport, tableCounts, tellIssues } from "../../engine";
-import { tableMemory } from "../../state";
+import { loggedTables } from "../../../replica";
+import { expectLogged, isWholeBases, newReport, reportIssues, tableCounts } from "../../engine";
+import { tableCache } from "../../state";
 import type { RebuildWatch } from "../shared";
-import { type PassWatch, readSince, sweptAgoMs } from "../shared";
+import { readSince, type ScanWatch, sweptAgoMs } from "../shared";
 import type { Live } from "./live";
 
 const TRIM_INTERVAL_MS = 30_000;
@@ -17,43 +17,47 @@ const LONGEST_UNTRIMMED_MS = 3600_000;
 const TICK_MS = 1000;
 
 /** A pass that begins after changes went missing from the feed finds them: one is begun at once. */
-export function passWatch(live: Live): PassWatch {
-  const { input, memory, feed, rounds } = live;
+export function scanWatch(live: Live): ScanWatch {
+  const { input, cache, feed, batches } = live;
   return {
     everyMs: () => live.cadence().sweepEveryMs,
     lastAgoMs: () => sweptAgoMs(input.base),
     isWanted() {
       const { gapSince } = feed;
-      const isNew = gapSince !== null && gapSince.getTime() !== memory.gapSeen?.getTime();
-      if (isNew) memory.gapSeen = gapSince;
+      const isNew = gapSince !== null && gapSince.getTime() !== cache.gapSeen?.getTime();
+      if (isNew) cache.gapSeen = gapSince;
       return isNew;
     },
     async onEnd() {
       if (feed.gapSince) {
-        const begunAt = input.memory.passBegunAt!;
-        await feed.closeGap(begunAt);
-        if (!feed.gapSince) rounds.unchanged(begunAt);
+        const begunAt = input.cache.scanStartedAt!;
+        await feed.closeFeedGap(begunAt);
+        if (!feed.gapSince) batches.unchanged(begunAt);
       }
       // One that is open still wants another pass.
-      memory.gapSeen = null;
-      live.followGap();
+      cache.gapSeen = null;
+      live.hurryForGap();
     },
   };
 }
 
 /** A sweep found these rows to be other than the source's records, of which the feed may yet tell. */
-export function sweepsChanges({ feed, misses, pending }: Live, tableId: string, recordIds: string[]): void {
+export function sweepsChanges(
+  { feed, missedChanges, dirty }: Live,
+  tableId: string,
+  recordIds: string[],
+): void {
   // What happened before the gap is known to be missing.
   if (feed.gapSince) return;
-  misses.found(
+  missedChanges.found(
     tableId,
-    recordIds.filter((id) => !pending.has(tableId, id)),
+    recordIds.filter((id) => !dirty.has(tableId, id)),
     performance.now(),
   );
 }
 
 /** A rebuild is a sync of its own. */
-export function rebuildWatch({ input, shapes, rounds, wake, stop }: Live): RebuildWatch {
+export function rebuildWatch({ input, schemaTracker, batches, wake, stop }: Live): RebuildWatch {
   return {
     onBegin(tableId) {
       const startedAt = new Date();
@@ -65,16 +69,16 @@ export function rebuildWatch({ input, shapes, rounds, wake, stop }: Live): Rebui
           completedAt: new Date(),
           seen,
           inserted,
-          tables: tableCounts(shapes.tables, input.memory, input.base),
+          tables: tableCounts(schemaTracker.tables, input.cache, input.base),
         };
-        await tellIssues(input.replica, report);
+        await reportIssues(input.replica, report);
         await input.onRun(report);
         input.reader.log.info({ tableId, seen }, "table rebuilt");
-        wake.ring();
+        wake.notify();
       };
     },
     onFailure(_tableId, error) {
-      if (!stop.aborted) void rounds.failed(error).catch(() => {});
+      if (!stop.aborted) void batches.failed(error).catch(() => {});
     },
   };
 }
@@ -83,20 +87,20 @@ export function rebuildWatch({ input, shapes, rounds, wake, stop }: Live): Rebui
  * The recent-writes log is read before it is trimmed: sweeps compare what others wrote. It waits for a connection that there
  * is anyway: what clients write of a live base is told by the feed, and makes one.
  */
-export async function keepJournalShort(live: Live): Promise<void> {
-  const { input, shapes, stop } = live;
-  const { replica, memory } = input;
+export async function keepLogShort(live: Live): Promise<void> {
+  const { input, schemaTracker, stop } = live;
+  const { replica, cache } = input;
   for (let triedAt = Number.NEGATIVE_INFINITY; ; ) {
     await wait(TICK_MS, stop);
     const now = performance.now();
     // Also by the lease before.
-    const lastAt = Math.max(triedAt, memory.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
+    const lastAt = Math.max(triedAt, cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
     if (now - lastAt < (replica.isConnected() ? TRIM_INTERVAL_MS : LONGEST_UNTRIMMED_MS)) continue;
     triedAt = now;
     try {
-      for (const tableId of await journalledTables(replica)) {
-        const { live: table } = shapes.table(tableId);
-        if (table) await expectJournalled(replica, tableMemory(memory, table));
+      for (const tableId of await loggedTables(replica)) {
+        const { live: table } = schemaTracker.table(tableId);
+        if (table) await expectLogged(replica, tableCache(cache, table));
       }
       await input.onRead(readSince(live, now));
     } catch (error) {
@@ -108,11 +112,11 @@ export async function keepJournalShort(live: Live): Promise<void> {
 
 /** Compares what SQL shows with the source, now and then. */
 export async function keepComparing(live: Live): Promise<void> {
-  const { input, memory, stop } = live;
+  const { input, cache, stop } = live;
   if (!input.compare) return;
   for (;;) {
     await wait(TICK_MS, stop);
-    if (performance.now() - memory.comparedAt < live.cadence().freshnessMs) continue;
+    if (performance.now() - cache.comparedAt < live.cadence().freshnessMs) continue;
     const startedAt = performance.now();
     try {
       await input.compare(live);
@@ -122,6 +126,6 @@ export async function keepComparing(live: Live): Promise<void> {
       if (isWholeBases(error)) throw error;
       input.reader.log.debug({ error }, "not compared with the source");
     }
-    memory.comparedAt = startedAt;
+    cache.comparedAt = startedAt;
   }
 }

@@ -1,15 +1,15 @@
 /**
  * Rounds of live mode: what the run history calls a sync there, and what `_sync_meta` goes by.
  *
- * A round begins when the feed tells of something, and is over when all that the feed held at that moment is in the
- * replica, dependants included. A read of the feed that finds nothing is no round; `_sync_meta` tells of it as of a sync
+ * A batch begins when the feed tells of something, and is over when all that the feed held at that moment is in the
+ * replica, dependants included. A read of the feed that finds nothing is no batch; `_sync_meta` tells of it as of a sync
  * that changed nothing.
  *
  * R1. `_sync_meta` never promises what is not so: all that the source had at `started_at` is in SQL at `completed_at`.
  *     While changes are missing from the feed it stands still.
  */
 
-import { Bell } from "../../../async";
+import { Notifier } from "../../../async";
 import type { RunReport } from "../../../control/bases";
 import { type BasetideError, isBasetideError } from "../../../errors";
 import {
@@ -19,14 +19,14 @@ import {
   markSyncUnchanged,
   type Replica,
 } from "../../../replica";
-import { endSync, newReport, tellIssues } from "../../engine";
-import type { Pending } from "../../state";
+import { endSync, newReport, reportIssues } from "../../engine";
+import type { DirtySet } from "../../state";
 
 const LONGEST_WAIT_MS = 60_000;
 /** Reads that find nothing are noted in `_sync_meta` once in so long. */
 const UNCHANGED_MS = 5000;
 
-interface Round {
+interface LiveBatch {
   report: RunReport;
   /** When the feed was asked (performance.now()). */
   askedAt: number;
@@ -42,20 +42,20 @@ interface Round {
 interface Setting {
   replica: Replica;
   epoch: number;
-  pending: Pick<Pending, "readCursor" | "roundCursor">;
+  dirty: Pick<DirtySet, "readCursor" | "batchCursor">;
   /** Are changes missing from the feed, until a sweep has found them? */
   hasGap: () => boolean;
-  /** What is counted as the rounds' own. */
+  /** What is counted as the batches' own. */
   counts: { requests: number; waitMs: number };
   onRun: (report: RunReport) => Promise<void>;
 }
 
-export class Rounds {
+export class LiveBatches {
   readonly #setting: Setting;
-  readonly #bell = new Bell();
-  #round: Round | undefined;
-  /** What was told after the round's goal was set. */
-  #next: Round | undefined;
+  readonly #notifier = new Notifier();
+  #liveBatch: LiveBatch | undefined;
+  /** What was told after the batch's goal was set. */
+  #next: LiveBatch | undefined;
   /** A failure is on record that only a completed sync ends. */
   #isFailing: boolean;
   /** When `_sync_meta` last said that a sync has completed (performance.now()). */
@@ -71,7 +71,7 @@ export class Rounds {
   }
 
   get isActive(): boolean {
-    return this.#round !== undefined;
+    return this.#liveBatch !== undefined;
   }
 
   /**
@@ -82,56 +82,56 @@ export class Rounds {
    */
   read(asked: { at: number; date: Date }, isNews: boolean, isEnd: boolean): void {
     if (isNews) {
-      if (!this.#round) this.#begin(this.#made(asked));
-      else if (this.#round.goal !== undefined) this.#next ??= this.#made(asked);
-    } else if (isEnd && !this.#round) {
+      if (!this.#liveBatch) this.#begin(this.#made(asked));
+      else if (this.#liveBatch.goal !== undefined) this.#next ??= this.#made(asked);
+    } else if (isEnd && !this.#liveBatch) {
       if (this.#isFailing) this.#begin(this.#made(asked), false);
       else if (performance.now() - this.#completedAt >= UNCHANGED_MS) this.unchanged(asked.at);
     }
-    const latest = this.#next ?? this.#round;
+    const latest = this.#next ?? this.#liveBatch;
     if (isEnd && latest && (latest.goal === undefined || isNews)) {
-      if (latest === this.#next || latest.goal === undefined) latest.goal = this.#setting.pending.readCursor;
+      if (latest === this.#next || latest.goal === undefined) latest.goal = this.#setting.dirty.readCursor;
     }
-    this.#bell.ring();
+    this.#notifier.notify();
   }
 
   /** Nothing is missing that the source had at `askedAt` (performance.now()), if nothing waits. Returns at once. */
   unchanged(askedAt: number): void {
-    const { replica, epoch, pending, hasGap } = this.#setting;
-    if (this.#round || hasGap() || pending.roundCursor < pending.readCursor) return;
+    const { replica, epoch, dirty, hasGap } = this.#setting;
+    if (this.#liveBatch || hasGap() || dirty.batchCursor < dirty.readCursor) return;
     this.#completedAt = performance.now();
     this.#inTurn(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt)).catch(
       (error: unknown) => {
         this.#completedAt = Number.NEGATIVE_INFINITY;
         if (!isBasetideError(error, "lease_lost")) return;
         this.#lost = error;
-        this.#bell.ring();
+        this.#notifier.notify();
       },
     );
   }
 
-  /** The round that is under way will not be completed here. Never fails. */
+  /** The batch that is under way will not be completed here. Never fails. */
   async end(): Promise<void> {
     const { replica, epoch } = this.#setting;
-    if (this.#round?.isMarked) await this.#inTurn(() => endSync(replica, epoch));
+    if (this.#liveBatch?.isMarked) await this.#inTurn(() => endSync(replica, epoch));
   }
 
   /** Something that was told of is in the replica, or has been given up. */
   tally({ seen = 0, inserted = 0, updated = 0, deleted = 0 }: Partial<Changes>): void {
-    const report = this.#round?.report;
+    const report = this.#liveBatch?.report;
     if (report) {
       report.seen += seen;
       report.inserted += inserted;
       report.updated += updated;
       report.deleted += deleted;
     }
-    this.#bell.ring();
+    this.#notifier.notify();
   }
 
-  /** Puts a failure on record; the round goes on. */
+  /** Puts a failure on record; the batch goes on. */
   async failed(error: BasetideError): Promise<void> {
     this.#isFailing = true;
-    const startedAt = this.#round?.report.startedAt ?? new Date();
+    const startedAt = this.#liveBatch?.report.startedAt ?? new Date();
     await this.#setting.onRun({ ...newReport(), kind: "live", startedAt, error });
   }
 
@@ -141,11 +141,11 @@ export class Rounds {
    * @throws BasetideError it could not be said: whoever asks next has it tried again
    */
   async started(): Promise<void> {
-    if (this.#round?.isMarked) await this.#mark(this.#round);
+    if (this.#liveBatch?.isMarked) await this.#mark(this.#liveBatch);
   }
 
   /**
-   * Completes rounds as they are over, for ever.
+   * Completes batches as they are over, for ever.
    *
    * @throws BasetideError `lease_lost`, also where nothing but the time was to be written
    */
@@ -156,20 +156,20 @@ export class Rounds {
         await this.#complete();
         await onCompleted();
       }
-      await this.#bell.wait(LONGEST_WAIT_MS, stop);
+      await this.#notifier.wait(LONGEST_WAIT_MS, stop);
     }
   }
 
-  #made({ at, date }: { at: number; date: Date }): Round {
+  #made({ at, date }: { at: number; date: Date }): LiveBatch {
     const report: RunReport = { ...newReport(), kind: "live", startedAt: date };
     const before = { ...this.#setting.counts };
     return { report, askedAt: at, goal: undefined, before, isMarked: false, marking: undefined };
   }
 
-  #begin(round: Round, isNews = true): void {
-    this.#round = round;
-    round.isMarked = isNews && !this.#setting.hasGap();
-    if (round.isMarked) this.#mark(round).catch(() => {});
+  #begin(liveBatch: LiveBatch, isNews = true): void {
+    this.#liveBatch = liveBatch;
+    liveBatch.isMarked = isNews && !this.#setting.hasGap();
+    if (liveBatch.isMarked) this.#mark(liveBatch).catch(() => {});
   }
 
   #inTurn<T>(mark: () => Promise<T>): Promise<T> {
@@ -178,25 +178,25 @@ export class Rounds {
     return marked;
   }
 
-  #mark(round: Round): Promise<void> {
+  #mark(liveBatch: LiveBatch): Promise<void> {
     const { replica, epoch } = this.#setting;
     // It must not promise what the feed was not asked for: it started when the feed was asked.
-    round.marking ??= this.#inTurn(() =>
-      markSyncStarted(replica, epoch, performance.now() - round.askedAt),
+    liveBatch.marking ??= this.#inTurn(() =>
+      markSyncStarted(replica, epoch, performance.now() - liveBatch.askedAt),
     ).catch((error) => {
-      round.marking = undefined;
+      liveBatch.marking = undefined;
       throw error;
     });
-    return round.marking;
+    return liveBatch.marking;
   }
 
   #isOver(): boolean {
-    const goal = this.#round?.goal;
-    return goal !== undefined && this.#setting.pending.roundCursor >= goal;
+    const goal = this.#liveBatch?.goal;
+    return goal !== undefined && this.#setting.dirty.batchCursor >= goal;
   }
 
   async #complete(): Promise<void> {
-    const { report, before, isMarked, askedAt } = this.#round!;
+    const { report, before, isMarked, askedAt } = this.#liveBatch!;
     const { replica, epoch, counts, onRun, hasGap } = this.#setting;
     report.requests = counts.requests - before.requests;
     report.waitMs = Math.round(counts.waitMs - before.waitMs);
@@ -208,10 +208,10 @@ export class Rounds {
     }
     this.#completedAt = performance.now();
     report.completedAt = new Date();
-    if (report.inserted + report.updated > 0) await tellIssues(replica, report);
+    if (report.inserted + report.updated > 0) await reportIssues(replica, report);
     await onRun(report);
     this.#isFailing = false;
-    this.#round = undefined;
+    this.#liveBatch = undefined;
     const next = this.#next;
     this.#next = undefined;
     if (next) this.#begin(next);

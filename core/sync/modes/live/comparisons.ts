@@ -24,11 +24,11 @@ export class Comparisons {
    */
   next(tableIds: readonly string[]): string | undefined {
     const comparedAt = (id: string) => this.#compared.get(id) ?? 0;
-    const toldAt = (id: string) => this.#told.get(id) ?? 0;
+    const reportedAt = (id: string) => this.#told.get(id) ?? 0;
     const [oldest] = tableIds.toSorted((a, b) => comparedAt(a) - comparedAt(b));
     const [told] = tableIds
-      .filter((id) => toldAt(id) > comparedAt(id))
-      .toSorted((a, b) => toldAt(b) - toldAt(a));
+      .filter((id) => reportedAt(id) > comparedAt(id))
+      .toSorted((a, b) => reportedAt(b) - reportedAt(a));
     this.#isTurnOfTold = !this.#isTurnOfTold;
     return this.#isTurnOfTold ? (told ?? oldest) : oldest;
   }

@@ -9,15 +9,15 @@ import type {
   SourceRecord,
   SourceSchema,
 } from "../../../source";
-import type { Shapes } from "../../engine";
-import type { BaseMemory, Named } from "../../state";
+import type { SchemaTracker } from "../../engine";
+import type { BaseCache, DirtyRecord } from "../../state";
 
 export type IdsByTable = Map<string, Set<string>>;
 
 interface Setting {
   replica: Replica;
-  shapes: Shapes;
-  memory: Pick<BaseMemory, "schema">;
+  schemaTracker: SchemaTracker;
+  cache: Pick<BaseCache, "schema">;
   connection: SourceConnection;
   /** Links beyond the first are not in the replica. */
   linkedRecordsAsText: boolean;
@@ -45,8 +45,8 @@ export class Dependants {
   }
 
   get #now() {
-    const { memory, connection, hasLastingUrls } = this.#setting;
-    const { schema } = memory;
+    const { cache, connection, hasLastingUrls } = this.#setting;
+    const { schema } = cache;
     const feed = connection.changeFeed;
     if (schema && feed && schema !== this.#schema) {
       this.#schema = schema;
@@ -72,7 +72,7 @@ export class Dependants {
       return await this.#find(hop, ids, relinked, fresh);
     } catch (error) {
       if (!isBasetideError(error, "shape_changed")) throw error;
-      await this.#setting.shapes.reload();
+      await this.#setting.schemaTracker.reload();
       return this.#find(hop, ids, relinked, fresh);
     }
   }
@@ -83,13 +83,13 @@ export class Dependants {
    * before only the other records still know.
    */
   async #find(hop: Hop, ids: string[], relinked: Relinked, fresh: Fresh): Promise<Set<string>> {
-    const { replica, shapes, linkedRecordsAsText } = this.#setting;
+    const { replica, schemaTracker, linkedRecordsAsText } = this.#setting;
     const { inverseLinkFieldId: inverse } = hop;
     const found = new Set<string>();
     const add = (all: Iterable<string>) => {
       for (const id of all) found.add(id);
     };
-    const from = shapes.catalog.get(hop.fromTableId);
+    const from = schemaTracker.catalog.get(hop.fromTableId);
     let searched = ids;
     if (inverse !== undefined && from) {
       for (const id of ids) add(links(fresh.get(id)?.fields[inverse]));
@@ -97,7 +97,7 @@ export class Dependants {
       const isRelinked = (id: string) => relinked.has(id) && (relinked.get(id)?.has(inverse) ?? true);
       if (!linkedRecordsAsText) searched = fresh.size > 0 ? [] : ids.filter(isRelinked);
     }
-    const to = shapes.catalog.get(hop.tableId);
+    const to = schemaTracker.catalog.get(hop.tableId);
     if (to && searched.length > 0) add(await linkingIds(replica, to, hop.viaLinkFieldId, searched));
     return found;
   }
@@ -114,7 +114,7 @@ export interface Changed {
 }
 
 /** The cells that the feed says have changed: those of records that came or went are all. */
-export function changedCells(tableId: string, entries: Iterable<[string, Named]>): Changed {
+export function changedCells(tableId: string, entries: Iterable<[string, DirtyRecord]>): Changed {
   const byField = new Map<string | null, string[]>();
   const relinked = new Map<string, ReadonlySet<string> | null>();
   for (const [id, { why, fields, isNew }] of entries) {

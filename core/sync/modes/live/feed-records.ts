@@ -2,13 +2,13 @@
  * What of a feed is told to the control plane for people to see. It holds nothing up while the control plane is away.
  */
 import type { Context } from "../../../context";
-import { addMissed, noteRead } from "../../../control/feeds";
+import { addMissedChanges, recordRead } from "../../../control/feeds";
 import type { FeedFacts } from "./feed-types";
 
 /** Not more often than this, unless there is news. */
 const INTERVAL_MS = 5000;
 
-export class FeedNotes {
+export class FeedRecorder {
   #ctx: Pick<Context, "db" | "log">;
   #baseId: string;
   #noted = { at: Number.NEGATIVE_INFINITY, dueAt: Number.NEGATIVE_INFINITY, waiting: 0 };
@@ -28,21 +28,21 @@ export class FeedNotes {
     const isNews =
       waiting > 0 !== this.#noted.waiting > 0 || Math.abs(dueAt - this.#noted.dueAt) > INTERVAL_MS;
     if (!isNews && now - this.#noted.at < INTERVAL_MS) return;
-    await this.tell("read not noted", async () => {
+    await this.record("read not noted", async () => {
       const facts = { readMsAgo: now - readAt, dueInMs, waiting, changedAt: changedAt ?? null };
-      await noteRead(this.#ctx.db, this.#baseId, facts);
+      await recordRead(this.#ctx.db, this.#baseId, facts);
       this.#noted = { at: now, dueAt, waiting };
-      await this.#countMissed();
+      await this.#countMissedChanges();
     });
   }
 
   /** What cannot be counted now is with the next note. */
   async missed(count: number): Promise<void> {
     this.#missed += count;
-    await this.tell("missed records not counted yet", () => this.#countMissed());
+    await this.record("missed records not counted yet", () => this.#countMissedChanges());
   }
 
-  async tell(what: string, work: () => Promise<void>): Promise<void> {
+  async record(what: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -50,12 +50,12 @@ export class FeedNotes {
     }
   }
 
-  async #countMissed(): Promise<void> {
+  async #countMissedChanges(): Promise<void> {
     const count = this.#missed;
     if (count === 0) return;
     this.#missed = 0;
     try {
-      await addMissed(this.#ctx.db, this.#baseId, count);
+      await addMissedChanges(this.#ctx.db, this.#baseId, count);
     } catch (error) {
       this.#missed += count;
       throw error;

@@ -1,15 +1,15 @@
 /** What the feeds of one base carry from lease to lease, for as long as the worker remembers the base. */
-import type { BaseMemory } from "../../state";
+import type { BaseCache } from "../../state";
 import { Comparisons } from "./comparisons";
 
-/** So many hooks may be made anew within this time because the ones before gave nothing. */
+/** So many webhooks may be made anew within this time because the ones before gave nothing. */
 const MAX_REMAKES = 5;
 const REMAKES_MS = 10 * 60_000;
 
 /** Times are performance.now() unless they say otherwise. */
-export class Carried {
-  /** The hook that was read last, and what is added to its numbers. */
-  hookId: string | undefined;
+export class FeedState {
+  /** The webhook that was read last, and what is added to its numbers. */
+  webhookId: string | undefined;
   offset = 0;
   /** The greatest number that was given to the engine. */
   position = 1;
@@ -20,11 +20,11 @@ export class Carried {
   readonly comparisons = new Comparisons();
   #remadeAt: number[] = [];
 
-  /** Makes the numbers of this hook go on from those of the one before. */
-  follow(hookId: string, cursor: number): void {
-    if (this.hookId !== hookId) {
-      this.offset = this.hookId === undefined ? 0 : this.position - cursor;
-      this.hookId = hookId;
+  /** Makes the numbers of this webhook go on from those of the one before. */
+  continueFrom(webhookId: string, cursor: number): void {
+    if (this.webhookId !== webhookId) {
+      this.offset = this.webhookId === undefined ? 0 : this.position - cursor;
+      this.webhookId = webhookId;
     }
     this.reach(cursor);
   }
@@ -33,11 +33,11 @@ export class Carried {
     this.position = Math.max(this.position, cursor + this.offset);
   }
 
-  noteRemake(): void {
+  recordRemake(): void {
     this.#remadeAt.push(performance.now());
   }
 
-  /** Hooks that were lately made anew because the ones before gave nothing. */
+  /** Webhooks that were lately made anew because the ones before gave nothing. */
   get remakes(): number {
     const since = performance.now() - REMAKES_MS;
     this.#remadeAt = this.#remadeAt.filter((at) => at > since);
@@ -49,10 +49,10 @@ export class Carried {
   }
 }
 
-const known = new WeakMap<BaseMemory, Carried>();
+const known = new WeakMap<BaseCache, FeedState>();
 
-export function carriedBy(memory: BaseMemory): Carried {
-  const carried = known.get(memory) ?? new Carried();
-  known.set(memory, carried);
-  return carried;
+export function feedStateOf(cache: BaseCache): FeedState {
+  const feedState = known.get(cache) ?? new FeedState();
+  known.set(cache, feedState);
+  return feedState;
 }

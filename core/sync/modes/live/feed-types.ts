@@ -1,31 +1,31 @@
 /**
  * The feed of one base as the rounds of live mode see it: what has changed since it was last read, and a durable cursor.
  *
- * How the source's hook is kept alive, and how pings arrive, is behind it.
+ * How the source's webhook is kept alive, and how notifications arrive, is behind it.
  */
 import type { ChangeBatch } from "../../../source";
 import type { Reader } from "../../engine";
 
 export interface Feed {
   /** False: nobody rings, it is to be polled. */
-  readonly hasPings: boolean;
+  readonly hasNotifications: boolean;
   /** Changes of before then are not in the feed: a sweep that begins later has to be completed. */
   readonly gapSince: Date | null;
-  /** Resolves when pinged (true) or after `ms` (false). A ping that came while nobody waited counts. */
+  /** Resolves when notified (true) or after `ms` (false). A notification that came while nobody waited counts. */
   wakeUp(ms: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * The next batch after what was read before (in memory), healing whatever is wrong with the hook: then the batch
+   * The next batch after what was read before (in memory), healing whatever is wrong with the webhook: then the batch
    * has a gap. One request in the usual case.
    */
   read(reader: Reader): Promise<FeedBatch>;
-  /** Everything before `cursor` is durable. Never moves back for one hook. */
+  /** Everything before `cursor` is durable. Never moves back for one webhook. */
   save(cursor: number): Promise<void>;
   /** For people to see; cheap: at most every few seconds, unless it changed. */
-  noteDue(at: Date, facts: FeedFacts): Promise<void>;
+  recordDue(at: Date, facts: FeedFacts): Promise<void>;
   /** Counts records that only a sweep found changed. */
-  addMissed(count: number): Promise<void>;
+  addMissedChanges(count: number): Promise<void>;
   /** A sweep of everything that began at `sweptFrom` (performance.now()) is complete. */
-  closeGap(sweptFrom: number): Promise<void>;
+  closeFeedGap(sweptFrom: number): Promise<void>;
 }
 
 /**

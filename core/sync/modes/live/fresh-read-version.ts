@@ -1,25 +1,25 @@
-/** A ticket for a request that waits for the quota: taken again until the request goes out, as an older one loses more. */
+/** A read version for a request that waits for the quota: taken again until the request goes out, as an older one loses more. */
 import type { Reader } from "../../engine";
 
 /** How old it may be when the request goes out, ms, and what taking one takes. */
 const REFRESH_MS = 100;
 
-export interface FreshTicket extends Disposable {
+export interface FreshReadVersion extends Disposable {
   /** The reader to ask with. */
   reader: Reader;
   /** Taken shortly before the reader's first request went out. */
   readonly value: number;
 }
 
-/** @param first a ticket that was taken before */
-export function freshTicket(reader: Reader, first: number): FreshTicket {
+/** @param first a read version that was taken before */
+export function freshReadVersion(reader: Reader, first: number): FreshReadVersion {
   let value = first;
   let isSent = false;
   const refresh = setInterval(() => {
-    reader.tickets.renew();
-    reader.tickets.current().then(
-      (ticket) => {
-        if (!isSent) value = Math.max(value, ticket);
+    reader.readVersions.renew();
+    reader.readVersions.current().then(
+      (readVersion) => {
+        if (!isSent) value = Math.max(value, readVersion);
       },
       // The one at hand is good.
       () => {},

@@ -1,5 +1,6 @@
 /** Live mode. */
+
+export { detectDrift } from "./drift";
 export { type FeedContext, LiveFeed, openFeed } from "./feed";
-export { compareFreshness } from "./freshness";
 export { type Live, type LiveInput, liveBase } from "./live";
-export { PingWatch } from "./notifications";
+export { NotificationListener } from "./notifications";

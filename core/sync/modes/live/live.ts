@@ -2,28 +2,28 @@
  * Live mode: the source tells which records, fields and tables have changed; those are read again, with what hangs on
  * them. Beside it a sweep goes over the tables one by one, slowly: it finds what live mode misses, and counts it.
  *
- * A sync, for the run history, is a round over what the feed told, or a pass of the sweep beside. `_sync_meta` is a clock
+ * A sync, for the run history, is a batch over what the feed told, or a pass of the sweep beside. `_sync_meta` is a clock
  * of how fresh SQL is: it goes by the reads of the feed, and stands still while changes are missing from that.
- * I3. The feed's cursor moves only past what is durable in the replica; see `Pending`.
+ * I3. The feed's cursor moves only past what is durable in the replica; see `DirtySet`.
  */
 
-import type { Bell } from "../../../async";
-import { Fate } from "../../../async";
+import type { Notifier } from "../../../async";
+import { TaskGroup } from "../../../async";
 import type { Reader, Sweep } from "../../engine";
 import type { Cadence, CadenceFacts } from "../../pacing";
-import type { LiveMemory, MassChange, Misses, Pending } from "../../state";
-import type { Together, TogetherInput } from "../shared";
+import type { DirtySet, LiveCache, MassChange, MissedChanges } from "../../state";
+import type { SyncSession, SyncSessionInput } from "../shared";
 import { endIfOver, keepRebuilding, keepSweeping } from "../shared";
-import { keepLooking } from "./apply-schema";
-import { keepComparing, keepJournalShort, passWatch, rebuildWatch } from "./background";
-import type { Rounds } from "./batches";
+import { keepCheckingSchema } from "./apply-schema";
+import { keepComparing, keepLogShort, rebuildWatch, scanWatch } from "./background";
+import type { LiveBatches } from "./batches";
 import type { Dependants } from "./dependents";
 import type { Feed } from "./feed-types";
 import { openLive } from "./open-live";
 import { keepReading } from "./read-feed";
 import { keepWorking } from "./work";
 
-export interface LiveInput extends TogetherInput {
+export interface LiveInput extends SyncSessionInput {
   feed: Feed;
   /** How often what is done, by what the base is like at that moment. */
   cadence: (facts: Omit<CadenceFacts, "ratePerSecond">) => Cadence;
@@ -35,39 +35,39 @@ export interface LiveInput extends TogetherInput {
   compare?: ((live: Live) => Promise<void>) | undefined;
 }
 
-export interface Live extends Together<LiveInput> {
+export interface Live extends SyncSession<LiveInput> {
   feed: Feed;
-  memory: LiveMemory;
-  pending: Pending;
-  misses: Misses;
-  rounds: Rounds;
+  cache: LiveCache;
+  dirty: DirtySet;
+  missedChanges: MissedChanges;
+  batches: LiveBatches;
   dependants: Dependants;
   /** For reads of the feed, and for the records that it names. */
   feedReader: Reader;
   namedReader: Reader;
   /** For what follows from those, and for tables that are read whole because of them. */
-  front: Sweep;
+  foreground: Sweep;
   /** Is any table being worked on? */
   isWorking: boolean;
   /** Rung when there is something to work on. */
-  wake: Bell;
+  wake: Notifier;
   /** Rung when the schema is to be looked at. */
-  schemaBell: Bell;
+  schemaNotifier: Notifier;
   massChanges: Map<string, MassChange>;
   /** Requests in front that have been counted among what reads of the feed cost. */
   callsCounted: number;
   /** When the feed is to be read next, if nobody rings. */
   dueAt: Date;
   cadence(): Cadence;
-  /** Something was settled: rounds may be over, the cursor may move. */
+  /** Something was settled: batches may be over, the cursor may move. */
   settled(): void;
   /** The cursor is as durable as what it stands for. */
   saved(): Promise<void>;
   /** The sweep beside hurries while changes are missing from the feed. */
-  followGap(): void;
+  hurryForGap(): void;
   /** Tells people how the feed is read, and how much waits. */
   note(): Promise<void>;
-  countMissed(count: number): Promise<void>;
+  countMissedChanges(count: number): Promise<void>;
 }
 
 /**
@@ -76,25 +76,25 @@ export interface Live extends Together<LiveInput> {
  * @throws BasetideError what ends the sync of the whole base: `sync_stopped`, `lease_lost`, what needs attention
  */
 export async function liveBase(input: LiveInput): Promise<void> {
-  using fate = new Fate(input.reader.stop);
-  const live = await openLive(input, fate);
-  const { stop, rounds } = live;
+  using taskGroup = new TaskGroup(input.reader.stop);
+  const live = await openLive(input, taskGroup);
+  const { stop, batches } = live;
   try {
-    await fate.share([
+    await taskGroup.run([
       keepReading(live),
       keepWorking(live),
-      rounds.keepCompleting(stop, async () => {
+      batches.keepCompleting(stop, async () => {
         await live.note();
         endIfOver(live);
       }),
-      keepLooking(live),
+      keepCheckingSchema(live),
       keepRebuilding(live, rebuildWatch(live)),
-      keepSweeping(live, passWatch(live)),
-      keepJournalShort(live),
+      keepSweeping(live, scanWatch(live)),
+      keepLogShort(live),
       keepComparing(live),
     ]);
   } finally {
-    await rounds.end();
+    await batches.end();
   }
   await live.saved();
 }

@@ -1,15 +1,15 @@
 /**
- * Where a base's pings are to go: to this console, if the source can reach it.
+ * Where a base's notifications are to go: to this console, if the source can reach it.
  *
  * Nobody can know that from inside. An address of a private network says that it cannot, unless the source is in one,
- * too (a sandbox); for what looks public the pings themselves are the proof, and until one came nobody waits for them.
+ * too (a sandbox); for what looks public the notifications themselves are the proof, and until one came nobody waits for them.
  */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import type { Config } from "../../../config";
 import { kindOfAddress } from "../../../net";
 
-export interface PingAddress {
+export interface NotificationAddress {
   /** Null: the feed is to be polled. */
   url: string | null;
   /** False when it could not be found out, which is no reason to change what is there. */
@@ -24,11 +24,11 @@ type LookUp = (host: string) => Promise<string[]>;
 const PRIVATE_NAME =
   /^[^.]+$|\.(local|localhost|internal|intranet|lan|home|home\.arpa|private|test|invalid)$/i;
 
-export async function pingAddress(
+export async function notificationAddress(
   { consoleUrl, livePings, upstreams }: AddressConfig,
   base: { id: string; platform: string },
   lookUp: LookUp = lookUpAll,
-): Promise<PingAddress> {
+): Promise<NotificationAddress> {
   const url = `${consoleUrl}/hooks/${base.platform}/${base.id}`;
   if (livePings === "on") return { url, isSure: true };
   if (livePings === "off") return { url: null, isSure: true };

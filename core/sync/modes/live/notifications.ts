@@ -1,33 +1,33 @@
 /**
- * Pings on their way to the leases: the console notes one and notifies, and whoever reads that base's feed wakes up.
+ * Notifications on their way to the leases: the console notes one and notifies, and whoever reads that base's feed wakes up.
  *
  * A notification may get lost with its connection: when there is a new one everybody is woken, and a lease that begins
- * looks whether its base was pinged since it was last read.
+ * looks whether its base was notified since it was last read.
  */
 
-import { Bell } from "../../../async";
+import { Notifier } from "../../../async";
 import type { Context } from "../../../context";
-import { PING_CHANNEL } from "../../../control/feeds";
+import { NOTIFICATION_CHANNEL } from "../../../control/feeds";
 
 /** One connection that listens, for all bases of a process. */
-export class PingWatch {
+export class NotificationListener {
   #ctx: Pick<Context, "db" | "log">;
-  #bells = new Map<string, Bell>();
+  #notifiers = new Map<string, Notifier>();
   #listening: Promise<unknown> | undefined;
 
   constructor(ctx: Pick<Context, "db" | "log">) {
     this.#ctx = ctx;
   }
 
-  /** The bell that pings of the base ring; the same one for as long as the process lives. */
-  bell(baseId: string): Bell {
+  /** The bell that notifications of the base ring; the same one for as long as the process lives. */
+  notifier(baseId: string): Notifier {
     this.#listen();
-    let bell = this.#bells.get(baseId);
-    if (!bell) {
-      bell = new Bell();
-      this.#bells.set(baseId, bell);
+    let notifier = this.#notifiers.get(baseId);
+    if (!notifier) {
+      notifier = new Notifier();
+      this.#notifiers.set(baseId, notifier);
     }
-    return bell;
+    return notifier;
   }
 
   /** What cannot be listened to now is tried again by the next lease. */
@@ -36,10 +36,10 @@ export class PingWatch {
     let isFirst = true;
     this.#listening ??= db
       .listen(
-        PING_CHANNEL,
-        (baseId) => this.#bells.get(baseId)?.ping(),
+        NOTIFICATION_CHANNEL,
+        (baseId) => this.#notifiers.get(baseId)?.notifyFromWebhook(),
         () => {
-          if (!isFirst) for (const bell of this.#bells.values()) bell.ring();
+          if (!isFirst) for (const notifier of this.#notifiers.values()) notifier.notify();
           isFirst = false;
         },
       )

@@ -1,13 +1,13 @@
 /** Sets up live mode for a lease. */
 
-import type { Fate } from "../../../async";
-import { Bell } from "../../../async";
-import { Shapes, typeSettingsOf } from "../../engine";
+import type { TaskGroup } from "../../../async";
+import { Notifier } from "../../../async";
+import { SchemaTracker, typeSettingsOf } from "../../engine";
 import { ACTIVE_FOR_MS, type Cadence, type CadenceFacts, QuotaSplit, sweepCallsOf } from "../../pacing";
-import { emptyLiveMemory } from "../../state";
-import { laneReader } from "../shared";
+import { emptyLiveCache } from "../../state";
+import { readerWithPriority } from "../shared";
 import { sweepsChanges } from "./background";
-import { Rounds } from "./batches";
+import { LiveBatches } from "./batches";
 import { Dependants } from "./dependents";
 import type { Live, LiveInput } from "./live";
 import { settledByReading } from "./reread";
@@ -24,28 +24,28 @@ const SWEEP_EVERY = 60;
  */
 export const FEED_PATIENCE_MS = 300;
 export const DEPENDANT_PATIENCE_MS = 1000;
-/** A round's next call comes this soon after the one before: what the source takes to answer, and some, ms. */
+/** A batch's next call comes this soon after the one before: what the source takes to answer, and some, ms. */
 const HOLD_MS = 700;
 
 /** Everything that a base in live mode goes by, as its lease begins. */
-export async function openLive(input: LiveInput, fate: Fate): Promise<Live> {
+export async function openLive(input: LiveInput, taskGroup: TaskGroup): Promise<Live> {
   const { base, replica, feed } = input;
-  const { stop } = fate;
-  input.memory.live ??= emptyLiveMemory();
-  const memory = input.memory.live;
-  const { pending, misses } = memory;
+  const { stop } = taskGroup;
+  input.cache.live ??= emptyLiveCache();
+  const cache = input.cache.live;
+  const { dirty, missedChanges } = cache;
   // Not known before the shapes are.
   let cadence: (() => Cadence) | undefined;
   const pace = () => ({ every: SWEEP_EVERY, gapMs: cadence?.().sweepCallMs ?? 0, holdMs: HOLD_MS });
-  const split = new QuotaSplit(input.reader.ledger, pace, stop, { isLive: true });
-  const namedReader = laneReader(input, split, "front", stop, "records");
+  const split = new QuotaSplit(input.reader.limiter, pace, stop, { isLive: true });
+  const namedReader = readerWithPriority(input, split, "foreground", stop, "records");
   // Counted together.
-  const feedReader = { ...namedReader, ledger: split.lane("front", FEED_PATIENCE_MS) };
-  const frontReader = { ...namedReader, ledger: split.lane("front", DEPENDANT_PATIENCE_MS) };
-  const besideReader = laneReader(input, split, "beside", stop);
-  const shapes = await Shapes.open({
+  const feedReader = { ...namedReader, limiter: split.limiterFor("foreground", FEED_PATIENCE_MS) };
+  const foregroundReader = { ...namedReader, limiter: split.limiterFor("foreground", DEPENDANT_PATIENCE_MS) };
+  const backgroundReader = readerWithPriority(input, split, "background", stop);
+  const schemaTracker = await SchemaTracker.open({
     ...input,
-    reader: frontReader,
+    reader: foregroundReader,
     settings: typeSettingsOf(input),
     signal: stop,
     get schemaPollMs() {
@@ -54,88 +54,102 @@ export async function openLive(input: LiveInput, fate: Fate): Promise<Live> {
   });
   let saving: Promise<void> = Promise.resolve();
   let savedCursor = 0;
-  const sweep = { ...input, shapes, onProgress: () => {} };
+  const sweep = { ...input, schemaTracker, onProgress: () => {} };
   const live: Live = {
     input,
-    shapes,
+    schemaTracker,
     split,
-    fate,
+    taskGroup,
     stop,
     feed,
-    memory,
-    pending,
-    misses,
-    rounds: new Rounds(
+    cache,
+    dirty,
+    missedChanges,
+    batches: new LiveBatches(
       {
         replica,
         epoch: input.epoch,
-        pending,
+        dirty,
         hasGap: () => feed.gapSince !== null,
-        counts: frontReader.counts,
+        counts: foregroundReader.counts,
         onRun: input.onRun,
       },
       base.error !== null,
     ),
     dependants: new Dependants({
       replica,
-      shapes,
-      memory: input.memory,
+      schemaTracker,
+      cache: input.cache,
       connection: input.reader.connection,
       linkedRecordsAsText: base.settings.linkedRecordsAsText,
       hasLastingUrls: input.attachmentUrls !== undefined,
     }),
-    beside: { ...sweep, reader: besideReader, onChanges: (...found) => sweepsChanges(live, ...found) },
+    background: {
+      ...sweep,
+      reader: backgroundReader,
+      onChanges: (...found) => sweepsChanges(live, ...found),
+    },
     feedReader,
     namedReader,
-    front: { ...sweep, reader: frontReader, onChanges: (...found) => sweepsChanges(live, ...found) },
+    foreground: {
+      ...sweep,
+      reader: foregroundReader,
+      onChanges: (...found) => sweepsChanges(live, ...found),
+    },
     reading: new Set(),
     sweeping: new Map(),
     onReading: (tableId) => settledByReading(live, tableId),
     isWorking: false,
-    wake: new Bell(),
-    schemaBell: new Bell(),
+    wake: new Notifier(),
+    schemaNotifier: new Notifier(),
     massChanges: new Map(),
     callsCounted: 0,
     dueAt: new Date(),
     cadence: () => input.cadence(factsOf(live)),
     settled() {
-      live.rounds.tally({});
-      const cursor = pending.durableCursor;
+      live.batches.tally({});
+      const cursor = dirty.durableCursor;
       if (cursor <= savedCursor) return;
       savedCursor = cursor;
       // One after the other, and only the latest.
       saving = saving
         .then(() => (savedCursor === cursor ? feed.save(cursor) : undefined))
-        .catch((error) => fate.end(error));
+        .catch((error) => taskGroup.end(error));
     },
     saved: () => saving,
-    followGap: () => split.hurry("gap", feed.gapSince !== null),
+    hurryForGap: () => split.hurry("gap", feed.gapSince !== null),
     note() {
-      const { changedAt } = memory;
-      return feed.noteDue(live.dueAt, { waiting: pending.size, ...(changedAt && { changedAt }) });
+      const { changedAt } = cache;
+      return feed.recordDue(live.dueAt, { waiting: dirty.size, ...(changedAt && { changedAt }) });
     },
-    async countMissed(count) {
+    async countMissedChanges(count) {
       input.onMissed(count);
-      await feed.addMissed(count);
+      await feed.addMissedChanges(count);
     },
   };
   cadence = live.cadence;
-  live.followGap();
+  live.hurryForGap();
   const { isOver } = input;
-  live.input = { ...input, isOver: () => isOver() && !live.rounds.isActive && !live.isWorking };
+  live.input = { ...input, isOver: () => isOver() && !live.batches.isActive && !live.isWorking };
   return live;
 }
 
-function factsOf({ input, feed, memory, shapes, dependants }: Live): Omit<CadenceFacts, "ratePerSecond"> {
-  const { changedAt, roundCalls } = memory;
-  const { tables } = shapes;
+function factsOf({
+  input,
+  feed,
+  cache,
+  schemaTracker,
+  dependants,
+}: Live): Omit<CadenceFacts, "ratePerSecond"> {
+  const { changedAt, batchCalls } = cache;
+  const { tables } = schemaTracker;
   return {
     mode: "live",
-    hasPings: feed.hasPings,
+    hasNotifications: feed.hasNotifications,
     isActive: changedAt !== undefined && Date.now() - changedAt.getTime() < ACTIVE_FOR_MS,
     sweepCalls: sweepCallsOf(tables.map(({ id }) => ({ records: sizeOf(input, id) ?? 0 }))),
     tables: tables.length,
     changesByItself: dependants.changesByItself,
-    roundCalls,
+    batchCalls,
   };
 }

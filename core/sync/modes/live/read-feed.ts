@@ -15,23 +15,23 @@ import type { Live } from "./live";
 /** How much the latest read counts in the mean of what reads cost. */
 const LATEST_PART = 0.2;
 
-/** The feed may tell of a change so late, and a ticket take so long, together, ms. */
+/** The feed may tell of a change so late, and a read version take so long, together, ms. */
 const LATE_MS = 20_000;
 
 /** Reads the feed for ever. */
 export async function keepReading(live: Live): Promise<void> {
-  const { feed, memory, stop } = live;
-  const { bucket } = memory;
+  const { feed, cache, stop } = live;
+  const { bucket } = cache;
   for (let failures = 0; ; ) {
-    const { pollMs, pingGapMs } = live.cadence();
+    const { pollMs, notificationGapMs } = live.cadence();
     // An earlier lease may have read it not long ago. What a read that failed was for still waits.
-    const restMs = Math.max(0, memory.readAt + pollMs - performance.now());
+    const restMs = Math.max(0, cache.readAt + pollMs - performance.now());
     if (restMs > 0 && failures === 0) {
       live.dueAt = new Date(Date.now() + restMs);
       await live.note();
       if (await feed.wakeUp(restMs, stop)) {
-        await wait(bucket.waitMs(performance.now(), pingGapMs), stop);
-        bucket.take(performance.now(), pingGapMs);
+        await wait(bucket.waitMs(performance.now(), notificationGapMs), stop);
+        bucket.take(performance.now(), notificationGapMs);
       }
     }
     try {
@@ -41,74 +41,74 @@ export async function keepReading(live: Live): Promise<void> {
       const error = asBasetideError(caught);
       if (isWholeBases(error)) throw error;
       live.input.reader.log.debug({ error }, "feed not read");
-      await live.rounds.failed(error);
+      await live.batches.failed(error);
       await wait(failurePauseMs(++failures, error), stop);
     }
   }
 }
 
 async function readToEnd(live: Live): Promise<void> {
-  const { feed, feedReader, misses, memory } = live;
+  const { feed, feedReader, missedChanges, cache } = live;
   const { counts } = feedReader;
   for (;;) {
     const asked = { at: performance.now(), date: new Date() };
     const batch = await feed.read(feedReader);
-    name(live, batch, oldTicket(live, asked.at));
-    live.followGap();
-    live.rounds.read(asked, isNews(batch.changes), !batch.mightHaveMore);
+    name(live, batch, oldReadVersion(live, asked.at));
+    live.hurryForGap();
+    live.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
     live.settled();
     if (batch.mightHaveMore) continue;
     const callsMade = counts.requests - live.callsCounted;
     live.callsCounted = counts.requests;
-    memory.roundCalls += (callsMade - memory.roundCalls) * LATEST_PART;
-    memory.readAt = asked.at;
-    const missed = misses.readToEnd(asked.at);
-    if (missed > 0) await live.countMissed(missed);
+    cache.batchCalls += (callsMade - cache.batchCalls) * LATEST_PART;
+    cache.readAt = asked.at;
+    const missed = missedChanges.readToEnd(asked.at);
+    if (missed > 0) await live.countMissedChanges(missed);
     return;
   }
 }
 
 /**
- * A ticket for what is destroyed (I1, I2). The feed may tell late, when the record has been restored, and written by a
- * client who was told so: whatever was noted of it since the ticket wins, and it is read again. Undefined where no
- * ticket is old enough.
+ * A read version for what is destroyed (I1, I2). The feed may tell late, when the record has been restored, and written by a
+ * client who was told so: whatever was noted of it since the read version wins, and it is read again. Undefined where no
+ * read version is old enough.
  */
-function oldTicket({ input }: Live, askedAt: number): number | undefined {
-  const { trimPoints, trimmedTo } = input.memory;
+function oldReadVersion({ input }: Live, askedAt: number): number | undefined {
+  const { trimPoints, trimmedTo } = input.cache;
   const old = trimPoints.findLast(({ at }) => at < askedAt - LATE_MS) ?? trimmedTo;
-  return old?.ticket;
+  return old?.readVersion;
 }
 
 /** Takes in what the batch tells; nothing is awaited (L4). */
-function name(live: Live, batch: FeedBatch, ticket: number | undefined): void {
-  const { pending, misses } = live;
+function name(live: Live, batch: FeedBatch, readVersion: number | undefined): void {
+  const { dirty, missedChanges } = live;
   const { from: cursor, changes, mightHaveMore } = batch;
   const now = performance.now();
-  pending.beginBatch(cursor);
+  dirty.beginBatch(cursor);
   for (const [tableId, table] of changes.tables) {
     const { created, changed, destroyed, fieldsChanged } = table;
-    for (const ids of [created, changed.keys(), destroyed]) misses.named(tableId, ids, now);
-    for (const id of created) pending.name(tableId, id, { cursor, why: "direct", fields: null, isNew: true });
+    for (const ids of [created, changed.keys(), destroyed]) missedChanges.named(tableId, ids, now);
+    for (const id of created) dirty.add(tableId, id, { cursor, why: "direct", fields: null, isNew: true });
     for (const [id, fields] of changed)
-      pending.name(tableId, id, {
+      dirty.add(tableId, id, {
         cursor,
         why: "direct",
         fields: fields.length > 0 ? new Set(fields) : null,
       });
-    for (const id of destroyed) pending.name(tableId, id, { cursor, why: "destroyed", fields: null });
-    const shape = live.shapes.table(tableId);
-    if (fieldsChanged || !shape.source || !shape.live) pending.doubt(tableId, cursor);
+    for (const id of destroyed) dirty.add(tableId, id, { cursor, why: "destroyed", fields: null });
+    const shape = live.schemaTracker.table(tableId);
+    if (fieldsChanged || !shape.source || !shape.live) dirty.suspect(tableId, cursor);
     nameRetyped(live, tableId, table, cursor);
   }
   const { tablesCreated, tablesDestroyed, tablesChanged } = changes;
   for (const tableId of [...tablesCreated, ...tablesDestroyed, ...tablesChanged])
-    pending.doubt(tableId, cursor);
-  pending.endBatch(batch.cursor);
-  if (!mightHaveMore && ticket !== undefined) pending.endFeed(ticket);
+    dirty.suspect(tableId, cursor);
+  dirty.endBatch(batch.cursor);
+  if (!mightHaveMore && readVersion !== undefined) dirty.endFeed(readVersion);
   if (!isNews(changes)) return;
-  live.memory.changedAt = new Date();
-  live.wake.ring();
-  if (pending.doubted().length > 0) live.schemaBell.ring();
+  live.cache.changedAt = new Date();
+  live.wake.notify();
+  if (dirty.suspected().length > 0) live.schemaNotifier.notify();
 }
 
 /**
@@ -116,16 +116,16 @@ function name(live: Live, batch: FeedBatch, ticket: number | undefined): void {
  * swept, and those whose cells hang on it. A look at the schema shows nothing of it when the type is the old one again.
  */
 function nameRetyped(
-  { shapes, pending, dependants }: Live,
+  { schemaTracker, dirty, dependants }: Live,
   tableId: string,
   { typesTold }: ChangedTable,
   cursor: number,
 ): void {
-  const columns = shapes.table(tableId).live?.spec.columns ?? [];
+  const columns = schemaTracker.table(tableId).live?.spec.columns ?? [];
   for (const { fieldId, sourceType } of columns) {
     if (!typesTold.get(fieldId)?.some((type) => type !== sourceType)) continue;
     const reached = dependants.graph?.hops(tableId, fieldId) ?? [];
-    for (const id of new Set([tableId, ...reached.map((hop) => hop.tableId)])) pending.nameTable(id, cursor);
+    for (const id of new Set([tableId, ...reached.map((hop) => hop.tableId)])) dirty.addTable(id, cursor);
   }
 }
 

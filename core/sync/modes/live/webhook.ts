@@ -1,29 +1,29 @@
 /**
- * Keeps a base's hook at the source alive: makes one, and makes it anew when it is gone, disabled, of another address
+ * Keeps a base's webhook at the source alive: makes one, and makes it anew when it is gone, disabled, of another address
  * or not to be trusted any more.
  *
- * H1. A hook that takes the place of another begins with a gap, noted with it: what changed in between is left to a
+ * H1. A webhook that takes the place of another begins with a gap, noted with it: what changed in between is left to a
  *     sweep.
  */
 import type { Config } from "../../../config";
 import type { Context } from "../../../context";
 import type { Base } from "../../../control/bases";
 import {
-  hookSecretContext,
-  type KeptFeed,
-  keepHook,
-  noteHookWell,
-  noteRefused,
+  recordRefused,
+  recordWebhookHealthy,
+  type SavedFeed,
+  saveWebhook,
+  webhookSecretContext,
 } from "../../../control/feeds";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../../errors";
-import type { ChangeFeed, SourceClock, SourceConnection, SourceHook, WebhookFacts } from "../../../source";
+import type { ChangeFeed, SourceClock, SourceConnection, SourceWebhook, WebhookFacts } from "../../../source";
 import { ask, type Reader } from "../../engine";
-import { type PingAddress, pingAddress } from "./notification-address";
+import { type NotificationAddress, notificationAddress } from "./notification-address";
 
 /** A webhook is refreshed when less than this part of its life is left. */
 const REFRESH_BEFORE = 3 / 7;
 
-export interface Keeping {
+export interface BaseFeedContext {
   ctx: Pick<Context, "db" | "secrets" | "log"> & {
     config: Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
   };
@@ -34,78 +34,81 @@ export interface Keeping {
   clock: SourceClock;
 }
 
-/** A hook as its reader knows it. */
-export type Hook = Pick<KeptFeed, "notificationUrl" | "expiresMs"> & { id: string };
+/** A webhook as its reader knows it. */
+export type FeedWebhook = Pick<SavedFeed, "notificationUrl" | "expiresMs"> & { id: string };
 
-export type Mended =
+export type WebhookRepair =
   /** It is the one that it was, and well. */
-  | { is: "well"; hook: Hook }
+  | { is: "well"; webhook: FeedWebhook }
   /** It begins with number 1; what was before `gapSince` is not in it. */
-  | { is: "new"; hook: Hook; gapSince: Date }
+  | { is: "new"; webhook: FeedWebhook; gapSince: Date }
   /** The source lets the key have none; noted, with the reason. */
   | { is: "refused" }
   /** Somebody else has put another in its place, or live mode is over. */
   | { is: "taken" };
 
 /**
- * Asks the source how the hook is, and does what it needs.
+ * Asks the source how the webhook is, and does what it needs.
  *
- * @param kept the base's feed as it was loaded, if there was one
- * @param isDead the hook is to be made anew even if the source says that it is well
+ * @param saved the base's feed as it was loaded, if there was one
+ * @param isDead the webhook is to be made anew even if the source says that it is well
  * @throws BasetideError what may pass: the source is away, or the control plane; `source_key_refused`
  */
-export async function mendHook(
-  keeping: Keeping,
+export async function repairWebhook(
+  context: BaseFeedContext,
   reader: Reader,
-  kept: Pick<KeptFeed, "hookId"> | undefined,
+  saved: Pick<SavedFeed, "webhookId"> | undefined,
   isDead: boolean,
-): Promise<Mended> {
-  const { ctx, base, scope } = keeping;
-  const hooks = await permitted(() =>
+): Promise<WebhookRepair> {
+  const { ctx, base, scope } = context;
+  const webhooks = await permitted(() =>
     call(reader, (feed, signal) => feed.listWebhooks(base.sourceBaseId, signal)),
   );
-  if (!hooks) {
+  if (!webhooks) {
     const lacking = scope === undefined ? "be allowed to manage webhooks" : `have the scope ${scope}`;
-    return refuse(keeping, `The API key may not manage the base's webhooks: it must ${lacking}.`);
+    return refuse(context, `The API key may not manage the base's webhooks: it must ${lacking}.`);
   }
-  const address = await pingAddress(ctx.config, base);
-  const own = hooks.find((hook) => hook.id === kept?.hookId);
+  const address = await notificationAddress(ctx.config, base);
+  const own = webhooks.find((webhook) => webhook.id === saved?.webhookId);
   if (own && !isDead && isUsable(own, address))
-    return { is: "well", hook: await keepWell(keeping, reader, own) };
-  return replace(keeping, reader, hooks, kept?.hookId ?? null, address);
+    return { is: "well", webhook: await keepHealthy(context, reader, own) };
+  return replace(context, reader, webhooks, saved?.webhookId ?? null, address);
 }
 
-/** Puts off the hook's end if it is near. Without a call in the usual case. */
+/** Puts off the webhook's end if it is near. Without a call in the usual case. */
 export async function refreshInTime(
-  { ctx, base, clock, webhooks }: Keeping,
+  { ctx, base, clock, webhooks }: BaseFeedContext,
   reader: Reader,
-  hook: Hook,
-): Promise<Hook> {
+  webhook: FeedWebhook,
+): Promise<FeedWebhook> {
   const now = clock.now() ?? Date.now();
-  if (hook.expiresMs === undefined || hook.expiresMs - now > webhooks.lifetimeMs * REFRESH_BEFORE)
-    return hook;
+  if (webhook.expiresMs === undefined || webhook.expiresMs - now > webhooks.lifetimeMs * REFRESH_BEFORE)
+    return webhook;
   const expiresMs = await call(reader, (feed, signal) =>
-    feed.refreshWebhook(base.sourceBaseId, hook.id, signal),
+    feed.refreshWebhook(base.sourceBaseId, webhook.id, signal),
   );
-  await noteHookWell(ctx.db, base.id, hook.id, expiresMs);
-  ctx.log.info({ hookId: hook.id, expiresMs }, "hook refreshed");
-  return { ...hook, expiresMs };
+  await recordWebhookHealthy(ctx.db, base.id, webhook.id, expiresMs);
+  ctx.log.info({ webhookId: webhook.id, expiresMs }, "hook refreshed");
+  return { ...webhook, expiresMs };
 }
 
-/** Without a call: may the hook's pings be meant for this console? One that is polled has no address. */
+/** Without a call: may the webhook's notifications be meant for this console? One that is polled has no address. */
 export function hasOwnAddress(
-  { ctx }: Keeping,
-  { notificationUrl }: Pick<KeptFeed, "notificationUrl">,
+  { ctx }: BaseFeedContext,
+  { notificationUrl }: Pick<SavedFeed, "notificationUrl">,
 ): boolean {
   if (notificationUrl === null) return true;
   return ctx.config.livePings !== "off" && notificationUrl.startsWith(`${ctx.config.consoleUrl}/`);
 }
 
-/** Pings cannot be told from forged ones without the secret; a hook that is polled needs none. */
-export function isReadable({ ctx, base }: Keeping, { notificationUrl, sealedSecret }: KeptFeed): boolean {
-  if (notificationUrl === null || sealedSecret === null) return true;
+/** Notifications cannot be told from forged ones without the secret; a webhook that is polled needs none. */
+export function isReadable(
+  { ctx, base }: BaseFeedContext,
+  { notificationUrl, encryptedSecret }: SavedFeed,
+): boolean {
+  if (notificationUrl === null || encryptedSecret === null) return true;
   try {
-    ctx.secrets.open(sealedSecret, hookSecretContext(base.id));
+    ctx.secrets.decrypt(encryptedSecret, webhookSecretContext(base.id));
     return true;
   } catch {
     return false;
@@ -113,31 +116,35 @@ export function isReadable({ ctx, base }: Keeping, { notificationUrl, sealedSecr
 }
 
 /** An address that could not be found out is no reason to give up the one that there is. */
-function isUsable(hook: SourceHook, { url, isSure }: PingAddress): boolean {
-  return hook.isEnabled && (!isSure || (hook.notificationUrl ?? null) === url);
+function isUsable(webhook: SourceWebhook, { url, isSure }: NotificationAddress): boolean {
+  return webhook.isEnabled && (!isSure || (webhook.notificationUrl ?? null) === url);
 }
 
-async function keepWell(keeping: Keeping, reader: Reader, own: SourceHook): Promise<Hook> {
-  const { ctx, base } = keeping;
+async function keepHealthy(
+  context: BaseFeedContext,
+  reader: Reader,
+  own: SourceWebhook,
+): Promise<FeedWebhook> {
+  const { ctx, base } = context;
   const { id, notificationUrl = null, expiresMs } = own;
   if (notificationUrl !== null && !own.areNotificationsEnabled) {
     await call(reader, (feed, signal) => feed.enableNotifications(base.sourceBaseId, id, true, signal));
-    ctx.log.info({ hookId: id }, "the source had given up pinging; switched on again");
+    ctx.log.info({ webhookId: id }, "the source had given up pinging; switched on again");
   }
-  await noteHookWell(ctx.db, base.id, id, expiresMs);
-  return refreshInTime(keeping, reader, { id, notificationUrl, expiresMs });
+  await recordWebhookHealthy(ctx.db, base.id, id, expiresMs);
+  return refreshInTime(context, reader, { id, notificationUrl, expiresMs });
 }
 
 async function replace(
-  keeping: Keeping,
+  context: BaseFeedContext,
   reader: Reader,
-  hooks: SourceHook[],
+  webhooks: SourceWebhook[],
   replacedId: string | null,
-  { url }: PingAddress,
-): Promise<Mended> {
-  const { ctx, base } = keeping;
+  { url }: NotificationAddress,
+): Promise<WebhookRepair> {
+  const { ctx, base } = context;
   // Left behind by a crash, or of a row that was lost: their secrets are known to nobody.
-  const leftovers = hooks.filter(
+  const leftovers = webhooks.filter(
     ({ id, notificationUrl }) => id === replacedId || (url && notificationUrl === url),
   );
   const mayReplace = await permitted(async () => {
@@ -146,22 +153,22 @@ async function replace(
     }
     return true;
   });
-  const made = mayReplace && (await make(keeping, reader, hooks.length - leftovers.length, url));
+  const made = mayReplace && (await make(context, reader, webhooks.length - leftovers.length, url));
   if (!made)
-    return refuse(keeping, "The API key may not make webhooks: its owner must be a creator in the base.");
-  if ("reason" in made) return refuse(keeping, made.reason);
+    return refuse(context, "The API key may not make webhooks: its owner must be a creator in the base.");
+  if ("reason" in made) return refuse(context, made.reason);
   const { id, secretBase64, expiresMs } = made;
-  const sealedSecret = ctx.secrets.seal(secretBase64, hookSecretContext(base.id));
-  const kept = { id, sealedSecret, notificationUrl: url, expiresMs };
-  const gapSince = await keepOrDelete(keeping, reader, replacedId, kept);
+  const encryptedSecret = ctx.secrets.encrypt(secretBase64, webhookSecretContext(base.id));
+  const saved = { id, encryptedSecret, notificationUrl: url, expiresMs };
+  const gapSince = await saveOrDelete(context, reader, replacedId, saved);
   if (!gapSince) return { is: "taken" };
-  ctx.log.info({ hookId: id, replacedId, isPinging: url !== null }, "hook made");
-  return { is: "new", hook: { id, notificationUrl: url, expiresMs }, gapSince };
+  ctx.log.info({ webhookId: id, replacedId, isNotifying: url !== null }, "hook made");
+  return { is: "new", webhook: { id, notificationUrl: url, expiresMs }, gapSince };
 }
 
 /** @returns null where the key may not; a reason where the source has no room */
 async function make(
-  { base, webhooks }: Keeping,
+  { base, webhooks }: BaseFeedContext,
   reader: Reader,
   others: number,
   url: string | null,
@@ -185,21 +192,21 @@ async function make(
   }
 }
 
-/** A hook that cannot be noted is taken away again, as far as possible. @returns the gap that it begins with */
-async function keepOrDelete(
-  { ctx, base }: Keeping,
+/** A webhook that cannot be noted is taken away again, as far as possible. @returns the gap that it begins with */
+async function saveOrDelete(
+  { ctx, base }: BaseFeedContext,
   reader: Reader,
   replacedId: string | null,
-  hook: Parameters<typeof keepHook>[3],
+  webhook: Parameters<typeof saveWebhook>[3],
 ): Promise<Date | null> {
   const discard = () =>
-    call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, hook.id, signal)).catch(
+    call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, webhook.id, signal)).catch(
       (error: unknown) => {
-        ctx.log.warn({ hookId: hook.id, error }, "hook left behind; it ends by itself");
+        ctx.log.warn({ webhookId: webhook.id, error }, "hook left behind; it ends by itself");
       },
     );
   try {
-    const gapSince = await keepHook(ctx.db, base.id, replacedId, hook);
+    const gapSince = await saveWebhook(ctx.db, base.id, replacedId, webhook);
     if (!gapSince) await discard();
     return gapSince;
   } catch (error) {
@@ -208,8 +215,8 @@ async function keepOrDelete(
   }
 }
 
-async function refuse({ ctx, base }: Keeping, reason: string): Promise<Mended> {
-  await noteRefused(ctx.db, base.id, reason);
+async function refuse({ ctx, base }: BaseFeedContext, reason: string): Promise<WebhookRepair> {
+  await recordRefused(ctx.db, base.id, reason);
   ctx.log.info({ reason }, "no feed of changes; the base is swept");
   return { is: "refused" };
 }
@@ -242,7 +249,7 @@ export async function call<T>(
   return (await ask(reader, answer, kind))();
 }
 
-/** What the source answers, or null where the key may not. "Not found" of the hooks of a base says the same. */
+/** What the source answers, or null where the key may not. "Not found" of the webhooks of a base says the same. */
 async function permitted<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();

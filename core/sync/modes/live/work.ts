@@ -6,8 +6,8 @@ import { asBasetideError, isBasetideError } from "../../../errors";
 import { onlyAddsColumns } from "../../../replica";
 import { isOvertaken, isWholeBases, mayMeanOldSchema } from "../../engine";
 import { failurePauseMs } from "../../pacing";
-import { BATCH, type Batch } from "../../state";
-import { sweepInTurn } from "../shared";
+import { type DirtyBatch, MAX_BATCH } from "../../state";
+import { sweepExclusively } from "../shared";
 import type { Live } from "./live";
 import { isStrangeId, removeDestroyed, reread } from "./reread";
 
@@ -23,22 +23,22 @@ interface Pause {
 
 /** Works on whatever waits, for ever. */
 export async function keepWorking(live: Live): Promise<void> {
-  const { pending, wake, stop, fate } = live;
+  const { dirty, wake, stop, taskGroup } = live;
   const jobs = new Map<string, Promise<void>>();
   const pauses = new Map<string, Pause>();
   try {
     for (;;) {
-      let nextMs = Math.min(LONGEST_WAIT_MS, pending.unpark(performance.now()));
-      for (const tableId of pending.tables()) {
+      let nextMs = Math.min(LONGEST_WAIT_MS, dirty.resumeDeferred(performance.now()));
+      for (const tableId of dirty.tables()) {
         const pauseMs = (pauses.get(tableId)?.untilMs ?? 0) - performance.now();
         if (pauseMs > 0) nextMs = Math.min(nextMs, pauseMs);
         if (jobs.size >= MAX_JOBS || jobs.has(tableId) || pauseMs > 0 || !isReady(live, tableId)) continue;
         const job = workOn(live, tableId, pauses)
-          .catch((error) => fate.end(error))
+          .catch((error) => taskGroup.end(error))
           .finally(() => {
             jobs.delete(tableId);
             live.isWorking = jobs.size > 0;
-            wake.ring();
+            wake.notify();
           });
         jobs.set(tableId, job);
         live.isWorking = true;
@@ -55,41 +55,41 @@ export async function keepWorking(live: Live): Promise<void> {
  * only to get columns is worked on meanwhile, unless it is to be read whole: the rebuild does that.
  */
 function isReady(one: Live, tableId: string): boolean {
-  const { shapes, pending } = one;
-  const { source, live, rebuild } = shapes.table(tableId);
-  if (!source || !live || pending.isDoubted(tableId)) return false;
+  const { schemaTracker, dirty } = one;
+  const { source, live, rebuild } = schemaTracker.table(tableId);
+  if (!source || !live || dirty.isSuspect(tableId)) return false;
   return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(one, tableId));
 }
 
 async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): Promise<void> {
-  const { shapes, pending, input } = live;
-  const shape = shapes.table(tableId);
-  let batch: Batch | undefined;
+  const { schemaTracker, dirty, input } = live;
+  const shape = schemaTracker.table(tableId);
+  let batch: DirtyBatch | undefined;
   try {
-    batch = pending.takeDestroyed(tableId);
+    batch = dirty.takeDestroyed(tableId);
     if (batch) await removeDestroyed(live, batch);
     if (isToBeSwept(live, tableId)) {
-      if (shapes.table(tableId).rebuild) return;
+      if (schemaTracker.table(tableId).rebuild) return;
       await sweepNow(live, tableId);
       return void pauses.delete(tableId);
     }
-    batch = pending.take(tableId);
+    batch = dirty.take(tableId);
     if (batch) await reread(live, batch);
     pauses.delete(tableId);
   } catch (caught) {
     const error = asBasetideError(caught);
     if (batch && isStrangeId(error)) {
       input.reader.log.warn({ error, tableId }, "the feed names records that cannot be read");
-      return pending.settle(batch, [...batch.entries.keys()]);
+      return dirty.ack(batch, [...batch.entries.keys()]);
     }
-    if (batch) pending.giveBack(batch);
-    if (mayMeanOldSchema(error) && (await isOvertaken(shapes, tableId, shape))) return;
+    if (batch) dirty.requeue(batch);
+    if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) return;
     if (isWholeBases(error)) throw error;
-    if (isBasetideError(error, "source_schema_changed") && shapes.table(tableId).rebuild) return;
+    if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild) return;
     input.reader.log.debug({ error, tableId }, "changed records not read");
     const failures = (pauses.get(tableId)?.failures ?? 0) + 1;
     pauses.set(tableId, { failures, untilMs: performance.now() + failurePauseMs(failures, error) });
-    await live.rounds.failed(error);
+    await live.batches.failed(error);
   } finally {
     live.settled();
   }
@@ -99,23 +99,23 @@ async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): 
  * Would reading what waits by ids take no fewer calls than a sweep of the table? Not for what is said to be destroyed: a
  * sweep asks for that by id, too.
  */
-function isToBeSwept({ pending, input }: Live, tableId: string): boolean {
-  const { records, destroyed, isWhole } = pending.counts(tableId);
+function isToBeSwept({ dirty, input }: Live, tableId: string): boolean {
+  const { records, destroyed, isWhole } = dirty.counts(tableId);
   if (isWhole) return true;
   const size = sizeOf(input, tableId);
-  const calls = Math.ceil((records - destroyed) / BATCH);
-  return size !== undefined && calls > 1 && calls >= Math.ceil(size / BATCH);
+  const calls = Math.ceil((records - destroyed) / MAX_BATCH);
+  return size !== undefined && calls > 1 && calls >= Math.ceil(size / MAX_BATCH);
 }
 
 /** Records of the table, if anybody knows. */
-export function sizeOf({ memory, base }: Live["input"], tableId: string): number | undefined {
-  const known = memory.tables.get(tableId);
+export function sizeOf({ cache, base }: Live["input"], tableId: string): number | undefined {
+  const known = cache.tables.get(tableId);
   if (known?.isComplete) return known.fingerprints.size;
   return base.tables.find((table) => table.source_id === tableId)?.records;
 }
 
 async function sweepNow(live: Live, tableId: string): Promise<void> {
-  await live.rounds.started();
-  const outcome = await sweepInTurn(live, live.front, tableId, true);
-  if (outcome) live.rounds.tally(outcome);
+  await live.batches.started();
+  const outcome = await sweepExclusively(live, live.foreground, tableId, true);
+  if (outcome) live.batches.tally(outcome);
 }

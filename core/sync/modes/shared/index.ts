@@ -1,4 +1,4 @@
 /** What rapid and live mode have in common. */
 export { keepRebuilding, type RebuildWatch } from "./rebuild-background";
-export { endIfOver, keepSweeping, type PassWatch, sweepInTurn, sweptAgoMs } from "./scan";
-export { laneReader, readSince, type Together, type TogetherInput } from "./sync-session";
+export { endIfOver, keepSweeping, type ScanWatch, sweepExclusively, sweptAgoMs } from "./scan";
+export { readerWithPriority, readSince, type SyncSession, type SyncSessionInput } from "./sync-session";

@@ -6,7 +6,7 @@ import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
 import { isWholeBases, mayMeanOldSchema, ProgressBoard, rebuildTable } from "../../engine";
 import { failurePauseMs } from "../../pacing";
-import { type Together, whileReading } from "./sync-session";
+import { type SyncSession, whileReading } from "./sync-session";
 
 const TICK_MS = 250;
 /** Tables that are rebuilt at once: the rate is to be the limit, and not what the source takes to answer. */
@@ -22,22 +22,22 @@ export interface RebuildWatch {
  * Rebuilds what is to be rebuilt, a few tables at once, with at least half of the requests. One that has been read and
  * waits for queries to let go of its live table keeps no other waiting.
  */
-export async function keepRebuilding(together: Together, watch: RebuildWatch): Promise<void> {
-  const { input, shapes, split, stop, fate } = together;
+export async function keepRebuilding(session: SyncSession, watch: RebuildWatch): Promise<void> {
+  const { input, schemaTracker, split, stop, taskGroup } = session;
   let board: ProgressBoard | undefined;
   /** In a row, by table: one that fails often makes no other wait. */
   const failures = new Map<string, number>();
   const running = new Map<string, Promise<void>>();
   const reading = new Set<string>();
-  // What sweeps have left is read again: the journal is trimmed without regard to it here.
-  input.memory.builds.clear();
+  // What sweeps have left is read again: the recent-writes log is trimmed without regard to it here.
+  input.cache.builds.clear();
   const attempt = async (spec: TableSpec, shown: ProgressBoard, onWaiting: () => void) => {
     try {
-      await rebuild(together, spec, shown, watch, onWaiting);
+      await rebuild(session, spec, shown, watch, onWaiting);
       failures.delete(spec.tableId);
     } catch (caught) {
       const error = asBasetideError(caught);
-      if (mayMeanOldSchema(error)) await shapes.lookAgain();
+      if (mayMeanOldSchema(error)) await schemaTracker.refresh();
       else if (isWholeBases(error)) throw error;
       input.reader.log.warn({ error, tableId: spec.tableId }, "table not rebuilt");
       watch.onFailure(spec.tableId, error);
@@ -49,7 +49,7 @@ export async function keepRebuilding(together: Together, watch: RebuildWatch): P
   try {
     for (;;) {
       stop.throwIfAborted();
-      const spec = shapes.rebuild.find(({ tableId }) => !running.has(tableId));
+      const spec = schemaTracker.rebuild.find(({ tableId }) => !running.has(tableId));
       split.hurry("rebuild", spec !== undefined || reading.size > 0);
       if (!spec || reading.size === MOST_AT_ONCE) {
         if (running.size === 0) board = undefined;
@@ -57,7 +57,7 @@ export async function keepRebuilding(together: Together, watch: RebuildWatch): P
         continue;
       }
       const { tableId } = spec;
-      board ??= boardOf(together, shapes.rebuild);
+      board ??= boardOf(session, schemaTracker.rebuild);
       board.begin(spec);
       reading.add(tableId);
       const shown = board;
@@ -66,7 +66,7 @@ export async function keepRebuilding(together: Together, watch: RebuildWatch): P
         shown.waiting(tableId);
       };
       const attempted = attempt(spec, shown, onWaiting)
-        .catch((error: unknown) => fate.end(error))
+        .catch((error: unknown) => taskGroup.end(error))
         .finally(() => {
           reading.delete(tableId);
           running.delete(tableId);
@@ -79,25 +79,25 @@ export async function keepRebuilding(together: Together, watch: RebuildWatch): P
 }
 
 async function rebuild(
-  together: Together,
+  session: SyncSession,
   spec: TableSpec,
   board: ProgressBoard,
   watch: RebuildWatch,
   onWaiting: () => void,
 ): Promise<void> {
   const { tableId } = spec;
-  const { source } = together.shapes.table(tableId);
+  const { source } = session.schemaTracker.table(tableId);
   if (!source) return;
   const done = watch.onBegin(tableId);
   const onProgress = (records: number) => board.records(tableId, records);
-  const outcome = await whileReading(together, tableId, () =>
-    rebuildTable({ ...together.beside, onProgress }, source, spec, onWaiting),
+  const outcome = await whileReading(session, tableId, () =>
+    rebuildTable({ ...session.background, onProgress }, source, spec, onWaiting),
   );
   board.done(tableId);
   await done(outcome);
 }
 
-function boardOf({ input }: Together, specs: TableSpec[]): ProgressBoard {
+function boardOf({ input }: SyncSession, specs: TableSpec[]): ProgressBoard {
   const rebuilt = new Map(specs.map((spec) => [spec.tableId, spec]));
   const report = { kind: "rebuild" as const, startedAt: new Date() };
   return new ProgressBoard(report, rebuilt, input.base.tables, input.onProgress);

@@ -1,8 +1,8 @@
 /**
- * Beside rapid turns and live rounds, all tables are swept one by one, pass after pass.
+ * Beside rapid turns and live rounds, all tables are swept one by one, scan after scan.
  *
- * One table at a time, so that each is read once per pass. A pass may take longer than a lease, which then ends between
- * two tables; where the pass stands is remembered from lease to lease.
+ * One table at a time, so that each is read once per scan. A scan may take longer than a lease, which then ends between
+ * two tables; where the scan stands is remembered from lease to lease.
  */
 
 import { linkedAbort, wait } from "../../../async";
@@ -13,65 +13,65 @@ import {
   isWholeBases,
   mayMeanOldSchema,
   newReport,
+  reportIssues,
   type Sweep,
   sweepTable,
   type TableOutcome,
   tableCounts,
-  tellIssues,
 } from "../../engine";
 import { failurePauseMs } from "../../pacing";
-import { type SweepPass, tableMemory } from "../../state";
-import { type Together, whileReading } from "./sync-session";
+import { type SweepScan, tableCache } from "../../state";
+import { type SyncSession, whileReading } from "./sync-session";
 
 const TICK_MS = 250;
 
-export interface PassWatch {
-  /** How long after the beginning of a pass the next one is due, ms. */
+export interface ScanWatch {
+  /** How long after the beginning of a scan the next one is due, ms. */
   everyMs: () => number;
-  /** How long ago the last pass began where none is known here, ms. */
+  /** How long ago the last scan began where none is known here, ms. */
   lastAgoMs?: (() => number) | undefined;
-  /** Is a pass to begin now, over all tables, whether it is due or one is under way? Asked often, true once. */
+  /** Is a scan to begin now, over all tables, whether it is due or one is under way? Asked often, true once. */
   isWanted?: () => boolean;
-  onBegin?: (pass: SweepPass) => Promise<void> | void;
-  onEnd?: (pass: SweepPass) => Promise<void> | void;
+  onBegin?: (scan: SweepScan) => Promise<void> | void;
+  onEnd?: (scan: SweepScan) => Promise<void> | void;
 }
 
 /** Passes over all tables, for ever; ends everything between two tables when the lease is over. */
-export async function keepSweeping(together: Together, watch: PassWatch): Promise<void> {
-  const { memory } = together.input;
+export async function keepSweeping(session: SyncSession, watch: ScanWatch): Promise<void> {
+  const { cache } = session.input;
   for (let failures = 0; ; ) {
-    if (watch.isWanted?.() || (!memory.pass && isDue(together, watch))) await beginPass(together, watch);
-    const { pass } = memory;
-    if (pass && pass.remaining.length === 0) {
-      await tellPass(together, pass);
-      memory.pass = null;
-      await watch.onEnd?.(pass);
-    } else if (pass) {
-      const error = await sweepNext(together, pass);
+    if (watch.isWanted?.() || (!cache.scan && isDue(session, watch))) await beginScan(session, watch);
+    const { scan } = cache;
+    if (scan && scan.remaining.length === 0) {
+      await reportScan(session, scan);
+      cache.scan = null;
+      await watch.onEnd?.(scan);
+    } else if (scan) {
+      const error = await sweepNext(session, scan);
       failures = error ? failures + 1 : 0;
-      if (error) await wait(failurePauseMs(failures, error), together.stop);
-    } else await wait(Math.min(TICK_MS, Math.max(1, dueInMs(together, watch))), together.stop);
-    endIfOver(together);
-    together.stop.throwIfAborted();
+      if (error) await wait(failurePauseMs(failures, error), session.stop);
+    } else await wait(Math.min(TICK_MS, Math.max(1, dueInMs(session, watch))), session.stop);
+    endIfOver(session);
+    session.stop.throwIfAborted();
   }
 }
 
 /** Ends everything if the lease is over, or given up to others, and no table is being read whole. */
-export function endIfOver({ input, reading, fate }: Together): void {
-  if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) fate.end();
+export function endIfOver({ input, reading, taskGroup }: SyncSession): void {
+  if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) taskGroup.end();
 }
 
-async function beginPass({ input, shapes }: Together, watch: PassWatch): Promise<void> {
-  const { memory } = input;
+async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch): Promise<void> {
+  const { cache } = input;
   const counts = { seen: 0, inserted: 0, updated: 0, deleted: 0, requests: 0, waitMs: 0 };
-  const before = memory.pass;
-  memory.pass = {
+  const before = cache.scan;
+  cache.scan = {
     ...(before ? { ...before, seen: 0 } : counts),
     startedAt: new Date(),
-    remaining: shapes.tables.map(({ id }) => id),
+    remaining: schemaTracker.tables.map(({ id }) => id),
   };
-  memory.passBegunAt = performance.now();
-  await watch.onBegin?.(memory.pass);
+  cache.scanStartedAt = performance.now();
+  await watch.onBegin?.(cache.scan);
 }
 
 /** How long ago the base's last sweep began; Infinity: never. */
@@ -79,66 +79,66 @@ export function sweptAgoMs(base: Pick<Base, "sweep" | "clockAheadMs">): number {
   return base.sweep ? agoMs(base, base.sweep.startedAt) : Infinity;
 }
 
-function isDue(together: Together, watch: PassWatch): boolean {
-  return dueInMs(together, watch) <= 0;
+function isDue(session: SyncSession, watch: ScanWatch): boolean {
+  return dueInMs(session, watch) <= 0;
 }
 
-function dueInMs({ input }: Together, { everyMs, lastAgoMs }: PassWatch): number {
-  const { passBegunAt } = input.memory;
-  const begunMs = passBegunAt === null ? (lastAgoMs?.() ?? Infinity) : performance.now() - passBegunAt;
+function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): number {
+  const { scanStartedAt } = input.cache;
+  const begunMs = scanStartedAt === null ? (lastAgoMs?.() ?? Infinity) : performance.now() - scanStartedAt;
   return everyMs() - begunMs;
 }
 
-/** Sweeps the next table of the pass, or puts it off. @returns what it failed with */
-async function sweepNext(together: Together, pass: SweepPass): Promise<BasetideError | undefined> {
-  const { input, shapes, stop } = together;
-  const tableId = pass.remaining[0]!;
-  const { source, live, rebuild } = shapes.table(tableId);
-  pass.remaining.shift();
+/** Sweeps the next table of the scan, or puts it off. @returns what it failed with */
+async function sweepNext(session: SyncSession, scan: SweepScan): Promise<BasetideError | undefined> {
+  const { input, schemaTracker, stop } = session;
+  const tableId = scan.remaining[0]!;
+  const { source, live, rebuild } = schemaTracker.table(tableId);
+  scan.remaining.shift();
   if (!source) return;
-  pass.remaining.push(tableId);
+  scan.remaining.push(tableId);
   try {
-    if (live && !rebuild) await sweepOfPass(together, pass, tableId);
+    if (live && !rebuild) await sweepForScan(session, scan, tableId);
     else await wait(TICK_MS, stop);
   } catch (caught) {
     const error = asBasetideError(caught);
     if (isBasetideError(error, "source_schema_changed")) return;
-    if (mayMeanOldSchema(error)) await shapes.lookAgain();
+    if (mayMeanOldSchema(error)) await schemaTracker.refresh();
     else if (isWholeBases(error)) throw error;
     input.reader.log.warn({ error, tableId }, "table not swept");
-    await input.onRun({ ...newReport(), isBeside: true, startedAt: pass.startedAt, error });
+    await input.onRun({ ...newReport(), isBackground: true, startedAt: scan.startedAt, error });
     return error;
   }
 }
 
-/** One table of the pass. */
-async function sweepOfPass(together: Together, pass: SweepPass, tableId: string): Promise<void> {
-  const { beside } = together;
-  const before = { ...beside.reader.counts };
-  const outcome = await sweepInTurn(together, beside, tableId);
+/** One table of the scan. */
+async function sweepForScan(session: SyncSession, scan: SweepScan, tableId: string): Promise<void> {
+  const { background } = session;
+  const before = { ...background.reader.counts };
+  const outcome = await sweepExclusively(session, background, tableId);
   if (!outcome) return;
-  pass.requests += beside.reader.counts.requests - before.requests;
-  pass.waitMs += beside.reader.counts.waitMs - before.waitMs;
-  pass.inserted += outcome.inserted;
-  pass.updated += outcome.updated;
-  pass.deleted += outcome.deleted;
-  pass.seen += outcome.seen;
-  pass.remaining = pass.remaining.filter((id) => id !== tableId);
+  scan.requests += background.reader.counts.requests - before.requests;
+  scan.waitMs += background.reader.counts.waitMs - before.waitMs;
+  scan.inserted += outcome.inserted;
+  scan.updated += outcome.updated;
+  scan.deleted += outcome.deleted;
+  scan.seen += outcome.seen;
+  scan.remaining = scan.remaining.filter((id) => id !== tableId);
 }
 
 /**
  * Sweeps a live table, which two can never do at once: they would take each other's unseen records for gone. One for
- * the pass gives way to one that is not (`isUrgent`), and that then counts for the pass.
+ * the scan gives way to one that is not (`isUrgent`), and that then counts for the scan.
  *
  * @returns undefined when it gave way
  */
-export async function sweepInTurn(
-  together: Together,
+export async function sweepExclusively(
+  session: SyncSession,
   sweep: Sweep,
   tableId: string,
   isUrgent = false,
 ): Promise<TableOutcome | undefined> {
-  const { input, shapes, sweeping } = together;
+  const { input, schemaTracker, sweeping } = session;
   for (let other = sweeping.get(tableId); other; other = sweeping.get(tableId)) {
     if (isUrgent) other.giveWay();
     await other.over;
@@ -153,19 +153,19 @@ export async function sweepInTurn(
     abort.abort();
   };
   sweeping.set(tableId, { giveWay, over: promise });
-  const begunFor = input.memory.pass;
+  const begunFor = input.cache.scan;
   try {
-    const { source, live } = shapes.table(tableId);
+    const { source, live } = schemaTracker.table(tableId);
     if (!source || !live) return undefined;
-    sweep.reader.tickets.renew();
+    sweep.reader.readVersions.renew();
     const one = { ...sweep, reader: { ...sweep.reader, stop: abort.signal } };
-    const outcome = await whileReading(together, tableId, () =>
-      sweepTable(one, source, tableMemory(input.memory, live)),
+    const outcome = await whileReading(session, tableId, () =>
+      sweepTable(one, source, tableCache(input.cache, live)),
     );
-    const { pass } = input.memory;
-    if (isUrgent && pass && pass === begunFor) {
-      pass.remaining = pass.remaining.filter((id) => id !== tableId);
-      pass.seen += outcome.seen;
+    const { scan } = input.cache;
+    if (isUrgent && scan && scan === begunFor) {
+      scan.remaining = scan.remaining.filter((id) => id !== tableId);
+      scan.seen += outcome.seen;
     }
     return outcome;
   } catch (error) {
@@ -177,16 +177,16 @@ export async function sweepInTurn(
   }
 }
 
-async function tellPass({ input, shapes }: Together, pass: SweepPass): Promise<void> {
-  const { remaining: _, ...counts } = pass;
+async function reportScan({ input, schemaTracker }: SyncSession, scan: SweepScan): Promise<void> {
+  const { remaining: _, ...counts } = scan;
   const report: RunReport = {
     ...newReport(),
     ...counts,
-    waitMs: Math.round(pass.waitMs),
-    isBeside: true,
+    waitMs: Math.round(scan.waitMs),
+    isBackground: true,
     completedAt: new Date(),
-    tables: tableCounts(shapes.tables, input.memory, input.base),
+    tables: tableCounts(schemaTracker.tables, input.cache, input.base),
   };
-  await tellIssues(input.replica, report);
+  await reportIssues(input.replica, report);
   await input.onRun(report);
 }

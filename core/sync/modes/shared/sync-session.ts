@@ -3,18 +3,26 @@
  * read, swept one by one or rebuilt.
  */
 
-import type { Fate } from "../../../async";
+import type { TaskGroup } from "../../../async";
 import type { Base, Progress, RunReport } from "../../../control/bases";
 import type { Replica } from "../../../replica";
-import type { AskKind, Look, Reader, Shapes, Sweep, SyncInput, TableOutcome } from "../../engine";
-import type { Lane, QuotaSplit } from "../../pacing";
-import type { BaseMemory } from "../../state";
+import type {
+  AskKind,
+  Reader,
+  SchemaTracker,
+  SchemaTrackerOptions,
+  Sweep,
+  SyncInput,
+  TableOutcome,
+} from "../../engine";
+import type { QuotaSplit, WorkPriority } from "../../pacing";
+import type { BaseCache } from "../../state";
 
-export interface TogetherInput {
+export interface SyncSessionInput {
   base: Base;
   replica: Replica;
   epoch: number;
-  memory: BaseMemory;
+  cache: BaseCache;
   attachmentUrls?: SyncInput["attachmentUrls"];
   reader: Omit<Reader, "counts" | "onFirstRequest">;
   /** Has the lease lasted for long enough? */
@@ -23,25 +31,25 @@ export interface TogetherInput {
   isGivenUp?: () => boolean;
   /** Keeps the report of a sync, or of a sweep beside. */
   onRun: (report: RunReport) => Promise<void>;
-  /** All tables' journals have been read, and every ticket in use been taken, after `at` (performance.now()). */
+  /** All tables' recent-writes logs have been read, and every read version in use been taken, after `at` (performance.now()). */
   onRead: (at: number) => Promise<void>;
   onProgress: (progress: Progress) => void;
-  onShapeChange?: Look["onShapeChange"];
-  onRequestedLook?: Look["onRequestedLook"];
-  onMisplaced?: Look["onMisplaced"];
+  onShapeChange?: SchemaTrackerOptions["onShapeChange"];
+  onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
+  onMisplaced?: SchemaTrackerOptions["onMisplaced"];
 }
 
-export interface Together<Input extends TogetherInput = TogetherInput> {
+export interface SyncSession<Input extends SyncSessionInput = SyncSessionInput> {
   input: Input;
-  shapes: Shapes;
+  schemaTracker: SchemaTracker;
   split: QuotaSplit;
-  fate: Fate;
-  /** That of `fate`. */
+  taskGroup: TaskGroup;
+  /** That of `taskGroup`. */
   stop: AbortSignal;
   /** For what reads whole tables beside. */
-  beside: Sweep;
+  background: Sweep;
   /** The readings of whole tables that are under way. */
-  reading: Set<Reading>;
+  reading: Set<TableReading>;
   /** The sweeps among them, by table id. */
   sweeping: Map<string, RunningSweep>;
   /** Told before a table is read whole; what is returned is told when that has been completed. */
@@ -49,7 +57,7 @@ export interface Together<Input extends TogetherInput = TogetherInput> {
 }
 
 /** A table that is being read whole. */
-export interface Reading {
+export interface TableReading {
   tableId: string;
   /** performance.now() */
   startedAt: number;
@@ -62,20 +70,20 @@ export interface RunningSweep {
 }
 
 /** A reader for one lane of the split, with counts of its own. */
-export function laneReader(
-  { reader }: Pick<TogetherInput, "reader">,
+export function readerWithPriority(
+  { reader }: Pick<SyncSessionInput, "reader">,
   split: QuotaSplit,
-  lane: Lane,
+  priority: WorkPriority,
   stop: AbortSignal,
   kind: AskKind = "sweep",
 ): Reader {
   const counts = { requests: 0, waitMs: 0 };
-  return { ...reader, ledger: split.lane(lane), stop, counts, onFirstRequest: () => {}, kind };
+  return { ...reader, limiter: split.limiterFor(priority), stop, counts, onFirstRequest: () => {}, kind };
 }
 
-/** Runs `work`, which reads a table whole; the journal is kept for it. */
+/** Runs `work`, which reads a table whole; the recent-writes log is kept for it. */
 export async function whileReading(
-  { reading, onReading }: Together,
+  { reading, onReading }: SyncSession,
   tableId: string,
   work: () => Promise<TableOutcome>,
 ): Promise<TableOutcome> {
@@ -91,7 +99,7 @@ export async function whileReading(
   }
 }
 
-/** Since when every journal and ticket that somebody reads a table by is in use, at most `at`. */
-export function readSince({ reading }: Pick<Together, "reading">, at: number): number {
+/** Since when every recent-writes log and read version that somebody reads a table by is in use, at most `at`. */
+export function readSince({ reading }: Pick<SyncSession, "reading">, at: number): number {
   return Math.min(at, ...[...reading].map(({ startedAt }) => startedAt));
 }

@@ -5,11 +5,11 @@
  * G2. A hook has one ping under way at most. What happens meanwhile is covered by it, or by one more after it.
  */
 import { createHmac } from "node:crypto";
-import type { Base } from "../model";
+import type { SandboxBase } from "../model";
 import { Random } from "../random";
 import type { Sandbox } from "../sandbox";
-import type { Hook } from "./hook";
 import { Schedule } from "./schedule";
+import type { SandboxWebhook } from "./webhook";
 
 /** Older entries of the record of pings are dropped beyond this many. */
 const MAX_ENTRIES = 10_000;
@@ -26,7 +26,7 @@ export interface PingEntry {
   message?: string;
 }
 
-export class Pings {
+export class Notifications {
   readonly #sandbox: Sandbox;
   readonly #schedule: Schedule;
   #random = new Random(1);
@@ -39,7 +39,7 @@ export class Pings {
   }
 
   /** The hook has payloads that can be listed from `availableMs` on. */
-  want(base: Base, hook: Hook, availableMs: number): void {
+  want(base: SandboxBase, hook: SandboxWebhook, availableMs: number): void {
     if (hook.notificationUrl === null || !hook.areNotificationsEnabled) return;
     const dueMs = availableMs + this.#sandbox.settings.webhooks.pingDelayMs;
     const { ping } = hook;
@@ -63,12 +63,12 @@ export class Pings {
     this.#random = new Random(1);
   }
 
-  #plan(base: Base, hook: Hook, dueMs: number, retryNumber: number): void {
+  #plan(base: SandboxBase, hook: SandboxWebhook, dueMs: number, retryNumber: number): void {
     hook.ping = { dueMs, isSending: false, nextMs: hook.ping?.nextMs };
     this.#schedule.at(dueMs, () => void this.#send(base, hook, retryNumber));
   }
 
-  async #send(base: Base, hook: Hook, retryNumber: number): Promise<void> {
+  async #send(base: SandboxBase, hook: SandboxWebhook, retryNumber: number): Promise<void> {
     const { store, settings } = this.#sandbox;
     const { pingLoss, pingDuplication, pingMaxRetries, pingRetryMs } = settings.webhooks;
     const { ping } = hook;
@@ -109,14 +109,14 @@ export class Pings {
   }
 
   /** The ping is over; what it did not cover gets its own. */
-  #finish(base: Base, hook: Hook): void {
+  #finish(base: SandboxBase, hook: SandboxWebhook): void {
     const nextMs = hook.ping?.nextMs;
     hook.ping = undefined;
     if (nextMs !== undefined && hook.areNotificationsEnabled) this.#plan(base, hook, nextMs, 0);
   }
 
   /** @returns why it failed */
-  async #post(base: Base, hook: Hook, stopping: AbortSignal): Promise<string | undefined> {
+  async #post(base: SandboxBase, hook: SandboxWebhook, stopping: AbortSignal): Promise<string | undefined> {
     const url = hook.notificationUrl!;
     if (!isLoopback(url)) return "The sandbox calls loopback addresses only";
     const timestamp = new Date(this.#sandbox.store.now()).toISOString();
@@ -141,7 +141,13 @@ export class Pings {
     }
   }
 
-  #note(base: Base, hook: Hook, retryNumber: number, outcome: PingEntry["outcome"], message?: string): void {
+  #note(
+    base: SandboxBase,
+    hook: SandboxWebhook,
+    retryNumber: number,
+    outcome: PingEntry["outcome"],
+    message?: string,
+  ): void {
     this.#entries.push({
       baseId: base.id,
       webhookId: hook.id,

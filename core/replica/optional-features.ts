@@ -3,7 +3,7 @@ import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-export interface ReplicaExtras {
+export interface OptionalFeatures {
   /** A view for each array of links: one row per link. */
   linkViews: boolean;
   /** Changes of records are noted in `_sync_history`. */
@@ -21,14 +21,14 @@ const TRIM_BATCH = 10_000;
  * @returns false when history is wanted and cannot be kept: the customer has a table of its name
  * @throws BasetideError `lease_lost`
  */
-export function followSettings(
+export function applySettings(
   { sql, swap }: Replica,
   epoch: number,
-  wanted: Pick<ReplicaExtras, "history" | "notify">,
+  wanted: Pick<OptionalFeatures, "history" | "notify">,
 ): Promise<boolean> {
   return onReplica(async () => {
     const [answer] = await sql<{ followed: boolean }[]>`
-      select ${sql.unsafe(swap)}.follow_settings(${epoch}, ${wanted.history}, ${wanted.notify}) as followed`;
+      select ${sql.unsafe(swap)}.apply_settings(${epoch}, ${wanted.history}, ${wanted.notify}) as followed`;
     return answer!.followed;
   });
 }
@@ -38,13 +38,13 @@ export function followSettings(
  *
  * @throws BasetideError `replica_busy` when queries hold one that has to go; try again. `lease_lost`
  */
-export async function followLinkViews(
+export async function applyLinkViews(
   { sql, swap }: Replica,
   epoch: number,
   isWanted: boolean,
 ): Promise<void> {
   await onReplica(
-    () => sql`select ${sql.unsafe(swap)}.follow_link_views(${epoch}, ${LOCK_TIMEOUT}, ${isWanted})`,
+    () => sql`select ${sql.unsafe(swap)}.apply_link_views(${epoch}, ${LOCK_TIMEOUT}, ${isWanted})`,
   );
 }
 

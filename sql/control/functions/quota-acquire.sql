@@ -1,6 +1,6 @@
 -- Reservations.
 
--- quota_take(key, limits, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
+-- quota_acquire(key, limits, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
 --   kind, share  'client'; 'sync', 'live' or 'named' with sync's share of requests a second (3 or 5); or 'unproven', a
 --                client whose key the source has not accepted for the base
 --   within       one element per call wanted: how many ms ahead its reservation may begin
@@ -9,7 +9,7 @@
 --   user         sync, live, named: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
 --   margin       by how much later than others the calls may reach the source: the process's delay and the network's, ms
 --   own          client: with a key of that very user, as far as is known
--- Returns asked_at (now); slots (one per call wanted: by when it has reached the source, and its name; null when there is
+-- Returns asked_at (now); reservations (one per call wanted: by when it has reached the source, and its name; null when there is
 -- nothing within reach); margin: it may go out from so long before that; and next_at: the earliest time that a further
 -- call of this kind could get as things stand; of a 'live' or 'named' call, when to ask again.
 --
@@ -32,11 +32,11 @@
 -- Of a user's fifty calls a second sync leaves ten to clients. Clients with other keys than the user's own count, since
 -- they may be the user's, and are not held back, since they may not.
 -- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
-create or replace function quota_take(
+create or replace function quota_acquire(
   p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[],
   p_back float8[] default '{}', p_now float8 default null, p_user text default null, p_margin float8 default 0,
   p_own boolean default false,
-  out asked_at float8, out slots float8[], out next_at float8, out margin float8)
+  out asked_at float8, out reservations float8[], out next_at float8, out margin float8)
 language plpgsql as $$
 declare
   window_ms constant float8 := p_limits.window_ms;
@@ -78,7 +78,7 @@ declare
   turn_ms float8;
   is_unproven boolean := p_kind = 'unproven';
   is_changed boolean := false;
-  slot float8;
+  reservation float8;
   reach float8;
   n integer;
   m integer;
@@ -100,10 +100,10 @@ begin
 
   margin := least(most_margin_ms, greatest(p_margin, least_margin_ms)
     + quota_widened(q.widened_ms, q.widened_at, asked_at));
-  if asked_at < q.slow_until
+  if asked_at < q.throttled_until
     or (asked_at < q.claimed_until and quota_is_sole(p_key, q.claimed_by))
   then
-    per_window := p_limits.slowed_per_window;
+    per_window := p_limits.throttled_per_window;
   end if;
   share := greatest(1, p_share * per_window / p_limits.per_window);
   per_window := greatest(1, per_window - (
@@ -113,12 +113,12 @@ begin
   pace_ms := window_ms + margin;
   spacing_ms := greatest(window_ms / share, pace_ms / per_window);
 
-  if q.slots[cardinality(q.slots)] > asked_at + 5000 then
+  if q.reservations[cardinality(q.reservations)] > asked_at + 5000 then
     -- No reservation is made so far ahead: the clock was set back.
-    q.slots := '{}';
-    q.sync_slots := '{}';
+    q.reservations := '{}';
+    q.sync_reservations := '{}';
     q.sync_from := 0;
-    q.unproven_slots := '{}';
+    q.unproven_reservations := '{}';
     q.client_at := 0;
     q.blocked_until := asked_at + window_ms + margin;
   end if;
@@ -134,11 +134,11 @@ begin
     q.client_calls := 0;
     is_changed := true;
   end if;
-  while q.slots[1] <= asked_at - window_ms loop
-    q.slots := q.slots[2:];
+  while q.reservations[1] <= asked_at - window_ms loop
+    q.reservations := q.reservations[2:];
   end loop;
-  u.slots := array(
-    select s from unnest(u.slots) s where s between asked_at - window_ms and asked_at + 5000);
+  u.reservations := array(
+    select s from unnest(u.reservations) s where s between asked_at - window_ms and asked_at + 5000);
 
   if not is_sync and not is_unproven and cardinality(p_within) > 0 then
     q.client_at := asked_at;
@@ -147,67 +147,67 @@ begin
   is_busy := asked_at - q.client_at < busy_ms;
   credit_ms := case when is_busy then busy_credit_ms else quiet_credit_ms end;
 
-  foreach slot in array p_back loop
-    n := array_position(q.slots, slot);
+  foreach reservation in array p_back loop
+    n := array_position(q.reservations, reservation);
     if n is null then
       -- A process that stood still returns it late: it no longer limits anything, but it was counted and not used.
-      if slot <= asked_at - window_ms then
+      if reservation <= asked_at - window_ms then
         q.sync_calls := q.sync_calls - is_sync::integer;
         q.client_calls := q.client_calls - (not is_sync and not is_unproven)::integer;
         is_changed := true;
       end if;
       continue;
     end if;
-    q.slots := q.slots[:n - 1] || q.slots[n + 1:];
+    q.reservations := q.reservations[:n - 1] || q.reservations[n + 1:];
     -- Other keys may have one at the very same time: one goes, not all.
-    m := array_position(u.slots, slot);
+    m := array_position(u.reservations, reservation);
     if m is not null then
-      u.slots := u.slots[:m - 1] || u.slots[m + 1:];
+      u.reservations := u.reservations[:m - 1] || u.reservations[m + 1:];
     end if;
     if is_sync then
-      q.sync_slots := array_remove(q.sync_slots, slot);
+      q.sync_reservations := array_remove(q.sync_reservations, reservation);
       q.sync_from := q.sync_from - spacing_ms;
       q.sync_calls := q.sync_calls - 1;
     elsif is_unproven then
-      q.unproven_slots := array_remove(q.unproven_slots, slot);
+      q.unproven_reservations := array_remove(q.unproven_reservations, reservation);
     else
       q.client_calls := q.client_calls - 1;
     end if;
     is_changed := true;
   end loop;
 
-  slots := array_fill(null::float8, array[cardinality(p_within)]);
+  reservations := array_fill(null::float8, array[cardinality(p_within)]);
   -- Once more than calls are wanted, for next_at.
   for i in 1 .. cardinality(p_within) + 1 loop
-    n := cardinality(q.slots);
-    slot := greatest(
-      asked_at, q.blocked_until, q.slots[n] - margin, q.slots[n - per_window + 1] + window_ms);
+    n := cardinality(q.reservations);
+    reservation := greatest(
+      asked_at, q.blocked_until, q.reservations[n] - margin, q.reservations[n - per_window + 1] + window_ms);
     reach := p_within[i];
-    if p_kind = 'client' and slot > asked_at and q.sync_slots[cardinality(q.sync_slots)] > asked_at - busy_ms then
-      slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+    if p_kind = 'client' and reservation > asked_at and q.sync_reservations[cardinality(q.sync_reservations)] > asked_at - busy_ms then
+      reservation := greatest(reservation, q.reservations[n] - margin + pace_ms / per_window - busy_credit_ms);
     end if;
     if is_sync then
-      queue_end := slot;
-      m := cardinality(q.sync_slots);
-      if q.sync_slots[m] > asked_at - overdue_ms then
-        slot := greatest(slot, q.sync_from, q.sync_slots[m - share + 1] - margin + share * spacing_ms);
+      queue_end := reservation;
+      m := cardinality(q.sync_reservations);
+      if q.sync_reservations[m] > asked_at - overdue_ms then
+        reservation := greatest(reservation, q.sync_from, q.sync_reservations[m - share + 1] - margin + share * spacing_ms);
         if is_busy then
-          slot := greatest(slot, q.slots[n] - margin + pace_ms / per_window - busy_credit_ms);
+          reservation := greatest(reservation, q.reservations[n] - margin + pace_ms / per_window - busy_credit_ms);
         end if;
-        if is_live and slot - asked_at > coalesce(reach, 0) then
+        if is_live and reservation - asked_at > coalesce(reach, 0) then
           turn_ms := 5 * pace_ms / per_window;
           turn_at := case when is_named
-            then greatest(q.sync_slots[m - 1] + turn_ms, q.sync_slots[m - 2] + 2 * turn_ms)
-            else greatest(q.sync_slots[m] + turn_ms, q.sync_slots[m - 1] + 2 * turn_ms)
+            then greatest(q.sync_reservations[m - 1] + turn_ms, q.sync_reservations[m - 2] + 2 * turn_ms)
+            else greatest(q.sync_reservations[m] + turn_ms, q.sync_reservations[m - 1] + 2 * turn_ms)
           end - margin;
           if turn_at > queue_end + busy_credit_ms then
             -- A reservation ahead of the queue's end would hold up clients who are not in it yet: asked again when that
             -- end is likely to be where the turn is.
-            slot := least(slot, asked_at + turn_at - queue_end);
+            reservation := least(reservation, asked_at + turn_at - queue_end);
           elsif reach is null then
-            slot := asked_at;
+            reservation := asked_at;
           else
-            slot := greatest(queue_end, turn_at);
+            reservation := greatest(queue_end, turn_at);
             reach := reach + 2 * window_ms;
           end if;
         end if;
@@ -217,68 +217,68 @@ begin
       end if;
     end if;
     if is_unproven then
-      m := cardinality(q.unproven_slots);
-      if q.unproven_slots[m] > asked_at - unproven_pause_ms then
-        slot := case when is_busy
-          then greatest(slot, q.unproven_slots[m] + unproven_pause_ms)
-          else greatest(slot, q.unproven_slots[m - 4] + unproven_window_ms,
-            q.slots[n - greatest(1, per_window - 2) + 1] + window_ms)
+      m := cardinality(q.unproven_reservations);
+      if q.unproven_reservations[m] > asked_at - unproven_pause_ms then
+        reservation := case when is_busy
+          then greatest(reservation, q.unproven_reservations[m] + unproven_pause_ms)
+          else greatest(reservation, q.unproven_reservations[m - 4] + unproven_window_ms,
+            q.reservations[n - greatest(1, per_window - 2) + 1] + window_ms)
         end;
       else
         reach := reach + 2 * window_ms;
       end if;
     end if;
     if is_limited_by_user then
-      slot := quota_user_slot(u.slots, greatest(slot, u.blocked_until), margin,
+      reservation := quota_user_reservation(u.reservations, greatest(reservation, u.blocked_until), margin,
         case when is_sync then sync_per_user else p_limits.per_user end, window_ms);
     end if;
-    if slot - asked_at <= reach then
-      slots[i] := slot + margin;
-      q.slots := q.slots || slots[i];
-      u.slots := u.slots || slots[i];
+    if reservation - asked_at <= reach then
+      reservations[i] := reservation + margin;
+      q.reservations := q.reservations || reservations[i];
+      u.reservations := u.reservations || reservations[i];
       if is_sync then
-        q.sync_slots := q.sync_slots[greatest(m + 2 - greatest(5, share), 1):] || slots[i];
-        q.sync_from := greatest(q.sync_from, slot - credit_ms) + spacing_ms;
+        q.sync_reservations := q.sync_reservations[greatest(m + 2 - greatest(5, share), 1):] || reservations[i];
+        q.sync_from := greatest(q.sync_from, reservation - credit_ms) + spacing_ms;
         q.sync_calls := q.sync_calls + 1;
       elsif is_unproven then
-        q.unproven_slots := q.unproven_slots[greatest(m - 3, 1):] || slots[i];
+        q.unproven_reservations := q.unproven_reservations[greatest(m - 3, 1):] || reservations[i];
       else
         q.client_calls := q.client_calls + 1;
       end if;
       is_changed := true;
     else
-      next_at := slot;
+      next_at := reservation;
     end if;
   end loop;
 
   if is_changed then
     update quota_windows w
-    set slots = q.slots, sync_slots = q.sync_slots, sync_from = q.sync_from, client_at = q.client_at,
-        unproven_slots = q.unproven_slots, blocked_until = q.blocked_until, user_id = q.user_id,
+    set reservations = q.reservations, sync_reservations = q.sync_reservations, sync_from = q.sync_from, client_at = q.client_at,
+        unproven_reservations = q.unproven_reservations, blocked_until = q.blocked_until, user_id = q.user_id,
         sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
     where w.key = p_key;
     if u.id is not null then
-      update quota_users o set slots = u.slots where o.id = u.id;
+      update quota_users o set reservations = u.reservations where o.id = u.id;
     end if;
   end if;
 end $$;
 
--- quota_late(key, slot, now, margin): a process stood still between its last look at the clock and the request: the call
+-- quota_report_late(key, reservation, now, margin): a process stood still between its last look at the clock and the request: the call
 -- of that reservation went out only now.
-create or replace function quota_late(p_key text, p_slot float8, p_now float8 default null, p_margin float8 default 20) returns void
+create or replace function quota_report_late(p_key text, p_slot float8, p_now float8 default null, p_margin float8 default 20) returns void
 language plpgsql as $$
 declare
   taken float8[];
   n integer;
 begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
-  select w.slots into taken from quota_windows w where w.key = p_key;
+  select w.reservations into taken from quota_windows w where w.key = p_key;
   n := array_position(taken, p_slot);
   if n is not null then
     taken := taken[:n - 1] || taken[n + 1:];
   end if;
   taken := taken || (coalesce(p_now, extract(epoch from clock_timestamp()) * 1000) + p_margin)::float8;
-  update quota_windows w set slots = array(select s from unnest(taken) s order by s) where w.key = p_key;
+  update quota_windows w set reservations = array(select s from unnest(taken) s order by s) where w.key = p_key;
 end $$;
 
 -- quota_served(key, now): the source has served a call that was not counted when it was granted.

@@ -1,8 +1,8 @@
-/** What happens to images, the journal and shapes where two sessions of a replica meet. */
+/** What happens to images, the recent-writes log and shapes where two sessions of a replica meet. */
 import postgres from "postgres";
 import { expect, test } from "vitest";
 import {
-  applyImages,
+  applyRowImages,
   type CatalogTable,
   changeShape,
   claimEpoch,
@@ -14,12 +14,12 @@ import {
   planSchema,
   type Replica,
   startBuild,
-  takeTicket,
-  trimJournal,
+  takeReadVersion,
+  trimRecentWrites,
 } from "../../../core/replica";
 import { writtenElsewhere } from "../../../core/sync/engine";
-import { trimOldJournal } from "../../../core/sync/lease/trim-recent-writes";
-import { emptyMemory } from "../../../core/sync/state";
+import { trimOldRecentWrites } from "../../../core/sync/lease/trim-recent-writes";
+import { emptyCache } from "../../../core/sync/state";
 import { until } from "../../support/poll";
 import { type TestReplica, testReplica } from "../../support/replica";
 import { sourceTable } from "../../support/source-records";
@@ -81,9 +81,9 @@ test.for(["read committed", "repeatable read", "serializable"])(
   async (level) => {
     await using t = await testReplica();
     const table = await build(t, { Price: "number" });
-    await applyImages(t.replica, table, {
+    await applyRowImages(t.replica, table, {
       epoch: null,
-      ticket: await takeTicket(t.replica),
+      readVersion: await takeReadVersion(t.replica),
       ...orders(["rec1"], 1),
     });
     await using other = await holdingSession(t);
@@ -92,24 +92,26 @@ test.for(["read committed", "repeatable read", "serializable"])(
     const worker = openReplica({ url: t.ownerUrl, schema: "public" });
     try {
       const epoch = await claimEpoch(worker);
-      const ticket = await takeTicket(worker);
+      const readVersion = await takeReadVersion(worker);
       const { session } = other;
       await session`begin`;
       await session`select public_swap.claim()`;
-      const write = applyImages(worker, table, { epoch, ticket, ...orders(["rec1"], 2, false) }).catch(
-        (error: unknown) => error,
-      );
+      const write = applyRowImages(worker, table, {
+        epoch,
+        readVersion,
+        ...orders(["rec1"], 2, false),
+      }).catch((error: unknown) => error);
       await until(async () => (await waiting(other.pool)) === 1, { what: "the overtaken worker waits" });
       await session`commit`;
       expect(await write).toMatchObject({ code: "lease_lost" });
 
       // Of two images that were asked for one after the other, the one that was asked for last wins.
-      const old = await takeTicket(worker);
-      const newer = await takeTicket(worker);
+      const old = await takeReadVersion(worker);
+      const newer = await takeReadVersion(worker);
       await session`begin`;
-      await session`select from public_swap.apply_images(null, 'tblO', ${table.shape}, ${newer},
+      await session`select from public_swap.apply_row_images(null, 'tblO', ${table.shape}, ${newer},
         ${JSON.stringify(orders(["rec9"], 99).rows)}::text::json, array['rec9'], '{}', '[]', '{}')`;
-      const late = applyImages(worker, table, { epoch: null, ticket: old, ...orders(["rec9"], 1) });
+      const late = applyRowImages(worker, table, { epoch: null, readVersion: old, ...orders(["rec9"], 1) });
       await until(async () => (await waiting(other.pool)) === 1, { what: "the older image waits" });
       await session`commit`;
       expect(await late).toMatchObject({ lost: ["rec9"], inserted: 0, updated: 0 });
@@ -130,7 +132,7 @@ test("I5: a session that reads another's commits too late is refused, whatever l
   const { session } = other;
   const attempts = {
     apply: () =>
-      session`select from public_swap.apply_images(null, 'tblO', ${table.shape}, 1, '[]', '{}', '{}', '[]', null)`,
+      session`select from public_swap.apply_row_images(null, 'tblO', ${table.shape}, 1, '[]', '{}', '{}', '[]', null)`,
     fence: () => session`select public_swap.fence(${t.epoch})`,
     claim: () => session`select public_swap.claim()`,
   };
@@ -172,25 +174,27 @@ test("a commit is durable when it is answered, where the database's default is a
   await session`rollback`;
 });
 
-test("a trim leaves the journal's rows that an image is being noted in, and waits for none", async () => {
+test("a trim leaves the recent-writes log's rows that an image is being noted in, and waits for none", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   const ids = ["recA", "recB", "recC"];
-  const ticket = await takeTicket(t.replica);
-  await applyImages(t.replica, table, { epoch: null, ticket, ...orders(ids, 1) });
-  const upto = await takeTicket(t.replica);
+  const readVersion = await takeReadVersion(t.replica);
+  await applyRowImages(t.replica, table, { epoch: null, readVersion, ...orders(ids, 1) });
+  const upto = await takeReadVersion(t.replica);
   await using other = await holdingSession(t);
   const { session } = other;
   await session`begin`;
   // Noted in another order than the trim finds them in: each would hold what the other waits for.
-  await session`select from public_swap._journal where record_id = 'recB' for update`;
-  await trimJournal(t.replica, t.epoch, upto);
-  await session`update public_swap._journal set stamp = nextval('public_swap._tickets') where record_id = 'recB'`;
+  await session`select from public_swap._recent_writes where record_id = 'recB' for update`;
+  await trimRecentWrites(t.replica, t.epoch, upto);
+  await session`update public_swap._recent_writes set applied_version = nextval('public_swap._versions') where record_id = 'recB'`;
   await session`commit`;
-  const left = await t.replica.sql`select record_id from public_swap._journal`;
+  const left = await t.replica.sql`select record_id from public_swap._recent_writes`;
   expect([...left]).toEqual([{ record_id: "recB" }]);
-  // Images that the journal can judge no more are refused.
-  expect(await applyImages(t.replica, table, { epoch: null, ticket, ...orders(["recA"], 5) })).toMatchObject({
+  // Images that the recent-writes log can judge no more are refused.
+  expect(
+    await applyRowImages(t.replica, table, { epoch: null, readVersion, ...orders(["recA"], 5) }),
+  ).toMatchObject({
     lost: ["recA"],
   });
 });
@@ -198,19 +202,19 @@ test("a trim leaves the journal's rows that an image is being noted in, and wait
 test("a trim that cannot be made now is made by the next, and fails nobody", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
-  const ticket = await takeTicket(t.replica);
-  await applyImages(t.replica, table, { epoch: null, ticket, ...orders(["recA"], 1) });
-  const memory = emptyMemory(t.epoch);
+  const readVersion = await takeReadVersion(t.replica);
+  await applyRowImages(t.replica, table, { epoch: null, readVersion, ...orders(["recA"], 1) });
+  const cache = emptyCache(t.epoch);
   const now = performance.now();
-  memory.trimPoints = [
-    { at: now - 400_000, ticket: await takeTicket(t.replica) },
-    { at: now - 60_000, ticket: await takeTicket(t.replica) },
+  cache.trimPoints = [
+    { at: now - 400_000, readVersion: await takeReadVersion(t.replica) },
+    { at: now - 60_000, readVersion: await takeReadVersion(t.replica) },
   ];
-  memory.namesSeenAt = now;
+  cache.namesSeenAt = now;
   await using other = await holdingSession(t);
   const { session } = other;
   await session`begin`;
-  await session`lock table public_swap._journal in access exclusive mode`;
+  await session`lock table public_swap._recent_writes in access exclusive mode`;
   const hasty: Replica = {
     ...t.replica,
     sql: postgres(t.ownerUrl, {
@@ -219,12 +223,12 @@ test("a trim that cannot be made now is made by the next, and fails nobody", asy
       types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
     }),
   };
-  await trimOldJournal(hasty, memory, now);
+  await trimOldRecentWrites(hasty, cache, now);
   await session`rollback`;
-  expect(await t.replica.sql`select from public_swap._journal`).toHaveLength(1);
-  memory.trimPoints.at(-1)!.at = now - 60_000;
-  await trimOldJournal(hasty, memory, now);
-  expect(await t.replica.sql`select from public_swap._journal`).toHaveLength(0);
+  expect(await t.replica.sql`select from public_swap._recent_writes`).toHaveLength(1);
+  cache.trimPoints.at(-1)!.at = now - 60_000;
+  await trimOldRecentWrites(hasty, cache, now);
+  expect(await t.replica.sql`select from public_swap._recent_writes`).toHaveLength(0);
   await hasty.sql.end();
 });
 
@@ -232,54 +236,58 @@ test("what a client wrote is kept until a schema check has judged its names, whi
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   const { replica } = t;
-  const entries = async () => (await replica.sql`select from public_swap._journal`).length;
-  const memory = emptyMemory(t.epoch);
+  const entries = async () => (await replica.sql`select from public_swap._recent_writes`).length;
+  const cache = emptyCache(t.epoch);
   const now = performance.now();
   const point = async (minutesAgo: number) => ({
     at: now - minutesAgo * 60_000,
-    ticket: await takeTicket(replica),
+    readVersion: await takeReadVersion(replica),
   });
   const write = async (id: string) =>
-    applyImages(replica, table, { epoch: null, ticket: await takeTicket(replica), ...orders([id], 1) });
+    applyRowImages(replica, table, {
+      epoch: null,
+      readVersion: await takeReadVersion(replica),
+      ...orders([id], 1),
+    });
   await write("recA");
   const judged = await point(9);
   await write("recB");
-  memory.trimPoints = [judged, await point(6)];
-  memory.namesSeenAt = now - 8 * 60_000;
-  await trimOldJournal(replica, memory, now);
+  cache.trimPoints = [judged, await point(6)];
+  cache.namesSeenAt = now - 8 * 60_000;
+  await trimOldRecentWrites(replica, cache, now);
   expect(await entries()).toBe(1);
-  expect(memory.lookRequestedAt).toBeNull();
+  expect(cache.schemaCheckRequestedAt).toBeNull();
 
-  memory.namesSeenAt = now - 12 * 60_000;
-  memory.trimPoints[0]!.at = now - 11 * 60_000;
-  memory.trimPoints.splice(1, Infinity, { at: now - 31_000, ticket: memory.trimPoints[0]!.ticket });
-  await trimOldJournal(replica, memory, now);
+  cache.namesSeenAt = now - 12 * 60_000;
+  cache.trimPoints[0]!.at = now - 11 * 60_000;
+  cache.trimPoints.splice(1, Infinity, { at: now - 31_000, readVersion: cache.trimPoints[0]!.readVersion });
+  await trimOldRecentWrites(replica, cache, now);
   expect(await entries()).toBe(1);
-  expect(memory.lookRequestedAt).not.toBeNull();
+  expect(cache.schemaCheckRequestedAt).not.toBeNull();
 
-  memory.namesSeenAt = now;
-  memory.trimPoints.splice(1);
-  await trimOldJournal(replica, memory, now);
+  cache.namesSeenAt = now;
+  cache.trimPoints.splice(1);
+  await trimOldRecentWrites(replica, cache, now);
   expect(await entries()).toBe(0);
 });
 
-test("an image that waits for the journal while that is trimmed is refused, not believed", async () => {
+test("an image that waits for the recent-writes log while that is trimmed is refused, not believed", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
-  const old = await takeTicket(t.replica);
-  await applyImages(t.replica, table, {
+  const old = await takeReadVersion(t.replica);
+  await applyRowImages(t.replica, table, {
     epoch: null,
-    ticket: await takeTicket(t.replica),
+    readVersion: await takeReadVersion(t.replica),
     ...orders(["rec1"], 2),
   });
-  const upto = await takeTicket(t.replica);
+  const upto = await takeReadVersion(t.replica);
   await using other = await holdingSession(t);
   const { session } = other;
   await session`begin`;
-  await session`lock table public_swap._journal in access exclusive mode`;
-  const late = applyImages(t.replica, table, { epoch: null, ticket: old, ...orders(["rec1"], 1) });
+  await session`lock table public_swap._recent_writes in access exclusive mode`;
+  const late = applyRowImages(t.replica, table, { epoch: null, readVersion: old, ...orders(["rec1"], 1) });
   await until(async () => (await waiting(other.pool)) === 1, { what: "the old image waits" });
-  await session`select public_swap.trim_journal(null, ${upto})`;
+  await session`select public_swap.trim_recent_writes(null, ${upto})`;
   await session`commit`;
   expect(await late).toMatchObject({ lost: ["rec1"], updated: 0 });
   expect(await prices(t.replica)).toEqual([{ id: "rec1", price: 2 }]);
@@ -287,31 +295,31 @@ test("an image that waits for the journal while that is trimmed is refused, not 
 
 test("a table that was dropped and comes back has a shape that it never had", async () => {
   await using t = await testReplica();
-  const shapes = [];
+  const schemaTracker = [];
   const remembered = await build(t, { Price: "number" });
-  shapes.push(remembered.shape);
+  schemaTracker.push(remembered.shape);
   const drop = async () => {
     const catalog = await loadCatalog(t.replica);
     await changeShape(t.replica, t.epoch, catalog, planSchema(catalog, { tables: [] }, SETTINGS));
   };
   await drop();
   // Restored in the source, with its field renamed, and a second time renamed in place.
-  shapes.push((await build(t, { Amount: "number" })).shape);
+  schemaTracker.push((await build(t, { Amount: "number" })).shape);
   const record = { id: "rec1", createdTime: `${CREATED}.000Z`, fields: { fld0: 42 } };
   const write = async () =>
-    applyImages(t.replica, remembered, {
+    applyRowImages(t.replica, remembered, {
       epoch: null,
-      ticket: await takeTicket(t.replica),
+      readVersion: await takeReadVersion(t.replica),
       rows: mapRecords(compileMapper(remembered.spec), [record], []),
       gone: [],
       issues: [],
       records: [record],
     });
   await expect(write()).rejects.toMatchObject({ code: "shape_changed" });
-  shapes.push((await build(t, { Total: "number" })).shape);
+  schemaTracker.push((await build(t, { Total: "number" })).shape);
   await drop();
-  shapes.push((await build(t, { Price: "number" })).shape);
-  expect(new Set(shapes).size).toBe(shapes.length);
+  schemaTracker.push((await build(t, { Price: "number" })).shape);
+  expect(new Set(schemaTracker).size).toBe(schemaTracker.length);
   await expect(write()).rejects.toMatchObject({ code: "shape_changed" });
 });
 
@@ -327,11 +335,15 @@ test("a move takes over a record that a client wrote and a sweep has touched sin
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   await using written = await writtenElsewhere(t.replica);
-  const ticket = () => takeTicket(t.replica);
-  await applyImages(t.replica, table, { epoch: null, ticket: await ticket(), ...orders(["rec1"], 1) });
-  await applyImages(t.replica, table, {
+  const readVersion = () => takeReadVersion(t.replica);
+  await applyRowImages(t.replica, table, {
+    epoch: null,
+    readVersion: await readVersion(),
+    ...orders(["rec1"], 1),
+  });
+  await applyRowImages(t.replica, table, {
     epoch: t.epoch,
-    ticket: await ticket(),
+    readVersion: await readVersion(),
     ...orders(["rec1", "rec2"], 2, false),
   });
   expect(await written.take()).toEqual(new Map([["tblO", new Set(["rec1"])]]));

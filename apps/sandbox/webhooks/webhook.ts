@@ -38,7 +38,7 @@ export interface Listed {
   mightHaveMore: boolean;
 }
 
-export class Hook {
+export class SandboxWebhook {
   readonly id: string;
   readonly specification: Specification;
   readonly notificationUrl: string | null;
@@ -59,7 +59,7 @@ export class Hook {
   #nextNumber = 1;
 
   constructor(
-    given: Pick<Hook, "id" | "specification" | "notificationUrl" | "secret" | "owner">,
+    given: Pick<SandboxWebhook, "id" | "specification" | "notificationUrl" | "secret" | "owner">,
     nowMs: number,
   ) {
     this.id = given.id;

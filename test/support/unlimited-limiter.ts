@@ -1,11 +1,11 @@
 /** A quota ledger that lets everything pass at once. */
-import type { Ledger } from "../../core/limiter";
+import type { RateLimiter } from "../../core/limiter";
 
-export function boundlessLedger(over: Partial<Ledger> = {}): Ledger {
+export function unlimitedLimiter(over: Partial<RateLimiter> = {}): RateLimiter {
   return {
-    takeSync: async () => undefined,
-    takeClient: async () => undefined,
-    takeUnproven: async () => undefined,
+    acquireSync: async () => undefined,
+    acquireClient: async () => undefined,
+    acquireUnproven: async () => undefined,
     countServed: async () => {},
     block: async () => {},
     lift: async () => {},

@@ -2,15 +2,15 @@
 import { asBasetideError, isBasetideError } from "../../errors";
 import { CERTIFICATE_CODES, ipv6OnlyProblem } from "../../postgres";
 import { quoteIdent } from "../../replica";
-import { parsePlace } from "./external-url";
+import { parseConnectionTarget } from "./external-url";
 
 /** Errors of a way to the server that does not exist; Bun calls a missing route ECONNREFUSED, too. */
 const NO_ROUTE = new Set(["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "CONNECT_TIMEOUT"]);
 
 /** @param url one that was understood, unless `error` says that it was not */
-export async function connectionTrouble(error: unknown, url: string): Promise<string> {
+export async function connectionProblem(error: unknown, url: string): Promise<string> {
   if (isBasetideError(error)) return error.message;
-  const place = parsePlace(url);
+  const place = parseConnectionTarget(url);
   const { host, port, user, database } = place;
   const code = String((error as { code?: unknown }).code ?? "");
   const noRoute = NO_ROUTE.has(code) ? await ipv6OnlyProblem(host) : undefined;

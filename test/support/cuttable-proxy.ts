@@ -1,20 +1,20 @@
 /** A line to a Postgres server that a test can cut: who holds it then is cut off, and nobody new gets through. */
-import { faultLine } from "./fault-proxy";
+import { faultProxy } from "./fault-proxy";
 
-export interface CuttableLine extends AsyncDisposable {
+export interface CuttableProxy extends AsyncDisposable {
   /** The same database, over this line. */
   url: string;
   cut(): void;
-  mend(): void;
+  restore(): void;
 }
 
-export async function cuttableLine(databaseUrl: string): Promise<CuttableLine> {
+export async function cuttableProxy(databaseUrl: string): Promise<CuttableProxy> {
   const { hostname, port } = new URL(databaseUrl);
-  const line = await faultLine({ host: hostname, port: Number(port || 5432) }, { isPostgres: false });
+  const line = await faultProxy({ host: hostname, port: Number(port || 5432) }, { isPostgres: false });
   return {
     url: line.over(databaseUrl),
     cut: line.cut,
-    mend: line.mend,
+    restore: line.restore,
     [Symbol.asyncDispose]: () => line[Symbol.asyncDispose](),
   };
 }

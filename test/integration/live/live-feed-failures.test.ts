@@ -1,46 +1,46 @@
-/** A base's hook where something is in the way: at the source, in the control plane, or another process. */
+/** A base's webhook where something is in the way: at the source, in the control plane, or another process. */
 import { describe, expect, test } from "vitest";
-import { pingSecret } from "../../../core/control/feeds";
+import { webhookSecret } from "../../../core/control/feeds";
 import { createSecretBox } from "../../../core/secrets";
-import { created, expectNewHook, feedScene } from "../../support/feed-scene";
+import { created, expectNewWebhook, feedScene } from "../../support/feed-scene";
 
 const { stack, control, opened, sql } = feedScene();
 
-describe("a hook", () => {
-  test("whose pings the source gave up is told to ping again", async () => {
+describe("a webhook", () => {
+  test("whose notifications the source gave up is told to notification again", async () => {
     const { live } = await opened();
-    const [{ id } = { id: "" }] = live.hooks();
+    const [{ id } = { id: "" }] = live.webhooks();
     const path = `/v0/bases/${live.sourceId}/webhooks/${id}/enableNotifications`;
     await fetch(stack().fleet.sandbox.url + path, {
       method: "POST",
       headers: { authorization: `Bearer ${stack().fleet.sandbox.key}` },
       body: JSON.stringify({ enable: false }),
     });
-    expect(live.hooks()[0]).toMatchObject({ areNotificationsEnabled: false });
+    expect(live.webhooks()[0]).toMatchObject({ areNotificationsEnabled: false });
     await sql(
       `update live_feeds set checked_at = now() - interval '7 hours' where base_id = '${live.base.id}'`,
     );
     await live.worker().open();
-    expect(live.hooks()).toMatchObject([{ id, areNotificationsEnabled: true }]);
+    expect(live.webhooks()).toMatchObject([{ id, areNotificationsEnabled: true }]);
   });
 
   test("whose secret cannot be read is made anew", async () => {
     const { live } = await opened();
-    const [{ id } = { id: "" }] = live.hooks();
-    const stranger = createSecretBox([Buffer.alloc(32, 7).toString("base64")]).seal("secret", "elsewhere");
-    await sql(`update live_feeds set sealed_secret = '${stranger}' where base_id = '${live.base.id}'`);
+    const [{ id } = { id: "" }] = live.webhooks();
+    const stranger = createSecretBox([Buffer.alloc(32, 7).toString("base64")]).encrypt("secret", "elsewhere");
+    await sql(`update live_feeds set encrypted_secret = '${stranger}' where base_id = '${live.base.id}'`);
     const from = new Date();
     await live.worker().open();
-    await expectNewHook(live, id, from);
-    expect(await pingSecret(stack().fleet.ctx, live.base.id)).toBeTruthy();
+    await expectNewWebhook(live, id, from);
+    expect(await webhookSecret(stack().fleet.ctx, live.base.id)).toBeTruthy();
   });
 
   test("that a crash left behind is taken away when the next is made", async () => {
     const { live } = await opened();
-    const [{ id } = { id: "" }] = live.hooks();
+    const [{ id } = { id: "" }] = live.webhooks();
     await sql(`delete from live_feeds where base_id = '${live.base.id}'`);
     await live.worker().open();
-    await expectNewHook(live, id, new Date(0));
+    await expectNewWebhook(live, id, new Date(0));
   });
 
   test("that cannot be noted is not left at the source, and is made when it can", async () => {
@@ -49,39 +49,39 @@ describe("a hook", () => {
     await sql("create function no() returns trigger language plpgsql as $$ begin raise 'no'; end $$");
     await sql("create trigger no before insert on live_feeds for each row execute function no()");
     expect(await worker.tryOpen()).toBeNull();
-    expect(live.hooks()).toEqual([]);
+    expect(live.webhooks()).toEqual([]);
     await sql("drop trigger no on live_feeds");
     await live.worker().open();
-    expect(live.hooks()).toHaveLength(1);
+    expect(live.webhooks()).toHaveLength(1);
   });
 
   test("another process has made meanwhile is gone on with", async () => {
     const { live, read } = await opened();
     const other = live.worker();
-    const [{ id } = { id: "" }] = live.hooks();
+    const [{ id } = { id: "" }] = live.webhooks();
     control().webhooks.delete(live.sourceId, id);
     const theirs = await other.open();
     await theirs.read(await other.reader());
-    const hookId = (await live.kept())!.hookId!;
+    const webhookId = (await live.kept())!.webhookId!;
     const batch = await read();
     expect(batch.hasGap).toBe(true);
-    expect(await live.kept()).toMatchObject({ hookId });
+    expect(await live.kept()).toMatchObject({ webhookId });
     const id2 = live.create("told to both");
     expect(created(await read())).toEqual([id2]);
   });
 
-  test("is polled where pings are switched off: one that has an address gives way", async () => {
+  test("is polled where notifications are switched off: one that has an address gives way", async () => {
     const { live } = await opened();
     const { config } = stack().fleet.ctx;
-    const [{ id } = { id: "" }] = live.hooks();
+    const [{ id } = { id: "" }] = live.webhooks();
     const from = new Date();
     config.livePings = "off";
     try {
       const worker = live.worker();
       const feed = await worker.open();
-      expect(feed.hasPings).toBe(false);
-      await expectNewHook(live, id, from);
-      expect(live.hooks()).toMatchObject([{ notificationUrl: null }]);
+      expect(feed.hasNotifications).toBe(false);
+      await expectNewWebhook(live, id, from);
+      expect(live.webhooks()).toMatchObject([{ notificationUrl: null }]);
       expect((await live.now()).live).toMatchObject({ by: "poll" });
       expect(await live.worker().tryOpen()).not.toBeNull();
       const made = live.create("polled");
@@ -117,10 +117,10 @@ describe("a hook", () => {
       count: 1,
     });
     expect(await live.worker().tryOpen()).toBeNull();
-    expect(live.hooks()).toHaveLength(1);
+    expect(live.webhooks()).toHaveLength(1);
     const from = new Date();
     await live.worker().open();
-    await expectNewHook(live, "", from);
+    await expectNewWebhook(live, "", from);
   });
 
   test("that gives nothing, like those made after it, is left for sweeps after a few", async () => {
@@ -131,7 +131,7 @@ describe("a hook", () => {
     };
     await expect(reads()).rejects.toMatchObject({ code: "sync_stopped" });
     expect(await worker.tryOpen()).toBeNull();
-    expect(live.hooks()).toHaveLength(1);
+    expect(live.webhooks()).toHaveLength(1);
     control().clearFaults(fault.id);
   });
 
@@ -142,14 +142,14 @@ describe("a hook", () => {
     await sql("alter table live_feeds rename to away");
     try {
       await feed.save(cursor);
-      await feed.addMissed(2);
-      await feed.noteDue(new Date(), { waiting: 1 });
-      await feed.closeGap(performance.now());
+      await feed.addMissedChanges(2);
+      await feed.recordDue(new Date(), { waiting: 1 });
+      await feed.closeFeedGap(performance.now());
       expect(feed.gapSince).not.toBeNull();
     } finally {
       await sql("alter table away rename to live_feeds");
     }
-    await feed.addMissed(1);
+    await feed.addMissedChanges(1);
     await feed.save(cursor);
     expect(await live.kept()).toMatchObject({ cursor: 2 });
     expect((await live.now()).live).toMatchObject({ missed: 3, missedAt: expect.any(Date) });

@@ -1,6 +1,6 @@
 /**
- * By how much this process is late for its places: what its timers and the answers of the control plane take more than at
- * best. With the spread of the network (core/http/connections/round-trips.ts) it is the margin of each place.
+ * By how much this process is late for its reservations: what its timers and the answers of the control plane take more than at
+ * best. With the spread of the network (core/http/connections/round-trips.ts) it is the margin of each reservation.
  */
 import { MOST_DELAY_MS, SPARE_MS } from "./backend";
 
@@ -9,11 +9,11 @@ const STEP_MS = 5;
 /** Of all calls, those that may be later than their delay. */
 const LATER_SHARE = 0.05;
 
-export interface Delay {
+export interface SchedulingDelay {
   /** How long after its time a call may go out, ms: 0 where there is CPU to spare. */
   readonly ms: number;
   /** A call went, or would have gone, out so long after its time. */
-  learn(lateMs: number): void;
+  learn(delayMs: number): void;
 }
 
 /**
@@ -21,14 +21,14 @@ export interface Delay {
  *
  * Source: Robbins and Monro, A Stochastic Approximation Method (1951), for a quantile.
  */
-export function createDelay(): Delay {
+export function createSchedulingDelay(): SchedulingDelay {
   let ms = 0;
   return {
     get ms() {
       return ms;
     },
-    learn(lateMs) {
-      const step = lateMs > ms + SPARE_MS ? STEP_MS : (-STEP_MS * LATER_SHARE) / (1 - LATER_SHARE);
+    learn(delayMs) {
+      const step = delayMs > ms + SPARE_MS ? STEP_MS : (-STEP_MS * LATER_SHARE) / (1 - LATER_SHARE);
       ms = Math.min(MOST_DELAY_MS, Math.max(0, ms + step));
     },
   };

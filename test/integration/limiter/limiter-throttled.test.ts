@@ -37,9 +37,9 @@ interface Take {
 
 /** The key's sync is the user's. */
 const syncAs = (now: number, key: string, user: string) =>
-  database.sql`select quota_take(${key}, ${LIMITS}::source_limits, 'sync', 5, '{}', '{}', ${EPOCH_MS + now}, ${user})`;
+  database.sql`select quota_acquire(${key}, ${LIMITS}::source_limits, 'sync', 5, '{}', '{}', ${EPOCH_MS + now}, ${user})`;
 
-/** Books one call at `now`: until when it may go out; null when there is no place within reach. Times are from 0. */
+/** Books one call at `now`: until when it may go out; null when there is no reservation within reach. Times are from 0. */
 async function take(now: number, of: Take): Promise<number | null> {
   const {
     key,
@@ -53,10 +53,10 @@ async function take(now: number, of: Take): Promise<number | null> {
   } = of;
   const returned = `{${back.map((slot) => slot + EPOCH_MS)}}`;
   if (user !== null && kind === "client") await syncAs(now, key, user);
-  const [row] = await database.sql<{ slots: (number | null)[] }[]>`
-    select to_json(slots) as slots from quota_take(${key}, ${LIMITS}::source_limits, ${kind}, ${share}, ${`{${reachMs}}`}, ${returned},
+  const [row] = await database.sql<{ reservations: (number | null)[] }[]>`
+    select to_json(reservations) as reservations from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, ${share}, ${`{${reachMs}}`}, ${returned},
       ${EPOCH_MS + now}, ${user}, ${lateMs}, ${isOwn})`;
-  const [slot] = row!.slots;
+  const [slot] = row!.reservations;
   return slot === null || slot === undefined ? null : slot - EPOCH_MS;
 }
 
@@ -87,7 +87,7 @@ test("a source that refuses what it should allow, three times in ten minutes, is
   expect(await refusedAt(2 * MINUTE_MS, key)).toBe(5);
   const slowed = await askFor(3 * MINUTE_MS, 5000, { key });
   expect(mostWithin(slowed, WINDOW_MS)).toBe(2);
-  const [row] = await database.sql`select is_certain, until from quota_slowed where key = ${key}`;
+  const [row] = await database.sql`select is_certain, until from quota_throttled where key = ${key}`;
   expect(row!.is_certain).toBe(false);
   expect(row!.until.getTime() - EPOCH_MS).toBe(2 * MINUTE_MS + 1000 + 60 * MINUTE_MS);
 
@@ -109,7 +109,7 @@ test("a source that serves more than two a second between its refusals has not s
   }
   // Less than five, as each refusal leaves more room between calls.
   for (const rate of rates) expect(rate).toBeGreaterThan(3.9);
-  expect(await database.sql`select key from quota_slowed where key = ${key}`).toEqual([]);
+  expect(await database.sql`select key from quota_throttled where key = ${key}`).toEqual([]);
 });
 
 test("what a source served long before does not count: one that refuses as soon as its pause is over has slowed the base", async () => {
@@ -124,7 +124,7 @@ test("what a source served long before does not count: one that refuses as soon 
 test("a base that ran at its rate after an hour of being slowed is not slowed again by one refusal", async () => {
   const key = newKey();
   for (let minute = 0; minute < 3; minute++) await refusedAt(minute * MINUTE_MS, key);
-  const [row] = await database.sql<{ until: Date }[]>`select until from quota_slowed where key = ${key}`;
+  const [row] = await database.sql<{ until: Date }[]>`select until from quota_throttled where key = ${key}`;
   const endsAt = row!.until.getTime() - EPOCH_MS;
   // Twice a second in that hour, as the ledger would have counted it.
   await database.sql`update quota_windows set client_calls = client_calls + 7200 where key = ${key}`;
@@ -145,7 +145,7 @@ test("refusals of a few calls, of calls that were under way together, or days ap
   for (let call = 0; call < 5; call++) await block(1000 + call, together);
   for (let hour = 0; hour < 5; hour++) await refusedAt(hour * 60 * MINUTE_MS, apart);
   expect(
-    await database.sql`select key from quota_slowed where key = any (${[few, together, apart]})`,
+    await database.sql`select key from quota_throttled where key = any (${[few, together, apart]})`,
   ).toEqual([]);
 });
 
@@ -162,7 +162,7 @@ test("whatever happens, no third call of a slowed key within the window, and syn
   await fc.assert(
     fc.asyncProperty(asks, async (all) => {
       const key = newKey();
-      await database.sql`select quota_slow(${key}, ${EPOCH_MS + 1e9}, true, ${EPOCH_MS})`;
+      await database.sql`select quota_throttle(${key}, ${EPOCH_MS + 1e9}, true, ${EPOCH_MS})`;
       await database.sql`select quota_open(${key}, ${EPOCH_MS})`;
       const [sent, bySync]: number[][] = [[], []];
       let now = 3000;
@@ -183,17 +183,17 @@ test("whatever happens, no third call of a slowed key within the window, and syn
 test("a slow-down survives a crash of the server, and ends when it is to", async () => {
   const key = newKey();
   await take(0, { key });
-  await database.sql`select quota_slow(${key}, ${EPOCH_MS + MINUTE_MS}, true, ${EPOCH_MS})`;
+  await database.sql`select quota_throttle(${key}, ${EPOCH_MS + MINUTE_MS}, true, ${EPOCH_MS})`;
   // What recovery does to an unlogged table.
   await database.sql`delete from quota_windows where key = ${key}`;
   expect(mostWithin(await askFor(5000, 5000, { key }), WINDOW_MS)).toBe(2);
   expect(mostWithin(await askFor(MINUTE_MS + 2000, 3000, { key }), WINDOW_MS)).toBe(5);
-  await database.sql`select quota_slow(${key}, ${EPOCH_MS + 9 * MINUTE_MS}, true, ${EPOCH_MS})`;
-  await database.sql`select quota_hasten(${key})`;
+  await database.sql`select quota_throttle(${key}, ${EPOCH_MS + 9 * MINUTE_MS}, true, ${EPOCH_MS})`;
+  await database.sql`select quota_unthrottle(${key})`;
   expect(mostWithin(await askFor(2 * MINUTE_MS, 3000, { key }), WINDOW_MS)).toBe(5);
 });
 
-test("a user's calls that another process has booked ahead count as early as they may go out", async () => {
+test("a user's calls that another process has reserved ahead count as early as they may go out", async () => {
   const user = crypto.randomUUID();
   const shut = "shut until then";
   await take(0, { key: shut });
@@ -202,7 +202,7 @@ test("a user's calls that another process has booked ahead count as early as the
   const keys = Array.from({ length: 10 }, () => newKey());
   for (const key of keys) {
     await take(0, { key });
-    await database.sql`update quota_windows set slots = '{}', blocked_until = ${EPOCH_MS + 1000} where key = ${key}`;
+    await database.sql`update quota_windows set reservations = '{}', blocked_until = ${EPOCH_MS + 1000} where key = ${key}`;
     for (let call = 0; call < 5; call++)
       expect(await take(0, { key, user, reachMs: 1000, lateMs: 100 })).toBe(1100);
   }

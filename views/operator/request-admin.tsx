@@ -3,7 +3,7 @@ import type { OperatorRequest } from "../../core/control/placement";
 import { Button, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Field } from "../components/field";
-import { RequestState, RequestSubject } from "../requests";
+import { RequestStateBadge, RequestSubject } from "../requests";
 
 const effects: Record<OperatorRequest["kind"], string> = {
   region: "Approving sends the account's new databases to this region.",
@@ -12,7 +12,7 @@ const effects: Record<OperatorRequest["kind"], string> = {
   other: "Nothing happens by itself: do it, then approve and say what.",
 };
 
-export function RequestDesk({ requests, now }: { requests: OperatorRequest[]; now: Date }) {
+export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; now: Date }) {
   const open = requests.filter((request) => request.state === "open");
   const closed = requests.filter((request) => request.state !== "open");
   return (
@@ -51,7 +51,7 @@ export function RequestDesk({ requests, now }: { requests: OperatorRequest[]; no
           <ul class="log">
             {closed.map((request) => (
               <li key={request.id}>
-                <RequestState request={request} />
+                <RequestStateBadge request={request} />
                 <div>
                   <RequestSubject request={request} />
                   {request.answer ? <p class="wrap muted">{request.answer}</p> : null}

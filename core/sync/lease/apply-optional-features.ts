@@ -5,13 +5,13 @@
 import type { BaseSettings } from "../../control/bases";
 import { isBasetideError } from "../../errors";
 import type { Logger } from "../../log";
-import { followLinkViews, followSettings, type Replica, settleDependents, trimHistory } from "../../replica";
+import { applyLinkViews, applySettings, type Replica, settleDependents, trimHistory } from "../../replica";
 
-export type Extras = Pick<BaseSettings, "linkViews" | "history" | "historyDays" | "notify">;
+export type OptionalFeatureSettings = Pick<BaseSettings, "linkViews" | "history" | "historyDays" | "notify">;
 
-export class ReplicaExtras {
+export class OptionalFeatureApplier {
   /** What the replica goes by, as far as is known. */
-  #done: Extras | undefined;
+  #done: OptionalFeatureSettings | undefined;
   #work: Promise<void> | undefined;
 
   constructor(
@@ -25,7 +25,7 @@ export class ReplicaExtras {
    *
    * @throws BasetideError `lease_lost`, `replica_unavailable`
    */
-  follow(wanted: Extras): Promise<void> {
+  apply(wanted: OptionalFeatureSettings): Promise<void> {
     if (this.#done && isSame(this.#done, wanted)) return Promise.resolve();
     this.#work ??= this.#bring(wanted).finally(() => {
       this.#work = undefined;
@@ -33,11 +33,11 @@ export class ReplicaExtras {
     return this.#work;
   }
 
-  async #bring(wanted: Extras): Promise<void> {
+  async #bring(wanted: OptionalFeatureSettings): Promise<void> {
     const { replica, epoch, log } = this;
-    if (!(await followSettings(replica, epoch, wanted))) log.warn("no history: its table's name is taken");
+    if (!(await applySettings(replica, epoch, wanted))) log.warn("no history: its table's name is taken");
     try {
-      await followLinkViews(replica, epoch, wanted.linkViews);
+      await applyLinkViews(replica, epoch, wanted.linkViews);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
       // Nothing waits for them. Those that could not be filled before are tried with every lease.
@@ -49,7 +49,7 @@ export class ReplicaExtras {
   }
 }
 
-function isSame(one: Extras, other: Extras): boolean {
+function isSame(one: OptionalFeatureSettings, other: OptionalFeatureSettings): boolean {
   return (
     one.linkViews === other.linkViews &&
     one.history === other.history &&

@@ -1,0 +1,148 @@
+-- Images of records: who applies one to a row, and the recent-writes log that says whose was the latest. Installed with install.sql.
+
+-- record_issues(table name, records, issues): the issues of these records become these.
+create or replace function {{swap}}.record_issues(p_name text, p_ids text[], p_issues json) returns void
+language plpgsql as $issues$
+begin
+  delete from {{swap}}._sync_issues as old
+  where old.table_name = p_name and old.record_id = any (p_ids)
+    and not exists (
+      select from json_to_recordset(p_issues) as new (record_id text, field text)
+      where new.record_id = old.record_id and new.field = old.field
+    );
+  insert into {{swap}}._sync_issues as old (table_name, record_id, field, value, reason)
+  select p_name, new.record_id, new.field, new.value, new.reason
+  from json_to_recordset(p_issues) as new (record_id text, field text, value text, reason text)
+  where new.record_id = any (p_ids)
+  on conflict (table_name, record_id, field) do update
+    set value = excluded.value, reason = excluded.reason, seen_at = now()
+    where (old.value, old.reason) is distinct from (excluded.value, excluded.reason);
+end $issues$;
+
+-- apply_row_images(…): applies images of records of one table, all read_version for after one read version, and says which
+-- lost. BT003: somebody else has put a table of theirs in its place. An image loses when another image of its record was applied after its read version: nobody can tell which
+-- of the two is newer (I1, I2). BT002: the table has another shape than the rows were mapped for.
+--   p_rows    mapped rows for apply_sql      p_ids     their ids
+--   p_gone    ids that the source no longer has
+--   p_row_images  the source's records by id, for the recent-writes log; null from a sweep, which then notes only what changed
+-- All in one statement of the client's: no process can freeze between its locks.
+create or replace function {{swap}}.apply_row_images(
+  p_epoch bigint, p_table text, p_shape integer, p_read_version bigint,
+  p_rows json, p_ids text[], p_gone text[], p_issues json, p_row_images jsonb,
+  out inserted integer, out updated integer, out deleted integer, out lost text[]
+) language plpgsql as $apply$
+declare
+  target {{swap}}._tables;
+  state {{swap}}._state;
+  v_by text := case when p_epoch is null then 'proxy' else 'sync' end;
+  rows_before jsonb[];
+  inserted_ids text[] := '{}';
+  updated_ids text[] := '{}';
+  deleted_ids text[] := '{}';
+  kept_ids text[];
+  noted_ids text[];
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform {{swap}}.lock_table(p_table);
+  select * into target from {{swap}}._tables as t where t.table_id = p_table;
+  if target.shape is distinct from p_shape then
+    raise exception 'table % has shape %, not %', p_table, target.shape, p_shape using errcode = 'BT002';
+  end if;
+
+  perform {{swap}}.own_table(target.name);
+  select coalesce(array_agg(j.record_id), '{}') into lost
+  from {{swap}}._recent_writes as j
+  where j.table_id = p_table and j.applied_version > p_read_version
+    and (j.record_id = any (p_ids) or j.record_id = any (p_gone));
+  -- After the recent-writes log: what was trimmed before that was read is behind the floor that is read now.
+  select * into state from {{swap}}._state;
+  -- I6. What was read_version for before the table had its columns would leave new ones empty.
+  if p_read_version < greatest(target.columns_since, state.recent_writes_floor) then
+    lost := p_ids || p_gone;
+  end if;
+
+  kept_ids := array(select id from unnest(p_ids) as id where id <> all (lost));
+  if cardinality(kept_ids) > 0 then
+    if state.history then
+      rows_before := {{swap}}.rows_of(target.name, kept_ids);
+    end if;
+    execute target.apply_sql into inserted_ids, updated_ids using p_rows, lost;
+    if state.history then
+      perform {{swap}}.record_changes(target, v_by, rows_before, inserted_ids, updated_ids);
+    end if;
+  end if;
+  if cardinality(p_gone) > 0 then
+    if state.history then
+      perform {{swap}}.record_deletes(target.name, v_by, array(select id from unnest(p_gone) as id where id <> all (lost)));
+    end if;
+    execute format(
+      'with gone as (delete from {{schema}}.%I where id = any ($1) and id <> all ($2) returning id)
+       select coalesce(array_agg(id), ''{}'') from gone', target.name
+    ) into deleted_ids using p_gone, lost;
+  end if;
+  perform {{swap}}.record_issues(target.name, kept_ids || deleted_ids, p_issues);
+
+  if p_row_images is null then
+    noted_ids := inserted_ids || updated_ids || deleted_ids;
+  else
+    noted_ids := kept_ids || array(select id from unnest(p_gone) as id where id <> all (lost));
+  end if;
+  if cardinality(noted_ids) > 0 then
+    insert into {{swap}}._recent_writes as j (table_id, record_id, applied_version, gone, image, read_version, written)
+    select p_table, id, nextval('{{swap}}._versions'), id = any (p_gone), p_row_images -> id, p_read_version, p_row_images is not null
+    from unnest(noted_ids) as id
+    on conflict (table_id, record_id) do update
+      set applied_version = excluded.applied_version, gone = excluded.gone, image = excluded.image, read_version = excluded.read_version,
+        written = j.written or excluded.written;
+  end if;
+
+  if state.notify then
+    perform {{swap}}.notify_changes(target.name, inserted_ids || updated_ids || deleted_ids);
+  end if;
+  inserted := cardinality(inserted_ids);
+  updated := cardinality(updated_ids);
+  deleted := cardinality(deleted_ids);
+end $apply$;
+
+-- record_row_image(…): keeps an image of a record whose table is not built yet, for the rebuild that is reading it.
+-- False when the image lost to one noted after its read version. BT002: the table is there by now.
+create or replace function {{swap}}.record_row_image(
+  p_table text, p_read_version bigint, p_id text, p_gone boolean, p_row_image jsonb
+) returns boolean language plpgsql as $note$
+begin
+  perform {{swap}}.lock_table(p_table);
+  if exists (select from {{swap}}._tables as t where t.table_id = p_table) then
+    raise exception 'table % is built', p_table using errcode = 'BT002';
+  end if;
+  insert into {{swap}}._recent_writes as j (table_id, record_id, applied_version, gone, image, read_version, written)
+  values (p_table, p_id, nextval('{{swap}}._versions'), p_gone, p_row_image, p_read_version, true)
+  on conflict (table_id, record_id) do update
+    set applied_version = excluded.applied_version, gone = excluded.gone, image = excluded.image, read_version = excluded.read_version, written = true
+    where j.applied_version <= p_read_version;
+  return found;
+end $note$;
+
+-- recent_writes_since(table, applied_version): entries after applied_version. Under the table's lock, so that none with a smaller applied_version than
+-- the ones given can still be on its way.
+create or replace function {{swap}}.recent_writes_since(p_table text, p_applied_version bigint) returns setof {{swap}}._recent_writes
+language plpgsql as $since$
+begin
+  perform {{swap}}.lock_table(p_table);
+  return query select * from {{swap}}._recent_writes as j where j.table_id = p_table and j.applied_version > p_applied_version;
+end $since$;
+
+-- trim_recent_writes(epoch, up to): forgets notes no image can need any more, and refuses images older than them from now on.
+-- Rows that an image is being noted in have a later applied_version in a moment, or are forgotten the next time: to wait for them,
+-- with others in hand that the image comes to next, would be a deadlock.
+create or replace function {{swap}}.trim_recent_writes(p_epoch bigint, p_upto bigint) returns void
+language plpgsql as $trim$
+begin
+  perform {{swap}}.fence(p_epoch);
+  if exists (select from {{swap}}._recent_writes as j where j.applied_version <= p_upto) then
+    update {{swap}}._state set recent_writes_floor = greatest(recent_writes_floor, p_upto);
+    delete from {{swap}}._recent_writes as j using (
+      select o.table_id, o.record_id from {{swap}}._recent_writes as o where o.applied_version <= p_upto for update of o skip locked
+    ) as old
+    where (j.table_id, j.record_id) = (old.table_id, old.record_id);
+  end if;
+end $trim$;
