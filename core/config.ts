@@ -1,7 +1,7 @@
 /**
  * The configuration: environment variables, read once, checked with zod, and never looked at again.
  *
- * `readConfig` fails with one error that names every variable that is wrong. The README's table is generated
+ * `readConfig` fails with one error that names every variable that is wrong. The table of `docs/configuration.md` is generated
  * from `configVariables`.
  */
 import { isIP } from "node:net";
@@ -74,38 +74,38 @@ export const configVariables = {
   },
   REPLICA_URL: {
     check: postgresUrl.optional(),
-    shown: "same server as the control plane",
+    shown: "the control plane's server",
     meaning:
-      "admin URL of the default replica cluster: a role that may create databases and roles, and is no superuser",
+      "admin URL of the default replica cluster: a role that may create databases and roles, and is not a superuser",
   },
   SUPERUSER_URL: {
     check: postgresUrl.optional(),
     shown: "unset",
     meaning:
-      "a superuser's URL for `operator server prepare`, which makes the roles of `DATABASE_URL` and `REPLICA_URL`; no other process reads it",
+      "a superuser's URL for `operator server prepare`, which creates the roles of `DATABASE_URL` and `REPLICA_URL`; no other process reads it",
   },
   DATABASE_CONNECTIONS: {
     check: z.coerce.number().int().min(1).max(10_000).default(10),
-    meaning: "connections that the role of a new hosted database may open",
+    meaning: "maximum number of connections of the role of a new hosted database",
   },
   ACCOUNT_DATABASES: {
     check: z.coerce.number().int().min(1).default(1000),
-    meaning: "hosted databases of one account",
+    meaning: "maximum number of hosted databases per account",
   },
   ACCOUNT_CONNECTIONS: {
     check: z.coerce.number().int().min(1).default(200),
     meaning:
-      "connections that the roles of one account may have open on a cluster; the watchdog ends the newest ones above it",
+      "maximum number of open connections of one account's roles on a cluster; the watchdog ends the newest ones above it",
   },
   CONNECTION_OVERCOMMIT: {
     check: z.coerce.number().min(1).default(20),
     meaning:
-      "how many times a cluster's connections may be promised to the roles of its databases; at 1, the roles together can never use all of them, and a cluster takes fewer databases",
+      "ratio of the connection limits of all customers' roles on a cluster to its available connections; at 1, the roles together can never use all connections, and the cluster holds fewer databases",
   },
   REPLICA_PUBLIC_HOST: {
     check: z.string().min(1).optional(),
     shown: "host of `REPLICA_URL`",
-    meaning: "the host shown to customers",
+    meaning: "host that customers see",
   },
   DEFAULT_REGION: {
     check: z.string().min(1).default("us-west-2"),
@@ -117,7 +117,7 @@ export const configVariables = {
       .default("api.airtable.com=https://api.airtable.com,content.airtable.com=https://content.airtable.com")
       .pipe(upstreams),
     shown: "`api.airtable.com` and `content.airtable.com`, over https",
-    meaning: "allowed upstream hosts and the address each is reached at: `host=address,…`",
+    meaning: "allowed upstream hosts, and the address of each: `host=address,…`",
   },
   CONSOLE_PORT: { check: port.default(3000), meaning: "port of the console and the management API" },
   PROXY_PORT: { check: port.default(4000), meaning: "port of the proxy" },
@@ -125,11 +125,11 @@ export const configVariables = {
     check: port.optional(),
     shown: "unset: off",
     meaning:
-      "port that takes CONNECT requests for the hosts of `UPSTREAMS`, for programs that can be given an HTTPS proxy and no other address; they must trust `connect-ca.pem` in `DATA_DIR`",
+      "port for CONNECT requests to the hosts of `UPSTREAMS`, for programs that support only an HTTPS proxy; they must trust `connect-ca.pem` in `DATA_DIR`",
   },
   CONNECT_HOST: {
     check: bindAddress.default("127.0.0.1"),
-    meaning: "IP address that `CONNECT_PORT` is opened on",
+    meaning: "IP address that `CONNECT_PORT` listens on",
   },
   SANDBOX_PORT: { check: port.default(4100), meaning: "port of the sandbox" },
   WORKER_PORT: { check: port.default(4200), meaning: "port of a worker's health and metrics" },
@@ -137,18 +137,17 @@ export const configVariables = {
     check: bindAddress.optional(),
     shown: "all interfaces; `127.0.0.1` for `bun run up`",
     meaning:
-      "IP address that console, proxy and worker listen on (`0.0.0.0`: every IPv4 interface); the sandbox stays on `127.0.0.1`",
+      "IP address that the console, proxy and worker listen on (`0.0.0.0`: every IPv4 interface); the sandbox always listens on `127.0.0.1`",
   },
   METRICS_PORT: {
     check: port.optional(),
-    shown: "unset: `/metrics` is on each process's own port, for requests of this machine only",
-    meaning:
-      "port that `/metrics` is served on, in place of the process's own port; one for all roles of `bun run up`",
+    shown: "unset: `/metrics` is on each process's own port, for requests from this machine only",
+    meaning: "port of `/metrics`, instead of the process's own port; one for all roles of `bun run up`",
   },
   METRICS_HOST: {
     check: bindAddress.optional(),
-    shown: "that of `HOST`",
-    meaning: "IP address that `METRICS_PORT` is opened on",
+    shown: "value of `HOST`",
+    meaning: "IP address that `METRICS_PORT` listens on",
   },
   CONSOLE_URL: {
     check: httpUrl.optional(),
@@ -162,14 +161,14 @@ export const configVariables = {
   },
   SECRET_KEY: {
     check: secretKey.optional(),
-    shown: "made at first start, kept in `DATA_DIR`; required where `NODE_ENV=production`",
+    shown: "generated at the first start and stored in `DATA_DIR`; required if `NODE_ENV=production`",
     meaning: "32 bytes in base64; encrypts API keys and database passwords at rest",
   },
   SECRET_KEY_PREVIOUS: {
     check: secretKeys.optional(),
     shown: "unset",
     meaning:
-      "keys that are only read with, separated by commas: those before `SECRET_KEY`, and, while a new one is brought out, the one after it",
+      "comma-separated keys that only decrypt: earlier values of `SECRET_KEY`, and, during a rotation, the next one",
   },
   SMTP_URL: {
     check: z
@@ -182,7 +181,7 @@ export const configVariables = {
       .optional(),
     shown: "unset: no mail is sent",
     meaning:
-      "mail server for confirming addresses, resetting passwords, invitations and alerts; without one, mails go to the log, or nowhere where `NODE_ENV=production` (`bun run operator account reset-link` makes links there)",
+      "mail server for confirming addresses, resetting passwords, invitations and alerts; without one, mails go to the log, or are dropped if `NODE_ENV=production` (use `bun run operator account reset-link` there)",
   },
   MAIL_FROM: {
     check: z.string().min(3).default("Basetide <basetide@localhost>"),
@@ -196,40 +195,39 @@ export const configVariables = {
       .optional(),
     shown: "unset: the connection's own address",
     meaning:
-      "header in which a reverse proxy gives the client's address (its last entry counts); set it behind one, else all clients share one address: attempts to sign in, mails, API calls, and the proxy's calls with new keys are limited by it",
+      "header in which a reverse proxy sends the client's address (the last entry counts). Set it behind a reverse proxy; otherwise all clients share one address, by which sign-in attempts, mails, API calls, and the proxy's calls with new keys are limited",
   },
   API_REQUESTS_PER_MINUTE: {
     check: z.coerce.number().int().min(1).default(600),
-    meaning:
-      "calls of the management API that one token may make of each console; four times that from one address",
+    meaning: "maximum number of management API calls per token and console; four times that per address",
   },
   SIGN_UPS: {
     check: z.enum(["open", "closed"]).default("open"),
     meaning:
-      "`closed`: after the first account, only those who were invited, or whom the operator adds, get one: the installation is one tenant's",
+      "`closed`: after the first account, only people who were invited, or added by the operator, get one; the installation serves one organization",
   },
   ALLOW_PRIVATE_DESTINATIONS: {
     check: z.enum(["no", "loopback", "yes"]).optional(),
-    shown: "`yes` where `SIGN_UPS=closed`; else `loopback`, or `no` where `NODE_ENV=production`",
+    shown: "`yes` if `SIGN_UPS=closed`; else `loopback`, or `no` if `NODE_ENV=production`",
     meaning:
-      "may a customer's own database, or a receiver of alerts, be in a private network (`yes`), on this machine (`loopback`)? Link-local addresses never",
+      "whether a customer's own database or alert webhook may be in a private network (`yes`) or on this machine (`loopback`); link-local addresses are never allowed",
   },
   LIVE_PINGS: {
     check: z.enum(["auto", "on", "off"]).default("auto"),
     meaning:
-      "may the source notify the console at `CONSOLE_URL` of changes (live mode)? `auto`: if that address is of the internet, or the source in a private network as well; `off`: it is asked instead",
+      "whether Airtable notifies the console at `CONSOLE_URL` of changes (live mode). `auto`: if that address is on the internet, or the Airtable API is in a private network as well; `off`: Basetide polls",
   },
   WORKER_CONCURRENCY: {
     check: z.coerce.number().int().min(1).max(10_000).default(200),
-    meaning: "bases that one worker syncs at once",
+    meaning: "maximum number of bases that one worker syncs at once",
   },
   UPSTREAM_TIMEOUT_MS: {
     check: z.coerce.number().int().min(100).default(30_000),
-    meaning: "longest wait for the source; after it the proxy answers 504",
+    meaning: "maximum wait for Airtable; after it, the proxy answers 504",
   },
   SCHEMA_POLL_SECONDS: {
     check: seconds.default(60),
-    meaning: "longest time between two looks at a base's schema",
+    meaning: "maximum time between two schema checks of a base",
   },
   DATA_DIR: {
     check: z.string().min(1).default(".data"),
@@ -242,11 +240,11 @@ export const configVariables = {
   },
   LOG_LEVEL: {
     check: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
-    meaning: "least level that is logged",
+    meaning: "minimum level that is logged",
   },
   NODE_ENV: {
     check: z.string().default("development"),
-    meaning: "`production` refuses to make up a secret key",
+    meaning: "`production`: a process does not generate a secret key",
   },
 } as const satisfies Record<string, { check: z.ZodType; shown?: string; meaning: string }>;
 

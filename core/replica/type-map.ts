@@ -1,7 +1,7 @@
 /**
  * The type mapping: one row per field type, which says what column it becomes and how its cells are read.
  *
- * This is the only place that decides it; the README's table is rendered from here.
+ * This is the only place that decides it; the table of `docs/types.md` is rendered from it.
  */
 import type { FieldType, SourceField } from "../source";
 import {
@@ -71,7 +71,7 @@ export interface TypeRow extends TypeTraits {
 }
 
 const numeric = { column: "numeric", read: readNumber } as const;
-const text = { column: "text", read: readText, note: "as it is" } as const;
+const text = { column: "text", read: readText, note: "unchanged" } as const;
 const timestamp = { column: "timestamp", read: readTimestamp, note: "UTC" } as const;
 const people = { column: "text[]", read: readItems, note: "e-mail, else name, else id" } as const;
 const person = { column: "text", read: readPerson, note: "e-mail, else name, else id" } as const;
@@ -89,7 +89,7 @@ export const typeMap: Record<FieldType, TypeRow> = {
     label: "Attachment",
     column: "text[]",
     read: readAttachments,
-    note: "the URLs, which the source signs and lets expire; they are refreshed in time, or are ours, which last",
+    note: "the URLs: Airtable's, which expire and are refreshed in time, or Basetide's, which last",
     reported: false,
   },
   autonumber: {
@@ -104,7 +104,7 @@ export const typeMap: Record<FieldType, TypeRow> = {
     label: "Barcode",
     column: "numeric",
     read: readBarcode,
-    note: "its text where that is a decimal number, else NULL and an issue",
+    note: "its text if that is a decimal number, else NULL and an issue",
     fits: "sometimes",
   },
   button: {
@@ -149,14 +149,14 @@ export const typeMap: Record<FieldType, TypeRow> = {
     label: "Duration",
     column: "text",
     read: readDuration,
-    note: "`H:MM:SS`, with `.fff` where there are milliseconds; casts to `interval`",
+    note: "`H:MM:SS`, with `.fff` if there are milliseconds; casts to `interval`",
     numeric: true,
   },
   email: { label: "Email", ...text, readsBack: "text" },
   external_sync_source: {
     label: "External sync source",
     ...text,
-    note: "the source's name",
+    note: "the name of the source",
     reported: false,
   },
   formula: {
@@ -175,12 +175,12 @@ export const typeMap: Record<FieldType, TypeRow> = {
     label: "Link to another record",
     column: "text[]",
     read: readLinks,
-    note: "record ids, which join with the other table's `id`; the first one as `text`",
+    note: "record ids, which join with the other table's `id`; as `text`, the first one",
     instead: {
       column: "text",
       read: readFirstLink,
       when: (_, settings) => settings.linkedRecordsAsText,
-      shown: "with the setting linked records as text",
+      shown: "with the setting *linked records as text*",
     },
     readsBack: "list",
   },
@@ -189,12 +189,12 @@ export const typeMap: Record<FieldType, TypeRow> = {
     label: "Lookup",
     column: "text[]",
     read: readItems,
-    note: "every element as text; the first that is not empty as `text`",
+    note: "every element as text; as `text`, the first that is not empty",
     instead: {
       column: "text",
       read: readFirstItem,
       when: (_, settings) => settings.lookupsAsText,
-      shown: "with the setting lookups as text",
+      shown: "with the setting *lookups as text*",
     },
     computed: true,
     fits: "sometimes",
@@ -222,12 +222,12 @@ export const typeMap: Record<FieldType, TypeRow> = {
   rollup: {
     label: "Rollup",
     ...numeric,
-    note: "durations in seconds; what is no number is NULL and an issue, or text in a `text` column",
+    note: "durations in seconds; a value that is not a number is NULL and an issue, or text in a `text` column",
     instead: {
       column: "text",
       read: readComputed,
       when: ({ result }) => result !== undefined && !isNumeric(result),
-      shown: "where the source declares another result than a number",
+      shown: "if Airtable declares a result that is not a number",
     },
     computed: true,
     fits: "sometimes",
@@ -240,7 +240,7 @@ export const typeMap: Record<FieldType, TypeRow> = {
   unknown: {
     label: "Any other type",
     ...text,
-    note: "as it is; JSON text where it is no string",
+    note: "unchanged if it is a string, else JSON text",
     reported: false,
   },
 };
@@ -268,7 +268,7 @@ export function cellReaderOf(type: FieldType, columnType: ColumnType): CellReade
   return instead?.column === columnType ? instead.read : read;
 }
 
-/** The README's table: a row per type, by label. */
+/** Returns the table of `docs/types.md`: a row per type, by label. */
 export function typeMapMarkdown(): string {
   const rows = Object.values(typeMap)
     .sort(
@@ -278,5 +278,5 @@ export function typeMapMarkdown(): string {
       const other = instead ? `; \`${instead.column}\` ${instead.shown}` : "";
       return `| ${label} | \`${column}\`${other} | ${note} |\n`;
     });
-  return `| Source field type | Column type | What is stored |\n| --- | --- | --- |\n${rows.join("")}`;
+  return `| Airtable field type | Column type | Stored value |\n| --- | --- | --- |\n${rows.join("")}`;
 }

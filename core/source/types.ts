@@ -13,7 +13,7 @@ import type { SourceClock } from "./clock";
 import type { Dialect } from "./dialect";
 import type { SourceLimits, SourcePlan, WebhookFacts } from "./limits";
 
-/** Our names for field types; the README's type table has one row for each. */
+/** Our names for field types; the table of `docs/types.md` has one row for each. */
 export type FieldType =
   | "ai_text"
   | "attachment"

@@ -1,4 +1,4 @@
-/** `docs/compatibility.md`, as a run of the whole matrix found it. */
+/** Writes `docs/compatibility.md` from the results of a whole matrix run. */
 import { type Cell, PURPOSES, type Purpose, RIGHTS, type Rights, WAYS, type Way } from "./cells";
 import type { Outcome } from "./run-cell";
 
@@ -54,10 +54,13 @@ export function compatibilityPage(results: Result[], facts: RunFacts): string {
     "",
     "<!-- Written by `bun run matrix`. -->",
     "",
+    "Reference for teams that choose a Postgres server: the versions, rights and kinds of connection that Basetide was tested with.",
+    "",
     `Run on ${facts.date}: Postgres ${versions.map((version) => facts.postgres[version]).join(", ")}; PgBouncer ${facts.pgbouncer}; Bun ${facts.bun}.`,
     "",
-    "Each cell is the whole service on servers of that version, with roles of those rights, reached in that way.",
-    "*refused*: it says why, and what to do instead; –: not run. [Platforms](platforms/README.md) has a page for each provider.",
+    "Each cell is the result of a run of the whole service on servers of that version, with those rights and that connection.",
+    "*refused*: Basetide refuses it, with the reason and the remedy; –: not tested. [Platforms](platforms/README.md) has a page for each",
+    "provider.",
     "",
     ...PURPOSES.flatMap((purpose) => tableOf(purpose, versions, results)),
     ...refusals(results),
@@ -80,7 +83,7 @@ function tableOf(purpose: Purpose, versions: string[], results: Result[]): strin
   return [
     `## ${TITLES[purpose]}`,
     "",
-    `| the role | connection | ${versions.join(" | ")} |`,
+    `| role | connection | ${versions.join(" | ")} |`,
     `|---|---|${"---|".repeat(versions.length)}`,
     ...rows,
     "",
@@ -92,7 +95,7 @@ function shown({ verdict, detail }: Outcome): string {
   return `**fails**: ${oneLine(detail).slice(0, 80)}`;
 }
 
-/** What is said where it is refused, once. */
+/** Returns the messages of refusals, each once. */
 function refusals(results: Result[]): string[] {
   const rows = results.flatMap(({ cell, outcomes }) =>
     outcomes
@@ -104,17 +107,17 @@ function refusals(results: Result[]): string[] {
       }),
   );
   const first = new Map(rows.toReversed().map(({ key, row }) => [key, row]));
-  return ["## How a refusal reads", "", "| | |", "|---|---|", ...new Set(first.values()), ""];
+  return ["## Messages of refusals", "", "| | |", "|---|---|", ...new Set(first.values()), ""];
 }
 
-/** Steps of the longest list of each purpose: those that a cell without a refusal goes through. */
+/** Returns the longest list of steps of each purpose: the steps of a cell without a refusal. */
 function stepsOf(results: Result[]): string[] {
   const lines = PURPOSES.map((purpose) => {
     const lists = results.map(({ outcomes }) => outcomes.find((one) => one.purpose === purpose)!.steps);
     const longest = lists.toSorted((a, b) => b.length - a.length)[0]!;
     return `- ${purpose}: ${longest.map(({ name }) => name).join(", ")}`;
   });
-  return ["## What a cell goes through", "", ...lines, ""];
+  return ["## Steps of a cell", "", ...lines, ""];
 }
 
 function oneLine(text: string): string {

@@ -1,6 +1,6 @@
 /**
- * The tables of README and docs that are made from the code: types, configuration, and settings. `bun run readme` writes
- * them; a test holds that they are as the code has them.
+ * Generates the tables of the docs that describe code: types, configuration and settings. `bun run readme` writes them;
+ * `test/unit/readme.test.ts` checks that they are current.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
@@ -13,13 +13,14 @@ const tables: Record<string, () => string> = {
   settings: settingsMarkdown,
 };
 
-/** The pages that have such tables, and which. */
+/** The names of the generated tables, by page. */
 export const pagesWithTables: Record<string, string[]> = {
-  "README.md": ["types", "configuration"],
+  "docs/configuration.md": ["configuration"],
   "docs/syncing.md": ["settings"],
+  "docs/types.md": ["types"],
 };
 
-/** A page as it is, and with its tables made from the code. */
+/** Returns a page as it is, and with its tables generated from the code. */
 export function withTables(page: string): { before: string; after: string } {
   const before = readFileSync(fileOf(page), "utf8");
   const after = before.replace(

@@ -80,7 +80,7 @@ describe("columnTypeOf", () => {
   });
 });
 
-test("the README's table has one row per type, with the labels in order and both of a type's columns", () => {
+test("the table of docs/types.md has one row per type, with the labels in order and both of a type's columns", () => {
   const lines = typeMapMarkdown().trimEnd().split("\n");
   expect(lines).toHaveLength(2 + Object.keys(typeMap).length);
   expect(new Set(lines).size).toBe(lines.length);
@@ -89,7 +89,7 @@ test("the README's table has one row per type, with the labels in order and both
   expect(labels.at(-1)).toBe("Any other type");
   expect(lines).toContain("| Autonumber | `numeric` |  |");
   expect(lines.find((line) => line.startsWith("| Link to"))).toMatch(
-    /\| `text\[\]`; `text` with the setting linked records as text \|/,
+    /\| `text\[\]`; `text` with the setting \*linked records as text\* \|/,
   );
 });
 
