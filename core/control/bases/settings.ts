@@ -1,5 +1,5 @@
 /**
- * The settings of a base: the single table from which their columns, API fields, forms, and docs are made.
+ * The settings of a base: the single table from which their columns, API fields, forms and docs are generated.
  *
  * A new setting is a row here and a migration that adds its column (CONTRIBUTING, "Add a setting").
  */
@@ -15,23 +15,20 @@ export const settingSections = {
   reads: "Reads through the proxy",
 } as const;
 
-/**
- * Which running syncs a change ends, to start another one: none; those that update tables; or all, also a first sync
- * or a rebuild.
- */
+/** Which running syncs a change of the setting restarts: none, those that update tables, or also first syncs and rebuilds. */
 export type Interrupts = "nothing" | "updates" | "every sync";
 
 interface Row {
-  /** In `bases`; the setting's name unless given. */
+  /** The column in `bases`; defaults to the setting's name. */
   column?: string;
-  /** Where the settings page shows it; undefined for a setting that has a button elsewhere. */
+  /** The section of the settings page; undefined for a setting that has a button elsewhere. */
   section?: keyof typeof settingSections;
   label: string;
-  /** What the settings page says below the label. Text between backticks is code. */
+  /** The text below the label on the settings page. Text between backticks is code. */
   hint: string;
-  /** What it does, in a sentence or two: for the docs and for the API's reference. Text between backticks is code. */
+  /** The effect in a sentence or two, for the docs and the API reference. Text between backticks is code. */
   effect: string;
-  /** Where docs say more, as seen from their folder. */
+  /** A link to more documentation, relative to docs/. */
   docs?: string;
   interrupts: Interrupts;
 }
@@ -50,9 +47,9 @@ export const settings = {
     default: true,
     section: "speed",
     label: "Live changes",
-    hint: "Airtable reports each change, and it is in SQL within a second or two, however large the base is. Needs a key that may manage webhooks. With any other key, all tables are read again and again.",
+    hint: "Airtable reports each change, and the change is in SQL within a second or two, regardless of the size of the base. Requires a key that may manage webhooks. With any other key, Basetide sweeps all tables continuously.",
     effect:
-      "Airtable reports changes, where the key may manage webhooks. `rapid` takes precedence while it is on.",
+      "Airtable reports changes, if the key may manage webhooks. `rapid` takes precedence.",
     docs: "syncing.md#live-mode",
     interrupts: "updates",
   },
@@ -61,9 +58,9 @@ export const settings = {
     default: false,
     section: "speed",
     label: "Turbo",
-    hint: "Sync uses up to 5 requests a second, all that Airtable allows, instead of 3. With live changes that applies to first syncs, rebuilds and reading changed records again; the sweep that follows a gap in the feed reads one table at a time and gets as many as Airtable's response times allow; the check in the background keeps to one request a second. Use it when you read from the database and write only through the proxy. Leave it off where other integrations call the same base.",
+    hint: "Sync uses up to 5 requests a second, all that Airtable allows, instead of 3. With live changes, this applies to first syncs, rebuilds and changed records that are read again. The sweep after a gap in the feed reads one table at a time, so its speed depends on Airtable's response time. The background check always makes one request a second. Turn Turbo on if you read from the database and write only through the proxy. Leave it off if other integrations call the same base.",
     effect:
-      "Sync uses up to 5 requests a second, all that Airtable allows for a base, instead of 3. The background check of live mode keeps to one.",
+      "Sync uses up to 5 requests a second, all that Airtable allows for a base, instead of 3. The background check of live mode always uses one.",
     docs: "syncing.md#turbo",
     interrupts: "nothing",
   },
@@ -72,9 +69,9 @@ export const settings = {
     default: false,
     section: "advanced",
     label: "Linked records as text",
-    hint: "Columns of linked records become `text` with the first link instead of `text[]` with all of them. The tables concerned are rebuilt.",
+    hint: "Columns of linked records become `text` with the first link instead of `text[]` with all of them. Affected tables are rebuilt.",
     effect:
-      "Columns of linked records are `text`, the first one, instead of `text[]`. Rebuilds the tables concerned.",
+      "Columns of linked records are `text` with the first link instead of `text[]`. Rebuilds affected tables.",
     interrupts: "every sync",
   },
   lookups_as_text: {
@@ -82,8 +79,8 @@ export const settings = {
     default: false,
     section: "advanced",
     label: "Lookups as text",
-    hint: "Lookup columns become `text` with the first value instead of `text[]` with all of them. The tables concerned are rebuilt.",
-    effect: "Lookup columns are `text`, the first value, instead of `text[]`. Rebuilds the tables concerned.",
+    hint: "Lookup columns become `text` with the first value instead of `text[]` with all of them. Affected tables are rebuilt.",
+    effect: "Lookup columns are `text` with the first value instead of `text[]`. Rebuilds affected tables.",
     interrupts: "every sync",
   },
   rapid: {
@@ -91,8 +88,8 @@ export const settings = {
     default: false,
     section: "advanced",
     label: "Rapid creates and updates",
-    hint: "Creates and updates are shown within seconds. Deletes and computed fields take longer: about 10 minutes for 30,000 records. Use it when slow deletes are fine, few computed fields are used, and the key may not manage webhooks. While it is on, it replaces live changes.",
-    effect: "Creates and updates come first; deletes and computed fields take longer. It replaces `live`.",
+    hint: "Creates and updates arrive within seconds. Deletes and computed fields take longer: about 10 minutes for 30,000 records. Use it if slow deletes are acceptable, the base has few computed fields, and the key may not manage webhooks. It replaces live changes.",
+    effect: "Creates and updates arrive first; deletes and computed fields take longer. Replaces `live`.",
     docs: "syncing.md#rapid-mode",
     interrupts: "updates",
   },
@@ -101,8 +98,8 @@ export const settings = {
     default: false,
     section: "analysts",
     label: "Views over links",
-    hint: "For each column of linked records there is a view, called `table__column`, with one row per link, ready to be joined.",
-    effect: "A view `table__column` for each array of links, with one row per link.",
+    hint: "Creates a view `table__column` for each column of linked records, with one row per link, ready to join.",
+    effect: "Creates a view `table__column` for each array of links, with one row per link.",
     docs: "sql.md#views-over-links",
     interrupts: "nothing",
   },
@@ -111,8 +108,8 @@ export const settings = {
     default: false,
     section: "analysts",
     label: "History of changes",
-    hint: "Every change of a record is kept in the table `_sync_history`: old and new values, when it was seen, and whether a sync or a write through the proxy made it.",
-    effect: "Changes of records are kept in the table `_sync_history`.",
+    hint: "Records every change of a record in the table `_sync_history`: old and new values, when Basetide saw it, and whether it came from a sync or from a write through the proxy.",
+    effect: "Records changes of records in the table `_sync_history`.",
     docs: "sql.md#history",
     interrupts: "nothing",
   },
@@ -125,7 +122,7 @@ export const settings = {
     section: "analysts",
     label: "Days of history",
     hint: "Changes stay in `_sync_history` for 1 to 3,650 days. Existing history is kept for that long even if you turn history off.",
-    effect: "How many days a change stays in `_sync_history`.",
+    effect: "Number of days that a change stays in `_sync_history`.",
     docs: "sql.md#history",
     interrupts: "nothing",
   },
@@ -135,7 +132,7 @@ export const settings = {
     section: "analysts",
     label: "Notifications",
     hint: "Sessions that ran `LISTEN basetide` in the database receive the table and the ids of the records that changed.",
-    effect: "Changes of records are sent to sessions that listen to the channel `basetide`.",
+    effect: "Sends changes of records to sessions that listen to the channel `basetide`.",
     docs: "sql.md#listening-for-changes",
     interrupts: "nothing",
   },
@@ -144,9 +141,9 @@ export const settings = {
     default: [],
     section: "indexes",
     label: "Indexed columns",
-    hint: "One per line, as `table.column`: a B-tree, or GIN where the column is an array. Add `trigram` for searches with `like '%…%'`, where the database has the extension `pg_trgm`. Indexes are built without blocking readers, and stay through renames and rebuilds.",
+    hint: "One per line, as `table.column`: a B-tree, or GIN if the column is an array. Add `trigram` for searches with `like '%…%'` if the database has the extension `pg_trgm`. Building an index does not block readers. Indexes survive renames and rebuilds.",
     effect:
-      "Columns that have an index, through every change of their tables. Can be set once the first sync has completed.",
+      "Columns with an index, which survives renames and rebuilds. Available after the first sync.",
     docs: "sql.md#indexes",
     interrupts: "nothing",
   },
@@ -155,9 +152,9 @@ export const settings = {
     default: false,
     section: "attachments",
     label: "Attachment links that last",
-    hint: "Stores permanent links of this console instead of Airtable's, which expire after about two hours. Anyone with a link can open the file. The rows concerned are read and written again.",
+    hint: "Stores permanent links of this console instead of Airtable's, which expire after about two hours. Anyone with a link can open the file. Affected rows are read and written again.",
     effect:
-      "Attachments are stored as signed links of the console, which lead to fresh ones of Airtable. The rows concerned are read and written again.",
+      "Stores attachments as signed links of the console, which redirect to current URLs of Airtable. Affected rows are read and written again.",
     docs: "attachments.md",
     interrupts: "every sync",
   },
@@ -166,9 +163,9 @@ export const settings = {
     default: false,
     section: "reads",
     label: "Reads from the replica",
-    hint: "Reads through the proxy with the key that this base is synced with are answered from the database where it holds everything that was asked for, and use none of Airtable's calls; the response header `x-basetide-answered-by` names who answered. Clients with other keys, and all clients while this is off, ask for it with the header `x-basetide-read: replica`. A database of your own, or a writable one, answers no reads.",
+    hint: "The proxy answers reads from the database if the database holds everything the request needs. These reads use no Airtable calls. This applies to requests with the API key of this base. Clients with other keys, and all clients while this is off, can request it with the header `x-basetide-read: replica`. The response header `x-basetide-answered-by` says who answered. Writable databases and databases that you host answer no reads.",
     effect:
-      "Reads through the proxy with the base's own key are answered from Postgres where that is exact; a response header names who answered.",
+      "The proxy answers reads with the base's own key from Postgres if the answer is exact; a response header says who answered.",
     docs: "proxy.md#reads-from-the-replica",
     interrupts: "nothing",
   },
@@ -178,7 +175,7 @@ export const settings = {
     column: "is_paused",
     label: "Paused",
     hint: "Syncing is paused. The database stays readable as it is.",
-    effect: "No requests to Airtable; a running sync stops. The replica stays readable.",
+    effect: "Stops the running sync and all requests to Airtable. The database stays readable.",
     // A paused base has no sync to start again: the lease ends by the base's state.
     interrupts: "nothing",
   },
@@ -202,7 +199,7 @@ type ColumnOf<Name extends SettingName> = Settings[Name] extends { column: infer
   ? Column
   : Name;
 
-/** The settings of a base, as code reads them. */
+/** The settings of a base, as used in code. */
 export type BaseSettings = { [Name in SettingName as CamelCase<Name>]: ValueOf<Name> };
 
 /** The columns of `bases` that hold settings. */
