@@ -158,7 +158,7 @@ export const OBJECTS: CustomerObject[] = [
     uses: ["price"],
   },
   {
-    kind: "foreign key to a table of theirs",
+    kind: "foreign key to a table of the customer",
     make: "alter table airtable.orders add column region text; alter table airtable.orders add constraint o_region foreign key (region) references airtable.regions (id)",
     state: constraint("o_region"),
     issue: /^orders\|constraint o_region/,
@@ -297,7 +297,7 @@ export const OBJECTS: CustomerObject[] = [
     uses: ["spare"],
   },
   {
-    kind: "foreign key from their table",
+    kind: "foreign key from a table of the customer",
     make: "create table airtable.lines (id text constraint l_fk references airtable.orders (id) on delete cascade); insert into airtable.lines values ('rec1')",
     state: reference("airtable.lines", "l_fk"),
     issue: /^constraint l_fk on table/,

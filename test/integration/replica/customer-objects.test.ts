@@ -81,7 +81,7 @@ const CHANGES: Change[] = [
       "publication of the schema": "has all tables that there are",
     },
   },
-  { name: "table back again", steps: [{ gone: true }, {}] },
+  { name: "table restored", steps: [{ gone: true }, {}] },
 ];
 
 function sourceOf(fields: Fields, name = "Orders"): SourceTable {
