@@ -48,8 +48,7 @@ export const settings = {
     section: "speed",
     label: "Live changes",
     hint: "Airtable reports each change, and the change is in SQL within a second or two, regardless of the size of the base. Requires a key that may manage webhooks. With any other key, Basetide sweeps all tables continuously.",
-    effect:
-      "Airtable reports changes, if the key may manage webhooks. `rapid` takes precedence.",
+    effect: "Airtable reports changes, if the key may manage webhooks. `rapid` takes precedence.",
     docs: "syncing.md#live-mode",
     interrupts: "updates",
   },
@@ -142,8 +141,7 @@ export const settings = {
     section: "indexes",
     label: "Indexed columns",
     hint: "One per line, as `table.column`: a B-tree, or GIN if the column is an array. Add `trigram` for searches with `like '%…%'` if the database has the extension `pg_trgm`. Building an index does not block readers. Indexes survive renames and rebuilds.",
-    effect:
-      "Columns with an index, which survives renames and rebuilds. Available after the first sync.",
+    effect: "Columns with an index, which survives renames and rebuilds. Available after the first sync.",
     docs: "sql.md#indexes",
     interrupts: "nothing",
   },
