@@ -57,9 +57,9 @@ export const settings = {
     default: false,
     section: "speed",
     label: "Turbo",
-    hint: "Sync uses up to 5 requests a second, all that Airtable allows, instead of 3. With live changes, this applies to first syncs, rebuilds and changed records that are read again. The sweep after a gap in the feed reads one table at a time, so its speed depends on Airtable's response time. The background check always makes one request a second. Turn Turbo on if you read from the database and write only through the proxy. Leave it off if other integrations call the same base.",
+    hint: "Sync uses up to 5 requests a second, all that Airtable allows, instead of 3. With live changes, this applies to first syncs, rebuilds and changed records that are read again. The sweep after a gap in the feed reads one table at a time, so its speed depends on Airtable's response time. Full checks in the background always make one request a second. Turn Turbo on if you read from the database and write only through the proxy. Leave it off if other integrations call the same base.",
     effect:
-      "Sync uses up to 5 requests a second, all that Airtable allows for a base, instead of 3. The background check of live mode always uses one.",
+      "Sync uses up to 5 requests a second, all that Airtable allows for a base, instead of 3. Full checks of live mode always use one.",
     docs: "syncing.md#turbo",
     interrupts: "nothing",
   },
