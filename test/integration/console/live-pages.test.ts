@@ -110,11 +110,11 @@ test("live mode is a setting with a form of its own; rapid mode says there that 
   const path = `/bases/${base.id}/settings`;
   const { text } = await ask(path, { account: owner });
   expect(text).toMatch(/<form[^>]*id="setting-live"/);
-  expect(text).not.toContain("rapid mode is on");
+  expect(text).not.toContain("Rapid mode is on");
   const changed = await ask(`${path}/rapid`, { account: owner, form: { value: "on" }, isHtmx: true });
   expect(changed.text).toMatch(/id="setting-live"[^>]* hx-swap-oob="outerMorph"/);
-  expect(changed.text).toContain("rapid mode is on and takes its place");
-  expect((await ask(path, { account: owner })).text).toContain("rapid mode is on and takes its place");
+  expect(changed.text).toContain("Rapid mode is on and takes its place");
+  expect((await ask(path, { account: owner })).text).toContain("Rapid mode is on and takes its place");
   await ask(`${path}/rapid`, { account: owner, form: {} });
   expect((await ask(`${path}/live`, { account: owner, form: {} })).status).toBe(303);
   expect((await getBase(control.ctx.db, base.id)).settings).toMatchObject({ live: false, rapid: false });

@@ -91,7 +91,11 @@ test("what died three times is not tried again, is reported, and can be forced",
   expect(await finish()).toBe(0);
   expect((await quarantine(ctx.db)).tasks).toMatchObject([{ task: "deletion", subject: id }]);
   expect(await examine(ctx)).toContainEqual(
-    expect.objectContaining({ check: "quarantine", status: "problem", message: expect.stringContaining(id) }),
+    expect.objectContaining({
+      check: "quarantine",
+      severity: "problem",
+      message: expect.stringContaining(id),
+    }),
   );
   await expect(deleteBase(ctx, await getBase(ctx.db, id))).rejects.toMatchObject({ code: "conflict" });
   connections = 0;

@@ -106,7 +106,7 @@ test("a swap keeps working beside what the customer made, and runs none of their
   const fileOf = async () => (await sql`select 'public.items'::regclass::oid as oid`)[0]!.oid;
   const before = await fileOf();
   fleet.sandbox.control.createRecords(base.sourceBaseId, "Items", [{ fields: { Name: "washer" } }]);
-  fleet.sandbox.control.deleteField(base.sourceBaseId, "Items", "Spare");
+  fleet.sandbox.control.retypeField(base.sourceBaseId, "Items", "Spare", "number", { precision: 0 });
   await until(async () => (await fileOf()) !== before, {
     what: "the table to be swapped",
     timeoutMs: 60_000,
