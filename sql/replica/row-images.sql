@@ -19,7 +19,7 @@ begin
     where (old.value, old.reason) is distinct from (excluded.value, excluded.reason);
 end $issues$;
 
--- apply_row_images(…): applies images of records of one table, all read_version for after one read version, and says which
+-- apply_row_images(…): applies images of records of one table, all read from the source after one read version was taken, and says which
 -- lost. BT003: somebody else has put a table of theirs in its place. An image loses when another image of its record was applied after its read version: nobody can tell which
 -- of the two is newer (I1, I2). BT002: the table has another shape than the rows were mapped for.
 --   p_rows    mapped rows for apply_sql      p_ids     their ids
@@ -56,7 +56,7 @@ begin
     and (j.record_id = any (p_ids) or j.record_id = any (p_gone));
   -- After the recent-writes log: what was trimmed before that was read is behind the floor that is read now.
   select * into state from {{swap}}._state;
-  -- I6. What was read_version for before the table had its columns would leave new ones empty.
+  -- I6. What was requested before the table had its columns would leave new ones empty.
   if p_read_version < greatest(target.columns_since, state.recent_writes_floor) then
     lost := p_ids || p_gone;
   end if;
