@@ -209,8 +209,8 @@ export async function webhookSecret(
 /** The source says that there is something new: wakes the worker that has the base. */
 export async function recordNotification(db: Db, baseId: string): Promise<void> {
   await db`
-    with pinged as (update live_feeds set notified_at = now() where base_id = ${baseId} returning base_id)
-    select pg_notify(${NOTIFICATION_CHANNEL}, base_id) from pinged`;
+    with notified as (update live_feeds set notified_at = now() where base_id = ${baseId} returning base_id)
+    select pg_notify(${NOTIFICATION_CHANNEL}, base_id) from notified`;
 }
 
 /** The webhook is none of the base's any more, or cannot be seen: another is to be made. */

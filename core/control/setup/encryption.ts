@@ -1,5 +1,5 @@
 /**
- * Everything that is encrypted in the control plane, found by the names of its columns: `sealed_…` of a table with an id
+ * Everything that is encrypted in the control plane, found by the names of its columns: `encrypted_…` of a table with an id
  * is encrypted for the context `<table>.<…>:<id>`. So a rotation of SECRET_KEY forgets none.
  */
 import type { Context } from "../../context";
@@ -26,7 +26,7 @@ export async function encryptedColumns({ db }: Pick<Context, "db">): Promise<Enc
         join pg_attribute as k on k.attrelid = c.oid and k.attnum = any (i.indkey)
         where i.indrelid = c.oid and i.indisprimary) as keys
     from pg_attribute as a join pg_class as c on c.oid = a.attrelid
-    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and starts_with(a.attname, 'sealed_')
+    where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and starts_with(a.attname, 'encrypted_')
       and not a.attisdropped
     order by 1, 2`;
   return columns.map(({ table, column, keys }) => {
@@ -37,9 +37,9 @@ export async function encryptedColumns({ db }: Pick<Context, "db">): Promise<Enc
   });
 }
 
-/** Where a encrypted value is bound to. */
+/** The context that an encrypted value is bound to. */
 export function contextOf({ table, column }: EncryptedColumn, id: string): string {
-  return `${table}.${column.slice("sealed_".length)}:${id}`;
+  return `${table}.${column.slice("encrypted_".length)}:${id}`;
 }
 
 export interface EncryptionCount {

@@ -1,5 +1,5 @@
 -- The control plane's tables. Functions are in functions/, and schema.sql shows the whole as a server reports it.
--- Every `sealed_…` column is encrypted by core/secrets, with `<table>.<what>:<id>` as its context.
+-- Every `encrypted_…` column is encrypted by core/secrets, with `<table>.<what>:<id>` as its context.
 
 -- ---------------------------------------------------------------------------------------------- accounts and users
 
