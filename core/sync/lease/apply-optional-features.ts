@@ -1,6 +1,6 @@
 /**
- * Keeps what a replica has besides its rows (views over links, history, notifications) in line with the base's
- * settings, while a lease holds the base. The functions that write rows go by it, whoever calls them.
+ * Applies the optional features of a base (views over links, history, notifications) to its replica while a worker
+ * holds the lease. The SQL functions that write rows follow these settings, no matter which process calls them.
  */
 import type { BaseSettings } from "../../control/bases";
 import { isBasetideError } from "../../errors";
@@ -10,7 +10,7 @@ import { applyLinkViews, applySettings, type Replica, settleDependents, trimHist
 export type OptionalFeatureSettings = Pick<BaseSettings, "linkViews" | "history" | "historyDays" | "notify">;
 
 export class OptionalFeatureApplier {
-  /** What the replica goes by, as far as is known. */
+  /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
   #work: Promise<void> | undefined;
 
@@ -21,26 +21,27 @@ export class OptionalFeatureApplier {
   ) {}
 
   /**
-   * To be told over and over: what cannot be done now (a query holds a view that is to go) is done later.
+   * Called repeatedly. A change that is blocked now (a query holds a view that must be dropped) is retried by a later
+   * call.
    *
    * @throws BasetideError `lease_lost`, `replica_unavailable`
    */
   apply(wanted: OptionalFeatureSettings): Promise<void> {
     if (this.#done && isSame(this.#done, wanted)) return Promise.resolve();
-    this.#work ??= this.#bring(wanted).finally(() => {
+    this.#work ??= this.#applyNow(wanted).finally(() => {
       this.#work = undefined;
     });
     return this.#work;
   }
 
-  async #bring(wanted: OptionalFeatureSettings): Promise<void> {
+  async #applyNow(wanted: OptionalFeatureSettings): Promise<void> {
     const { replica, epoch, log } = this;
     if (!(await applySettings(replica, epoch, wanted))) log.warn("no history: its table's name is taken");
     try {
       await applyLinkViews(replica, epoch, wanted.linkViews);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
-      // Nothing waits for them. Those that could not be filled before are tried with every lease.
+      // No work waits for the views. Views that could not be filled before are tried again with every lease.
       settleDependents(replica).catch((error: unknown) => log.debug({ error }, "views not filled yet"));
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;

@@ -1,12 +1,12 @@
 /**
- * Keeps the indexes that a base's setting asks for, while a lease holds the base: made in the background, and again where
- * a change of shape took one away.
+ * Keeps the indexes of a base's setting while a worker holds its lease: creates them in the background, and again
+ * after a schema change removed one.
  */
 import { type IndexSetting, sameIndexes } from "../../control/bases";
 import type { Logger } from "../../log";
 import { applyIndexes, indexedColumns, type Replica } from "../../replica";
 
-/** Pause before what was in the way is tried again; it doubles. */
+/** Pause before a failed attempt is repeated; it doubles each time. */
 const RETRY_MS = 5000;
 const MAX_RETRY_MS = 300_000;
 
@@ -16,7 +16,7 @@ export class IndexKeeper {
   #tryAt = 0;
   #retryMs = RETRY_MS;
 
-  /** @param onNames told of the setting with the names of today, where they have changed */
+  /** @param onNames called with the setting under the current names, if they have changed */
   constructor(
     private readonly replica: Replica,
     private readonly epoch: number,
@@ -24,16 +24,16 @@ export class IndexKeeper {
     private readonly onNames: (before: IndexSetting[], now: IndexSetting[]) => Promise<void>,
   ) {}
 
-  /** Is an index being made? */
+  /** True while an index is being created. */
   get isWorking(): boolean {
     return this.#work !== undefined;
   }
 
-  /** To be told over and over. Returns at once, and never fails. */
+  /** Called repeatedly with the current setting. Returns at once and never fails. */
   apply(wanted: IndexSetting[]): void {
     if (this.#work || (this.#done && sameIndexes(this.#done, wanted)) || performance.now() < this.#tryAt)
       return;
-    this.#work = this.#bring(wanted)
+    this.#work = this.#applyNow(wanted)
       .catch((error: unknown) => {
         this.log.debug({ error }, "indexes not followed yet");
         this.#wait();
@@ -43,14 +43,14 @@ export class IndexKeeper {
       });
   }
 
-  /** The shape of the tables has changed. */
+  /** Called when the schema of the tables has changed. */
   changed(): void {
     this.#done = undefined;
     this.#tryAt = 0;
   }
 
-  async #bring(wanted: IndexSetting[]): Promise<void> {
-    // What changes from here on is looked at again.
+  async #applyNow(wanted: IndexSetting[]): Promise<void> {
+    // A change that is made from here on starts another run.
     this.#done = wanted;
     const isDone = await applyIndexes(this.replica, this.epoch, wanted);
     if (wanted.length > 0) {

@@ -1,4 +1,4 @@
-/** What the syncs of a lease go by: the base as it was read, its replica, and how the source is asked. */
+/** Builds the input of a lease's syncs: the base as it was read, its replica, and the reader for the source. */
 
 import type { Config } from "../../config";
 import type { Base } from "../../control/bases";
@@ -13,7 +13,7 @@ import { ReadVersionSource } from "../state";
 import type { Lease } from "./lease";
 import { cadenceFor } from "./sweep-cadence";
 
-/** @param stop aborts when the sync is to make no further request */
+/** @param stop aborts when the sync must make no further request */
 export function inputOf(
   lease: Lease,
   base: Base,
@@ -57,7 +57,8 @@ export function inputOf(
       onAnswer: () => {
         isAnswered = true;
       },
-      // A source that was down, and still is, holds nobody up for longer than it takes to see that.
+      // While the source is still down, a failed request is not retried, so that it does not delay bases that
+      // wait.
       mayTryAgain: () => isAnswered || cache.failures === 0 || !lease.isSaturated(),
       onLost: (images) => ctx.syncMetrics.lost(images),
       share: leased.share,
@@ -69,7 +70,7 @@ export function inputOf(
   };
 }
 
-/** The same for a catch-up; null while the first sync has not been completed. */
+/** Returns the same input for a catch-up; null until the first sync has completed. */
 export async function catchUpInput(lease: Lease): Promise<CatchUpInput | null> {
   const { ctx, baseId, leased, platform } = lease;
   const base = await getBase(ctx.db, baseId);
@@ -79,7 +80,7 @@ export async function catchUpInput(lease: Lease): Promise<CatchUpInput | null> {
   return { ...inputOf(lease, base, leased.stop, () => {}), ctx, modifiedSince };
 }
 
-/** How the attachments of a base are reached, as its settings say; undefined: by the source's URLs. */
+/** Returns how attachments are linked according to the base's settings; undefined: by the source's URLs. */
 export function attachmentUrlsOf(
   { consoleUrl }: Pick<Config, "consoleUrl">,
   { id, settings, attachmentKeyVersion }: Base,

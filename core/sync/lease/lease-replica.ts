@@ -1,8 +1,9 @@
 /**
- * The connection to a replica from one lease to the next of the same worker, so that a new lease need not log in.
+ * Hands the connection to a replica from one lease to the next lease of the same worker, so that a new lease need not
+ * log in.
  *
- * A pool that no lease takes over closes its connections by itself after some seconds. What the earlier lease still has
- * under way on it bears that lease's epoch, and is refused (I5).
+ * A pool that no lease takes over closes its connections by itself after some seconds. Statements of the earlier lease
+ * that are still running carry its epoch and are rejected (I5).
  */
 import { openReplica, type Replica, type ReplicaTarget } from "../../replica";
 import type { BaseCache } from "../state";
@@ -14,7 +15,7 @@ export function leaveReplica(cache: BaseCache, target: ReplicaTarget, replica: R
   left.set(cache, { target, replica });
 }
 
-/** The replica that the last lease left, or another where the base has moved. */
+/** Returns the replica that the previous lease left open, or opens another one if the base has moved. */
 export function takeReplica(cache: BaseCache | undefined, target: ReplicaTarget): Replica {
   const before = cache && left.get(cache);
   if (!before) return openReplica(target);

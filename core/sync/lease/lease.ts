@@ -1,13 +1,14 @@
 /**
- * A lease of a base: sync after sync, for about a minute, by one worker.
+ * A lease of a base: one worker runs sync after sync, for about a minute.
  *
- * It ends with the first sync that ends after that minute: a long sweep, or in rapid mode a table that takes long,
- * keeps it for as long as it takes. A live base at rest keeps it until its replica is written to, and the next lease takes
- * over the connection: renewing leases costs no login. Nothing waits for its end: heartbeats tell that the holder lives, and what people
- * change is seen within a second or so, also in the middle of a sync (`LeasedBase`).
+ * The lease ends with the first sync that ends after that minute. A long sweep, or in rapid mode a table that takes
+ * long, extends it. An idle live base keeps its lease until its replica is written to, and the next lease takes over
+ * the connection, so renewing a lease costs no login. No work waits for the end of a lease: heartbeats show that the
+ * holder is alive, and changes that people make are noticed within a second or so, also in the middle of a sync
+ * (`LeasedBase`).
  *
- * I5. The lease begins by raising the replica's epoch; whoever held the base before can write no more, however long
- * it was frozen. The queue makes overlapping leases rare; the epoch makes them harmless.
+ * I5. The lease starts by incrementing the replica's epoch. A previous holder can no longer write, however long it was
+ * suspended. The queue makes overlapping leases rare; the epoch makes them harmless.
  */
 
 import type { Context } from "../../context";
@@ -60,15 +61,15 @@ import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
 const LEASE_MS = 60_000;
-/** A live base that is at rest for longer logs in to begin another lease. */
+/** The longest lease of an idle live base. After that, the base logs in to start another lease. */
 const LONGEST_LEASE_MS = 3600_000;
-/** A base whose next sweep is further off is given back, so that it takes no room in the worker meanwhile. */
+/** A base whose next sweep is further off is released, so that it takes no room in the worker until then. */
 const LONGEST_REST_MS = 20_000;
-/** In rapid mode a lease waits for the first turn to end: for as long as so many usually take. */
+/** In rapid mode a lease waits for the first cycle to end, for as long as this many cycles usually take. */
 const CYCLES_WAITED = 2;
-/** What people have asked for is known after this. */
+/** By this time after the start of a lease, changes that people have made are known. */
 const NOTICE_MS = 1500;
-/** How often a base whose budget is spent looks whether it still is. */
+/** How often a base with a spent budget checks whether the budget is still spent. */
 const SPENT_REST_MS = 3600_000;
 
 export interface SyncContext extends Context {
@@ -81,23 +82,23 @@ export interface SyncContext extends Context {
   callCounter: CallCounter;
 }
 
-/** What a worker keeps between leases, by base id. */
+/** The caches that a worker keeps between leases, by base id. */
 export type BaseCaches = Map<string, BaseCache>;
 
 export interface LeaseSignals {
-  /** Aborts when the worker is to stop: the page in hand is finished. */
+  /** Aborts when the worker stops: the current page is finished. */
   stop: AbortSignal;
-  /** Aborts when it cannot wait any longer. */
+  /** Aborts when the worker can wait no longer. */
   kill: AbortSignal;
-  /** Do others wait, and the worker has no room for them? */
+  /** True if other bases wait and the worker has no room for them. */
   isSaturated?: () => boolean;
 }
 
 /**
- * Syncs the base until the lease has run out, the worker stops, or there is nothing to sync any more; one that fails
- * while others wait gives its place to them.
+ * Syncs the base until the lease has run out, the worker stops, or the base no longer needs syncing. A base that fails
+ * while other bases wait gives up its room in the worker.
  *
- * @returns when the base is to be leased again, ms from now; null: not any more
+ * @returns when the base should be leased again, ms from now; null: not at all
  */
 export async function holdLease(
   ctx: SyncContext,
@@ -151,19 +152,20 @@ export async function holdLease(
     if (isLeftOpen) leaveReplica(cache, target, replica);
     return next;
   } catch (error) {
-    // What is known of the replica is still so when a database was away, unless somebody else had the base meanwhile.
+    // After an outage of a database, the cache of the replica is still valid, unless another worker had the base
+    // meanwhile (`restore` checks that).
     if (!isOutage(error)) caches.delete(baseId);
     if (await hasLeft(ctx, base)) return null;
     if (!isBasetideError(error, "lease_lost")) throw error;
     log.warn({ error }, "lease lost");
-    // No other worker has it: the next lease compares everything.
+    // After a failover no other worker holds the base: the next lease compares everything.
     return isOtherTimeline(error) ? 0 : null;
   } finally {
     if (!isLeftOpen) await replica.close();
   }
 }
 
-/** From here on the replica has, besides its rows, what the base's settings say, also where they change meanwhile. */
+/** Applies the optional features in the base's settings to the replica, now and whenever they change. */
 async function applyOptionalFeatures(
   { ctx, replica, epoch, cache, leased, indexes }: Lease,
   base: Base,
@@ -191,9 +193,9 @@ export interface Lease {
   budget: LeasedBudget;
   indexes: IndexKeeper;
   isSaturated: () => boolean;
-  /** Has it failed, and not completed a sync since? */
+  /** True if a sync has failed, and none has completed since. */
   hasFailed: boolean;
-  /** When the last sync began that completed; null after live mode, which begins none while nothing changes. */
+  /** When the last completed sync began; null after live mode, which starts no sync while nothing changes. */
   syncedFrom: Date | null;
 }
 
@@ -208,9 +210,9 @@ async function syncUntil(
   for (let base = first; ; base = await getBase(ctx.db, baseId)) {
     if (stop.aborted) return 0;
     if (!isToBeSynced(base)) return null;
-    // Moved to another database, or paused and resumed within a second, say: another lease goes on.
+    // The base was moved to another database, or paused and resumed within a second: another lease continues.
     if (base.database.id !== first.database.id || leased.isOver) return 0;
-    // A table that waits to go live would be read once more by the next lease.
+    // The next lease would have to read a table again that waits to go live.
     if (performance.now() >= until && cache.builds.size === 0) return 0;
     const startedAt = performance.now();
     const apiKey = leased.apiKey;
@@ -223,7 +225,7 @@ async function syncUntil(
         continue;
       }
       if (report) {
-        // What a key that has been replaced meanwhile may not do is no news, and would stop the base.
+        // An error of a key that has been replaced meanwhile is obsolete, and reporting it would stop the base.
         if (needsAttention(report) && (await openApiKey(ctx, base)) !== apiKey) continue;
         await saveRun(lease, base, report);
         if (needsAttention(report)) return null;
@@ -235,7 +237,7 @@ async function syncUntil(
         await leased.rest(pauseMs);
       } else await leased.rest(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - startedAt)));
     } catch (error) {
-      // The worker stops, or somebody changed what only another sync can do.
+      // The worker stops, or a change needs another sync.
       if (!isBasetideError(error, "sync_stopped")) throw error;
     }
   }
@@ -244,8 +246,8 @@ async function syncUntil(
 /**
  * Syncs once, or in rapid or live mode until the lease is over.
  *
- * @returns the report; null where those modes have told of their syncs themselves; how long the budget lets the base rest,
- *   where a sweep is not due yet
+ * @returns the report; null if the mode has reported its syncs itself; if a sweep is not due yet, how long the budget
+ *   lets the base rest
  */
 async function syncAs(
   lease: Lease,
@@ -264,27 +266,27 @@ async function syncAs(
   try {
     if (base.settings.rapid && base.sync && !isForced && platform.modifiedSince) {
       const cadence = () => cadenceFor(lease.budget, base, "rapid");
-      let turns = 0;
+      let cycles = 0;
       const isDone = await rapidBase({
         ...input,
-        // What it rebuilds beside is one table: another sync begins that anew.
+        // A background rebuild is of one table, which another sync can start over: it does not count as building.
         onProgress: progress.note,
         cadence,
         modifiedSince: platform.modifiedSince,
         isGivenUp: () => isGivenUp(lease),
-        // A turn that the budget slows down may take longer than a lease, and begins anew with each.
-        isOver: () => performance.now() >= (turns > 0 ? until : until + CYCLES_WAITED * cadence().cycleMs),
+        // A cycle that the budget slows down may take longer than a lease, and starts over with each lease.
+        isOver: () => performance.now() >= (cycles > 0 ? until : until + CYCLES_WAITED * cadence().cycleMs),
         onRun: (report) => {
-          if (!report.isBackground) turns++;
+          if (!report.isBackground) cycles++;
           return saveRun(lease, base, report);
         },
         onRead: (at) => trimOldRecentWrites(replica, cache, at),
       });
       if (isDone) return null;
     }
-    // Before a first sync: that finds what changed before the feed began.
+    // The feed is opened before a first sync, so that the sync finds all changes from before the feed began.
     const feed = await feedOf(lease, base, input.reader);
-    // What another key may not do shows when the feed is read.
+    // A read of the feed shows at once what another key is not allowed to do.
     leased.notify = () => feed?.notify();
     if (feed && base.sync && !isForced) {
       await goLive(lease, feed, {
@@ -302,7 +304,7 @@ async function syncAs(
     const startedAt = performance.now();
     const report = await syncBase({ ...input, isForced });
     if (report.completedAt) {
-      // The next look of rapid mode goes back to this sync, and the next pass comes after it.
+      // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
       cache.builds.clear();
       cache.polledUntil.clear();
       cache.scan = null;
@@ -321,20 +323,20 @@ async function syncAs(
   }
 }
 
-/** A lease that begins reads and writes the replica: it waits for a connection that there is anyway. */
+/** A new lease reads and writes the replica: the end of this one waits until a connection is open anyway. */
 function isLiveOver({ replica, isSaturated }: Lease, until: number): boolean {
   const now = performance.now();
   if (now < until) return false;
   return replica.isConnected() || isSaturated() || now >= until + LONGEST_LEASE_MS;
 }
 
-/** Whatever the setting is: tables that are not rebuilt yet may have URLs of ours. */
+/** Applies regardless of the setting: tables that have not been rebuilt yet may contain our URLs. */
 async function applyAttachmentKey(ctx: SyncContext, base: Base, cache: BaseCache): Promise<void> {
   if (base.attachmentKeyVersion === (cache.attachmentSigner?.keyVersion ?? 0)) return;
   cache.attachmentSigner = await attachmentSigner(ctx, base.id);
 }
 
-/** Asks whose the key is, which costs the base none of its quota; another lease tries again. */
+/** Asks for the owner of the key, which costs the base no quota. If it fails, another lease tries again. */
 async function learnUser({ ctx, baseId, leased }: Lease): Promise<void> {
   const { apiKey } = leased;
   try {
@@ -345,17 +347,17 @@ async function learnUser({ ctx, baseId, leased }: Lease): Promise<void> {
   }
 }
 
-/** Ends the lease; the base is taken up again when it has rested. */
+/** Ends the lease; the base is leased again after it has rested. */
 async function release({ ctx, baseId, budget }: Lease, restMs: number): Promise<null> {
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
   await restUntil(ctx.db, baseId, Math.min(restMs, spentMs));
   return null;
 }
 
-/** Keeps a report, where people and metrics see it. */
+/** Saves a report for the run history and the metrics. */
 async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<void> {
   const { ctx, cache } = lease;
-  // What fails because the replica has been taken away is no failure of the base.
+  // A failure that is caused by the removal of the replica is not a failure of the base.
   if (report.error && (await hasLeft(ctx, base))) return;
   await recordRun(ctx.db, base.id, report);
   ctx.syncMetrics.observe(report, lease.syncedFrom);
@@ -372,7 +374,10 @@ async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<voi
   if (base.error?.code === "source_billing_limit") await ctx.limiter.lift(quotaKeyOf(base));
 }
 
-/** Is the base being deleted, gone, or moved to another database? As far as can be known: false while nobody can. */
+/**
+ * Returns whether the base is being deleted, is gone, or was moved to another database; false if the control plane
+ * cannot be asked.
+ */
 async function hasLeft({ db }: Pick<Context, "db">, base: Base): Promise<boolean> {
   const known = await syncFacts(db, [base.id]).catch(() => null);
   const facts = known?.[0];
@@ -380,7 +385,7 @@ async function hasLeft({ db }: Pick<Context, "db">, base: Base): Promise<boolean
   return !facts || facts.state === "deleting" || facts.databaseId !== base.database.id;
 }
 
-/** Is it to make room for others? */
+/** Returns whether the base should make room for others. */
 function isGivenUp({ hasFailed, isSaturated }: Lease): boolean {
   return hasFailed && isSaturated();
 }

@@ -1,10 +1,11 @@
 /**
- * A base while a lease holds it: what its syncs go by, kept in line with what people change meanwhile.
+ * A base while a worker holds its lease: connections and settings, kept up to date with changes that people make
+ * during the lease.
  *
- * Turbo and a new API key are there for the next request. A pause ends the sync, a deletion even the request in hand.
- * What only another sync can do (by the table of settings, e.g. other column types; and "sync now") interrupts the one
- * that is running; but "sync now" and some settings leave a first sync or a rebuild alone, which would have to begin
- * again.
+ * Turbo and a new API key apply from the next request on. A pause ends the sync; a deletion aborts even the current
+ * request. Changes that need another sync (according to the table of settings, for example other column types, and
+ * Resync) interrupt the running one. Resync and some settings do not interrupt a first sync or a rebuild, which would
+ * have to start over.
  */
 
 import { type LinkedAbort, linkedAbort, wait } from "../../async";
@@ -23,27 +24,27 @@ interface LeaseInput {
   platform: Platform;
   cache: BaseCache;
   watch: SettingsWatch;
-  /** The worker's. */
+  /** The worker's signals. */
   stop: AbortSignal;
   kill: AbortSignal;
 }
 
 /** A sync that is running. */
 export interface RunningSync extends Disposable {
-  /** Aborts, with `sync_stopped`, when it is to make no further request. */
+  /** Aborts with `sync_stopped` when the sync must make no further request. */
   stop: AbortSignal;
-  /** A first sync or a rebuild is under way. */
+  /** True while a first sync or a rebuild is running. */
   isBuilding: boolean;
 }
 
 export class LeasedBase implements Disposable {
-  /** Requests by whatever key the base has at that moment. */
+  /** Sends each request with the API key that the base has at that moment. */
   readonly connection: SourceConnection;
-  /** Has the feed read at once, where there is one. */
+  /** Makes the feed be read at once, if there is one. */
   notify: () => void = () => {};
-  /** Told once a second when clients last wrote what has to be found. */
+  /** Called once a second with the time of the latest catch-up request. */
   onCatchUp: (requestedAt: Date | null) => void = () => {};
-  /** Told once a second of the settings as they are. */
+  /** Called once a second with the current settings. */
   onSettings: (settings: SyncFacts["settings"]) => void = () => {};
   #input: LeaseInput;
   #stop: LinkedAbort;
@@ -52,12 +53,12 @@ export class LeasedBase implements Disposable {
   #keyVersion: string | undefined;
   #connected: SourceConnection;
   #isTurbo: boolean;
-  /** What the latest sync went by. */
-  #goesBy: Base;
+  /** The base as the latest sync read it. */
+  #syncedBase: Base;
   #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
   #changed = Promise.withResolvers<void>();
   #watching: Disposable;
-  /** Of the replica's server, when it was first told. */
+  /** The timeline of the replica's server when it was first reported. */
   #timeline: string | null = null;
 
   private constructor(input: LeaseInput, apiKey: string) {
@@ -66,7 +67,7 @@ export class LeasedBase implements Disposable {
     this.#connected = input.platform.connect(apiKey, input.cache.sourceClock);
     this.connection = following(() => this.#connected);
     this.#isTurbo = input.base.settings.turbo;
-    this.#goesBy = input.base;
+    this.#syncedBase = input.base;
     this.#stop = linkedAbort(input.stop);
     this.#kill = linkedAbort(input.kill);
     this.#watching = input.watch.watch(input.base.id, (facts) => this.#notice(facts));
@@ -77,17 +78,20 @@ export class LeasedBase implements Disposable {
     return new LeasedBase(input, await openApiKey(input.ctx, input.base));
   }
 
-  /** Has the base been paused, deleted, or the worker stopped? Then no further sync of this lease gets far. */
+  /**
+   * True once the base has been paused or deleted, or the worker stopped. No further sync of this lease makes
+   * progress.
+   */
   get isOver(): boolean {
     return this.#stop.signal.aborted;
   }
 
-  /** Aborts when the lease is to end. */
+  /** Aborts when the lease must end. */
   get stop(): AbortSignal {
     return this.#stop.signal;
   }
 
-  /** Aborts what is in hand. */
+  /** Aborts requests that are already being sent. */
   get kill(): AbortSignal {
     return this.#kill.signal;
   }
@@ -98,10 +102,10 @@ export class LeasedBase implements Disposable {
 
   share = (): number => syncShare(quotaKeyOf(this.#input.base), this.#isTurbo);
 
-  /** Begins a sync that goes by `base` as it was read just now. */
+  /** Begins a sync with `base` as it was just read. */
   begin(base: Base, isForced: boolean): RunningSync {
     this.#isTurbo = base.settings.turbo;
-    this.#goesBy = base;
+    this.#syncedBase = base;
     const abort = linkedAbort(this.#stop.signal);
     const handle: RunningSync = {
       stop: abort.signal,
@@ -116,7 +120,7 @@ export class LeasedBase implements Disposable {
   }
 
   /**
-   * Waits `ms`, or until something has changed that a sync may be the better for.
+   * Waits `ms`, or until a change makes another sync worthwhile.
    *
    * @throws BasetideError `sync_stopped`
    */
@@ -161,23 +165,25 @@ export class LeasedBase implements Disposable {
       this.#input.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of its settings");
       this.#sync.abort.abort();
     }
-    if (!this.#sync && isLater(facts.resyncRequestedAt, this.#goesBy.resyncRequestedAt)) {
+    if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {
       this.#changed.resolve();
     }
   }
 
   #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {
     const { handle, isForced } = this.#sync!;
-    const interrupted = interruptedBy(this.#goesBy.settings, settings);
+    const interrupted = interruptedBy(this.#syncedBase.settings, settings);
     if (interrupted === "every sync") return true;
-    if (settings.ownAttachmentUrls && attachmentKeyVersion !== this.#goesBy.attachmentKeyVersion) return true;
+    if (settings.ownAttachmentUrls && attachmentKeyVersion !== this.#syncedBase.attachmentKeyVersion)
+      return true;
     if (handle.isBuilding) return false;
     return (
-      interrupted === "updates" || (!isForced && isLater(resyncRequestedAt, this.#goesBy.resyncRequestedAt))
+      interrupted === "updates" ||
+      (!isForced && isLater(resyncRequestedAt, this.#syncedBase.resyncRequestedAt))
     );
   }
 
-  /** Connects with a new key. The first version that is seen is taken for that of the key at hand. */
+  /** Connects with a new key. The first version that is seen is assumed to belong to the current key. */
   async #applyKey(version: string): Promise<void> {
     if (version === this.#keyVersion) return;
     const isFirst = this.#keyVersion === undefined;

@@ -1,4 +1,4 @@
-/** How a lease goes live: the base's feed, and the pace that its budget allows. */
+/** Starts live mode for a lease: opens the base's feed, and sets the pace that its budget allows. */
 import type { Base } from "../../control/bases";
 import type { Platform } from "../../source";
 import type { Reader } from "../engine";
@@ -24,7 +24,7 @@ interface LiveLease {
   budget: LeasedBudget;
 }
 
-/** The feed of a base that is to be live; null where it is not, or cannot be now. */
+/** Opens the feed of a base that is set to live mode; null if it is not, or if there is no feed at the moment. */
 export async function feedOf(
   { ctx, cache }: Pick<LiveLease, "ctx" | "cache">,
   base: Base,
@@ -41,7 +41,7 @@ export async function feedOf(
   return openFeed(ctx, base, asking, cache);
 }
 
-/** Live until the lease is over; see `liveBase`. */
+/** Runs live mode until the lease is over; see `liveBase`. */
 export function goLive(
   { ctx, platform, budget }: LiveLease,
   feed: LiveFeed,

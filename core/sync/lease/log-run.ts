@@ -1,10 +1,13 @@
-/** What a run leaves in the log, and a lease that could not even start in the base's runs. */
+/** Logs a run, and records a lease that failed to start as a run of its base. */
 import type { RunReport } from "../../control/bases";
 import { asBasetideError } from "../../errors";
 import type { Logger } from "../../log";
 import { newReport } from "../engine";
 
-/** First syncs, rebuilds and failures are news; sweeps, turns and rounds go on for ever. */
+/**
+ * First syncs, rebuilds and failures are logged as info or warnings. Sweeps, cycles and live batches repeat all the
+ * time and are logged as debug.
+ */
 export function logRun(log: Logger, { error, tables: _, issues: __, ...facts }: RunReport): void {
   if (error) log.warn({ ...facts, code: error.code, error }, "sync failed");
   else if (facts.kind === "sweep" || facts.kind === "rapid" || facts.kind === "live")
@@ -12,7 +15,7 @@ export function logRun(log: Logger, { error, tables: _, issues: __, ...facts }: 
   else log.info(facts, "sync completed");
 }
 
-/** An error that kept a lease from even starting, as a run for people to see. */
+/** Returns a failed run for an error that prevented a lease from starting. */
 export function failedRun(error: unknown): RunReport {
   return { ...newReport(), error: asBasetideError(error) };
 }

@@ -1,4 +1,4 @@
-/** What the worker's metrics say of syncs. No label names a base. */
+/** Metrics of a worker's syncs. No label identifies a base. */
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { RunReport } from "../../control/bases";
 import type { AskKind } from "../engine";
@@ -7,21 +7,23 @@ export interface SyncMetrics {
   /**
    * Counts a sync that has ended.
    *
-   * @param syncedFrom when the sync before it began; null where there was none, or live mode has told of changes since
+   * @param syncedFrom when the previous sync began; null if there was none, or if live mode has reported changes since
    */
   observe(report: RunReport, syncedFrom: Date | null): void;
-  /** A request to the source goes out. */
+  /** Counts a request to the source. */
   requested(kind: AskKind): void;
-  /** Images that lost to one applied after their read version: their records are read or compared anew. */
+  /** Counts images that lost to one applied after their read version: their records are read or compared again. */
   lost(images: number): void;
-  /** Counts records that the feed of live mode told nothing of: found by a sweep, or by a comparison with the source. */
+  /**
+   * Counts records that the feed of live mode did not report: found by a sweep, or by a comparison with the source.
+   */
   untold(foundBy: "sweep" | "comparison", count: number): void;
 }
 
-/** A round of live mode takes a second, a base that keeps to a small budget is swept once a day. */
+/** A batch of live mode takes a second; a base with a small budget is swept once a day. */
 const LAG_SECONDS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 14_400, 86_400];
 
-/** Registers the metrics; once per registry. */
+/** Registers the metrics; call once per registry. */
 export function syncMetrics(registry: Registry): SyncMetrics {
   const registers = [registry];
   const syncs = new Counter({

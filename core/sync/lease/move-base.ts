@@ -1,11 +1,11 @@
 /**
- * Moves a base to another cluster: into a new database there, with its first sync, while the old one goes on being
- * synced and read. Then the base is pointed at the new one, and the old one is dropped.
+ * Moves a base to another cluster: runs a first sync into a new database there, while the old database is still synced
+ * and read. Then points the base at the new database, and drops the old one.
  *
- * I1. Records that clients write through the proxy meanwhile are read again into the new replica: before the base
- * lives there, and, for as long as a write may be under way to the old one, after it.
- * I7. `bases.move_database_id` always names the database that is to be dropped, whatever becomes of the move; the next
- * move of the base, its deletion, or the next start of a console does it.
+ * I1. Records that clients write through the proxy during the move are read again into the new replica: before the
+ * base switches to it, and afterwards for as long as a write to the old one may still be running.
+ * I7. `bases.move_database_id` always names the database that must be dropped, however the move ends. The next move of
+ * the base, its deletion, or the next start of a console drops it.
  */
 
 import { wait } from "../../async";
@@ -52,16 +52,16 @@ export interface MoveOptions {
   signal: AbortSignal;
   onProgress?: (progress: Progress) => void;
   /**
-   * Longest that a write to the old replica may be under way once the base lives elsewhere, ms: a time-out of the
-   * source, and one more until it is shown, unless given.
+   * The longest time for which a write to the old replica may still be running after the base has switched, ms.
+   * Defaults to one timeout of the source, and another one until the write is shown.
    */
   graceMs?: number;
 }
 
 /**
- * @returns the base as it is then: with another database, and so other credentials
- * @throws BasetideError `conflict` when it cannot be moved there, or somebody moves it already; `not_found`; what kept
- *   its first sync from completing. The base stays where it was, and nothing is left of the new database
+ * @returns the base after the move, with another database and therefore other credentials
+ * @throws BasetideError `conflict` if it cannot be moved there or is being moved already; `not_found`; the error that
+ *   prevented the first sync from completing. The base then stays where it was, and the new database is removed
  */
 export async function moveBase(
   ctx: MoveContext,
@@ -123,7 +123,7 @@ function inSchema(base: Base): { id: string; schema: string } {
   return { id: base.id, schema: base.database.schema };
 }
 
-/** Makes the new database and notes it. @throws BasetideError `conflict` */
+/** Creates the new database and records it. @throws BasetideError `conflict` */
 async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName: string): Promise<Database> {
   const cluster = await clusterByName(ctx.db, clusterName);
   if (base.state === "deleting") throw new BasetideError("conflict", "The base is being deleted");
@@ -143,10 +143,10 @@ async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName
     throw new BasetideError("conflict", `The cluster "${clusterName}" takes no new databases`);
   }
   const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, cluster, from.connections);
-  const [noted] = await ctx.db`
+  const [recorded] = await ctx.db`
     update bases set move_database_id = ${to.id}
     where id = ${base.id} and state <> 'deleting' and move_database_id is null returning id`;
-  if (noted) return to;
+  if (recorded) return to;
   await removeUnusedDatabase(ctx, to.id);
   throw new BasetideError("conflict", "The base is being deleted");
 }
@@ -166,7 +166,7 @@ async function readerFor(
     sourceBaseId: base.sourceBaseId,
     limiter: ctx.limiter,
     quotaKey: quotaKeyOf(base),
-    // The syncs of the previous replica go on meanwhile.
+    // The old replica is still being synced meanwhile.
     share: () => syncShare(quotaKeyOf(base), false),
     readVersions: new ReadVersionSource(() => takeReadVersion(target)),
     log: ctx.log.child({ baseId: base.id }),
@@ -175,7 +175,7 @@ async function readerFor(
   };
 }
 
-/** @throws BasetideError why it did not complete */
+/** @throws BasetideError the reason why the sync did not complete */
 async function firstSync(
   ctx: MoveContext,
   base: Base,
@@ -200,7 +200,7 @@ async function firstSync(
   if (report.error) throw new BasetideError(report.error.code, report.error.message);
 }
 
-/** From here on the base lives in `to`. @throws BasetideError `conflict` when it is being deleted */
+/** Points the base at `to`. @throws BasetideError `conflict` when it is being deleted */
 async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Database): Promise<void> {
   await ctx.db.begin(async (tx) => {
     const [moved] = await tx`
@@ -208,7 +208,7 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
       where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
       returning id`;
     if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");
-    // What the feed told meanwhile is in the old replica only.
+    // Changes that the feed reported meanwhile are only in the old replica.
     await recordFeedGapOfBase(tx, base.id);
     const { accountId, id } = base;
     const details = { name: base.name, from: from.host, to: to.host };
@@ -216,7 +216,9 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
   });
 }
 
-/** Writes that clients sent before the base was pointed at its new database, and that are shown in the old one. */
+/**
+ * Copies writes that clients sent before the base was pointed at its new database, and that are shown in the old one.
+ */
 async function copyLateWrites(
   target: Replica,
   reader: Omit<Reader, "counts" | "onFirstRequest">,

@@ -1,4 +1,4 @@
-/** Saves how far a first sync or a rebuild is, often enough to be watched. */
+/** Saves the progress of a first sync or a rebuild, often enough for someone to watch it. */
 import type { Context } from "../../context";
 import { type Progress, saveProgress } from "../../control/bases";
 
@@ -6,11 +6,14 @@ const PROGRESS_INTERVAL_MS = 1000;
 
 export interface ProgressSaver {
   note(progress: Progress): void;
-  /** Nothing is saved after it. */
+  /** Stops saving, and waits for a save that is running. */
   end(): Promise<void>;
 }
 
-/** Saves the latest progress at once, and then once a second at most. Progress that cannot be saved is no failure. */
+/**
+ * Saves the latest progress at once, and then at most once a second. A save that fails is logged and does not fail the
+ * sync.
+ */
 export function progressSaver(ctx: Pick<Context, "db" | "log">, baseId: string): ProgressSaver {
   let latest: Progress | undefined;
   let saving: Promise<void> = Promise.resolve();

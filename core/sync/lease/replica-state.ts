@@ -1,13 +1,13 @@
-/** Whether a lease goes on from the replica that the last one left. */
+/** Decides whether a lease continues from the replica that the previous lease left. */
 import type { Context } from "../../context";
 import { lastReplicaState, recordReplicaState } from "../../control/bases";
 import { confirmEpoch, type Replica, replicaIdentity } from "../../replica";
 
 /**
- * Compares the replica with what it was when the last lease began, and notes what it is.
+ * Compares the replica with its recorded state at the start of the previous lease, and records its current state.
  *
- * @returns false where it may have lost commits since
- * @throws BasetideError `lease_lost` where another lease has begun
+ * @returns false if the replica may have lost commits since then
+ * @throws BasetideError `lease_lost` if another lease has started
  */
 export async function isContinued(
   { db, log }: Pick<Context, "db" | "log">,
@@ -17,7 +17,7 @@ export async function isContinued(
 ): Promise<boolean> {
   const [before, identity] = await Promise.all([lastReplicaState(db, baseId), replicaIdentity(replica)]);
   const isSame = before === null || (before.identity === identity && before.epoch < epoch);
-  // A lease that has begun since would have noted a later epoch, too.
+  // A lease that has started since would also have recorded a later epoch.
   if (!isSame) await confirmEpoch(replica, epoch);
   if (!isSame)
     log.warn({ before, now: { identity, epoch } }, "the replica may have lost commits: all is compared");

@@ -1,16 +1,16 @@
 /**
- * Tells leases what people change about their bases while a sync is running: settings, the API key, a pause, a
- * deletion, a sync or a schema check that is asked for.
+ * Informs leases of changes that people make to their bases while a sync is running: settings, the API key, a pause, a
+ * deletion, a requested sync or schema check.
  *
- * One query a second for all bases that a worker holds. Not a notification, which could get lost and would have to be
- * backed by the same query.
+ * Polls with one query a second for all bases that a worker holds. A notification could get lost and would need the
+ * same query as a fallback.
  */
 import type { Context } from "../../context";
 import { type SyncFacts, syncFacts } from "../../control/bases";
 
 const POLL_MS = 1000;
 
-/** Told once a second of the base as it is; undefined when it is gone. */
+/** Called once a second with the current state of the base; undefined when the base no longer exists. */
 export type OnFacts = (facts: SyncFacts | undefined) => void;
 
 export class SettingsWatch {
@@ -22,15 +22,15 @@ export class SettingsWatch {
     this.#ctx = ctx;
   }
 
-  /** Until what is returned is disposed of. */
+  /** Watches until the returned handle is disposed of. */
   watch(baseId: string, onFacts: OnFacts): Disposable {
-    const told = this.#watched.get(baseId) ?? new Set();
-    this.#watched.set(baseId, told.add(onFacts));
+    const listeners = this.#watched.get(baseId) ?? new Set();
+    this.#watched.set(baseId, listeners.add(onFacts));
     this.#timer ??= setTimeout(() => this.#poll(), POLL_MS);
     return {
       [Symbol.dispose]: () => {
-        told.delete(onFacts);
-        if (told.size === 0 && this.#watched.get(baseId) === told) this.#watched.delete(baseId);
+        listeners.delete(onFacts);
+        if (listeners.size === 0 && this.#watched.get(baseId) === listeners) this.#watched.delete(baseId);
       },
     };
   }
@@ -43,7 +43,7 @@ export class SettingsWatch {
     }
     try {
       const facts = new Map((await syncFacts(this.#ctx.db, asked)).map((one) => [one.id, one]));
-      for (const id of asked) for (const tell of this.#watched.get(id) ?? []) tell(facts.get(id));
+      for (const id of asked) for (const onFacts of this.#watched.get(id) ?? []) onFacts(facts.get(id));
     } catch (error) {
       this.#ctx.log.debug({ error }, "settings not looked at");
     }

@@ -1,4 +1,4 @@
-/** How often a base without a feed is swept, or looked at in rapid mode, as its budget is now. */
+/** How often a base without a feed is swept, or polled in rapid mode, within its current budget. */
 
 import type { Base } from "../../control/bases";
 import { agoMs } from "../../postgres";
@@ -6,10 +6,10 @@ import type { LeasedBudget } from "../pacing";
 import { type Cadence, cadenceOf, sweepCallsOf } from "../pacing";
 import type { BaseCache } from "../state";
 
-/** A small base is not swept more often than this. */
+/** The shortest interval between two sweeps of a small base. */
 export const MIN_SYNC_INTERVAL_MS = 1000;
 
-/** How often what is asked for, as the budget is now. */
+/** Returns the cadence that the current budget allows. */
 export function cadenceFor(budget: LeasedBudget, base: Base, mode: "rapid" | "sweep"): Cadence {
   return cadenceOf({
     mode,
@@ -23,8 +23,8 @@ export function cadenceFor(budget: LeasedBudget, base: Base, mode: "rapid" | "sw
 }
 
 /**
- * Until the budget lets the next sweep begin, ms. A first sync, one that failed, one of a replica that may have lost
- * commits, or a look asked for, waits for none.
+ * Returns the time until the budget allows the next sweep, ms. A first sync, a retry of a failed sync, a sync of a
+ * replica that may have lost commits and a requested schema check do not wait.
  */
 export function restOf(
   budget: LeasedBudget,
@@ -34,7 +34,7 @@ export function restOf(
   if (!base.sweep || base.error || budget.spentUntil || schemaCheckRequestedAt) return 0;
   if (scanStartedAt === Number.NEGATIVE_INFINITY) return 0;
   const { sweepEveryMs } = cadenceFor(budget, base, "sweep");
-  // Without a cap the pace is kept by the loop.
+  // Without a cap, the lease's loop keeps the pace.
   if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;
   return Math.max(0, sweepEveryMs - agoMs(base, base.sweep.startedAt));
 }

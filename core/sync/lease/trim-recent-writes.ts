@@ -1,28 +1,29 @@
 /**
- * Keeps a replica's recent-writes log short: entries go once they are older than every image on its way, and once a schema
- * check has shown which of them were written by names that had moved.
+ * Keeps a replica's recent-writes log short. An entry is removed once it is older than every image that is still being
+ * read, and once a schema check has shown whether it was written by a name that had moved.
  */
 import { isBasetideError } from "../../errors";
 import { type Replica, takeReadVersion, trimRecentWrites, writesSince } from "../../replica";
 import { type BaseCache, requestSchemaCheck } from "../state";
 
-/** Notes are kept for this long: images that were asked for earlier are refused and asked for again. */
+/** Entries are kept for this long. An image that was requested earlier is rejected, and its record is read again. */
 const LOG_KEPT_MS = 120_000;
 const TRIM_INTERVAL_MS = 30_000;
-/** A read version may have been taken so long before it is first used. */
+/** A read version may be this old when it is first used. */
 const READ_VERSION_AGE_MS = 2000;
 /**
- * Clients' writes of which no schema check has judged the names are kept for so long, until a check is requested for them.
- * In live mode checks are hours apart while the feed tells of no change: the feed may miss one, or be read late.
+ * Client writes whose names no schema check has verified are kept for this long before a check is requested for them.
+ * In live mode, checks are hours apart while the feed reports no schema change: the feed may miss one, or be read
+ * late.
  */
 const UNJUDGED_MS = 10 * 60_000;
 
 /**
- * Remembers a read version of now, and forgets the recent-writes log up to one of two minutes ago. A recent-writes log that others hold is trimmed
- * the next time.
+ * Stores a read version of the current time, and trims the recent-writes log up to a read version of two minutes ago.
+ * If another transaction holds the log, it is trimmed the next time.
  *
- * @param readAt since then (performance.now()) the notes of all tables have been read, and every reading that is
- *   still under way has begun
+ * @param readAt since this time (performance.now()) the log entries of all tables have been read, and every read that
+ *   is still running has started
  */
 export async function trimOldRecentWrites(replica: Replica, cache: BaseCache, readAt: number): Promise<void> {
   const now = performance.now();
@@ -36,7 +37,7 @@ export async function trimOldRecentWrites(replica: Replica, cache: BaseCache, re
     const judged = await judgedPoint(replica, cache, old);
     if (judged < old && points[judged + 1]!.at < now - UNJUDGED_MS) requestSchemaCheck(cache, new Date());
     if (judged === -1) return;
-    // They could not be brought up to date without it.
+    // The builds could not catch up without the trimmed entries.
     cache.builds.clear();
     await trimRecentWrites(replica, cache.epoch, points[judged]!.readVersion);
     cache.trimmedTo = points[judged]!;
@@ -46,7 +47,10 @@ export async function trimOldRecentWrites(replica: Replica, cache: BaseCache, re
   }
 }
 
-/** The last point up to `old` before which nothing was written by names that no schema check has judged; -1: none. */
+/**
+ * Returns the index of the last point up to `old` before which every write used names that a schema check has
+ * verified; -1 if there is none.
+ */
 async function judgedPoint(replica: Replica, cache: BaseCache, old: number): Promise<number> {
   const { namesSeenAt, trimPoints: points } = cache;
   if (points[old]!.at < namesSeenAt) return old;
