@@ -1,8 +1,8 @@
 /**
- * What the call budget leaves to the bases that a worker holds: one query every few seconds for all of them.
+ * Tracks the remaining call budget of the bases that a worker holds: one query every few seconds for all of them.
  *
- * Between two answers each base spends its own part of what was left, so that several together stay within it. That
- * one of them spends what another has just not reported is what the budget keeps back for.
+ * Between two queries, each base spends only its own part of the remaining budget, so that several bases together stay
+ * within it. The budget's reserve covers calls of one base that another has not reported yet.
  */
 import type { Context } from "../../context";
 import { type Allowance, allowancesOf } from "../../control/budgets";
@@ -11,18 +11,18 @@ import type { RateLimiter } from "../../limiter";
 
 const POLL_MS = 15_000;
 
-/** What one lease goes by. */
+/** The budget of one lease. */
 export interface LeasedBudget extends Disposable {
-  /** Calls that the base may make; Infinity without a cap. */
+  /** Calls a second that the base may make; Infinity without a cap. */
   readonly ratePerSecond: number;
-  /** Whose limit over all bases may matter; null: it does not. */
+  /** The user whose limit over all bases may apply; null: none. */
   readonly user: string | null;
-  /** Until when nothing is left, where that is so. */
+  /** Until when the budget is spent; null while calls are left. */
   readonly spentUntil: Date | null;
   /**
    * Takes one call out of the budget.
    *
-   * @throws BasetideError `budget_spent`, `control_unavailable` while nobody knows
+   * @throws BasetideError `budget_spent`; `control_unavailable` if the budget cannot be read
    */
   take(): Promise<void>;
 }
@@ -36,7 +36,7 @@ export class BudgetWatch {
     this.#ctx = ctx;
   }
 
-  /** Until what is returned is disposed of. @throws what the database says */
+  /** Tracks the base until the returned handle is disposed of. @throws the database's error */
   async hold(baseId: string): Promise<LeasedBudget> {
     const part = new Part(() => this.#read([baseId]));
     await part.renew();
@@ -49,7 +49,7 @@ export class BudgetWatch {
     return part;
   }
 
-  /** Nobody asks any more; a timer would keep the process from ending. */
+  /** Stops polling while no base is held: a timer would keep the process from ending. */
   #rest(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -71,7 +71,7 @@ export class BudgetWatch {
   }
 }
 
-/** `ledger`, for a sync that has to keep to a budget. */
+/** Wraps the rate limiter for a sync that must keep to a budget. */
 export function withinBudget(limiter: RateLimiter, budget: LeasedBudget): RateLimiter {
   return {
     ...limiter,
@@ -86,7 +86,7 @@ class Part implements LeasedBudget {
   onEnd = () => {};
   readonly #read: () => Promise<Allowance[]>;
   #allowance: Allowance | undefined;
-  /** Calls of this base until the next answer. */
+  /** Calls that this base may make until the next query. */
   #left = 0;
   #renewal: Promise<void> | undefined;
 
@@ -112,7 +112,7 @@ class Part implements LeasedBudget {
     this.#left = Math.floor(allowance.left / allowance.bases);
   }
 
-  /** Asks anew; at once for all who want it. */
+  /** Reads the budget again; concurrent calls share one query. */
   renew(): Promise<void> {
     this.#renewal ??= this.#ask().finally(() => {
       this.#renewal = undefined;
@@ -129,7 +129,7 @@ class Part implements LeasedBudget {
   async #ask(): Promise<void> {
     const [allowance] = await this.#read();
     if (allowance) this.set(allowance);
-    // The base is gone; whoever holds it is told so elsewhere.
+    // The base is gone; its holder learns that elsewhere.
     else this.#left = Infinity;
   }
 

@@ -1,22 +1,26 @@
-/** How long to wait before what failed is tried again: never at the same moment as others, never hammering. */
+/**
+ * How long to wait before a failed action is retried: with jitter, so that retries do not coincide, and with growing
+ * pauses.
+ */
 
 import { jittered } from "../../async";
 import { isBasetideError } from "../../errors";
 import { isConnectionError } from "../../postgres";
 
-/** After a sync, a look or a lease that failed; it doubles with each further one in a row. */
+/** Pause after a failed sync, schema check or lease; it doubles with each further failure in a row. */
 const FIRST_FAILURE_PAUSE_MS = 2000;
 const MAX_FAILURE_PAUSE_MS = 60_000;
 /**
- * While a database of ours is away pauses grow by a fifteenth, so that each is about a fifteenth of the time that it has
- * been away: after a minute it is used again within 5 s of its return, and one that is gone costs a try a minute.
+ * While one of our databases is unreachable, pauses grow by a fifteenth, so that each is about a fifteenth of the
+ * outage so far. A database that was down for a minute is used again within 5 s of its return, and one that is down
+ * for long costs one attempt a minute.
  */
 const FIRST_OUTAGE_PAUSE_MS = 1000;
 const OUTAGE_GROWTH = 16 / 15;
 
-/** Pause after so many failures in a row, the last of them `error`, ms. */
+/** Returns the pause after this many failures in a row, the last of them `error`, ms. */
 export function failurePauseMs(failures: number, error?: unknown): number {
-  // A query that holds one table for long is no reason for the others to wait longer.
+  // A query that holds one table for long is no reason for other tables to wait longer.
   if (isBasetideError(error, "replica_busy"))
     return jittered(1, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
   if (!isOutage(error)) return jittered(failures, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
@@ -24,7 +28,7 @@ export function failurePauseMs(failures: number, error?: unknown): number {
   return most * (0.5 + Math.random() / 2);
 }
 
-/** Is it a database of ours that is away, and nothing about the base? */
+/** Returns whether the error means that one of our databases is unreachable, which says nothing about the base. */
 export function isOutage(error: unknown): boolean {
   return isBasetideError(error)
     ? error.code === "control_unavailable" || error.code === "replica_unavailable"

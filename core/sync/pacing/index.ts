@@ -1,4 +1,6 @@
-/** How often a base asks its source: cadence, budget, shares of the limit, pauses after failures. */
+/**
+ * How often a base sends requests to the source: cadence, budget, shares of the rate limit, pauses after failures.
+ */
 export { BudgetWatch, type LeasedBudget, withinBudget } from "./budget-watch";
 export {
   ACTIVE_FOR_MS,

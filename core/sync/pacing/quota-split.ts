@@ -1,11 +1,12 @@
 /**
- * One base's share of the quota, split between the two things that go on at the same time in rapid and live mode: what
- * people wait for in front (looks for what was modified; the feed and what it tells of), and whatever is read whole
- * beside.
+ * Splits one base's share of the quota between the two kinds of work that run at the same time in rapid and live mode.
+ * Foreground work shows changes that people wait for (polls for modified records; reads of the feed and the records
+ * that it names). Background work reads whole tables.
  *
- * The ledger knows one line of sync requests per base. Here it is decided whose each place is: while both wait, one in
- * so many goes to what is beside. That may also be held to a pace of its own, so that the ledger has room at once for
- * what comes in front. In front the request that is due first goes first: who can wait says for how long.
+ * The rate limiter has one queue of sync requests per base. This class decides which request uses each reservation:
+ * while both kinds wait, one reservation in `every` goes to the background. The background may also be limited to a
+ * pace of its own, so that the rate limiter has room at once for foreground requests. In the foreground, the request
+ * that is due first goes first: each request states how long it can wait.
  */
 
 import { type LinkedAbort, linkedAbort } from "../../async";
@@ -16,61 +17,61 @@ import { processClock, type QuotaClock } from "../../limiter";
 export type WorkPriority = "foreground" | "background";
 
 export interface BackgroundPace {
-  /** One place in so many goes beside while both wait; need not be whole. */
+  /** One reservation in this many goes to the background while both wait; need not be an integer. */
   every: number;
-  /** Time between two places that go beside, ms; 0: as many as are left over. */
+  /** Time between two background reservations, ms; 0: as many as are left over. */
   gapMs: number;
   /**
-   * For so long after a place in front none that is left over goes beside, ms: what comes of one call in front are
-   * others, which are to find room at once.
+   * For this long after a foreground reservation, no leftover reservation goes to the background, ms. A foreground
+   * call leads to more of them, and they should find room at once.
    */
   holdMs?: number;
 }
 
 export interface SplitOptions {
   /**
-   * Requests in front are for changes that someone waits to see: clients leave them one place in five. Those without
-   * patience are for what the feed has just named.
+   * Foreground requests are for changes that someone waits to see: clients leave them one reservation in five.
+   * Requests without patience are for records that the feed has just named.
    */
   isLive?: boolean;
   clock?: QuotaClock;
 }
 
-/** While somebody hurries (a rebuild, a gap in the feed) half of the places go beside. */
+/** While background work is urgent (a rebuild, a feed gap), it gets half of the reservations. */
 const HURRIED: BackgroundPace = { every: 2, gapMs: 0 };
-/** A pace may have changed: it is looked at again after this. */
+/** The pace may change, so it is checked again after this time. */
 const LONGEST_PAUSE_MS = 1000;
 
 interface Waiter {
   isPatient: boolean;
-  /** In its lane the one that is due first goes first. */
+  /** Within a queue, the request that is due first goes first. */
   dueAt: number;
   resolve(held: HeldConnection | undefined): void;
   reject(error: unknown): void;
 }
 
 export class QuotaSplit {
-  #ledger: RateLimiter;
+  #limiter: RateLimiter;
   #usual: () => BackgroundPace;
   #stop: AbortSignal;
   #isLive: boolean;
   #clock: QuotaClock;
   #hurried = new Set<string>();
-  /** In the order in which they are due. */
+  /** Sorted by `dueAt`. */
   #queues: Record<WorkPriority, Waiter[]> = { foreground: [], background: [] };
-  /** Requests a second, as whoever asked last says. */
+  /** Requests a second, as given by the latest caller. */
   #share = 0;
-  /** The place that is being waited for. */
-  #taking: { live: LivePriority | undefined; cancel: LinkedAbort } | undefined;
-  /** Places that went to the front since the last one that went beside. */
+  /** The reservation that is being acquired. */
+  #acquiring: { live: LivePriority | undefined; cancel: LinkedAbort } | undefined;
+  /** Foreground reservations since the last background one. */
   #given = 0;
   #backgroundAt = Number.NEGATIVE_INFINITY;
   #foregroundAt = Number.NEGATIVE_INFINITY;
   #cancelAlarm = () => {};
 
   /**
-   * @param usual how much goes beside while nobody hurries, at that moment
-   * @param stop aborts when nobody is to wait any more
+   * @param usual returns the current pace of the background while it is not urgent
+   * @param stop aborts when requests must no longer wait
    */
   constructor(
     limiter: RateLimiter,
@@ -78,7 +79,7 @@ export class QuotaSplit {
     stop: AbortSignal,
     { isLive = false, clock = processClock }: SplitOptions = {},
   ) {
-    this.#ledger = limiter;
+    this.#limiter = limiter;
     this.#usual = usual;
     this.#stop = stop;
     this.#isLive = isLive;
@@ -86,22 +87,22 @@ export class QuotaSplit {
     stop.addEventListener("abort", () => this.#cancelAlarm(), { once: true });
   }
 
-  /** What is beside is in a hurry from now on, or not any more, for this reason. */
+  /** Makes background work urgent for this reason, or no longer urgent. */
   hurry(reason: string, isHurried: boolean): void {
     if (isHurried) this.#hurried.add(reason);
     else this.#hurried.delete(reason);
   }
 
   /**
-   * The ledger, for those in one lane.
+   * Returns the rate limiter for requests of one priority.
    *
-   * @param patienceMs how long its requests may be kept waiting by others of the lane that came later
+   * @param patienceMs how long its requests may wait behind later requests of the same priority
    */
   limiterFor(priority: WorkPriority, patienceMs = 0): RateLimiter {
     return {
-      ...this.#ledger,
+      ...this.#limiter,
       acquireSync: (key, share, signal, call = {}) =>
-        this.#take(priority, patienceMs, key, share, signal, call),
+        this.#enqueue(priority, patienceMs, key, share, signal, call),
     };
   }
 
@@ -109,7 +110,7 @@ export class QuotaSplit {
     return this.#hurried.size > 0 ? HURRIED : this.#usual();
   }
 
-  #take(
+  #enqueue(
     priority: WorkPriority,
     patienceMs: number,
     key: string,
@@ -137,60 +138,67 @@ export class QuotaSplit {
       const behind = queue.findIndex((other) => other.dueAt > waiter.dueAt);
       queue.splice(behind < 0 ? queue.length : behind, 0, waiter);
       this.#share = share;
-      if (this.#taking && rankOf(this.#liveKind()) > rankOf(this.#taking.live)) this.#taking.cancel.abort();
-      void this.#takePlaces(key, call);
+      if (this.#acquiring && rankOf(this.#liveKind()) > rankOf(this.#acquiring.live))
+        this.#acquiring.cancel.abort();
+      void this.#acquireAll(key, call);
     });
   }
 
-  /** What the request in front is that is due first, where it need not leave every place to clients. */
+  /**
+   * Returns the class of the foreground request that is due first, if it need not leave every reservation to clients.
+   */
   #liveKind(): LivePriority | undefined {
     const [first] = this.#queues.foreground;
     if (!this.#isLive || !first) return undefined;
     return first.isPatient ? "live" : "named";
   }
 
-  /** Takes places, one after the other, until nobody waits or it is not time yet. */
-  async #takePlaces(key: string, call: SyncCall): Promise<void> {
-    if (this.#taking) return;
+  /** Acquires reservations one after another until no request waits, or none is due yet. */
+  async #acquireAll(key: string, call: SyncCall): Promise<void> {
+    if (this.#acquiring) return;
     this.#cancelAlarm();
     try {
-      while (this.#next()) await this.#takePlace(key, call);
+      while (this.#next()) await this.#acquireOne(key, call);
       const isWaiting = this.#queues.background.length > 0 && !this.#stop.aborted;
       const pauseMs = Math.min(LONGEST_PAUSE_MS, this.#backgroundInMs());
       if (isWaiting) {
         this.#cancelAlarm = this.#clock.at(
           this.#clock.now() + pauseMs,
-          () => void this.#takePlaces(key, call),
+          () => void this.#acquireAll(key, call),
         );
       }
     } catch (error) {
       for (const queue of Object.values(this.#queues)) for (const waiter of [...queue]) waiter.reject(error);
     } finally {
-      this.#taking = undefined;
+      this.#acquiring = undefined;
     }
   }
 
-  /** Takes one and gives it away; none where it was called off for one that is to be had sooner. */
-  async #takePlace(key: string, call: SyncCall): Promise<void> {
+  /**
+   * Acquires one reservation and assigns it; assigns none if the attempt was canceled for a class that gets one
+   * sooner.
+   */
+  async #acquireOne(key: string, call: SyncCall): Promise<void> {
     using cancel = linkedAbort(this.#stop);
     const live = this.#liveKind();
-    this.#taking = { live, cancel };
+    this.#acquiring = { live, cancel };
     try {
-      const held = await this.#ledger.acquireSync(key, this.#share, cancel.signal, { ...call, live });
-      // Whoever left meanwhile has left a place unused: a third of a second, at the end of a lease.
-      this.#give(held);
+      const held = await this.#limiter.acquireSync(key, this.#share, cancel.signal, { ...call, live });
+      // If the waiters have left meanwhile, the reservation stays unused: a third of a second, at the end of a
+      // lease.
+      this.#assign(held);
     } catch (error) {
       if (!cancel.signal.aborted || this.#stop.aborted) throw error;
     }
   }
 
-  #give(held: HeldConnection | undefined): void {
+  #assign(held: HeldConnection | undefined): void {
     const next = this.#next();
     if (!next) {
       held?.[Symbol.dispose]();
       return;
     }
-    // What is left over counts for the next time, so that `every` need not be whole.
+    // The remainder is carried over, so that `every` need not be an integer.
     const { every } = this.#pace;
     const given = Math.min(this.#given, every);
     this.#given = next === "background" ? Math.max(0, given - every + 1) : given + 1;
@@ -199,7 +207,7 @@ export class QuotaSplit {
     this.#queues[next][0]!.resolve(held);
   }
 
-  /** How long until a place may go beside, ms; its part of the places is due at once. */
+  /** Returns the time until the background may get a reservation, ms; its guaranteed part is due at once. */
   #backgroundInMs(): number {
     const { gapMs, holdMs = 0 } = this.#pace;
     const heldUntil = this.#isBackgroundNext() ? 0 : this.#foregroundAt + holdMs;
@@ -210,7 +218,7 @@ export class QuotaSplit {
     return this.#given >= this.#pace.every - 1;
   }
 
-  /** Whose the next place is; null while nobody waits whose time it is. */
+  /** Returns which queue gets the next reservation; null while no waiting request is due. */
   #next(): WorkPriority | null {
     const { foreground, background } = this.#queues;
     const isBackgroundDue = background.length > 0 && this.#backgroundInMs() === 0;
@@ -219,7 +227,7 @@ export class QuotaSplit {
   }
 }
 
-/** The higher, the sooner there is a place. */
+/** A higher rank gets a reservation sooner. */
 function rankOf(live: LivePriority | undefined): number {
   return live === undefined ? 0 : { live: 1, named: 2 }[live];
 }
