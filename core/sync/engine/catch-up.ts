@@ -1,11 +1,10 @@
 /**
- * Finds what clients have written where nothing says which records that was: a CSV sync, or a write whose answer was not
- * understood. Every table is asked for what was modified since.
+ * Finds records that clients wrote when it is unknown which ones: after a CSV sync, or a write whose answer was not
+ * understood. Asks every table for the records that were modified since.
  *
- * C1. It is in SQL within seconds, whatever the base does meanwhile: a sweep that takes long, a rest for its budget, a
- *     budget that is spent. The calls are counted as the clients' own, whose work it finishes, and wait in line with
- *     those of clients.
- * Deletes are not found: the feed of live mode tells of them, or the next sweep finds them.
+ * C1. The write is in SQL within seconds, whatever the base does meanwhile: a long sweep, a rest because of its
+ * budget, a spent budget. The calls count as the clients' own, whose work they finish, and wait in the clients' queue.
+ * Deletes are not found: the feed of live mode reports them, or the next sweep finds them.
  */
 
 import { linkedAbort, wait } from "../../async";
@@ -21,20 +20,20 @@ import type { Reader } from "./reader";
 import { SchemaTracker } from "./schema-tracker";
 import { isWholeBases, type SyncInput, typeSettingsOf } from "./sync-base";
 
-/** The write may have been made so long before it was asked to be found, and clocks be apart, ms. */
+/** The write may have been sent this long before the catch-up was requested; includes clock differences, ms. */
 const OVERLAP_MS = 60_000;
-/** The longest that one request waits in line with clients, ms. */
+/** The longest that one request waits in the clients' queue, ms. */
 const DEADLINE_MS = 30_000;
-/** Calls of Basetide's own take turns with those of clients. */
+/** Basetide's own calls share the queue fairly with those of clients. */
 const CALLER = "catch-up";
 
 export interface CatchUpInput extends Omit<SyncInput, "isForced"> {
   ctx: Pick<Context, "db" | "log">;
-  /** The platform's filter; without one the next sweep has to find everything. */
+  /** The platform's filter; without one, only the next sweep finds the changes. */
   modifiedSince: ((sinceMs: number) => string) | undefined;
 }
 
-/** Catches up whenever it is asked for, one time after the other, until it is ended. */
+/** Runs requested catch-ups, one at a time, until it is disposed of. */
 export class CatchUps implements AsyncDisposable {
   #inputOf: () => Promise<CatchUpInput | null>;
   #stop: ReturnType<typeof linkedAbort>;
@@ -42,13 +41,13 @@ export class CatchUps implements AsyncDisposable {
   #done = 0;
   #running: Promise<void> | undefined;
 
-  /** @param inputOf the base as it is then; null while a first sync is under way, which is to end before */
+  /** @param inputOf returns the current base; null while a first sync is running, which must end first */
   constructor(inputOf: () => Promise<CatchUpInput | null>, stop: AbortSignal) {
     this.#inputOf = inputOf;
     this.#stop = linkedAbort(stop);
   }
 
-  /** Somebody wants it, as of then. Asking for the same once more asks for nothing. */
+  /** Requests a catch-up for writes up to `at`. Repeating the same request has no effect. */
   request(at: Date | null): void {
     if (!at || at.getTime() <= this.#done) return;
     this.#wanted = at;
@@ -57,7 +56,7 @@ export class CatchUps implements AsyncDisposable {
     });
   }
 
-  /** What is under way is completed. */
+  /** Waits for a running catch-up to end. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#running;
     this.#stop[Symbol.dispose]();
@@ -67,7 +66,7 @@ export class CatchUps implements AsyncDisposable {
     for (let failures = 0; this.#wanted; ) {
       const at = this.#wanted;
       const input = await this.#inputOf().catch(() => null);
-      // Whoever asks once a second asks again.
+      // The request is repeated every second.
       if (!input) return;
       const { ctx, base } = input;
       try {
@@ -102,7 +101,7 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
     onFirstRequest: () => {},
   };
   const settings = typeSettingsOf(input);
-  // No look at the schema that is due: the sync makes that.
+  // No schema checks here: the sync runs those.
   const schemaPollMs = Number.POSITIVE_INFINITY;
   const schemaTracker = await SchemaTracker.open({
     ...input,
@@ -111,17 +110,17 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
     schemaPollMs,
     signal: reader.stop,
   });
-  // Its answer tells the source's time.
+  // The answer tells the source's time.
   if (cache.sourceClock.now() === undefined) await schemaTracker.refresh();
   const sinceMs = cache.sourceClock.now()! - agoMs(base, at) - OVERLAP_MS;
-  const looking = { ...input, schemaTracker, reader, modifiedSince, sinceMs };
+  const poll = { ...input, schemaTracker, reader, modifiedSince, sinceMs };
   const found = await Promise.all(
     schemaTracker.tables.map(async ({ id }) => {
       const { source, live, rebuild } = schemaTracker.table(id);
-      // One that is being built is read whole.
+      // A table that is being built is read completely.
       if (!source || !live || rebuild) return { inserted: 0, updated: 0 };
       try {
-        return await pollForChanges(looking, source, tableCache(cache, live));
+        return await pollForChanges(poll, source, tableCache(cache, live));
       } catch (caught) {
         const error = asBasetideError(caught);
         if (isWholeBases(error) || nextStep[error.code] !== "check_schema") throw error;
@@ -133,7 +132,7 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   ctx.log.info({ inserted, updated, requests: reader.counts.requests }, "caught up with what a client wrote");
 }
 
-/** The ledger, for calls that finish a client's work: in line with clients, counted as theirs. */
+/** Wraps the limiter for calls that finish a client's work: they wait with those of clients and count as theirs. */
 function asClient(limiter: RateLimiter): RateLimiter {
   return {
     ...limiter,

@@ -1,4 +1,4 @@
-/** Brings into one replica the records that were written to another one of the same base: by reading them again. */
+/** Copies records that were written to one replica of a base into another one, by reading them again. */
 
 import { BasetideError, isBasetideError } from "../../errors";
 import type { AttachmentSigner } from "../../replica";
@@ -16,35 +16,35 @@ import {
 import type { SourceRecord } from "../../source";
 import { ask, listByIds, type Reader } from "./reader";
 
-/** The recent-writes log is looked at this often: it keeps its entries for two minutes. */
+/** How often the recent-writes log is read: it keeps its entries for two minutes. */
 const COLLECT_MS = 2000;
-/** Most ids that the source takes at once. */
+/** Maximum number of ids per request to the source. */
 const BATCH = 100;
-/** An image loses to whatever else was written since it was asked for: then it is asked for again. */
+/** An image loses to any write that was applied since it was requested; then it is requested again. */
 const MAX_TRIES = 10;
 
 export type LoadSigner = () => Promise<AttachmentSigner | undefined>;
 
 export interface WrittenElsewhere extends AsyncDisposable {
-  /** Record ids by table id: all that were written since this began, or since it was last asked. */
+  /** Returns record ids by table id: all records that were written since this began, or since the previous call. */
   take(): Promise<Map<string, Set<string>>>;
 }
 
-/** Collects what is written to `replica` from now on. */
+/** Collects the records that are written to `replica` from now on. */
 export async function writtenElsewhere(replica: Replica): Promise<WrittenElsewhere> {
   const start = await takeReadVersion(replica);
   const known = new Set<number>();
   let written: LoggedWrite[] = [];
   let collecting = Promise.resolve();
   const collect = async () => {
-    // From the start each time: an entry may be committed after one with a later applied version.
+    // Reads from the start each time: an entry may be committed after one with a later applied version.
     for (const one of await writesSince(replica, start)) {
       if (!known.has(one.appliedVersion)) written.push(one);
       known.add(one.appliedVersion);
     }
   };
   const timer = setInterval(() => {
-    // What fails is looked at again, or fails whoever takes.
+    // A failure is retried by the next collection, or reported by `take`.
     collecting = collecting.then(collect).catch(() => {});
   }, COLLECT_MS);
   return {
@@ -63,9 +63,11 @@ export async function writtenElsewhere(replica: Replica): Promise<WrittenElsewhe
 }
 
 /**
- * Reads these records anew and writes what they are now. A table that the replica has not is left to its syncs.
+ * Reads these records again and writes their current state. A table that the replica does not have is left to its
+ * syncs.
  *
- * @param loadSigner the base's, as it is then: asked after the catalog, so that its key is no older than the table's
+ * @param loadSigner loads the base's current signer. It is called after the catalog is read, so that its key is no
+ *   older than the table's
  */
 export async function copyWrites(
   replica: Replica,
@@ -105,7 +107,7 @@ async function copyRecords(
     const issues: CellIssue[] = [];
     const rows = mapRecords(compileMapper(table.spec, await loadSigner()), records, issues);
     const gone = ids.filter((id) => !found.has(id));
-    // Of no lease: whoever syncs the replica by now goes on.
+    // Without an epoch: a worker that already syncs this replica is not affected.
     const applied = await applyRowImages(replica, table, {
       epoch: null,
       readVersion,
@@ -118,7 +120,7 @@ async function copyRecords(
   }
 }
 
-/** Those of the records that are there, as they are now; at most 100. */
+/** Returns the current state of those records that exist; at most 100. */
 export async function readRecords(reader: Reader, tableId: string, ids: string[]): Promise<SourceRecord[]> {
   const { sourceBaseId } = reader;
   const table = { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
@@ -126,11 +128,11 @@ export async function readRecords(reader: Reader, tableId: string, ids: string[]
   for (const page of await listByIds(reader, table, ids)) {
     for (let index = 0; index < page.size; index++) found.set(page.id(index), page.record(index));
   }
-  // Sources do answer "no records" for a table that has them: who is missing is asked for by name.
+  // A source may answer "no records" for a table that has them: missing records are requested one by one.
   for (const id of ids.filter((one) => !found.has(one))) {
     const record = await ask(reader, (signal, source) =>
       source.getRecord(sourceBaseId, tableId, id, signal).catch((error: unknown) => {
-        // What the list does not have and nobody may read is gone.
+        // A record that the list does not contain and that the key may not read is gone.
         if (isBasetideError(error, "source_forbidden")) return null;
         throw error;
       }),

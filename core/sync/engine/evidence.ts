@@ -1,11 +1,11 @@
 /**
- * Asks the source by id for rows that a read of their table did not give.
+ * Requests rows by id that a read of their table did not return.
  *
- * I2. A row is deleted only on evidence: lists do leave records out (a page that is lost, an iterator that lost its place),
- * and do answer "no records", with status 200, for a table that has thousands, for as long as a minute. An answer that
- * has any record is believed about the others that it was asked for. So each request asks for a witness, too: a record
- * that was there a moment ago. Where none is left, some of the missing are asked for one by one, which is another kind of
- * answer.
+ * I2. A row is deleted only on evidence. Lists sometimes leave records out (a lost page, a lost iterator), and
+ * sometimes answer "no records" with status 200 for a table that has thousands, for as long as a minute. An answer
+ * that contains any record is trusted about the other requested ones. So each request includes a witness: a record
+ * that existed a moment ago. If no witness is left, some of the missing records are requested one by one, which is a
+ * different kind of answer.
  */
 
 import { wait } from "../../async";
@@ -13,34 +13,37 @@ import { BasetideError, isBasetideError } from "../../errors";
 import type { SourceTable } from "../../source";
 import { ask, listByIds, type Reader, type VersionedPage } from "./reader";
 
-/** While the source answers "no records", it is asked so many times again. */
+/** How often a request is repeated while the source answers "no records". */
 const TRIES = 30;
-/** Missing rows that one request asks for: the hundredth id is the witness's. */
+/** Missing rows per request: the hundredth id is the witness's. */
 const BATCH = 99;
-/** Rows that are asked for one by one: ten at random do not miss the half of a table that is still there. */
+/**
+ * Rows that are requested one by one: a random sample of ten is unlikely to miss the half of a table that still
+ * exists.
+ */
 const SAMPLE = 10;
 
 export interface Missing {
-  /** Ids of the rows that the read did not give. */
+  /** Ids of the rows that the read did not return. */
   ids: string[];
-  /** A record that it gave, if any. */
+  /** A record that it returned, if any. */
   witness: string | undefined;
   /** How long a spell of empty answers may last. */
   emptySpellMs: number;
 }
 
 export interface Evidence {
-  /** Those that are there, with a read version that was taken before they were asked for. */
+  /** The records that exist, with a read version that was taken before they were requested. */
   found: VersionedPage[];
-  /** Those that are not, and the read version of the same moment. */
+  /** The records that do not exist, and the same read version. */
   gone: string[];
   readVersion: number;
 }
 
 /**
- * What became of the missing rows, a hundred at a time.
+ * Determines what happened to the missing rows, a hundred at a time.
  *
- * @throws BasetideError `source_bad_answer` when the source goes on leaving out records that it has
+ * @throws BasetideError `source_bad_answer` when the source keeps leaving out records that it has
  */
 export async function* evidenceOf(
   reader: Reader,
@@ -48,7 +51,7 @@ export async function* evidenceOf(
   { ids, witness, emptySpellMs }: Missing,
 ): AsyncGenerator<Evidence, void, void> {
   const { isRecordId } = reader.connection;
-  // Somebody else put that there: the source has nothing to say of it.
+  // These rows were not written by a sync: the source cannot confirm them.
   const strange = ids.filter((id) => !isRecordId(id));
   if (strange.length > 0) yield { found: [], gone: strange, readVersion: await freshReadVersion(reader) };
   const asked = ids.filter(isRecordId);
@@ -80,13 +83,13 @@ export async function* evidenceOf(
   }
 }
 
-/** The first of these records that is there when it is asked for by itself. */
+/** Returns the first of these records that exists when it is requested by itself. */
 async function firstThere(reader: Reader, table: SourceTable, ids: string[]): Promise<string | undefined> {
   const { sourceBaseId } = reader;
   for (const id of ids) {
     const record = await ask(reader, (signal, source) =>
       source.getRecord(sourceBaseId, table.id, id, signal).catch((error: unknown) => {
-        // The key has just listed the table: a record of it that may not be read is gone.
+        // The key has just listed the table, so a record of it that the key may not read is gone.
         if (isBasetideError(error, "source_forbidden")) return null;
         throw error;
       }),
@@ -96,13 +99,13 @@ async function firstThere(reader: Reader, table: SourceTable, ids: string[]): Pr
   return undefined;
 }
 
-/** A read version that whatever was applied before now loses to. */
+/** Returns a read version that is newer than everything applied before now. */
 function freshReadVersion({ readVersions }: Reader): Promise<number> {
   readVersions.renew();
   return readVersions.current();
 }
 
-/** Some of the ids, at random: those that were deleted together lie together. */
+/** Returns a random sample of the ids: records that were deleted together are usually adjacent. */
 function sample(ids: readonly string[]): string[] {
   const left = [...ids];
   const taken: string[] = [];

@@ -1,12 +1,12 @@
 /**
- * A look at one table in rapid mode: asks only for the records that were modified since the last look.
+ * Polls one table in rapid mode: asks only for the records that were modified since the previous poll.
  *
- * I1, I2. What is found is applied through read versions, as the pages of a sweep are.
- * I3. A look sees creates and changes of a record's own cells. It misses deletes, computed cells, renamed choices,
- * AI texts and whatever the source's filter or its clock hides from it: the sweep beside is the authority.
+ * I1, I2. Records are applied with read versions, like the pages of a sweep.
+ * I3. A poll sees creates and changes of a record's own cells. It misses deletes, computed cells, renamed choices, AI
+ * texts and everything that the source's filter or clock hides from it: the background sweep is the authority.
  *
- * A sweep of the same table may be under way. What a look writes counts as seen by it, so that it is neither taken
- * for gone nor forgotten.
+ * A sweep of the same table may be running. Records that a poll writes count as seen by the sweep, so that it neither
+ * deletes nor forgets them.
  */
 
 import type { Base } from "../../control/bases";
@@ -18,33 +18,39 @@ import { readTable, restarting } from "./reader";
 import { applyRecords, expectLogged, type Sweep } from "./sweep";
 
 /**
- * How far a look goes back behind the one before it, ms. Times of records are whole seconds, and the clocks that date
- * them and the source's answers are two.
+ * How far a poll goes back before the start of the previous one, ms. Modification times of records are whole seconds,
+ * and they come from another clock than the times of the source's answers.
  */
 const OVERLAP_MS = 10_000;
-/** The same for the first look, which goes back to a sync of another worker's; the times of both went over the network. */
+/**
+ * The same for the first poll, which goes back to a sync that another worker may have run; both times crossed the
+ * network.
+ */
 const FIRST_OVERLAP_MS = 60_000;
-/** How often a look starts over when the source loses its place. */
+/** How often a poll starts over when the source's iterator is lost. */
 const MAX_STARTS = 5;
 
 export interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   base: Pick<Base, "sync" | "clockAheadMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
-  /** From when on (ms, the source's clock); from the last look on unless given, and such a look is not the last one. */
+  /**
+   * Start of the polled period (ms, the source's clock). Defaults to the previous poll; a poll with an explicit start
+   * does not count as the previous one of the next.
+   */
   sinceMs?: number;
 }
 
 export interface PollResult {
-  /** When the source was asked (performance.now()): what it had by then has been found. */
+  /** When the source was asked (performance.now()): changes that it had by then have been found. */
   askedAt: number;
-  /** Records that the source gave. */
+  /** Records that the source returned. */
   seen: number;
   inserted: number;
   updated: number;
 }
 
-/** Brings the table up to date with what was created or modified since it was last looked at. */
+/** Brings the table up to date with records that were created or modified since the previous poll. */
 export function pollForChanges(
   poll: ChangePoll,
   source: SourceTable,
@@ -86,14 +92,17 @@ async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache
   return found;
 }
 
-/** What others wrote since the recent-writes log was last read is compared in SQL, and counts as seen by a sweep. */
+/**
+ * Marks records that other processes wrote since the recent-writes log was last read: they are compared in SQL, and
+ * count as seen by a sweep.
+ */
 async function expectOthers(replica: ChangePoll["replica"], table: TableCache): Promise<void> {
   for (const entry of await expectLogged(replica, table)) {
     if (!entry.isGone) table.fingerprints.see(entry.recordId, 0n);
   }
 }
 
-/** From when on (ms, the source's clock) changes of the table may not be in the replica yet. */
+/** Returns the time (ms, the source's clock) since which changes of the table may be missing from the replica. */
 function lastPollMs({ cache, base }: ChangePoll, tableId: string): number {
   const until = cache.polledUntil.get(tableId);
   if (until !== undefined) return until - OVERLAP_MS;

@@ -1,16 +1,16 @@
 /**
- * Names that have changed hands: in the source they belong to another table or field than in the replica's catalog.
+ * Names that have moved: in the source they belong to another table or field than in the replica's catalog.
  *
- * Until the catalog follows, a proxied write that uses such a name may be shown in the wrong table or column. So the records
- * of those tables that the log of recent writes has are read again, by their ids.
+ * Until the catalog is updated, a proxied write that uses such a name may be shown in the wrong table or column. So
+ * the records of those tables that are in the recent-writes log are read again by id.
  */
 import { type Catalog, type Replica, writesSince } from "../../replica";
 import type { SourceSchema } from "../../source";
 
-/** For each table whose writes may be misplaced: the tables that they may belong to, itself among them. */
+/** For each table whose writes may be misplaced: the tables that they may belong to, including itself. */
 export type MovedNames = ReadonlyMap<string, ReadonlySet<string>>;
 
-/** A record that has to be read again, as one of this table. */
+/** A record that must be read again, as a record of this table. */
 export interface Misplaced {
   tableId: string;
   recordId: string;
@@ -20,7 +20,7 @@ export function movedNames(catalog: Catalog, { tables }: SourceSchema): MovedNam
   const moved = new Map<string, Set<string>>();
   const add = (from: string, to: string) => moved.set(from, (moved.get(from) ?? new Set([from])).add(to));
   for (const [tableId, { spec }] of catalog) {
-    // Requests may write a table's name in other case.
+    // Requests may write a table's name in different case.
     const name = spec.sourceName.toLowerCase();
     for (const { id } of tables.filter((table) => table.name.toLowerCase() === name)) {
       if (id !== tableId) add(tableId, id);
@@ -38,7 +38,7 @@ export function isSameMove(one: MovedNames, other: MovedNames): boolean {
   return Bun.deepEquals(one, other);
 }
 
-/** The records that were written lately in tables of any of these moves. */
+/** Returns the records that were recently written in tables of any of these moves. */
 export async function misplacedWrites(replica: Replica, moves: MovedNames[]): Promise<Misplaced[]> {
   if (moves.every((moved) => moved.size === 0)) return [];
   const found = new Map<string, Misplaced>();

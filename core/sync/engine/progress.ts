@@ -1,4 +1,4 @@
-/** How far a first sync or a rebuild is, table by table. */
+/** The progress of a first sync or a rebuild, table by table. */
 import type { Progress, RunReport, TableCount } from "../../control/bases";
 import type { TableSpec } from "../../replica";
 
@@ -9,7 +9,7 @@ export class ProgressBoard {
   #known: TableCount[];
 
   /**
-   * @param rebuild the tables that are built, by id; there is no progress to show of a sweep
+   * @param rebuild the tables that are built, by id; a sweep shows no progress
    * @param known how many records each table had when it was last read
    */
   constructor(
@@ -29,7 +29,7 @@ export class ProgressBoard {
     if (rebuild.size > 0) onChange(this.#progress);
   }
 
-  /** The table is to be built, too, as it turned out meanwhile; or from its start again. */
+  /** Adds a table that must be built, too, or starts its progress over. */
   begin(spec: TableSpec): void {
     this.#rows.set(spec.tableId, this.#row(spec));
     this.#progress.tables = [...this.#rows.values()];
@@ -53,7 +53,7 @@ export class ProgressBoard {
     this.#onChange(this.#progress);
   }
 
-  /** It has been read, and queries hold the live table. */
+  /** Shows that the table has been read, and that queries hold the live table. */
   waiting(tableId: string): void {
     const row = this.#rows.get(tableId);
     if (!row) return;

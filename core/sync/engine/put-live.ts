@@ -1,6 +1,6 @@
 /**
- * Puts a table that was built aside live: merges it into the table that is there where that keeps its columns, so that what
- * others have put on it stays; swaps it in otherwise.
+ * Puts a built table live. Merges it into the live table if that keeps its columns, so that objects that others have
+ * created on it stay; swaps it in otherwise.
  */
 import { isBasetideError } from "../../errors";
 import {
@@ -14,9 +14,15 @@ import {
 import type { FilledBuild } from "../state";
 import type { Sweep } from "./sweep";
 
-/** How often columns are filled ahead: then the rest is written while readers wait, however much it is. */
+/**
+ * How often columns are filled before the merge. After that the rest is written while readers wait, however much it
+ * is.
+ */
 const MAX_FILLS = 3;
-/** Errors of Postgres that a new table has not: no room for a column, a column that something else needs as it is. */
+/**
+ * Postgres errors that a new table would not have: no room for a column, or a column that another object needs
+ * unchanged.
+ */
 const ONLY_SWAPPED: ReadonlySet<unknown> = new Set(["54000", "54011", "0A000", "2BP01"]);
 
 export interface Put {
@@ -28,11 +34,11 @@ export interface Put {
 }
 
 /**
- * Tries once, with all that the build knows by now.
+ * Tries once, with the current content of the build.
  *
- * @returns undefined, with nothing done, when the recent-writes log has gone on: catch up and come again
- * @throws BasetideError `replica_busy` when queries hold the live table; try again. `shape_changed` when it is not `live`
- *   any more
+ * @returns undefined, with nothing changed, when the recent-writes log has new entries: catch up and call again
+ * @throws BasetideError `replica_busy` when queries hold the live table: try again. `shape_changed` when it is no
+ *   longer `live`
  */
 export async function putLive(
   sweep: Pick<Sweep, "replica" | "epoch" | "reader">,
@@ -50,7 +56,7 @@ export async function putLive(
   return { how: "swapped", inserted: table.fingerprints.size, updated: 0, deleted: 0 };
 }
 
-/** @returns false where it cannot be, and undefined where it cannot be yet */
+/** @returns false if the build cannot be merged; undefined if it cannot be merged yet */
 async function merge(
   { replica, epoch, reader }: Pick<Sweep, "replica" | "epoch" | "reader">,
   filled: FilledBuild,
@@ -74,7 +80,7 @@ async function merge(
       filled.compared = undefined;
     }
     if (merging !== "merged") return merging === "unlike" ? false : undefined;
-    // What was filled ahead may have been written once more.
+    // A row that was filled before the merge may have been written once more.
     const wereThere = table.fingerprints.size - inserted!;
     const written = Math.min(wereThere, updated! + (filled.filledRows ?? 0));
     return { how: "merged", inserted: inserted!, updated: written, deleted: deleted! };

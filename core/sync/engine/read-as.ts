@@ -1,8 +1,8 @@
 /**
- * What the source's fields are when a table is read whole, remembered with the replica: a field that has another type
- * or computes something else, or a choice with another name, changes cells that no feed may tell of and no record's
- * time of change shows. As it is compared with what was read, and not with what was seen last, nothing is missed while
- * nobody looked.
+ * Remembers with the replica which definition each field had when a table was last read completely. If a field gets
+ * another type, computes something else, or has a renamed choice, cells change that a feed may not report and that no
+ * record's modification time shows. Because the comparison is with the definitions at the time of reading, and not
+ * with those last seen, a change while no worker held the base is noticed, too.
  */
 import { markRead, type ReadAs, type Replica, traitsOf } from "../../replica";
 import type { SourceConnection, SourceField, SourceSchema } from "../../source";
@@ -11,7 +11,10 @@ import type { SchemaTracker } from "./schema-tracker";
 
 const known = new WeakMap<SourceSchema, Map<string, ReadAs>>();
 
-/** By table id, of the schema that was looked at last: what a table is read as that is read from now on. */
+/**
+ * Returns the field definitions by table id, according to the latest schema check: those of a table that is read from
+ * now on.
+ */
 export function readAsNow(
   { schema }: Pick<BaseCache, "schema">,
   { changeFeed }: Pick<SourceConnection, "changeFeed">,
@@ -35,9 +38,11 @@ export function readAsNow(
   return tables;
 }
 
-/** One for what the field is, and one for each of its choices: a choice more changes no cell. */
+/**
+ * Returns one token for the field's definition, and one for each of its choices: an additional choice changes no cell.
+ */
 function tokensOf({ type, sourceType, options = {} }: SourceField): string[] {
-  // What a computed field results in follows from what it computes, and from other fields.
+  // The result of a computed field follows from its definition and from other fields.
   const { result: _, choices, ...computes } = options;
   const isChosen = Array.isArray(choices) ? (choices as { id?: unknown; name?: unknown }[]) : [];
   return [
@@ -50,7 +55,10 @@ function token(...parts: unknown[]): string {
   return Bun.hash(JSON.stringify(parts)).toString(36);
 }
 
-/** May cells be other than they were read, though no record was changed? Fields that come or go are not in question. */
+/**
+ * Returns whether cells may have changed since they were read, although no record was edited. Added and deleted fields
+ * do not count.
+ */
 export function isOutdated(then: ReadAs | undefined, now: ReadAs): boolean {
   if (!then) return true;
   return Object.entries(then).some(([fieldId, tokens]) => {
@@ -59,7 +67,7 @@ export function isOutdated(then: ReadAs | undefined, now: ReadAs): boolean {
   });
 }
 
-/** Remembers what a table was read as that has been read whole. */
+/** Stores the definitions with which a table was read completely. */
 export async function rememberRead(
   { replica, epoch, schemaTracker }: { replica: Replica; epoch: number; schemaTracker: SchemaTracker },
   tableId: string,

@@ -1,5 +1,6 @@
 /**
- * How a sync asks the source: within the quota, holding a read version, and over the source's passing failures.
+ * Sends a sync's requests to the source: within the quota, with a read version, and with retries of transient
+ * failures.
  */
 
 import { jittered, wait } from "../../async";
@@ -12,17 +13,17 @@ import { isStale, limitsOfKey, type RecordPage, type SourceConnection, type Sour
 import { span } from "../../trace";
 import type { ReadVersionSource } from "../state";
 
-/** How often a request that failed in passing is tried again, and for how long it is waited in between. */
+/** How often a request that failed transiently is retried, and the bounds of the pauses between attempts. */
 const MAX_ATTEMPTS = 5;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 15_000;
 
-/** Lists that go on for longer than any table can be have no end. */
+/** A list with more pages than any table can have does not end. */
 const MAX_PAGES = 50_000;
 /** Pages that may begin with a record that an earlier page began with. */
 const MAX_REPEATED_PAGES = 10;
 
-/** What a request is for, as calls are counted. */
+/** The purpose of a request, for counting calls. */
 export type AskKind = "payloads" | "records" | "sweep" | "schema" | "freshness" | "hooks";
 
 export interface Reader {
@@ -30,36 +31,36 @@ export interface Reader {
   sourceBaseId: string;
   limiter: RateLimiter;
   quotaKey: string;
-  /** Requests a second that a sync of this base may make, as things are now. */
+  /** Requests a second that a sync of this base may currently make. */
   share: () => number;
   readVersions: ReadVersionSource;
   log: Logger;
-  /** Aborts, with `sync_stopped`, when no further request is to be made; the one in hand is finished. */
+  /** Aborts with `sync_stopped` when no further request must be made; the current one is finished. */
   stop: AbortSignal;
-  /** Aborts what is in hand, too. */
+  /** Aborts the current request, too. */
   kill: AbortSignal;
   counts: { requests: number; waitMs: number };
-  /** Called once, when the first request may go out. */
+  /** Called once, when the first request may be sent. */
   onFirstRequest: () => void;
-  /** What its requests are for, unless they say so themselves; "sweep" where absent. */
+  /** The default purpose of its requests; "sweep" if absent. */
   kind?: AskKind;
-  /** Told of every request that goes out, tries included. */
+  /** Called for every request that is sent, including retries. */
   onRequest?: ((kind: AskKind) => void) | undefined;
-  /** Told of every answer that is none of a failure. */
+  /** Called for every answer that is not a failure. */
   onAnswer?: (() => void) | undefined;
-  /** May what failed in passing be tried again? It may where absent. */
+  /** Returns whether a transient failure may be retried; always true if absent. */
   mayTryAgain?: (() => boolean) | undefined;
-  /** Told how many images of what was read have lost to a later one. */
+  /** Called with the number of read images that lost to a later one. */
   onLost?: ((images: number) => void) | undefined;
 }
 
 /**
- * Makes one request to the source, when the quota has room for it.
+ * Sends one request to the source when the quota allows it.
  *
- * Passing failures are tried again with backoff; after a 429 the base is blocked for everyone, and a spent monthly
- * cap is noted.
+ * Transient failures are retried with backoff. After a 429 the base is blocked for all its requests; a spent monthly
+ * limit is recorded.
  *
- * @throws BasetideError what the source said last, or `sync_stopped`
+ * @throws BasetideError the source's last error, or `sync_stopped`
  */
 export async function ask<T>(
   reader: Reader,
@@ -79,7 +80,7 @@ export async function ask<T>(
       return answer;
     } catch (caught) {
       const error = asBasetideError(caught);
-      // A source that no connection can be opened to has failed; else it was the quota, which is not the source's.
+      // If no connection can be opened, the source has failed. Other errors before a grant come from the quota.
       if (!isGranted && error.code !== "source_unavailable") throw caught;
       const step = nextStep[error.code];
       if (error.code === "source_billing_limit") throw await capSpent(reader, error);
@@ -90,14 +91,14 @@ export async function ask<T>(
         throw error;
       } else {
         reader.log.debug({ error, attempt }, "source request failed, trying again");
-        // Its connection had been closed before it was asked: there is nothing to wait for.
+        // The connection had been closed before the request was sent, so there is no reason to wait.
         await wait(isStale(error) ? 0 : backoffMs(attempt, error), reader.stop);
       }
     }
   }
 }
 
-/** A page, and a read version that was taken before it was asked for. */
+/** A page, and a read version that was taken before it was requested. */
 export interface VersionedPage {
   page: RecordPage;
   readVersion: number;
@@ -106,16 +107,16 @@ export interface VersionedPage {
 export interface ListOptions {
   /** A formula of the platform: only records that match. */
   filter?: string;
-  /** Called just before the first page is asked for, each time that is tried. */
+  /** Called just before the first page is requested, for each attempt. */
   onAsk?: () => void;
 }
 
 /**
- * All pages of a table, in one run of the source's iterator. The next page is on its way while the caller works on
- * this one.
+ * Reads all pages of a table with one iterator of the source. The next page is requested while the caller processes
+ * the current one.
  *
- * @throws BasetideError `source_iterator_lost` when the source lost its place or gave a page twice (start again),
- *   `source_bad_answer` when the list has no end
+ * @throws BasetideError `source_iterator_lost` when the source lost the iterator or returned a page twice (start
+ *   over), `source_bad_answer` when the list does not end
  */
 export async function* readTable(
   reader: Reader,
@@ -140,21 +141,21 @@ export async function* readTable(
       }
       offsets.add(page.offset);
       next = readPage(reader, table, page.offset, options);
-      // Whoever stops listening early must not leave an unhandled rejection behind.
+      // A caller that stops early must not leave an unhandled rejection behind.
       next.catch(() => {});
     }
     yield current;
   }
-  // A page came in another's place, whose records would seem to be gone.
+  // A page was returned in place of another one, whose records would appear to be gone.
   if (repeats > 0) {
     throw new BasetideError("source_iterator_lost", `The list of table ${table.id} gave a page twice.`);
   }
 }
 
 /**
- * Those of these records (1 to 100) that the table has, as pages.
+ * Returns pages of those of these records (1 to 100) that the table has.
  *
- * @throws BasetideError `source_bad_answer` when the list has no end
+ * @throws BasetideError `source_bad_answer` when the list does not end
  */
 export async function listByIds(
   reader: Reader,
@@ -195,7 +196,7 @@ async function readPage(
   return { page, readVersion };
 }
 
-/** Notes that the month's calls are spent. @returns the error, saying until when and what goes on meanwhile */
+/** Records that the month's calls are spent. @returns the error, with the date until which syncing rests */
 async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideError> {
   const now = new Date();
   const until = nextMonth(now);
@@ -204,7 +205,7 @@ async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideE
   return new BasetideError(error.code, `${error.message} ${rest}`, { cause: error, details: error.details });
 }
 
-/** @returns the connection that the request is sent on, where the platform keeps connections */
+/** @returns the connection that the request is sent on, if the platform keeps connections */
 async function waitForQuota(reader: Reader): Promise<HeldConnection | undefined> {
   const from = performance.now();
   const { connections } = reader.connection;
@@ -217,7 +218,10 @@ async function waitForQuota(reader: Reader): Promise<HeldConnection | undefined>
   return held;
 }
 
-/** The longer of what the source asks for and our own backoff, with jitter so that bases do not come back at once. */
+/**
+ * Returns the longer of the source's retry-after time and our own backoff, with jitter so that bases do not retry
+ * together.
+ */
 function backoffMs(attempt: number, error: BasetideError): number {
   return Math.max(
     jittered(attempt, FIRST_BACKOFF_MS, MAX_BACKOFF_MS),
@@ -226,9 +230,9 @@ function backoffMs(attempt: number, error: BasetideError): number {
 }
 
 /**
- * Runs `work` again from the start when the source loses its place in a list.
+ * Runs `work` again from the start when the source's iterator is lost.
  *
- * @param attempts how often in all
+ * @param attempts number of attempts in all
  */
 export async function restarting<T>(attempts: number, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {

@@ -1,16 +1,18 @@
 /**
- * Reads one table whole into a new one and puts that live: a table's first sync, its first one after its shape has changed,
- * or one that somebody asked for. Where the live table keeps its columns it stays, and gets what the new one has.
+ * Rebuilds one table: reads it completely into a new table and puts that live. Used for a table's first sync, for its
+ * first sync after a schema change, and on request. A live table that keeps its columns stays, and gets the rows of
+ * the new one.
  *
- * I6. Readers see the old table, whole, until they see the new one, whole. A table that was read in several pages is
- * put live only when a schema check after the last of them finds it as it was before the first: else a column
- * could be filled by half. One page is of one moment.
- * I1, I2. Writes that were applied while the table was read are applied again to the new one, in applied version order per
- * record against the read version of the page that had it; none can slip in between the last look and the swap. A write that
- * the source was asked for before the rebuild began may know nothing of a new field: its record is read anew.
+ * I6. Readers see the complete old table until they see the complete new one. A table that was read in several pages
+ * is put live only when a schema check after the last page finds it as it was before the first; otherwise a column
+ * could be only partly filled. A single page shows one moment.
+ * I1, I2. Writes that were applied while the table was read are applied again to the new one, in the order of applied
+ * versions per record, against the read version of the page that contained the record. No write can fall between the
+ * last read of the log and the swap. A write that was requested from the source before the rebuild began may lack a
+ * new field: its record is read again.
  *
- * Queries that hold the live table delay its swap, and no other table: after a few seconds other work goes on, and the
- * table that was built is kept.
+ * Queries that hold the live table delay its swap, but no other table: after a few seconds other work continues, and
+ * the built table is stored.
  */
 
 import { wait } from "../../async";
@@ -42,20 +44,20 @@ import { checkSchema, confirmSchema } from "./schema-check";
 import type { Sweep, TableOutcome } from "./sweep";
 
 const MAX_STARTS = 5;
-/** Pause before another try for a table that queries hold: long enough to let the queue behind us run. */
+/** Pause before another attempt on a table that queries hold: long enough for the queue behind ours to run. */
 const BUSY_PAUSE_MS = 250;
 const MAX_BUSY_PAUSE_MS = 2000;
-/** After so long other tables do not wait any more. */
+/** After this time, other tables no longer wait. */
 const BUSY_PATIENCE_MS = 5000;
-/** Most ids that the source takes at once. */
+/** Maximum number of ids per request to the source. */
 const READ_BATCH = 100;
 
 /**
- * Builds `spec`'s table from the source and puts it live; `cache` then knows it, fingerprints and all.
+ * Builds `spec`'s table from the source and puts it live; `cache` then contains it with its fingerprints.
  *
- * @param onWaiting called once queries have held the live table for some seconds: it is tried for as long as it takes.
- *   Without it the build is then left in `cache.builds`, and the next call goes on from there
- * @throws BasetideError `replica_busy` where it was left there
+ * @param onWaiting called once queries have held the live table for some seconds; the attempts then continue until one
+ *   succeeds. Without it the build is left in `cache.builds`, and the next call continues from there
+ * @throws BasetideError `replica_busy` if the build was left there
  */
 export function rebuildTable(
   sweep: Sweep,
@@ -64,21 +66,24 @@ export function rebuildTable(
   onWaiting?: () => void,
 ): Promise<TableOutcome> {
   return restarting(MAX_STARTS, async () => {
-    const kept = onWaiting ? undefined : takeBuild(sweep, spec);
-    const filled = kept ?? (await fillBuild(sweep, source, spec));
+    const stored = onWaiting ? undefined : takeBuild(sweep, spec);
+    const filled = stored ?? (await fillBuild(sweep, source, spec));
     const { inserted, updated, deleted } = await goLive(sweep, filled, onWaiting);
     return { seen: filled.table.fingerprints.size, inserted, updated, deleted, lost: [] };
   });
 }
 
-/** The build of this table that waits, if it still is what is wanted. */
+/** Returns the waiting build of this table, if it still has the required columns. */
 function takeBuild({ cache }: Sweep, spec: TableSpec): FilledBuild | undefined {
   const filled = cache.builds.get(spec.tableId);
   cache.builds.delete(spec.tableId);
   return filled && hasSameColumns(filled.build.spec, spec) ? filled : undefined;
 }
 
-/** Puts the build live, or keeps it where it is to be tried again; otherwise it is thrown away. */
+/**
+ * Puts the build live. If the table is busy, stores the build for the next attempt; after any other error, discards
+ * it.
+ */
 async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void): Promise<Put> {
   const { replica, reader, cache, schemaTracker, onShapeChange } = sweep;
   const { build, table } = filled;
@@ -92,7 +97,7 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
     throw error;
   }
   cache.tables.set(tableId, table);
-  // What was asked for before the swap loses to it.
+  // Records that were requested before the swap lose to it.
   reader.readVersions.renew();
   const { before, put } = done;
   const isNewTable = before !== undefined && put.how === "swapped";
@@ -100,13 +105,13 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   await settleDependents(replica);
   await schemaTracker.reload();
   const live = schemaTracker.catalog.get(tableId);
-  // The names may have changed in place since the swap: records are mapped as the catalog has them now.
+  // The names may have changed in place since the swap: records are mapped by the current catalog.
   if (live) Object.assign(table, { live, ...mappingOf(cache, live.spec) });
   if (put.how === "merged") await discard(build);
   return put;
 }
 
-/** What cannot be thrown away now the next lease throws away. */
+/** A build that cannot be discarded now is discarded by the next lease. */
 async function discard(build: Build): Promise<void> {
   await build.discard().catch(() => {});
 }
@@ -138,7 +143,10 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
   }
 }
 
-/** Fills the build with all that the source has: the list's pages, and what that left out of the live table's rows. */
+/**
+ * Fills the build with all records of the source: the pages of the list, and rows of the live table that the list left
+ * out.
+ */
 async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: TableCache) {
   const { reader, schemaTracker, replica, cache } = sweep;
   const { fingerprints } = table;
@@ -197,12 +205,12 @@ async function append(
 }
 
 /**
- * Puts the build live, with all that was written meanwhile, under the names that its table and columns have by then;
- * waits out queries that hold the live table.
+ * Puts the build live with all writes that were applied meanwhile, under the current names of its table and columns.
+ * Waits while queries hold the live table.
  *
- * @returns what was live before, if anything, and whether that stays
- * @throws BasetideError `source_schema_changed` when it could not yet, and the table is wanted with other columns by now;
- *   `replica_busy` without `onWaiting`
+ * @returns the spec that was live before, if any, and the result
+ * @throws BasetideError `source_schema_changed` when the build could not go live yet and the table must have other
+ *   columns by now; `replica_busy` without `onWaiting`
  */
 async function swapIn(
   sweep: Sweep,
@@ -235,16 +243,17 @@ async function swapIn(
       }
       await wait(pauseMs * (0.5 + Math.random()), reader.stop);
       pauseMs = Math.min(pauseMs * 2, MAX_BUSY_PAUSE_MS);
-      // A table that gives its name up may be busy itself, and the name in somebody else's hands.
+      // A table that must give up its name may be busy itself, and the name may belong to another table.
       if (isStale) await schemaTracker.reload();
       else await schemaTracker.refreshIfDue();
-      // What has come to have other columns takes no new name any more, and its old one may be another table's for good.
+      // A build whose columns are outdated is not renamed any more, and its old name may now belong to another
+      // table for good.
       confirmSchema(schemaTracker, build.spec);
     }
   }
 }
 
-/** The build takes the names that are wanted now: the source may have renamed things while it was read. */
+/** Renames the build to the current names: the source may have renamed the table or fields while it was read. */
 async function takeNames(
   build: Build,
   { schemaTracker, cache }: Pick<Sweep, "schemaTracker" | "cache">,
@@ -271,7 +280,7 @@ function rebuilt({ name, sourceName }: TableSpec): ShapeChange {
   return { kind: "table_rebuilt", table: name, field: null, before: table, after: table };
 }
 
-/** The entries, with the records read anew whose image was asked for before the rebuild began (I6). */
+/** Returns the entries; records whose image was requested before the rebuild began are read again (I6). */
 async function upToDate(
   reader: Reader,
   tableId: string,
@@ -292,7 +301,7 @@ async function upToDate(
   });
 }
 
-/** Applies a logged image to the build, unless the page that had the record was asked for after it. */
+/** Applies a logged image to the build, unless the page that contained the record was requested after it. */
 async function replay(
   build: Build,
   table: TableCache,

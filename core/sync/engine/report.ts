@@ -1,4 +1,7 @@
-/** What a report says of the base as a whole (issues, records of each table), and what readers are told when a sync ends early. */
+/**
+ * The parts of a report that concern the whole base (issues, records of each table), and the note to readers when a
+ * sync ends early.
+ */
 import type { Base, RunReport, TableCount } from "../../control/bases";
 import { markSyncEnded, type Replica, readIssues } from "../../replica";
 import type { SourceTable } from "../../source";
@@ -10,7 +13,7 @@ export async function reportIssues(replica: Replica, report: RunReport): Promise
   report.issues = issues.latest;
 }
 
-/** Of tables that this worker has not read yet, what was known before. */
+/** Counts the records of each table; uses the previous count of a table that this worker has not read yet. */
 export function tableCounts(
   tables: SourceTable[],
   cache: BaseCache,
@@ -28,21 +31,21 @@ export function tableCounts(
   });
 }
 
-/** A replica that does not answer within this keeps nobody from stopping, ms. */
+/** A replica that does not answer within this time does not delay the end of a sync, ms. */
 const PATIENCE_MS = 1000;
 
 /**
- * Never fails: where nothing can be told now, the next lease of the base says it as it begins.
+ * Never fails: if the end cannot be written now, the next lease of the base writes it when it starts.
  *
- * @param started the note that the sync has started, which may still be on its way
+ * @param started the write of the sync's start, which may still be running
  */
 export async function endSync(replica: Replica, epoch: number, started?: Promise<void>): Promise<void> {
   const { promise: late, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, PATIENCE_MS);
-  const told = Promise.resolve(started)
+  const marked = Promise.resolve(started)
     .catch(() => {})
     .then(() => markSyncEnded(replica, epoch))
     .catch(() => {});
-  await Promise.race([told, late]);
+  await Promise.race([marked, late]);
   clearTimeout(timer);
 }

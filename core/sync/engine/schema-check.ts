@@ -1,8 +1,8 @@
 /**
- * Notices records of another shape than the one they are mapped for: the source's schema may change at any moment,
- * and its lists tell of it only by what is in them.
+ * Detects records that do not match the schema that they are mapped with: the source's schema may change at any
+ * moment, and only the records in its lists show that.
  *
- * I6. Such records are not written before a schema check has said what they mean.
+ * I6. Such records are not written until a schema check has explained them.
  */
 import { BasetideError } from "../../errors";
 import {
@@ -18,22 +18,25 @@ import type { SourceRecord } from "../../source";
 import type { BaseCache } from "../state";
 import type { SchemaTracker } from "./schema-tracker";
 
-/** Reasons that say nothing of the field's type. */
+/** Reasons that are independent of the field's type. */
 const OF_ANY_TYPE: ReadonlySet<string> = new Set([UNSTORABLE_TEXT, ROW_TOO_WIDE]);
 
 export interface SchemaCheck {
   schemaTracker: SchemaTracker;
   cache: BaseCache;
-  /** What is written may lack columns that its table is still to get: all others are brought up to date meanwhile. */
+  /**
+   * Set when records may be written without columns that the table is about to get: its existing columns are kept up
+   * to date meanwhile.
+   */
   isWithoutNew?: boolean | undefined;
 }
 
 /**
- * Looks at the schema if `records` hold fields that `spec` does not know, or cells that its types cannot have (once
- * in a look, as a cell may be odd for good).
+ * Runs a schema check if `records` contain fields that `spec` does not have, or cells that its types cannot hold (once
+ * per sync, because a cell may stay odd).
  *
- * @param issues what mapping the records made
- * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ * @param issues the issues of mapping the records
+ * @throws BasetideError `source_schema_changed` when the table's schema has changed
  */
 export async function checkSchema(
   check: SchemaCheck,
@@ -48,13 +51,13 @@ export async function checkSchema(
   if (unknown.size === 0 && !(areOdd(spec, issues) && schemaTracker.isFirstSuspicion(spec.tableId))) return;
   await schemaTracker.refresh();
   confirmSchema(schemaTracker, spec, isWithoutNew);
-  // Those that nobody can explain are waited for until the next look that is due anyway.
+  // Fields that remain unexplained do not cause another check; the next regular one may explain them.
   for (const id of unknown) cache.unexplainedFields.add(id);
 }
 
 /**
  * @param isWithoutNew columns may be missing from `spec`
- * @throws BasetideError `source_schema_changed` unless the table is still wanted with the columns of `spec`
+ * @throws BasetideError `source_schema_changed` unless the table still needs the columns of `spec`
  */
 export function confirmSchema(schemaTracker: SchemaTracker, spec: TableSpec, isWithoutNew = false): void {
   const { source, live, rebuild } = schemaTracker.table(spec.tableId);
@@ -81,7 +84,7 @@ function areOdd(spec: TableSpec, issues: CellIssue[]): boolean {
   return oddIssues(spec, issues).length > 0;
 }
 
-/** Those of the issues that a cell of its column's type cannot have: the field may have another type by now. */
+/** Returns the issues that a cell of its column's type cannot have: the field may have another type by now. */
 export function oddIssues(spec: TableSpec, issues: CellIssue[]): CellIssue[] {
   if (issues.length === 0) return [];
   const ruly = new Set(

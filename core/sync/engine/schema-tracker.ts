@@ -1,8 +1,8 @@
 /**
- * Keeps the replica's shape in line with the source's schema, as far as that goes without reading records: looks at
- * the schema when it is time, renames and drops what changed, and says which tables are to be rebuilt.
+ * Keeps the replica's schema in line with the source's, as far as that is possible without reading records: runs
+ * schema checks when they are due, renames and drops columns and tables, and determines which tables must be rebuilt.
  *
- * A sync has one of these, which all its tables share: what one of them finds out holds for all.
+ * A sync has one tracker, which all its tables share: a result of one table's check applies to all.
  */
 
 import { wait } from "../../async";
@@ -29,7 +29,10 @@ import type { BaseCache } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { ask, type Reader } from "./reader";
 
-/** Tries at once to change tables that queries hold, and the pause between them; then syncing goes on meanwhile. */
+/**
+ * Attempts in a row to change tables that queries hold, and the pause between them; then the sync continues and
+ * retries later.
+ */
 const BUSY_TRIES = 4;
 const BUSY_PAUSE_MS = 250;
 
@@ -41,17 +44,17 @@ export interface SchemaTrackerOptions {
   settings: TypeSettings;
   schemaPollMs: number;
   signal: AbortSignal;
-  /** Told of every change of shape that was carried out. */
+  /** Called after every schema change that was carried out. */
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
-  /** Told of records that were written by names that have changed hands: they have to be read again. */
+  /** Called with records that were written under names that have moved: they must be read again. */
   onMisplaced?: ((records: Misplaced[]) => Promise<void>) | undefined;
-  /** Told when the look that somebody requested then has been made. */
+  /** Called when the schema check that was requested at this time has completed. */
   onRequestedSchemaCheck?: ((requestedAt: Date) => void) | undefined;
 }
 
-/** A table as the source has it, as the replica has it, and as it is to be rebuilt, if it is. */
+/** A table in the source, in the replica, and as it must be rebuilt, if at all. */
 export interface TableShape {
-  /** Undefined: the source has it no more. */
+  /** Undefined: the source no longer has it. */
   source: SourceTable | undefined;
   live: CatalogTable | undefined;
   rebuild: TableSpec | undefined;
@@ -59,20 +62,23 @@ export interface TableShape {
 
 export class SchemaTracker {
   readonly #options: SchemaTrackerOptions;
-  /** Tables that a second look missed, too. */
+  /** Tables that a second schema check did not find either. */
   readonly #confirmedDrops = new Set<string>();
-  /** Tables without some of their columns, as two looks wanted them; and those that had to be read anew for it. */
+  /**
+   * Tables without some of their columns, as two schema checks in a row found them; and those that had to be rebuilt
+   * instead.
+   */
   #confirmedNarrow: TableSpec[] = [];
   readonly #notNarrowed = new Set<string>();
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
-  /** Reads of the catalog that have begun, and the number of the one that is at hand. */
+  /** Number of catalog reads that have begun, and the number of the read that the current catalog comes from. */
   #readsBegun = 0;
   #catalogRead = 0;
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
   readonly #suspected = new Set<string>();
   #moved: MovedNames = new Map();
-  #turn: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
   #retryAt = Number.POSITIVE_INFINITY;
 
   private constructor(options: SchemaTrackerOptions) {
@@ -80,13 +86,13 @@ export class SchemaTracker {
   }
 
   /**
-   * The shape that the replica has now. Asks the source at most once per `schemaPollMs` (0: once per sync), unless
-   * somebody requested a look; settings that changed are seen at once.
+   * Opens a tracker with the replica's current schema. Asks the source at most once per `schemaPollMs` (0: once per
+   * sync), unless a check was requested. Changed settings apply at once.
    */
   static async open(options: SchemaTrackerOptions): Promise<SchemaTracker> {
     const schemaTracker = new SchemaTracker(options);
     if (schemaTracker.#isDue()) await schemaTracker.refresh();
-    else await schemaTracker.#inTurn(() => schemaTracker.#follow(BUSY_TRIES));
+    else await schemaTracker.#runOrJoin(() => schemaTracker.#applySchema(BUSY_TRIES));
     return schemaTracker;
   }
 
@@ -95,7 +101,7 @@ export class SchemaTracker {
     return this.#schema.tables;
   }
 
-  /** The replica's. */
+  /** The replica's catalog. */
   get catalog(): Catalog {
     return this.#catalog;
   }
@@ -113,53 +119,53 @@ export class SchemaTracker {
   }
 
   /**
-   * To be called before each page: makes the look that is due or that somebody requested, and changes what was busy
-   * when last tried.
+   * To be called before each page: runs a schema check that is due or requested, and retries changes that queries
+   * blocked.
    */
   async refreshIfDue(): Promise<void> {
     const { cache, schemaPollMs } = this.#options;
     if (cache.schemaCheckRequestedAt || (schemaPollMs > 0 && this.#isDue())) await this.refresh();
-    else if (performance.now() >= this.#retryAt) await this.#inTurn(() => this.#follow(1));
+    else if (performance.now() >= this.#retryAt) await this.#runOrJoin(() => this.#applySchema(1));
   }
 
-  /** Makes sure that the schema at hand was asked for after `since` (performance.now()), by whoever it was. */
+  /** Ensures that the current schema was requested after `since` (performance.now()), by any caller. */
   async refresh(since = performance.now()): Promise<void> {
     while (this.#options.cache.schemaSeenAt < since || this.#schema !== this.#options.cache.schema) {
-      await this.#inTurn(async () => {
+      await this.#runOrJoin(async () => {
         await this.#askSchema();
-        await this.#follow(BUSY_TRIES);
+        await this.#applySchema(BUSY_TRIES);
       });
     }
   }
 
-  /** Has nobody in this sync had cells of this table that its columns cannot hold? */
+  /** Returns true the first time that this sync finds cells of this table that its columns cannot hold. */
   isFirstSuspicion(tableId: string): boolean {
     const isFirst = !this.#suspected.has(tableId);
     this.#suspected.add(tableId);
     return isFirst;
   }
 
-  /** Reads the replica's catalog again: one that is being read just now may be older. */
+  /** Reads the replica's catalog again: a read that is already running may return an older one. */
   async reload(): Promise<void> {
     const before = this.#readsBegun;
-    while (this.#catalogRead <= before) await this.#inTurn(() => this.#follow(1));
+    while (this.#catalogRead <= before) await this.#runOrJoin(() => this.#applySchema(1));
   }
 
   #isDue(): boolean {
     const { cache, schemaPollMs, reader } = this.#options;
     const { schema, schemaSeenAt, schemaCheckRequestedAt } = cache;
     if (!schema || schemaCheckRequestedAt) return true;
-    // The request waits behind those of the tables: it is made so much earlier.
+    // The request waits behind those of the tables, so it is made that much earlier.
     const aheadMs = ((schema.tables.length + 1) / reader.share()) * 1000;
     return performance.now() - schemaSeenAt >= schemaPollMs - Math.min(aheadMs, schemaPollMs / 2);
   }
 
-  /** One after the other; who finds one under way waits for that one instead. */
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    this.#turn ??= work().finally(() => {
-      this.#turn = undefined;
+  /** Runs one task at a time; a caller that finds one running waits for it instead. */
+  #runOrJoin(work: () => Promise<void>): Promise<void> {
+    this.#running ??= work().finally(() => {
+      this.#running = undefined;
     });
-    return this.#turn;
+    return this.#running;
   }
 
   async #askSchema(): Promise<void> {
@@ -171,7 +177,7 @@ export class SchemaTracker {
       return source.getSchema(reader.sourceBaseId, signal);
     };
     const schema = await ask(reader, getSchema, "schema");
-    // The one that is there is kept where it is the same: what was worked out from it holds.
+    // An equal schema keeps its object, so that results that were computed from it stay valid.
     if (!Bun.deepEquals(schema, cache.schema)) cache.schema = schema;
     cache.schemaSeenAt = askedAt;
     if (!requestedAt) return;
@@ -180,19 +186,22 @@ export class SchemaTracker {
     onRequestedSchemaCheck?.(requestedAt);
   }
 
-  /** Brings the replica in line with the schema at hand; what queries hold is left for later after `tries`. */
-  async #follow(tries: number): Promise<void> {
+  /**
+   * Brings the replica in line with the current schema. After `tries` attempts, changes that queries block are left
+   * for later.
+   */
+  async #applySchema(tries: number): Promise<void> {
     const { cache, replica, epoch, signal, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
       const seenAt = cache.schemaSeenAt;
       await this.#readCatalog();
-      await this.#tellMisplaced();
+      await this.#reportMisplaced();
       cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
       for (const { id } of cache.schema!.tables) this.#confirmedDrops.delete(id);
       await this.#makePlan();
       if (this.#plan.drop.length > 0 && !(await this.#confirmDrops())) continue;
       const isInPlace = this.#plan.inPlace.length > 0 || this.#plan.drop.length > 0;
-      // The shapes are others once names have changed.
+      // Renames change the specs, so columns are dropped after them.
       const narrowed = isInPlace ? [] : this.#narrowed();
       if (narrowed.length > 0 && !Bun.deepEquals(narrowed, this.#confirmedNarrow)) {
         this.#confirmedNarrow = narrowed;
@@ -213,7 +222,7 @@ export class SchemaTracker {
         }
         await settleDependents(replica);
       } catch (error) {
-        // A table was swapped in since the catalog was read, or a name was taken: planned anew, it may well go.
+        // A table was swapped in since the catalog was read, or a name was taken: a new plan may succeed.
         const isStale = isBasetideError(error, "shape_changed");
         if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
         this.#retryAt = performance.now() + BUSY_PAUSE_MS * (0.5 + Math.random());
@@ -226,7 +235,7 @@ export class SchemaTracker {
     }
   }
 
-  /** Tables of which nothing but columns is to go: they need not be read again. */
+  /** Returns tables of which only columns must be dropped: they need not be read again. */
   #narrowed(): TableSpec[] {
     return this.#plan.rebuild.filter((spec) => {
       const live = this.#catalog.get(spec.tableId);
@@ -241,10 +250,10 @@ export class SchemaTracker {
   }
 
   /**
-   * Before the catalog follows names that have moved, lest this process ends on the way; and afterwards, as writes were
-   * shown by the old names until then.
+   * Reports misplaced writes before the catalog adopts moved names, in case this process ends in between; and
+   * afterwards, because writes were shown under the old names until then.
    */
-  async #tellMisplaced(): Promise<void> {
+  async #reportMisplaced(): Promise<void> {
     const { cache, replica, reader, onMisplaced } = this.#options;
     const moved = movedNames(this.#catalog, cache.schema!);
     if (!onMisplaced || isSameMove(moved, this.#moved)) return;
@@ -274,10 +283,10 @@ export class SchemaTracker {
   }
 
   /**
-   * A table is dropped only when a second look misses it too; a base without any table, only when that has lasted
-   * for longer than the source's spells of empty answers.
+   * Confirms that tables are gone: a table is dropped only when a second schema check does not find it either; the
+   * last tables of a base only when that has lasted longer than the source's spells of empty answers.
    *
-   * @returns whether the plan still holds
+   * @returns whether the plan is still valid
    */
   async #confirmDrops(): Promise<boolean> {
     const { cache, signal } = this.#options;

@@ -1,8 +1,8 @@
 /**
- * Sweeps one table: reads all its records, writes those that changed, deletes those that are gone.
+ * Sweeps one table: reads all its records, writes those that changed, and deletes those that are gone.
  *
- * I1, I2. Every page carries a read version, and so loses to whatever was applied to a record after it was asked for. What no
- * page has is asked for by id before it is deleted.
+ * I1, I2. Every page carries a read version, and so loses to every image that was applied to a record after the page
+ * was requested. A row that no page contains is requested by id before it is deleted.
  * I3. A sweep that starts when the source is quiet leaves the table equal to the source.
  */
 import { BasetideError, isBasetideError } from "../../errors";
@@ -28,7 +28,7 @@ import { type Reader, readTable, restarting, type VersionedPage } from "./reader
 import { checkSchema } from "./schema-check";
 import type { SchemaTracker } from "./schema-tracker";
 
-/** How often a sweep starts over within one sync when the source loses its place. */
+/** How often a sweep starts over within one sync when the source's iterator is lost. */
 const MAX_STARTS = 5;
 
 export interface TableOutcome {
@@ -37,7 +37,7 @@ export interface TableOutcome {
   inserted: number;
   updated: number;
   deleted: number;
-  /** Records that it could not bring up to date or judge, as somebody else wrote them meanwhile. */
+  /** Records that the sweep could not bring up to date or judge, because another process wrote them meanwhile. */
   lost: string[];
 }
 
@@ -47,16 +47,16 @@ export interface Sweep {
   epoch: number;
   schemaTracker: SchemaTracker;
   cache: BaseCache;
-  /** Told of every change of shape that was carried out. */
+  /** Called after every schema change that was carried out. */
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
-  /** Told after each page how many records have been read. */
+  /** Called after each page with the number of records read so far. */
   onProgress: (recordsDone: number) => void;
   /**
-   * The table is to get columns, and what it has is brought up to date meanwhile. The recent-writes log is then told of all that is
-   * written, for the build that waits.
+   * Set when the table is about to get new columns and its existing ones are kept up to date meanwhile. Every write
+   * then enters the recent-writes log, for the build that waits.
    */
   isWithoutNew?: boolean;
-  /** Told which rows were not as they are now, but for those with nothing but other URLs of attachments. */
+  /** Called with the rows that differed, except those that differed only in attachment URLs. */
   onChanges?: ((tableId: string, recordIds: string[]) => void) | undefined;
 }
 
@@ -67,7 +67,7 @@ export function sweepTable(sweep: Sweep, source: SourceTable, table: TableCache)
 
 async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): Promise<TableOutcome> {
   const { replica, reader } = sweep;
-  // A change in place makes another of it, with the same fingerprints.
+  // A schema change in place replaces this object; the fingerprints stay the same.
   let table = first;
   const { fingerprints } = table;
   const readAs = readAsNow(sweep.cache, reader.connection).get(source.id);
@@ -100,7 +100,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): 
   }
   outcome.seen = fingerprints.seen;
   fingerprints.forgetUnseen();
-  // Their notes in the recent-writes log have been read already: forgotten now, they would never be missed.
+  // Their log entries have been read already: if they were forgotten now, a deletion would never be noticed.
   for (const id of outcome.lost) fingerprints.expect(id);
   table.isComplete = true;
   if (isComparing) table.comparedAt = startedAt;
@@ -108,7 +108,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): 
   return outcome;
 }
 
-/** Writes what has changed of a page, and tells whose rows were written. */
+/** Writes the changed records of a page, and reports the rows that were written. */
 async function takePage(
   sweep: Sweep,
   table: TableCache,
@@ -129,29 +129,29 @@ async function takePage(
   );
 }
 
-/** What writing records into a live table takes. */
+/** What is needed to write records into a live table. */
 type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache" | "isWithoutNew">;
 
 /**
- * Writes these records of a page, and remembers what they look like; what lost is compared when it is next seen.
+ * Writes these records of a page and stores their fingerprints. A record that lost is compared when it is next seen.
  *
- * @param isNoted whether the recent-writes log is told of all of them, and not only of those that changed. Then the table may be
- *   about to get columns: the build that has them reads the recent-writes log
- * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ * @param isLogged true to enter all of them into the recent-writes log, not only those that changed. The table may
+ *   then be about to get columns: the build that has them reads the log
+ * @throws BasetideError `source_schema_changed` when the table's schema has changed
  */
 export async function applyRecords(
   writing: Writing,
   table: TableCache,
   { page, readVersion }: VersionedPage,
   indices: number[],
-  isNoted = false,
+  isLogged = false,
 ): Promise<Pick<Applied, "inserted" | "updated" | "lost">> {
   if (indices.length === 0) return { inserted: 0, updated: 0, lost: [] };
   const records = indices.map((index) => page.record(index));
   const loggedBefore = table.loggedUpTo;
-  const { inserted, updated, lost } = await writeRecords(writing, table, records, readVersion, isNoted);
+  const { inserted, updated, lost } = await writeRecords(writing, table, records, readVersion, isLogged);
   const isLost = new Set(lost);
-  // Somebody read the recent-writes log meanwhile, which may have told of a later image than this one.
+  // The recent-writes log was read meanwhile, and may have shown a later image than this one.
   const isDoubtful = table.loggedUpTo !== loggedBefore;
   for (const index of indices) {
     const id = page.id(index);
@@ -161,29 +161,30 @@ export async function applyRecords(
   return { inserted, updated, lost };
 }
 
-/** Writes records into the table, under whatever names it has by then. */
+/** Writes records into the table, under the names that it has at that moment. */
 function writeRecords(
   writing: Writing,
   known: TableCache,
   records: SourceRecord[],
   readVersion: number,
-  isNoted: boolean,
+  isLogged: boolean,
 ): Promise<Applied> {
-  const noting = { ...writing, isWithoutNew: isNoted };
-  return onLiveTable(noting, known, async (table) => {
+  const logging = { ...writing, isWithoutNew: isLogged };
+  return onLiveTable(logging, known, async (table) => {
     const issues: CellIssue[] = [];
     const rows = mapRecords(table.map, records, issues);
-    await checkSchema(noting, table.live.spec, records, issues);
+    await checkSchema(logging, table.live.spec, records, issues);
     const images: RowImageBatch = { epoch: writing.epoch, readVersion, rows, gone: [], issues };
-    return isNoted ? { ...images, records } : images;
+    return isLogged ? { ...images, records } : images;
   });
 }
 
 /**
- * Removes records that the source says are gone; the recent-writes log is told, be there rows or not.
+ * Removes records that are gone from the source, and enters all of them into the recent-writes log, whether or not
+ * they had rows.
  *
- * @returns how many rows there were, and what lost
- * @throws BasetideError `source_schema_changed` when the table is of another shape by now
+ * @returns the number of deleted rows, and the records that lost
+ * @throws BasetideError `source_schema_changed` when the table's schema has changed
  */
 export async function removeRecords(
   writing: Writing,
@@ -193,13 +194,13 @@ export async function removeRecords(
 ): Promise<Pick<Applied, "deleted" | "lost">> {
   const { epoch } = writing;
   const images: RowImageBatch = { epoch, readVersion, rows: [], gone, issues: [], records: [] };
-  const noting = { ...writing, isWithoutNew: true };
-  const { deleted, lost } = await onLiveTable(noting, table, async () => images);
+  const logging = { ...writing, isWithoutNew: true };
+  const { deleted, lost } = await onLiveTable(logging, table, async () => images);
   for (const id of gone) table.fingerprints.expect(id);
   return { deleted, lost };
 }
 
-/** Applies images that are made for the table as it is live at that moment. */
+/** Applies images that are created for the table as it is live at that moment. */
 async function onLiveTable(
   writing: Writing,
   known: TableCache,
@@ -214,7 +215,7 @@ async function onLiveTable(
       reportLost(writing, applied);
       return applied;
     } catch (error) {
-      // An index of the setting's must not keep a row from being written.
+      // A configured index must not prevent a row from being written.
       if (await dropFullIndexes(writing.replica, writing.epoch, table.live.spec.tableId, error)) continue;
       if (!isBasetideError(error, "shape_changed")) throw error;
       await writing.schemaTracker.reload();
@@ -227,7 +228,7 @@ function reportLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): voi
   if (lost.length > 0) reader.onLost?.(lost.length);
 }
 
-/** The table as it is live now. @throws BasetideError `source_schema_changed` when it is to go or to be rebuilt */
+/** Returns the live table. @throws BasetideError `source_schema_changed` when it must be dropped or rebuilt */
 function liveTable(
   { schemaTracker, cache, isWithoutNew }: Pick<Writing, "schemaTracker" | "cache" | "isWithoutNew">,
   known: TableCache,
@@ -241,7 +242,10 @@ function liveTable(
   return tableCache(cache, live);
 }
 
-/** Records that others wrote since the last sweep are compared in SQL, and missed if the source lacks them. */
+/**
+ * Marks records that other processes wrote since the last sweep: they are compared in SQL, and requested by id if the
+ * source's list does not contain them.
+ */
 export async function expectLogged(replica: Replica, table: TableCache): Promise<RecentWrite[]> {
   const entries = await recentWritesSince(replica, table.live.spec.tableId, table.loggedUpTo);
   for (const entry of entries) {
@@ -252,9 +256,9 @@ export async function expectLogged(replica: Replica, table: TableCache): Promise
 }
 
 interface Changed {
-  /** Of the page's records that are not known to be in the replica as they are. */
+  /** Indices of the page's records that are not known to equal their rows. */
   indices: number[];
-  /** Ids of those among them that have nothing but other URLs. */
+  /** Ids of those records that differ only in their URLs. */
   refreshed: Set<string>;
 }
 
@@ -272,7 +276,7 @@ function changedRecords(page: RecordPage, table: TableCache): Changed {
   return { indices, refreshed };
 }
 
-/** Those of the records whose rows were written: where not all were, the recent-writes log tells. */
+/** Returns the records whose rows were written. If not all of them were, reads that from the recent-writes log. */
 async function writtenIds(
   replica: Replica,
   { live }: TableCache,
@@ -287,7 +291,7 @@ async function writtenIds(
   return kept.filter((id) => written.has(id));
 }
 
-/** Asks for the rows that this pass did not see; writes those that are there, and deletes those that are not. */
+/** Requests the rows that this sweep did not see: writes those that exist, and deletes those that do not. */
 async function judgeUnseen(
   sweep: Sweep,
   source: SourceTable,
@@ -307,7 +311,7 @@ async function judgeUnseen(
       await takePage(sweep, table, versioned, changedRecords(versioned.page, table), outcome);
     }
     if (gone.length === 0) continue;
-    // What somebody wrote since they were asked for is not this answer's to judge.
+    // If another process wrote a record after it was requested, this answer cannot judge it.
     const images: RowImageBatch = { epoch: sweep.epoch, readVersion, rows: [], gone, issues: [] };
     const { deleted, lost } = await onLiveTable(sweep, table, async () => images);
     outcome.deleted += deleted;

@@ -1,6 +1,6 @@
 /**
- * One sync of a base: a look at its shape, then every table read at the same time, until the replica is what the
- * source was.
+ * Runs one sync of a base: a schema check, then reads all tables concurrently, until the replica equals the source as
+ * it was.
  *
  * I3. A sync counts as completed only when every table has been read from end to end.
  */
@@ -26,7 +26,7 @@ import { endSync } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { sweepTable, type TableOutcome } from "./sweep";
 
-/** How often a table that keeps changing its shape is begun anew within one sync. */
+/** How often a table whose schema keeps changing is started over within one sync. */
 const MAX_SHAPES = 5;
 
 export interface SyncInput {
@@ -34,23 +34,23 @@ export interface SyncInput {
   replica: Replica;
   epoch: number;
   cache: BaseCache;
-  /** How attachments are reached by URLs of ours; absent: by the source's. `cache` has what signs them. */
+  /** How attachments are linked by our URLs; undefined: by the source's. `cache` contains the signer. */
   attachmentUrls?: AttachmentUrls | undefined;
-  /** Everything of a Reader but what this sync makes itself. */
+  /** A Reader without the parts that this sync creates itself. */
   reader: Omit<Reader, "counts" | "onFirstRequest">;
   schemaPollMs: number;
-  /** Every live table is to be read into a new one, whatever is known of it. */
+  /** True to rebuild every live table, whatever is cached about it. */
   isForced: boolean;
-  /** Told of every change of shape that was carried out. */
+  /** Called after every schema change that was carried out. */
   onShapeChange?: SchemaTrackerOptions["onShapeChange"];
-  /** Told when a requested look at the schema has been made. */
+  /** Called when a requested schema check has completed. */
   onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
   onMisplaced?: SchemaTrackerOptions["onMisplaced"];
-  /** Called whenever the progress of a first sync or a rebuild has changed: often. */
+  /** Called often: whenever the progress of a first sync or a rebuild has changed. */
   onProgress: (progress: Progress) => void;
 }
 
-/** The report of a sync that starts now. */
+/** Returns the report of a sync that starts now. */
 export function newReport(): RunReport {
   return {
     kind: "sweep",
@@ -66,9 +66,9 @@ export function newReport(): RunReport {
 }
 
 /**
- * Runs one sync. Failures end in the report, not in an exception.
+ * Runs one sync. Failures are returned in the report.
  *
- * @throws BasetideError only `sync_stopped` and `lease_lost`: there is nobody to report to
+ * @throws BasetideError only `sync_stopped` and `lease_lost`, for which no report is needed
  */
 export async function syncBase(input: SyncInput): Promise<RunReport> {
   const { replica, epoch } = input;
@@ -82,7 +82,7 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
   };
   try {
     await syncTables(input, { ...input.reader, counts, onFirstRequest }, report);
-    // A base without tables may not have asked for anything.
+    // A base without tables may not have needed a request.
     if (!started) onFirstRequest();
     await started;
     await markSyncCompleted(replica, epoch);
@@ -104,15 +104,15 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
   return report;
 }
 
-/** What of the base's settings, and of its attachment URLs, shapes its columns. */
+/** Returns the settings, including attachment URLs, that determine the columns of the base's tables. */
 export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" | "attachmentUrls">) {
   return { ...base.settings, attachmentUrls };
 }
 
-/** Passes over the tables until each has been read, and none is to be rebuilt. */
+/** Processes the tables repeatedly until each has been read and none needs a rebuild. */
 async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
   const { cache, replica, epoch } = input;
-  // Who presses Resync may have dropped something a moment ago.
+  // The user who clicks Resync may have dropped a table a moment ago.
   if (input.isForced) forgetRows(cache, await recordDamage(replica, epoch));
   const schemaTracker = await SchemaTracker.open({
     ...input,
@@ -125,7 +125,7 @@ async function syncTables(input: SyncInput, reader: Reader, report: RunReport): 
   if (specs.length > 0) report.kind = buildKind(input);
   const rebuild = new Map(specs.map((spec) => [spec.tableId, spec]));
   const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress);
-  /** Records seen, by table id. */
+  /** Number of records seen, by table id. */
   const done = new Map<string, number>();
   for (;;) {
     const open = schemaTracker.tables.filter(({ id }) => !done.has(id) || schemaTracker.table(id).rebuild);
@@ -149,7 +149,9 @@ async function syncTables(input: SyncInput, reader: Reader, report: RunReport): 
   report.seen = report.tables.reduce((sum, table) => sum + table.records, 0);
 }
 
-/** Brings one table up to date, whatever shape it takes meanwhile. @returns null when the source has it no more */
+/**
+ * Brings one table up to date, even if its schema changes meanwhile. @returns null when the source no longer has it
+ */
 async function syncTable(
   input: SyncInput,
   reader: Reader,
@@ -175,7 +177,7 @@ async function syncTable(
       forced.delete(tableId);
       board.done(tableId);
       if (!wasRead) return outcome;
-      // I3. What an earlier sync read is older than this one.
+      // I3. Records that an earlier sync read are older than this sync.
       const { live } = schemaTracker.table(tableId);
       const swept = await sweepTable(sweep, shape.source, tableCache(cache, live!));
       return {
@@ -198,7 +200,7 @@ async function syncTable(
   }
 }
 
-/** What people read while queries keep new columns from being shown. */
+/** Adds to the error which new columns cannot be shown while queries hold the table. */
 function waiting(live: TableSpec, wanted: TableSpec, cause: BasetideError): BasetideError {
   const known = new Set(live.columns.map(({ fieldId }) => fieldId));
   const names = wanted.columns.filter(({ fieldId }) => !known.has(fieldId)).map(({ name }) => name);
@@ -206,7 +208,7 @@ function waiting(live: TableSpec, wanted: TableSpec, cause: BasetideError): Base
   return new BasetideError(cause.code, text, { cause, details: cause.details });
 }
 
-/** What the table is to be built as, if it is. */
+/** Returns the spec that the table must be built with; undefined if it need not be built. */
 function specToBuild(
   schemaTracker: SchemaTracker,
   tableId: string,
@@ -220,7 +222,9 @@ function buildKind({ base }: SyncInput): RunReport["kind"] {
   return base.sync ? "rebuild" : "first";
 }
 
-/** Has the table another shape than the one that failed? If nobody knows of one, the source is asked. */
+/**
+ * Returns whether the table has a different schema than the one that failed. If no change is known, asks the source.
+ */
 export async function isOvertaken(
   schemaTracker: SchemaTracker,
   tableId: string,
@@ -231,10 +235,10 @@ export async function isOvertaken(
 }
 
 /**
- * Works on all tables at the same time, so that the quota and not the latency is the limit. One that fails does not
- * keep the others from being brought up to date, unless its failure is the whole base's.
+ * Processes all tables concurrently, so that the quota is the limit and not the latency. A table that fails does not
+ * keep the others from being brought up to date, unless the error concerns the whole base.
  *
- * @throws BasetideError the gravest of the failures, when all have ended
+ * @throws BasetideError the most serious of the failures, when all tables have ended
  */
 async function allTables(
   tables: SourceTable[],
@@ -257,7 +261,7 @@ async function allTables(
     }),
   );
   if (reader.stop.aborted) throw new BasetideError("sync_stopped");
-  // Those that were stopped because of a graver one say nothing.
+  // Tables that were stopped because of a more serious failure report `sync_stopped`.
   const [gravest] = errors
     .filter((error) => error.code !== "sync_stopped")
     .toSorted((a, b) => gravity(b) - gravity(a));
@@ -265,7 +269,7 @@ async function allTables(
   return outcomes as (TableOutcome | null)[];
 }
 
-/** Could it be that the table or a field is not there any more? */
+/** Returns whether the error may mean that the table or a field no longer exists. */
 export function mayMeanOldSchema({ code }: BasetideError): boolean {
   return code === "source_forbidden" || nextStep[code] === "check_schema";
 }
@@ -279,7 +283,7 @@ const gravityOf: Record<NextStep, number> = {
   stop: 3,
 };
 
-/** Does the error end the sync of the whole base, and not only of one table? */
+/** Returns whether the error ends the sync of the whole base, and not only of one table. */
 export function isWholeBases(error: BasetideError): boolean {
   return error.code === "budget_spent" || gravity(error) >= gravityOf.needs_attention;
 }
