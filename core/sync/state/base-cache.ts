@@ -1,4 +1,7 @@
-/** What a worker remembers of a base from one sync to the next. Losing it costs comparisons in SQL, nothing else. */
+/**
+ * The data that a worker caches about a base between syncs. If it is lost, rows are compared in SQL again; nothing
+ * else happens.
+ */
 
 import type { Base, RunReport } from "../../control/bases";
 import type { AttachmentSigner, CatalogTable, RecordMapper, TableSpec } from "../../replica";
@@ -13,19 +16,19 @@ import { MassChange } from "./mass-change";
 export interface TableCache {
   live: CatalogTable;
   map: RecordMapper;
-  /** The URLs of its attachments are ours, which do not end: nothing has to be refreshed. */
+  /** True if the URLs of its attachments are ours: they do not expire and need no refresh. */
   hasLastingUrls: boolean;
   fingerprints: Fingerprints;
-  /** Do the fingerprints know every row of the replica? Not before a whole sweep. */
+  /** True if the fingerprints cover every row of the replica, which needs a complete sweep. */
   isComplete: boolean;
   massChange: MassChange;
   /** When the last sweep began that compared every record with its row in SQL (performance.now()). */
   comparedAt: number;
-  /** The recent-writes log has been read up to this stamp. */
+  /** The recent-writes log has been read up to this applied version. */
   loggedUpTo: number;
 }
 
-/** A sweep that goes over the tables one by one, and may take many leases. */
+/** A sweep of all tables one by one, which may take many leases. */
 export interface SweepScan {
   startedAt: Date;
   /** Ids of the tables that it has yet to read, in order. */
@@ -39,58 +42,61 @@ export interface SweepScan {
 }
 
 export interface BaseCache {
-  /** The lease that these memories are of: they hold only if nobody else had the base in between. */
+  /** The lease that filled this cache: it is valid only if no other worker had the base in between. */
   epoch: number;
-  /** The database that they are of. */
+  /** The database that the cache describes. */
   databaseId: string | null;
   schema: SourceSchema | null;
-  /** performance.now() of the last look at the source's schema. */
+  /** performance.now() of the last schema check. */
   schemaSeenAt: number;
-  /** The same of the last one that was compared with the replica's names: writes by names that had moved are known until then. */
+  /**
+   * performance.now() of the last schema check that was compared with the replica's names: writes under moved names
+   * are known up to then.
+   */
   namesSeenAt: number;
-  /** When somebody requested a look that has not been made yet; and the latest request that a look was made for. */
+  /** The time of a requested schema check that has not run yet; and of the latest request for which one has. */
   schemaCheckRequestedAt: Date | null;
   schemaCheckMadeFor: Date | null;
-  /** Ids of fields that records have and the source's schema, looked at afterwards, has not. */
+  /** Ids of fields that records have and that a later schema check did not find. */
   unexplainedFields: Set<string>;
   /** By the source's table id. */
   tables: Map<string, TableCache>;
-  /** Tables that were rebuilt by a sync, and could not go live as queries held the old ones, by table id. */
+  /** Tables that a sync has rebuilt and that could not go live because queries held the old ones, by table id. */
   builds: Map<string, FilledBuild>;
-  /** What signs attachment URLs of ours; undefined: the base has no key for them. */
+  /** Signs our own attachment URLs; undefined: the base has no key for them. */
   attachmentSigner: AttachmentSigner | undefined;
-  /** Points in time with the read version of then; the recent-writes log is trimmed to an old one. */
+  /** Times with the read version at that time; the recent-writes log is trimmed to an old one. */
   trimPoints: { at: number; readVersion: number }[];
-  /** The point that it was trimmed to last: after a rest the only one that is old. */
+  /** The point that the log was last trimmed to: after a rest, the only old one. */
   trimmedTo: { at: number; readVersion: number } | null;
-  /** The source's clock, as its answers tell it. */
+  /** The source's clock, from the times of its answers. */
   sourceClock: SourceClock;
   /** Rapid mode, by table id: up to when (ms, the source's clock) the table's changes are in the replica. */
   polledUntil: Map<string, number>;
-  /** Rapid mode, by table id: when the table was last asked for its changes (performance.now()). */
+  /** Rapid mode, by table id: when the table was last polled (performance.now()). */
   pollStartedAt: Map<string, number>;
-  /** The sweep beside rapid turns or live rounds that is under way. */
+  /** The current background scan of rapid or live mode. */
   scan: SweepScan | null;
-  /** When the last one began (performance.now()); -Infinity: the next is due at once. */
+  /** When the last scan began (performance.now()); -Infinity: the next is due at once. */
   scanStartedAt: number | null;
-  /** Live mode: what the feed told of and is still to be done. */
+  /** Live mode: the changes that the feed has reported and that are not applied yet. */
   live: LiveCache | null;
-  /** Syncs that failed in a row, and what the last of them failed with. */
+  /** Number of syncs that failed in a row, and the error of the last one. */
   failures: number;
   failedWith: RunReport["error"] | null;
-  /** How long the source must go on saying that there is nothing before it is believed. */
+  /** How long the source must keep answering that there are no records before that is believed. */
   emptySpellMs: number;
-  /** How long fingerprints are believed before a sweep compares every record with its row in SQL. */
+  /** How long fingerprints are trusted before a sweep compares every record with its row in SQL. */
   compareEveryMs: number;
 }
 
 /**
- * Half a day: sweeps are a day apart at most, where the budget allows, and so are comparisons then. They find what was
- * changed in SQL behind the worker's back.
+ * Half a day. Sweeps are at most a day apart if the budget allows, and so are comparisons then. A comparison finds
+ * rows that were changed in SQL directly.
  */
 const COMPARE_EVERY_MS = 12 * 3600_000;
 
-/** Longest that a source was seen to answer "no records" for a table that has them, and some. */
+/** Longer than the source has ever been seen to answer "no records" for a table that has them. */
 const EMPTY_SPELL_MS = 90_000;
 
 export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCache {
@@ -122,10 +128,11 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
 }
 
 /**
- * What a new lease goes on from. What is known of rows holds only if it follows directly on the lease that it is of, in
- * the same database; how often the base has failed is known here as long as nobody has synced it meanwhile.
+ * Returns the cache that a new lease continues from. Knowledge of rows is valid only if the lease directly follows the
+ * one that it comes from, in the same database. The number of failures stays known as long as no other worker has
+ * synced the base.
  *
- * @param isContinued the replica has all that it had then: else every table is swept at once
+ * @param isContinued the replica still has everything that it had then; otherwise every table is swept at once
  */
 export function restore(
   known: BaseCache | undefined,
@@ -145,14 +152,14 @@ export function restore(
   return cache;
 }
 
-/** What is known of these tables' rows no longer holds: they are compared with the source at once. */
+/** Forgets the rows of these tables: they are compared with the source at once. */
 export function forgetRows(cache: BaseCache, tableIds: readonly string[]): void {
   if (tableIds.length === 0) return;
   for (const id of tableIds) cache.tables.delete(id);
   cache.scanStartedAt = Number.NEGATIVE_INFINITY;
 }
 
-/** Somebody wants the schema looked at, as of then. Asking for the same once more asks for nothing. */
+/** Requests a schema check as of `at`. Repeating the same request has no effect. */
 export function requestSchemaCheck(cache: BaseCache, at: Date | null): void {
   const latest = Math.max(
     cache.schemaCheckRequestedAt?.getTime() ?? 0,
@@ -161,7 +168,7 @@ export function requestSchemaCheck(cache: BaseCache, at: Date | null): void {
   if (at && at.getTime() > latest) cache.schemaCheckRequestedAt = at;
 }
 
-/** How records become rows of a table of this shape. */
+/** Returns the mapping from records to rows of a table with this spec. */
 export function mappingOf(
   { attachmentSigner }: Pick<BaseCache, "attachmentSigner">,
   spec: TableSpec,
@@ -173,8 +180,8 @@ export function mappingOf(
 }
 
 /**
- * The memory of a table as it is live now. Its fingerprints outlive a change in place: that renames columns, but a
- * record still means the same row. A rebuild makes a memory of its own.
+ * Returns the cache of the live table. Its fingerprints survive a schema change in place, which renames columns, but
+ * keeps the rows. A rebuild creates its own cache.
  */
 export function tableCache(cache: BaseCache, live: CatalogTable): TableCache {
   const known = cache.tables.get(live.spec.tableId);

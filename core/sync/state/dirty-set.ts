@@ -1,38 +1,42 @@
 /**
- * What the feed has told of and is not in the replica yet: records to be read again, by table.
+ * The changes that the feed has reported and that are not in the replica yet: records to be read again, by table.
  *
- * L1. The durable cursor never passes what is not settled: whoever reads on from it is told again of all that waits.
- * L2. A record that is named while it is being read again is read once more, since the answer may be older.
+ * L1. The durable cursor never passes a change that is not acknowledged: a reader that starts from it receives all
+ * that waits.
+ * L2. A record that is named while it is being read is read once more, because the answer may be older.
  */
 
-/** Ids that one request reads. */
+/** Maximum number of ids per request. */
 export const MAX_BATCH = 100;
 
 export interface DirtyRecord {
-  /** Cursor of the batch that named it first since it was last settled. */
+  /** Cursor of the feed batch that first named it since it was last acknowledged. */
   cursor: number;
   /**
-   * `direct`: created or changed; `dependent`: hangs on one that was; `destroyed`: the feed says that it is gone.
+   * `direct`: created or changed; `dependent`: depends on such a record; `destroyed`: reported as deleted by the feed.
    */
   why: "direct" | "dependent" | "destroyed";
-  /** Fields whose cells changed; null: all. Of direct ones only. */
+  /** Fields whose cells changed; null: all. Only for direct ones. */
   fields: Set<string> | null;
-  /** Created, and not known before: nobody had a link to it. */
+  /** Created, and not known before: no record linked to it. */
   isNew?: boolean;
-  /** Destroyed, as of the end of the feed: a read version of before that. It need not be read again, unless it loses. */
+  /**
+   * Destroyed, as of the end of the feed: a read version from before that. The record need not be read again, unless
+   * it loses.
+   */
   readVersion?: number | undefined;
 }
 
 interface Entry extends DirtyRecord {
-  /** When it was last named, in the order of namings. */
+  /** When it was last named: a position in the order in which records are named. */
   sequence: number;
-  /** How often it has been read and not been there. */
+  /** How often it was read and did not exist. */
   absences: number;
-  /** It was in hand and given back: it is to be read, whatever the feed says. */
+  /** True if it was in progress and was requeued: it must be read, whatever the feed reports. */
   isReturned?: boolean;
 }
 
-/** Entries that somebody works on. They are to be settled or given back, each. */
+/** Entries that are in progress. Each must be acknowledged, requeued or deferred. */
 export interface DirtyBatch {
   tableId: string;
   entries: Map<string, Entry>;
@@ -41,12 +45,12 @@ export interface DirtyBatch {
 interface DirtyTable {
   direct: Map<string, Entry>;
   dependent: Map<string, Entry>;
-  /** To be looked at later: no round waits for them. */
+  /** Entries to be read later: no live batch waits for them. */
   deferred: Map<string, { entry: Entry; untilMs: number }>;
-  inHand: Set<DirtyBatch>;
-  /** The whole table is to be swept, for one who names no records. */
+  inProgress: Set<DirtyBatch>;
+  /** The whole table must be swept, for a change that names no records. */
   whole: Suspicion | null;
-  /** The table may have another shape than is known. */
+  /** The table's schema may have changed. */
   suspect: Suspicion | null;
 }
 
@@ -57,48 +61,51 @@ interface Suspicion {
 
 export class DirtySet {
   #tables = new Map<string, DirtyTable>();
-  /** How many entries hold each cursor, and those among them that no round waits for. */
+  /** How many entries hold each cursor, and how many of those are deferred. */
   #held = new Counts();
   #deferred = new Counts();
   #sequence = 0;
   #readCursor = 0;
 
-  /** Where the feed is to be read next. */
+  /** The cursor that the feed must be read from next. */
   get readCursor(): number {
     return this.#readCursor;
   }
 
-  /** Everything before it is settled. */
+  /** All changes before it are acknowledged. */
   get durableCursor(): number {
     return Math.min(this.#readCursor, this.#held.least());
   }
 
-  /** The same but for deferred entries. */
+  /** The same, ignoring deferred entries. */
   get batchCursor(): number {
     return Math.min(this.#readCursor, this.#held.least(this.#deferred));
   }
 
-  /** Entries that are not settled. */
+  /** Number of entries that are not acknowledged. */
   get size(): number {
     return this.#held.total;
   }
 
-  /** What is named from now on has a greater one. */
+  /** Entries that are named from now on have a greater sequence. */
   get sequence(): number {
     return this.#sequence;
   }
 
-  /** A batch was read from `from` on: not where the last one ended where a reader begins again with the durable one. */
+  /**
+   * Begins a feed batch that was read from `from`: the end of the previous one, or the durable cursor if the reader
+   * starts over.
+   */
   beginBatch(from: number): void {
     this.#readCursor = from;
   }
 
-  /** All that the batch named has been named. */
+  /** Ends a feed batch: all its changes have been named. */
   endBatch(cursor: number): void {
     this.#readCursor = cursor;
   }
 
-  /** Names a record. What waits for it already waits no longer for that, nor for less. */
+  /** Names a record, and merges this with an entry that already waits for it. */
   add(tableId: string, recordId: string, named: DirtyRecord): void {
     const waiting = this.#waiting(tableId);
     const known = this.#remove(waiting, recordId);
@@ -107,10 +114,10 @@ export class DirtySet {
   }
 
   /**
-   * The feed has been read to its end: nothing in it brings back what it last said to be destroyed, which need not be read
-   * again.
+   * Records that the feed has been read to its end: no later change in it restores a record that it last reported as
+   * destroyed, so such a record need not be read again.
    *
-   * @param readVersion one of before the end; see `DirtyRecord`
+   * @param readVersion one from before the end; see `DirtyRecord`
    */
   endFeed(readVersion: number): void {
     for (const { direct } of this.#tables.values()) {
@@ -120,19 +127,19 @@ export class DirtySet {
     }
   }
 
-  /** The table is to be swept. */
+  /** Requests a sweep of the table. */
   addTable(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.whole = this.#hold(waiting.whole, cursor);
   }
 
-  /** The table's shape is to be looked at before it is worked on. */
+  /** Requests a schema check before the table is worked on. */
   suspect(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.suspect = this.#hold(waiting.suspect, cursor);
   }
 
-  /** Tables whose shape is to be looked at. */
+  /** Returns the tables that need a schema check. */
   suspected(): string[] {
     return [...this.#tables].flatMap(([id, { suspect }]) => (suspect ? [id] : []));
   }
@@ -141,7 +148,7 @@ export class DirtySet {
     return Boolean(this.#tables.get(tableId)?.suspect);
   }
 
-  /** The schema was asked for after `sequence`, and what follows from it has been named. */
+  /** Acknowledges suspicions: the schema was requested after `sequence`, and its consequences have been named. */
   ackSuspects(sequence: number): void {
     for (const waiting of this.#tables.values()) {
       if (!waiting.suspect || waiting.suspect.sequence > sequence) continue;
@@ -157,7 +164,7 @@ export class DirtySet {
     return { cursor, sequence };
   }
 
-  /** Tables with something that can be worked on now, those with direct entries first. */
+  /** Returns the tables that can be worked on now, those with direct entries first. */
   tables(): string[] {
     const open = [...this.#tables].filter(([, { direct, dependent, whole }]) => {
       return direct.size + dependent.size > 0 || whole;
@@ -166,14 +173,17 @@ export class DirtySet {
     return open.toSorted((a, b) => isDirect(b) - isDirect(a)).map(([id]) => id);
   }
 
-  /** Tables with anything that waits, if only to be looked at later. */
+  /** Returns the tables with waiting entries, including deferred ones. */
   waitingTables(): string[] {
     return [...this.#tables].flatMap(([id, { direct, dependent, deferred, whole }]) =>
       direct.size + dependent.size + deferred.size > 0 || whole ? [id] : [],
     );
   }
 
-  /** How much waits of a table, without what is deferred or in hand; of `records`, so many are said to be destroyed. */
+  /**
+   * Counts the waiting entries of a table, without deferred ones and those in progress; `destroyed` is a part of
+   * `records`.
+   */
   counts(tableId: string): { records: number; destroyed: number; isWhole: boolean } {
     const waiting = this.#tables.get(tableId);
     if (!waiting) return { records: 0, destroyed: 0, isWhole: false };
@@ -183,21 +193,21 @@ export class DirtySet {
     return { records: direct.size + dependent.size, destroyed, isWhole: whole !== null };
   }
 
-  /** Created, changed and destroyed records that wait, without what is deferred or in hand. */
+  /** Returns the created, changed and destroyed records that wait, without deferred ones and those in progress. */
   direct(tableId: string): [string, DirtyRecord][] {
     return [...(this.#tables.get(tableId)?.direct ?? [])];
   }
 
-  /** Does anything wait for this record, or is somebody working on it? */
+  /** Returns whether the record waits, is deferred or is in progress. */
   has(tableId: string, recordId: string): boolean {
     const waiting = this.#tables.get(tableId);
     if (!waiting) return false;
-    const { direct, dependent, deferred, inHand } = waiting;
+    const { direct, dependent, deferred, inProgress } = waiting;
     if (direct.has(recordId) || dependent.has(recordId) || deferred.has(recordId)) return true;
-    return [...inHand].some(({ entries }) => entries.has(recordId));
+    return [...inProgress].some(({ entries }) => entries.has(recordId));
   }
 
-  /** The destroyed ones that need not be read again, all of them; undefined if there are none. */
+  /** Takes all destroyed records that need not be read again; undefined if there are none. */
   takeDestroyed(tableId: string): DirtyBatch | undefined {
     return this.#take(
       tableId,
@@ -207,7 +217,9 @@ export class DirtySet {
     );
   }
 
-  /** Up to BATCH records of a table to be read again, direct ones first; undefined if there are none. */
+  /**
+   * Takes up to MAX_BATCH records of a table that must be read again, direct ones first; undefined if there are none.
+   */
   take(tableId: string): DirtyBatch | undefined {
     return this.#take(
       tableId,
@@ -220,26 +232,26 @@ export class DirtySet {
   #take(
     tableId: string,
     atMost: number,
-    lines: ("direct" | "dependent")[],
+    queues: ("direct" | "dependent")[],
     isWanted: (entry: Entry) => boolean,
   ): DirtyBatch | undefined {
     const waiting = this.#waiting(tableId);
     const entries = new Map<string, Entry>();
-    for (const line of lines.map((name) => waiting[name])) {
-      for (const [id, entry] of line) {
+    for (const queue of queues.map((name) => waiting[name])) {
+      for (const [id, entry] of queue) {
         if (entries.size >= atMost) break;
         if (!isWanted(entry)) continue;
-        line.delete(id);
+        queue.delete(id);
         entries.set(id, entry);
       }
     }
     if (entries.size === 0) return undefined;
     const batch = { tableId, entries };
-    waiting.inHand.add(batch);
+    waiting.inProgress.add(batch);
     return batch;
   }
 
-  /** These records of the batch are as the feed told, and durable. */
+  /** Acknowledges records of the batch: their changes are applied and durable. */
   ack(batch: DirtyBatch, recordIds: Iterable<string>): void {
     for (const id of recordIds) {
       const entry = batch.entries.get(id);
@@ -247,38 +259,42 @@ export class DirtySet {
       batch.entries.delete(id);
       this.#held.remove(entry.cursor);
     }
-    this.#letGo(batch);
+    this.#closeIfEmpty(batch);
   }
 
-  /** These are to be read, once more. */
+  /** Requeues records: they must be read once more. */
   requeue(batch: DirtyBatch, recordIds: Iterable<string> = [...batch.entries.keys()]): void {
     for (const id of recordIds) {
       const entry = batch.entries.get(id);
       if (!entry) continue;
       batch.entries.delete(id);
-      this.#return(this.#waiting(batch.tableId), id, { ...entry, readVersion: undefined, isReturned: true });
+      this.#mergeBack(this.#waiting(batch.tableId), id, {
+        ...entry,
+        readVersion: undefined,
+        isReturned: true,
+      });
     }
-    this.#letGo(batch);
+    this.#closeIfEmpty(batch);
   }
 
-  /** This one was not there: it is to be read once more at `untilMs`. */
+  /** Defers a record that did not exist: it is read once more at `untilMs`. */
   defer(batch: DirtyBatch, recordId: string, untilMs: number): void {
     const entry = batch.entries.get(recordId);
     if (!entry) return;
     batch.entries.delete(recordId);
     const waiting = this.#waiting(batch.tableId);
     entry.absences++;
-    const lines = [waiting.direct, waiting.dependent, waiting.deferred];
-    if (lines.some((line) => line.has(recordId))) {
-      this.#return(waiting, recordId, entry);
+    const queues = [waiting.direct, waiting.dependent, waiting.deferred];
+    if (queues.some((queue) => queue.has(recordId))) {
+      this.#mergeBack(waiting, recordId, entry);
     } else {
       waiting.deferred.set(recordId, { entry, untilMs });
       this.#deferred.add(entry.cursor);
     }
-    this.#letGo(batch);
+    this.#closeIfEmpty(batch);
   }
 
-  /** Parked entries whose time has come wait again. @returns how long until the next one's comes, ms */
+  /** Resumes deferred entries whose time has come. @returns how long until the next one's, ms */
   resumeDeferred(nowMs: number): number {
     let nextMs = Number.POSITIVE_INFINITY;
     for (const waiting of this.#tables.values()) {
@@ -287,21 +303,24 @@ export class DirtySet {
         else {
           waiting.deferred.delete(id);
           this.#deferred.remove(entry.cursor);
-          lineOf(waiting, entry).set(id, entry);
+          queueOf(waiting, entry).set(id, entry);
         }
       }
     }
     return nextMs;
   }
 
-  /** The table has been read whole, from after `sequence` on: what was named until then is settled, but for `except`. */
+  /**
+   * Acknowledges a table that has been read completely, starting after `sequence`: all entries named until then,
+   * except `except`.
+   */
   ackTable(tableId: string, sequence: number, except: ReadonlySet<string>): void {
     const waiting = this.#tables.get(tableId);
     if (!waiting) return;
-    for (const line of [waiting.direct, waiting.dependent]) {
-      for (const [id, entry] of line) {
+    for (const queue of [waiting.direct, waiting.dependent]) {
+      for (const [id, entry] of queue) {
         if (entry.sequence > sequence || except.has(id)) continue;
-        line.delete(id);
+        queue.delete(id);
         this.#held.remove(entry.cursor);
       }
     }
@@ -317,7 +336,7 @@ export class DirtySet {
     }
   }
 
-  /** The source has the table no more: what waits of it is settled. */
+  /** Acknowledges all entries of a table that the source no longer has. */
   forgetTable(tableId: string): void {
     this.ackTable(tableId, this.#sequence, new Set());
   }
@@ -325,19 +344,19 @@ export class DirtySet {
   #waiting(tableId: string): DirtyTable {
     let waiting = this.#tables.get(tableId);
     if (!waiting) {
-      const lines = { direct: new Map(), dependent: new Map(), deferred: new Map() };
-      waiting = { ...lines, inHand: new Set(), whole: null, suspect: null };
+      const queues = { direct: new Map(), dependent: new Map(), deferred: new Map() };
+      waiting = { ...queues, inProgress: new Set(), whole: null, suspect: null };
       this.#tables.set(tableId, waiting);
     }
     return waiting;
   }
 
   #put(waiting: DirtyTable, recordId: string, entry: Entry): void {
-    lineOf(waiting, entry).set(recordId, entry);
+    queueOf(waiting, entry).set(recordId, entry);
     this.#held.add(entry.cursor);
   }
 
-  /** Takes out what waits of a record; what is in hand stays. */
+  /** Removes the waiting or deferred entry of a record; entries in progress stay. */
   #remove({ direct, dependent, deferred }: DirtyTable, recordId: string): Entry | undefined {
     const put = deferred.get(recordId);
     const entry = direct.get(recordId) ?? dependent.get(recordId) ?? put?.entry;
@@ -350,26 +369,26 @@ export class DirtySet {
     return entry;
   }
 
-  /** Puts back what was in hand, to what has been named meanwhile. */
-  #return(waiting: DirtyTable, recordId: string, entry: Entry): void {
+  /** Requeues an entry that was in progress, merged with a later one. */
+  #mergeBack(waiting: DirtyTable, recordId: string, entry: Entry): void {
     const later = this.#remove(waiting, recordId);
     this.#held.remove(entry.cursor);
     this.#put(waiting, recordId, later ? merged(entry, later) : entry);
   }
 
-  #letGo(batch: DirtyBatch): void {
-    if (batch.entries.size === 0) this.#waiting(batch.tableId).inHand.delete(batch);
+  #closeIfEmpty(batch: DirtyBatch): void {
+    if (batch.entries.size === 0) this.#waiting(batch.tableId).inProgress.delete(batch);
   }
 }
 
-function lineOf(waiting: DirtyTable, { why }: Entry): Map<string, Entry> {
+function queueOf(waiting: DirtyTable, { why }: Entry): Map<string, Entry> {
   return why === "dependent" ? waiting.dependent : waiting.direct;
 }
 
-/** What is to be done where both are told of a record, one after the other. */
+/** Merges two entries of the same record, named one after the other. */
 function merged(earlier: Entry, later: Entry): Entry {
   const cursor = Math.min(earlier.cursor, later.cursor);
-  // What hangs on a change does not undo a change of its own, or a destruction.
+  // A dependent entry does not replace a direct or destroyed one.
   if (later.why === "dependent") return { ...earlier, cursor, sequence: later.sequence };
   if (later.why === "destroyed" || earlier.why === "dependent") return { ...later, cursor };
   const fields = earlier.why === "direct" ? union(earlier.fields, later.fields) : null;
@@ -380,7 +399,7 @@ function union(a: Set<string> | null, b: Set<string> | null): Set<string> | null
   return a && b ? a.union(b) : null;
 }
 
-/** How many entries there are of each cursor: few cursors, many entries. */
+/** Counts the entries of each cursor: few cursors, many entries. */
 class Counts {
   #counts = new Map<number, number>();
   total = 0;
@@ -397,7 +416,7 @@ class Counts {
     this.total--;
   }
 
-  /** The least cursor that has more here than in `without`. */
+  /** Returns the least cursor that has more entries here than in `without`. */
   least(without?: Counts): number {
     let least = Number.POSITIVE_INFINITY;
     for (const [cursor, count] of this.#counts) {

@@ -1,21 +1,21 @@
 /**
- * What a worker remembers of a table's records: a 64-bit fingerprint each, and the pass that last saw it.
+ * A worker's memory of a table's records: a 64-bit fingerprint of each, and the scan that last saw it.
  *
- * An open-addressing table in typed arrays: a million records take about 50 MB, where a Map of strings takes four
- * times that. Ids are kept as 64-bit hashes. Should two ids ever hash alike they take turns in one slot, never
- * match, and so are compared in SQL each time: slower, not wrong.
+ * An open-addressing hash table in typed arrays: a million records take about 50 MB, while a Map of strings takes four
+ * times that. Ids are stored as 64-bit hashes. If two ids have the same hash, they overwrite each other's slot, never
+ * match, and so are compared in SQL each time: slower, but correct.
  */
 
-/** Slots filled before the table doubles. */
+/** The load at which the table doubles. */
 const MAX_LOAD = 0.7;
 const FIRST_CAPACITY = 1024;
 /** Words of 32 bits per slot: id (2), fingerprint (2), mark (1). */
 const WORDS = 5;
 
-/** Fingerprint of a record that must be compared in SQL whatever it is. */
+/** Fingerprint of a record that must always be compared in SQL. */
 const UNKNOWN = 0n;
 
-/** Marks: an empty slot's, that of a record known but seen by no pass, and from then on the passes' numbers. */
+/** Marks: of an empty slot, and of a known record that no scan has seen; larger marks are scan numbers. */
 const EMPTY = 0;
 const NEVER_SEEN = 1;
 
@@ -23,27 +23,27 @@ export class Fingerprints {
   #slots = new Uint32Array(FIRST_CAPACITY * WORDS);
   #capacity = FIRST_CAPACITY;
   #size = 0;
-  /** The pass that is running; marks of earlier ones are smaller. */
+  /** The current scan; marks of earlier ones are smaller. */
   #scan = NEVER_SEEN + 1;
   #seen = 0;
 
-  /** Records known. */
+  /** Number of known records. */
   get size(): number {
     return this.#size;
   }
 
-  /** Records seen in this pass. */
+  /** Number of records seen in this scan. */
   get seen(): number {
     return this.#seen;
   }
 
-  /** Starts a pass: nothing is seen yet. */
+  /** Starts a scan: no record is seen yet. */
   beginScan(): void {
     this.#scan++;
     this.#seen = 0;
   }
 
-  /** Marks a record as seen. True when its fingerprint is the one that is known. */
+  /** Marks a record as seen. Returns true when its fingerprint equals the known one. */
   see(id: string, fingerprint: bigint): boolean {
     const at = this.#slotOf(id);
     const slots = this.#slots;
@@ -55,12 +55,12 @@ export class Fingerprints {
     return fingerprint !== UNKNOWN && slots[at + 2] === high && slots[at + 3] === low;
   }
 
-  /** Is the fingerprint the one that is known? Marks nothing. */
+  /** Returns whether the fingerprint equals the known one; marks nothing. */
   isKnown(id: string, fingerprint: bigint): boolean {
     return fingerprint !== UNKNOWN && this.get(id) === fingerprint;
   }
 
-  /** The fingerprint that is known of the record; 0 for none. */
+  /** Returns the known fingerprint of the record; 0 if there is none. */
   get(id: string): bigint {
     const [high, low] = split(Bun.hash.wyhash(id));
     const at = this.#find(high, low);
@@ -70,31 +70,31 @@ export class Fingerprints {
     return hashes[0]!;
   }
 
-  /** Remembers what a record looks like in the replica now. */
+  /** Stores the fingerprint of the record as it is in the replica now. */
   learn(id: string, fingerprint: bigint): void {
     const at = this.#slotOf(id);
     this.#slots.set(split(fingerprint), at + 2);
   }
 
   /**
-   * The replica's row of this record was written by somebody else: it is to be compared in SQL when next seen, and
-   * missed when it is not.
+   * Marks a record whose row another process wrote: it is compared in SQL when next seen, and counts as missing when
+   * it is not seen.
    */
   expect(id: string): void {
     this.learn(id, UNKNOWN);
   }
 
-  /** Whatever is known of the records, their rows may be others: each is to be compared in SQL when next seen. */
+  /** Drops all fingerprints, because the rows may have changed: each record is compared in SQL when next seen. */
   expectAll(): void {
     for (let at = 0; at < this.#slots.length; at += WORDS) this.#slots.fill(0, at + 2, at + 4);
   }
 
-  /** The pass that is running. */
+  /** The current scan. */
   get scan(): number {
     return this.#scan;
   }
 
-  /** The last pass that saw this record, or undefined where none did. */
+  /** Returns the last scan that saw this record; undefined if there was none. */
   scanOf(id: string): number | undefined {
     const [high, low] = split(Bun.hash.wyhash(id));
     const mark = this.#slots[this.#find(high, low) + 4]!;
@@ -105,7 +105,7 @@ export class Fingerprints {
     return this.scanOf(id) === this.#scan;
   }
 
-  /** Drops every record that this pass has not seen. */
+  /** Forgets every record that this scan has not seen. */
   forgetUnseen(): void {
     const old = this.#slots;
     this.#allocate(this.#capacity);
@@ -114,7 +114,7 @@ export class Fingerprints {
     }
   }
 
-  /** Where `id` is, or is put: a new one is there with no fingerprint, seen by no pass. */
+  /** Returns the slot of `id`. Adds an unknown id, without a fingerprint and seen by no scan. */
   #slotOf(id: string): number {
     const [high, low] = split(Bun.hash.wyhash(id));
     let at = this.#find(high, low);
@@ -153,11 +153,11 @@ export class Fingerprints {
   }
 }
 
-/** One hash, and its words: the low one first on every machine that Bun runs on. Shifting it takes twice as long. */
+/** One hash and its words, the low word first on every machine that Bun runs on. Shifting takes twice as long. */
 const hashes = new BigUint64Array(1);
 const words = new Uint32Array(hashes.buffer);
 
-/** The high and the low 32 bits of a 64-bit hash. */
+/** Returns the high and the low 32 bits of a 64-bit hash. */
 function split(hash: bigint): [high: number, low: number] {
   hashes[0] = hash;
   return [words[1]!, words[0]!];

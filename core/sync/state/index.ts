@@ -1,4 +1,4 @@
-/** What a worker remembers of a base between syncs. */
+/** The data that a worker caches about a base between syncs. */
 export {
   type BaseCache,
   emptyCache,

@@ -1,4 +1,4 @@
-/** What a worker remembers of a base's live mode from one lease to the next. */
+/** The data that a worker caches about a base's live mode from one lease to the next. */
 import { CallBucket } from "../pacing";
 import { DirtySet } from "./dirty-set";
 import { MissedChanges } from "./missed-changes";
@@ -6,16 +6,16 @@ import { MissedChanges } from "./missed-changes";
 export interface LiveCache {
   dirty: DirtySet;
   missedChanges: MissedChanges;
-  /** When the feed last told of a change. */
+  /** When the feed last reported a change. */
   changedAt: Date | undefined;
-  /** When the feed was last read to its end, and SQL last compared with the source (performance.now()). */
+  /** When the feed was last read to its end, and when SQL was last compared with the source (performance.now()). */
   readAt: number;
   comparedAt: number;
-  /** Requests in front that a read of the feed costs, with all that it leads to: a mean. */
+  /** Average number of foreground requests per read of the feed, including those that the read leads to. */
   batchCalls: number;
   /** Reads that notifications may cause. */
   bucket: CallBucket;
-  /** The gap that a pass was begun for. */
+  /** The feed gap that a scan was started for. */
   gapSeen: Date | null;
 }
 

@@ -1,24 +1,24 @@
 /**
- * Whether what a page says of many records at once may be a change of the schema.
+ * Detects pages whose changes may come from a change of the schema.
  *
- * I6. A field that is deleted or retyped changes every record that has a cell in it, and lists go on as if nothing had
- * happened: before such a page empties a column of its rows, a schema check has to tell. In a table whose records
- * change all the time (formulas that tell the time) that is no news, as long as no column is empty that was filled. To
- * a worker that knows nothing of the replica's rows yet every record has changed: it looks once.
+ * I6. A field that is deleted or retyped changes every record with a cell in it, and lists continue as if nothing had
+ * happened: before such a page clears a column, a schema check must confirm it. In a table whose records change all
+ * the time (time-dependent formulas), many changes are normal, as long as no filled column is cleared. To a worker
+ * without fingerprints every record has changed: it runs one check.
  */
 import type { RecordPage } from "../../source";
 
-/** Fewer changed records in a page are not many, unless they are all that it has. */
+/** Fewer changed records in a page do not count as many, unless they are all that it has. */
 const MANY = 10;
 
 export class MassChange {
   #isUsual = false;
-  /** Fields that most records of the last page of many changes had cells in. */
+  /** Fields in which most records of the last page with many changes had cells. */
   #filled = new Set<string>();
 
   /**
-   * @param changed indices of the page's records that are not as they were
-   * @param isPart the table has more pages than this one; one that has not is of one moment
+   * @param changed indices of the page's records that have changed
+   * @param isPart the table has more pages than this one; a single page shows one moment
    */
   isNews(page: RecordPage, changed: number[], isPart: boolean): boolean {
     const wasUsual = this.#isUsual;
@@ -32,7 +32,7 @@ export class MassChange {
   }
 }
 
-/** How many of the records have a cell in each field, by field id. */
+/** Counts the records with a cell in each field, by field id. */
 function cellCounts(page: RecordPage, indices: number[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const index of indices) {

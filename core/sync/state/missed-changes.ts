@@ -1,29 +1,29 @@
 /**
- * Counts what live mode misses: records that a sweep found changed and the feed never told of.
+ * Counts missed changes: records that a sweep found changed and that the feed never reported.
  *
- * A sweep may be faster than the feed. So what it found is only a suspicion until the feed has been read to its end
- * some time later and has not named the record meanwhile. What was named not long before is no miss either: it may
- * have been read again before its computed cells were.
+ * A sweep may be faster than the feed. So a difference is only a suspicion until the feed has been read to its end
+ * some time later without naming the record. A record that was named shortly before is not counted either: it may have
+ * been read again before its computed cells were updated.
  */
 
-/** A record may be named so long before a sweep finds it, or after, ms. */
+/** A record may be named this long before a sweep finds it, or after, ms. */
 const NAMED_BEFORE_MS = 60_000;
 const NAMED_AFTER_MS = 10_000;
 
 export class MissedChanges {
-  /** When each record was named (performance.now()), in the current minute and in the one before, by table. */
+  /** When each record was named (performance.now()), in the current minute and in the previous one, by table. */
   #named = new Map<string, Map<string, number>>();
   #namedBefore = new Map<string, Map<string, number>>();
-  #turnedAt = Number.NEGATIVE_INFINITY;
-  /** When each was found changed, by table. */
+  #rotatedAt = Number.NEGATIVE_INFINITY;
+  /** When each record was found changed, by table. */
   #suspects = new Map<string, Map<string, number>>();
 
-  /** The feed, or what hangs on what it told of, names these. */
+  /** Records that the feed named these records, or that they depend on records that it named. */
   named(tableId: string, recordIds: Iterable<string>, nowMs: number): void {
-    if (nowMs - this.#turnedAt > NAMED_BEFORE_MS) {
+    if (nowMs - this.#rotatedAt > NAMED_BEFORE_MS) {
       this.#namedBefore = this.#named;
       this.#named = new Map();
-      this.#turnedAt = nowMs;
+      this.#rotatedAt = nowMs;
     }
     const named = within(this.#named, tableId);
     const suspects = this.#suspects.get(tableId);
@@ -33,12 +33,12 @@ export class MissedChanges {
     }
   }
 
-  /** Was the record named since then, as far as is remembered? */
+  /** Returns whether the record is remembered to have been named since then. */
   wasNamedSince(tableId: string, recordId: string, sinceMs: number): boolean {
     return (this.#namedAt(tableId, recordId) ?? Number.NEGATIVE_INFINITY) >= sinceMs;
   }
 
-  /** A sweep found these to be other than in the replica. */
+  /** Records that a sweep found a difference between these records and the replica. */
   found(tableId: string, recordIds: Iterable<string>, nowMs: number): void {
     const suspects = within(this.#suspects, tableId);
     for (const id of recordIds) {
@@ -47,7 +47,9 @@ export class MissedChanges {
     }
   }
 
-  /** The feed has been read to its end, asked for at `askedMs`. @returns how many misses are certain now */
+  /**
+   * Call after the feed, requested at `askedMs`, was read to its end. @returns how many missed changes are now certain
+   */
   readToEnd(askedMs: number): number {
     let count = 0;
     for (const [tableId, suspects] of this.#suspects) {

@@ -1,11 +1,14 @@
-/** Read versions for many requests at once. */
+/** Read versions that many requests share. */
 
-/** A read version may be this old when it is used: it then loses to what was applied in the meantime, which is safe. */
+/**
+ * A read version may be this old when it is used: it then loses to images that were applied in the meantime, which is
+ * safe.
+ */
 const MAX_AGE_MS = 1000;
 
 /**
- * Hands out the replica's read versions, one per second and base at most: a sweep that asks five times a second does not
- * pay for five.
+ * Returns the replica's read versions, and takes at most one per second and base: a sweep with five requests a second
+ * does not need five.
  */
 export class ReadVersionSource {
   #take: () => Promise<number>;
@@ -16,12 +19,12 @@ export class ReadVersionSource {
     this.#take = take;
   }
 
-  /** The next read version is one that is taken from now on: what was applied before must not win over it. */
+  /** Makes the next read version a new one, which is newer than everything applied before this call. */
   renew(): void {
     this.#takenAt = Number.NEGATIVE_INFINITY;
   }
 
-  /** A read version that was taken before this call, and not long before. */
+  /** Returns a read version that was taken before this call, and not long before. */
   current(): Promise<number> {
     if (!this.#readVersion || performance.now() - this.#takenAt > MAX_AGE_MS) {
       this.#takenAt = performance.now();

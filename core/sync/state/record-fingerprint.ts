@@ -1,18 +1,18 @@
-/** The fingerprint by which a sweep knows a record again. */
+/** The fingerprint by which a sweep detects that a record is unchanged. */
 import type { RecordPage } from "../../source";
 import type { TableCache } from "./base-cache";
 
 /**
- * Signed URLs of attachments die about two hours after they were read. Rows that hold some are written anew within
- * this time, so that the URLs in SQL have an hour to live.
+ * Signed URLs of attachments expire about two hours after they were read. Rows that contain some are written again
+ * within this time, so that the URLs in SQL are valid for at least another hour.
  */
 export const URL_REFRESH_MS = 60 * 60_000;
 
 /**
- * The page's own fingerprint of record `index`. That of a record with attachments changes once per URL_REFRESH_MS,
- * each record at a moment of its own, so that a table's URLs are not all refreshed by one sweep.
+ * Returns the page's own fingerprint of record `index`. The fingerprint of a record with attachments changes once per
+ * URL_REFRESH_MS, at a different moment for each record, so that one sweep does not refresh all URLs of a table.
  *
- * @param nowMs of any clock that only goes forward
+ * @param nowMs of any monotonic clock
  */
 export function recordFingerprint(page: RecordPage, index: number, nowMs = performance.now()): bigint {
   const fingerprint = page.fingerprint(index);
@@ -21,7 +21,7 @@ export function recordFingerprint(page: RecordPage, index: number, nowMs = perfo
   return fingerprint ^ BigInt(1 + Math.floor((nowMs + phaseMs) / URL_REFRESH_MS));
 }
 
-/** The fingerprint of record `index` as the table has it: URLs of ours do not end, and need no refreshing. */
+/** Returns the fingerprint of record `index` in this table: our own URLs do not expire and need no refresh. */
 export function fingerprintIn(
   { hasLastingUrls }: Pick<TableCache, "hasLastingUrls">,
   page: RecordPage,
@@ -30,12 +30,15 @@ export function fingerprintIn(
   return hasLastingUrls ? page.fingerprint(index) : recordFingerprint(page, index);
 }
 
-/** More than so many hours no worker remembers a record: what differs by less is the hour, not the record. */
+/**
+ * No worker remembers a record for more than this many hours: fingerprints that differ by less differ in the hour, not
+ * in the record.
+ */
 const MOST_HOURS = 1n << 24n;
 
 /**
- * Does record `index` differ from one of the `known` fingerprint in nothing but the URLs of its attachments? True as
- * well where nothing is known (0) of one with attachments: nobody can tell.
+ * Returns whether record `index` differs from the `known` fingerprint only in the URLs of its attachments. Also true
+ * if no fingerprint is known (0) of a record with attachments: then it cannot be determined.
  */
 export function isUrlRefresh(
   { hasLastingUrls }: Pick<TableCache, "hasLastingUrls">,
