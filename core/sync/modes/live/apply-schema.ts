@@ -1,6 +1,6 @@
 /**
- * Looks at the schema when the feed tells of a change of it, or when it is time; tables that may have another shape are
- * not worked on before.
+ * Runs a schema check when the feed reports a schema change, or when one is due. Tables whose schema may have changed
+ * are not worked on before.
  */
 
 import { wait } from "../../../async";
@@ -12,7 +12,7 @@ import type { Live } from "./live";
 
 const TICK_MS = 250;
 
-/** Looks for ever. */
+/** Checks the schema forever. */
 export async function keepCheckingSchema(live: Live): Promise<void> {
   const { schemaTracker, dirty, schemaNotifier, stop, batches, wake } = live;
   const named = new Map<string, ReadAs>();
@@ -44,7 +44,9 @@ export async function keepCheckingSchema(live: Live): Promise<void> {
   }
 }
 
-/** What waits of tables that the source has no more, also what somebody had in hand when they went. */
+/**
+ * Acknowledges the entries of tables that the source no longer has, including those requeued after the tables went.
+ */
 function forgetGone({ dirty, schemaTracker, settled }: Live): void {
   const gone = dirty.waitingTables().filter((id) => !schemaTracker.table(id).source && !dirty.isSuspect(id));
   for (const id of gone) dirty.forgetTable(id);
@@ -52,9 +54,9 @@ function forgetGone({ dirty, schemaTracker, settled }: Live): void {
 }
 
 /**
- * Tables whose cells may be other than they were read are swept.
+ * Requests sweeps of tables whose cells may have changed since they were read.
  *
- * @param named for what each was named last
+ * @param named the definitions that each table was last named for
  */
 export function nameOutdated(
   { input, schemaTracker, dirty, wake }: Pick<Live, "input" | "schemaTracker" | "dirty" | "wake">,
@@ -64,7 +66,7 @@ export function nameOutdated(
     const { live: table, rebuild } = schemaTracker.table(tableId);
     // A rebuild reads all cells.
     if (!table || rebuild || !isOutdated(table.readAs, now)) {
-      // It may come to be what it was named for once more.
+      // The same definitions may require a sweep again later.
       named.delete(tableId);
       continue;
     }

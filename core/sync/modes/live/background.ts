@@ -1,4 +1,7 @@
-/** What goes on beside live rounds: the reconciling sweep and what it says of them, rebuilds, and upkeep. */
+/**
+ * The background work of live mode: the scan and its effect on feed gaps and missed changes, rebuilds, trimming of the
+ * recent-writes log, and comparisons.
+ */
 
 import { wait } from "../../../async";
 import type { RunReport } from "../../../control/bases";
@@ -11,12 +14,12 @@ import { readSince, type ScanWatch, sweptAgoMs } from "../shared";
 import type { Live } from "./live";
 
 const TRIM_INTERVAL_MS = 30_000;
-/** A base at rest logs in for it only after so long. */
+/** An idle base logs in for it only after this time. */
 const LONGEST_UNTRIMMED_MS = 3600_000;
-/** While it is not time yet, what the pace is by then is looked at this often. */
+/** While an action is not due yet, its interval is checked this often. */
 const TICK_MS = 1000;
 
-/** A pass that begins after changes went missing from the feed finds them: one is begun at once. */
+/** Starts a scan at once when a feed gap is new: a scan that begins after the gap finds the missing changes. */
 export function scanWatch(live: Live): ScanWatch {
   const { input, cache, feed, batches } = live;
   return {
@@ -34,20 +37,20 @@ export function scanWatch(live: Live): ScanWatch {
         await feed.closeFeedGap(begunAt);
         if (!feed.gapSince) batches.unchanged(begunAt);
       }
-      // One that is open still wants another pass.
+      // A gap that is still open needs another scan.
       cache.gapSeen = null;
       live.hurryForGap();
     },
   };
 }
 
-/** A sweep found these rows to be other than the source's records, of which the feed may yet tell. */
+/** A sweep found differences between these rows and the source's records, which the feed may still report. */
 export function sweepsChanges(
   { feed, missedChanges, dirty }: Live,
   tableId: string,
   recordIds: string[],
 ): void {
-  // What happened before the gap is known to be missing.
+  // Changes from before the gap are known to be missing.
   if (feed.gapSince) return;
   missedChanges.found(
     tableId,
@@ -56,7 +59,7 @@ export function sweepsChanges(
   );
 }
 
-/** A rebuild is a sync of its own. */
+/** Reports a rebuild as a sync of its own. */
 export function rebuildWatch({ input, schemaTracker, batches, wake, stop }: Live): RebuildWatch {
   return {
     onBegin(tableId) {
@@ -84,8 +87,8 @@ export function rebuildWatch({ input, schemaTracker, batches, wake, stop }: Live
 }
 
 /**
- * The recent-writes log is read before it is trimmed: sweeps compare what others wrote. It waits for a connection that there
- * is anyway: what clients write of a live base is told by the feed, and makes one.
+ * Reads the recent-writes log before it is trimmed, because sweeps compare rows that other processes wrote. Waits
+ * until a connection is open anyway: the feed reports clients' writes to a live base, which opens one.
  */
 export async function keepLogShort(live: Live): Promise<void> {
   const { input, schemaTracker, stop } = live;
@@ -93,7 +96,7 @@ export async function keepLogShort(live: Live): Promise<void> {
   for (let triedAt = Number.NEGATIVE_INFINITY; ; ) {
     await wait(TICK_MS, stop);
     const now = performance.now();
-    // Also by the lease before.
+    // Includes trims by the previous lease.
     const lastAt = Math.max(triedAt, cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
     if (now - lastAt < (replica.isConnected() ? TRIM_INTERVAL_MS : LONGEST_UNTRIMMED_MS)) continue;
     triedAt = now;
@@ -104,13 +107,13 @@ export async function keepLogShort(live: Live): Promise<void> {
       }
       await input.onRead(readSince(live, now));
     } catch (error) {
-      // What a write holds is read the next time.
+      // A log that a write holds is read the next time.
       if (!isBasetideError(error, "replica_busy")) throw error;
     }
   }
 }
 
-/** Compares what SQL shows with the source, now and then. */
+/** Compares SQL with the source at the interval for comparisons. */
 export async function keepComparing(live: Live): Promise<void> {
   const { input, cache, stop } = live;
   if (!input.compare) return;
@@ -122,7 +125,8 @@ export async function keepComparing(live: Live): Promise<void> {
       await input.compare(live);
     } catch (caught) {
       const error = asBasetideError(caught);
-      // One that the lease's end breaks off is made by the next lease at once: a lease is as long as they are apart.
+      // The next lease repeats a comparison at once that the end of this lease interrupted: a lease is as long as
+      // their interval.
       if (isWholeBases(error)) throw error;
       input.reader.log.debug({ error }, "not compared with the source");
     }

@@ -1,12 +1,12 @@
 /**
- * Rounds of live mode: what the run history calls a sync there, and what `_sync_meta` goes by.
+ * Batches of live mode: the run history calls each a sync, and `_sync_meta` follows them.
  *
- * A batch begins when the feed tells of something, and is over when all that the feed held at that moment is in the
- * replica, dependants included. A read of the feed that finds nothing is no batch; `_sync_meta` tells of it as of a sync
- * that changed nothing.
+ * A batch begins when the feed reports a change, and is over when everything that the feed contained at that moment is
+ * in the replica, including dependents. A read of the feed that finds no change is not a batch; `_sync_meta` shows it
+ * as a sync that changed nothing.
  *
- * R1. `_sync_meta` never promises what is not so: all that the source had at `started_at` is in SQL at `completed_at`.
- *     While changes are missing from the feed it stands still.
+ * R1. `_sync_meta` is never ahead of the truth: everything that the source contained at `started_at` is in SQL at
+ * `completed_at`. During a feed gap it does not advance.
  */
 
 import { Notifier } from "../../../async";
@@ -23,19 +23,22 @@ import { endSync, newReport, reportIssues } from "../../engine";
 import type { DirtySet } from "../../state";
 
 const LONGEST_WAIT_MS = 60_000;
-/** Reads that find nothing are noted in `_sync_meta` once in so long. */
+/** Reads without changes are written to `_sync_meta` at most this often. */
 const UNCHANGED_MS = 5000;
 
 interface LiveBatch {
   report: RunReport;
-  /** When the feed was asked (performance.now()). */
+  /** When the feed was requested (performance.now()). */
   askedAt: number;
-  /** Over when everything before this cursor is in the replica; undefined until the feed's end was reached. */
+  /**
+   * The batch is over when everything before this cursor is in the replica; undefined until the feed's end was
+   * reached.
+   */
   goal: number | undefined;
   before: { requests: number; waitMs: number };
-  /** `_sync_meta` says that it is under way. */
+  /** True if `_sync_meta` shows the batch as running. */
   isMarked: boolean;
-  /** Until it has failed. */
+  /** Cleared when it fails. */
   marking: Promise<void> | undefined;
 }
 
@@ -43,9 +46,9 @@ interface Setting {
   replica: Replica;
   epoch: number;
   dirty: Pick<DirtySet, "readCursor" | "batchCursor">;
-  /** Are changes missing from the feed, until a sweep has found them? */
+  /** Returns whether changes are missing from the feed until a scan finds them. */
   hasGap: () => boolean;
-  /** What is counted as the batches' own. */
+  /** The requests that count as those of batches. */
   counts: { requests: number; waitMs: number };
   onRun: (report: RunReport) => Promise<void>;
 }
@@ -54,15 +57,15 @@ export class LiveBatches {
   readonly #setting: Setting;
   readonly #notifier = new Notifier();
   #liveBatch: LiveBatch | undefined;
-  /** What was told after the batch's goal was set. */
+  /** Collects changes that were reported after the batch's goal was set. */
   #next: LiveBatch | undefined;
-  /** A failure is on record that only a completed sync ends. */
+  /** A recorded failure that only a completed sync clears. */
   #isFailing: boolean;
-  /** When `_sync_meta` last said that a sync has completed (performance.now()). */
+  /** When `_sync_meta` was last written with a completed sync (performance.now()). */
   #completedAt = Number.NEGATIVE_INFINITY;
-  /** Why the lease is over, where only `_sync_meta` was written to. */
+  /** The error that ended the lease, if it occurred while only `_sync_meta` was written. */
   #lost: BasetideError | undefined;
-  /** What is on its way to `_sync_meta`: one after the other, or an earlier word would be the last. */
+  /** Pending writes to `_sync_meta`, one after another: otherwise an earlier write could overwrite a later one. */
   #marks: Promise<unknown> = Promise.resolve();
 
   constructor(setting: Setting, isFailing: boolean) {
@@ -75,17 +78,17 @@ export class LiveBatches {
   }
 
   /**
-   * The feed was read, and what it told is pending now.
+   * Records a read of the feed whose changes are in the dirty set now.
    *
-   * @param isNews whether it told of anything
-   * @param isEnd whether there was nothing more
+   * @param isNews whether it reported any change
+   * @param isEnd whether the feed had nothing more
    */
   read(asked: { at: number; date: Date }, isNews: boolean, isEnd: boolean): void {
     if (isNews) {
-      if (!this.#liveBatch) this.#begin(this.#made(asked));
-      else if (this.#liveBatch.goal !== undefined) this.#next ??= this.#made(asked);
+      if (!this.#liveBatch) this.#begin(this.#newBatch(asked));
+      else if (this.#liveBatch.goal !== undefined) this.#next ??= this.#newBatch(asked);
     } else if (isEnd && !this.#liveBatch) {
-      if (this.#isFailing) this.#begin(this.#made(asked), false);
+      if (this.#isFailing) this.#begin(this.#newBatch(asked), false);
       else if (performance.now() - this.#completedAt >= UNCHANGED_MS) this.unchanged(asked.at);
     }
     const latest = this.#next ?? this.#liveBatch;
@@ -95,12 +98,15 @@ export class LiveBatches {
     this.#notifier.notify();
   }
 
-  /** Nothing is missing that the source had at `askedAt` (performance.now()), if nothing waits. Returns at once. */
+  /**
+   * Advances `_sync_meta` if nothing waits: everything that the source had at `askedAt` (performance.now()) is in SQL.
+   * Returns at once.
+   */
   unchanged(askedAt: number): void {
     const { replica, epoch, dirty, hasGap } = this.#setting;
     if (this.#liveBatch || hasGap() || dirty.batchCursor < dirty.readCursor) return;
     this.#completedAt = performance.now();
-    this.#inTurn(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt)).catch(
+    this.#markInOrder(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt)).catch(
       (error: unknown) => {
         this.#completedAt = Number.NEGATIVE_INFINITY;
         if (!isBasetideError(error, "lease_lost")) return;
@@ -110,13 +116,13 @@ export class LiveBatches {
     );
   }
 
-  /** The batch that is under way will not be completed here. Never fails. */
+  /** Ends the current batch without completing it. Never fails. */
   async end(): Promise<void> {
     const { replica, epoch } = this.#setting;
-    if (this.#liveBatch?.isMarked) await this.#inTurn(() => endSync(replica, epoch));
+    if (this.#liveBatch?.isMarked) await this.#markInOrder(() => endSync(replica, epoch));
   }
 
-  /** Something that was told of is in the replica, or has been given up. */
+  /** Adds changes that were applied, or given up, to the current batch. */
   tally({ seen = 0, inserted = 0, updated = 0, deleted = 0 }: Partial<Changes>): void {
     const report = this.#liveBatch?.report;
     if (report) {
@@ -128,7 +134,7 @@ export class LiveBatches {
     this.#notifier.notify();
   }
 
-  /** Puts a failure on record; the batch goes on. */
+  /** Records a failure; the batch continues. */
   async failed(error: BasetideError): Promise<void> {
     this.#isFailing = true;
     const startedAt = this.#liveBatch?.report.startedAt ?? new Date();
@@ -136,18 +142,18 @@ export class LiveBatches {
   }
 
   /**
-   * `_sync_meta` says that a sync is under way. Before anything of it is written.
+   * Waits until `_sync_meta` shows the batch as running. Call before its first row is written.
    *
-   * @throws BasetideError it could not be said: whoever asks next has it tried again
+   * @throws BasetideError if that cannot be written; the next call tries again
    */
   async started(): Promise<void> {
     if (this.#liveBatch?.isMarked) await this.#mark(this.#liveBatch);
   }
 
   /**
-   * Completes batches as they are over, for ever.
+   * Completes batches as they end, forever.
    *
-   * @throws BasetideError `lease_lost`, also where nothing but the time was to be written
+   * @throws BasetideError `lease_lost`, also if only the time had to be written
    */
   async keepCompleting(stop: AbortSignal, onCompleted: () => Promise<void>): Promise<void> {
     for (;;) {
@@ -160,7 +166,7 @@ export class LiveBatches {
     }
   }
 
-  #made({ at, date }: { at: number; date: Date }): LiveBatch {
+  #newBatch({ at, date }: { at: number; date: Date }): LiveBatch {
     const report: RunReport = { ...newReport(), kind: "live", startedAt: date };
     const before = { ...this.#setting.counts };
     return { report, askedAt: at, goal: undefined, before, isMarked: false, marking: undefined };
@@ -172,7 +178,7 @@ export class LiveBatches {
     if (liveBatch.isMarked) this.#mark(liveBatch).catch(() => {});
   }
 
-  #inTurn<T>(mark: () => Promise<T>): Promise<T> {
+  #markInOrder<T>(mark: () => Promise<T>): Promise<T> {
     const marked = this.#marks.then(mark);
     this.#marks = marked.catch(() => {});
     return marked;
@@ -180,8 +186,8 @@ export class LiveBatches {
 
   #mark(liveBatch: LiveBatch): Promise<void> {
     const { replica, epoch } = this.#setting;
-    // It must not promise what the feed was not asked for: it started when the feed was asked.
-    liveBatch.marking ??= this.#inTurn(() =>
+    // It must not promise more than the feed was asked for: the batch started when the feed was requested.
+    liveBatch.marking ??= this.#markInOrder(() =>
       markSyncStarted(replica, epoch, performance.now() - liveBatch.askedAt),
     ).catch((error) => {
       liveBatch.marking = undefined;
@@ -201,10 +207,10 @@ export class LiveBatches {
     report.requests = counts.requests - before.requests;
     report.waitMs = Math.round(counts.waitMs - before.waitMs);
     await this.started();
-    if (isMarked && hasGap()) await this.#inTurn(() => markSyncEnded(replica, epoch));
-    else if (isMarked) await this.#inTurn(() => markSyncCompleted(replica, epoch));
+    if (isMarked && hasGap()) await this.#markInOrder(() => markSyncEnded(replica, epoch));
+    else if (isMarked) await this.#markInOrder(() => markSyncCompleted(replica, epoch));
     else if (!hasGap()) {
-      await this.#inTurn(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt));
+      await this.#markInOrder(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt));
     }
     this.#completedAt = performance.now();
     report.completedAt = new Date();

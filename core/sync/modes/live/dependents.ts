@@ -1,4 +1,7 @@
-/** Which records hang on those that changed, as the links in the replica and in what was just read say. */
+/**
+ * Finds the records that depend on changed records, by the links in the replica and in the records that were just
+ * read.
+ */
 import { isBasetideError } from "../../../errors";
 import { linkedIds, linkingIds, type Replica } from "../../../replica";
 import type {
@@ -21,7 +24,7 @@ interface Setting {
   connection: SourceConnection;
   /** Links beyond the first are not in the replica. */
   linkedRecordsAsText: boolean;
-  /** Attachments are stored by URLs of ours. */
+  /** Attachments are stored with our own URLs. */
   hasLastingUrls: boolean;
 }
 
@@ -34,12 +37,12 @@ export class Dependants {
     this.#setting = setting;
   }
 
-  /** What hangs on what, as the schema is now. Undefined while nobody knows it. */
+  /** The dependencies in the current schema; undefined while it is not known. */
   get graph(): Dependents | undefined {
     return this.#now?.graph;
   }
 
-  /** Are there cells that change though nothing was changed, which no feed tells of? */
+  /** Whether there are cells that change without an edit, which no feed reports. */
   get changesByItself(): boolean {
     return this.#now?.changesByItself ?? true;
   }
@@ -57,9 +60,9 @@ export class Dependants {
   }
 
   /**
-   * Records to be read again because these changed.
+   * Returns the records that must be read again because these changed.
    *
-   * @param fresh the changed records as they were just read, where they were
+   * @param fresh the changed records as they were just read, if they were
    */
   async of({ cells, relinked }: Changed, fresh: Fresh = new Map()): Promise<IdsByTable> {
     const { graph } = this;
@@ -78,9 +81,9 @@ export class Dependants {
   }
 
   /**
-   * The other side of a link holds the same links on the changed records themselves: nothing has to be searched. But
-   * where it has changed, or its record is gone, a write through the proxy may have been there first: who was linked
-   * before only the other records still know.
+   * Finds linking records through the inverse link: the changed records themselves contain the same links, so no
+   * search is needed. But if the inverse link has changed, or its record is gone, a write through the proxy may have
+   * been applied first: then only the other records still contain the previous links.
    */
   async #find(hop: Hop, ids: string[], relinked: Relinked, fresh: Fresh): Promise<Set<string>> {
     const { replica, schemaTracker, linkedRecordsAsText } = this.#setting;
@@ -105,7 +108,7 @@ export class Dependants {
 
 type Fresh = ReadonlyMap<string, SourceRecord>;
 
-/** Records with other links than before, by id: in which fields; null: in all. */
+/** Records whose links have changed, by id: in which fields; null: in all. */
 type Relinked = ReadonlyMap<string, ReadonlySet<string> | null>;
 
 export interface Changed {
@@ -113,7 +116,7 @@ export interface Changed {
   relinked: Relinked;
 }
 
-/** The cells that the feed says have changed: those of records that came or went are all. */
+/** Returns the cells that the feed reports as changed: all cells of records that were created or destroyed. */
 export function changedCells(tableId: string, entries: Iterable<[string, DirtyRecord]>): Changed {
   const byField = new Map<string | null, string[]>();
   const relinked = new Map<string, ReadonlySet<string> | null>();

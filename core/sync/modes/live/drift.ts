@@ -1,11 +1,11 @@
 /**
- * Freshness, measured: a few records that the source says were modified lately are compared with what SQL shows.
+ * Detects drift: compares a few records that the source reports as recently modified with the rows in SQL.
  *
- * A webhook may look well and tell of nothing. What it keeps silent about is found here, with one call of the source.
+ * A webhook may look healthy and report nothing. One call to the source finds the changes that it omits.
  *
- * M1. SQL is called stale only for a record whose own cells differ and that nobody has applied, nor knows to have
- *     changed, since the source showed it so some time ago. That is judged by the replica itself: an image that was
- *     asked for then still wins.
+ * M1. A row counts as drifted only if its own cells differ and, since the source showed the record some time ago, no
+ * process has applied it or knows that it changed. The replica itself decides that: an image that was requested at
+ * that time must still win.
  */
 
 import { wait } from "../../../async";
@@ -15,49 +15,58 @@ import { applyRecords, ask, type Sweep } from "../../engine";
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveFeed } from "./feed";
 
-/** The feed may take so long to tell of a change, ms. The recent-writes log is kept for longer, or nothing would be judged. */
+/**
+ * The feed may take this long to report a change, ms. The recent-writes log is kept for longer; otherwise nothing
+ * could be judged.
+ */
 const GRACE_MS = 15_000;
-/** A table is compared from so long before the last comparison on: what was too fresh to be judged then. */
+/**
+ * A table is compared from this long before the previous comparison: changes that were too recent to be judged then.
+ */
 const OVERLAP_MS = 60_000;
 /** How far the first comparison of a table goes back. */
 const FIRST_MS = 15 * 60_000;
 
-/** Our clock and what is known of the source's may be so far apart. */
+/** Our clock and the estimate of the source's clock may differ by this much. */
 const CLOCK_ERROR_MS = 5000;
-/** A record may have been named so long before it was compared, ms. */
+/** A record may have been named this long before it was compared, ms. */
 const TOLD_BEFORE_MS = 5000;
 
 export interface DriftCheck extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   feed: LiveFeed;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
-  /** Is the record known to have changed, and not in the replica yet? True until its image has been applied. */
+  /**
+   * Returns whether the record is known to have changed and is not in the replica yet. True until its image has been
+   * applied.
+   */
   isPending: (tableId: string, recordId: string) => boolean;
   /**
-   * Has the feed named the record since then (performance.now())? A feed that says nothing of what differed is silent,
-   * though a sweep may have brought it meanwhile. Unless given, only what nobody brought tells.
+   * Returns whether the feed has named the record since then (performance.now()). If the feed did not report a
+   * difference, it is unreliable even if a sweep has applied the change meanwhile. Without this function, only changes
+   * count that no process has applied.
    */
   isTold?: (tableId: string, recordId: string, sinceMs: number) => boolean;
-  /** Told of records that were stale, once they are right. */
+  /** Called with the number of drifted records, once they are correct. */
   onDrift?: (count: number) => void;
-  /** How long the feed may take to tell of a change, ms; GRACE_MS unless given. */
+  /** How long the feed may take to report a change, ms; defaults to GRACE_MS. */
   graceMs?: number;
 }
 
 export interface DriftResult {
-  /** Records that the source gave. */
+  /** Records that the source returned. */
   records: number;
-  /** Those that SQL showed otherwise; they are right now. */
+  /** Those that SQL showed differently; they are correct now. */
   stale: number;
 }
 
 /**
- * Compares one table: the one that the feed has lately told of, or else that was compared longest ago.
+ * Compares one table: the one that the feed has reported most recently, or the one whose comparison is the oldest.
  *
- * Costs one request; where something differs it waits to see whether the feed tells of it.
+ * Costs one request. If rows differ, waits for the feed to report them.
  *
- * @returns null where nothing can be compared now: no table is whole, or the source's time is not known
- * @throws BasetideError as any request and any write may
+ * @returns null if nothing can be compared now: no table is complete, or the source's time is not known
+ * @throws BasetideError any error of a request or a write
  */
 export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | null> {
   const { feed, reader, cache } = comparing;
@@ -75,7 +84,7 @@ export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | 
   const suspects = await findSuspects(comparing, table, page);
   let [stale, untold] = [0, 0];
   if (suspects.length > 0) {
-    // It may be that nobody has asked: what the feed tells now is no lie of it.
+    // The feed may not have been read yet: a change that it reports now is not drift.
     feed.notify();
     await wait(comparing.graceMs ?? GRACE_MS, reader.stop);
     untold = untoldOf(comparing, source.id, page, suspects, askedAt - TOLD_BEFORE_MS);
@@ -95,7 +104,10 @@ export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | 
   return { records: page.size, stale };
 }
 
-/** What was missing from the feed before is left to a sweep, and says nothing of the webhook that there is now. */
+/**
+ * Returns the start of the compared period. Changes that were missing from the feed earlier are left to a scan, and
+ * say nothing about the current webhook.
+ */
 function sinceOf({ comparisons, gapAgoMs }: LiveFeed, tableId: string, nowMs: number): number {
   const comparedUntil = comparisons.untilMs.get(tableId);
   const sinceMs = comparedUntil === undefined ? nowMs - FIRST_MS : comparedUntil - OVERLAP_MS;
@@ -116,7 +128,7 @@ function chooseTable({
   return source && { source, table: tableCache(cache, schemaTracker.table(source.id).live!) };
 }
 
-/** Indices of the records that SQL shows otherwise and that are not known to wait. */
+/** Returns the indices of records that SQL shows differently and that are not known to be waiting. */
 async function findSuspects(comparing: DriftCheck, table: TableCache, page: RecordPage): Promise<number[]> {
   const { replica, isPending } = comparing;
   const { tableId } = table.live.spec;
@@ -139,7 +151,7 @@ function toldColumns({ live }: TableCache): ColumnSpec[] {
   return live.spec.columns.filter(({ type }) => traitsOf(type).reported !== false);
 }
 
-/** How many of the suspects differed by something that the feed does not tell of, and that a sweep may have brought. */
+/** Returns how many suspects differed by changes that the feed did not report, even if a sweep has applied them. */
 function untoldOf(
   { isTold, isPending }: DriftCheck,
   tableId: string,
@@ -152,7 +164,7 @@ function untoldOf(
   return ids.filter((id) => !isPending(tableId, id) && !isTold(tableId, id, sinceMs)).length;
 }
 
-/** Applies what nobody else has brought meanwhile (M1). @returns how many records that were */
+/** Applies records that no other process has applied meanwhile (M1). @returns their number */
 async function judge(
   comparing: DriftCheck,
   source: SourceTable,
@@ -165,7 +177,7 @@ async function judge(
   const table = tableCache(cache, live);
   const silent = suspects.filter((index) => !isPending(source.id, asked.page.id(index)));
   const { inserted, updated } = await applyRecords(comparing, table, asked, silent);
-  // Seen by whatever sweep is under way: neither gone nor to be forgotten.
+  // They count as seen by a running sweep, so that it neither deletes nor forgets them.
   for (const index of silent) table.fingerprints.see(asked.page.id(index), 0n);
   return inserted + updated;
 }

@@ -1,8 +1,8 @@
 /**
- * What is missing from a base's feed: changes of before a moment, which a sweep has to find.
+ * A feed gap: changes from before some moment are missing from the feed, and a scan must find them.
  *
- * The control plane's server says when that was, and knows the gap by it. Whether a sweep began after it goes by this
- * process's performance.now(), which never jumps.
+ * The control plane's server defines that moment, which identifies the gap. Whether a scan began after it is decided
+ * by this process's performance.now(), which never jumps.
  */
 export class FeedGap {
   #open: { since: Date; at: number } | null = null;
@@ -12,37 +12,37 @@ export class FeedGap {
     return this.#open?.since ?? null;
   }
 
-  /** How long ago it ended, ms; Infinity: nothing is missing. */
+  /** How long ago the gap ended, ms; Infinity: nothing is missing. */
   get agoMs(): number {
     return this.#open ? performance.now() - this.#open.at : Number.POSITIVE_INFINITY;
   }
 
-  /** As the server has it. */
+  /** Sets the gap as the server has it. */
   set(since: Date | null, msAgo = 0): void {
     this.#open = since && { since, at: performance.now() - msAgo };
   }
 
   /**
-   * Reaches up to now, at once.
+   * Extends the gap up to now, at once.
    *
-   * @param note tells the server; since when, if it has noted that
-   * @throws what `note` does: a sweep is still to come, and the server knows of no more than before
+   * @param record records it at the server; returns the start of the recorded gap, if any
+   * @throws the error of `record`: a scan is still needed, and the server's record is unchanged
    */
-  async grow(note: () => Promise<Date | null>): Promise<void> {
+  async grow(record: () => Promise<Date | null>): Promise<void> {
     const grown = { since: this.#open?.since ?? new Date(0), at: performance.now() };
     this.#open = grown;
-    grown.since = (await note()) ?? grown.since;
+    grown.since = (await record()) ?? grown.since;
   }
 
   /**
-   * A sweep that began at `sweptFrom` (performance.now()) has found what was missing before.
+   * Closes the gap: a scan that began at `sweptFrom` (performance.now()) has found the missing changes.
    *
-   * @param note tells the server, which keeps what was noted later than it is told
+   * @param record records it at the server, which keeps a gap that was recorded later than the given time
    */
-  async close(sweptFrom: number, note: (since: Date | null) => Promise<void>): Promise<void> {
+  async close(sweptFrom: number, record: (since: Date | null) => Promise<void>): Promise<void> {
     const closing = this.#open;
     if (closing && closing.at > sweptFrom) return;
-    await note(this.since);
+    await record(this.since);
     if (this.#open === closing) this.#open = null;
   }
 }

@@ -1,26 +1,26 @@
-/** What the feeds of one base carry from lease to lease, for as long as the worker remembers the base. */
+/** The state of a base's feed that a worker caches from lease to lease. */
 import type { BaseCache } from "../../state";
 import { Comparisons } from "./comparisons";
 
-/** So many webhooks may be made anew within this time because the ones before gave nothing. */
-const MAX_REMAKES = 5;
-const REMAKES_MS = 10 * 60_000;
+/** This many webhooks may be replaced within this time because the previous ones delivered nothing. */
+const MAX_REPLACEMENTS = 5;
+const REPLACEMENTS_MS = 10 * 60_000;
 
-/** Times are performance.now() unless they say otherwise. */
+/** Times are performance.now() unless stated otherwise. */
 export class FeedState {
-  /** The webhook that was read last, and what is added to its numbers. */
+  /** The webhook that was read last, and the offset that is added to its numbers. */
   webhookId: string | undefined;
   offset = 0;
   /** The greatest number that was given to the engine. */
   position = 1;
-  /** When the last read of the feed that succeeded began. */
+  /** When the last successful read of the feed began. */
   readAt: number | undefined;
   /** Until then the base is swept: the source's feeds are out of order. */
   outUntil = Number.NEGATIVE_INFINITY;
   readonly comparisons = new Comparisons();
-  #remadeAt: number[] = [];
+  #replacedAt: number[] = [];
 
-  /** Makes the numbers of this webhook go on from those of the one before. */
+  /** Makes the numbers of this webhook continue from those of the previous one. */
   continueFrom(webhookId: string, cursor: number): void {
     if (this.webhookId !== webhookId) {
       this.offset = this.webhookId === undefined ? 0 : this.position - cursor;
@@ -33,19 +33,19 @@ export class FeedState {
     this.position = Math.max(this.position, cursor + this.offset);
   }
 
-  recordRemake(): void {
-    this.#remadeAt.push(performance.now());
+  recordReplacement(): void {
+    this.#replacedAt.push(performance.now());
   }
 
-  /** Webhooks that were lately made anew because the ones before gave nothing. */
-  get remakes(): number {
-    const since = performance.now() - REMAKES_MS;
-    this.#remadeAt = this.#remadeAt.filter((at) => at > since);
-    return this.#remadeAt.length;
+  /** Number of webhooks that were recently replaced because they delivered nothing. */
+  get replacements(): number {
+    const since = performance.now() - REPLACEMENTS_MS;
+    this.#replacedAt = this.#replacedAt.filter((at) => at > since);
+    return this.#replacedAt.length;
   }
 
-  get isRemakingTooOften(): boolean {
-    return this.remakes >= MAX_REMAKES;
+  get isReplacedTooOften(): boolean {
+    return this.replacements >= MAX_REPLACEMENTS;
   }
 }
 

@@ -1,42 +1,45 @@
 /**
- * The feed of one base as the rounds of live mode see it: what has changed since it was last read, and a durable cursor.
+ * The feed of one base as the batches of live mode see it: the changes since the previous read, and a durable cursor.
  *
- * How the source's webhook is kept alive, and how notifications arrive, is behind it.
+ * Hides how the source's webhook is kept alive, and how notifications arrive.
  */
 import type { ChangeBatch } from "../../../source";
 import type { Reader } from "../../engine";
 
 export interface Feed {
-  /** False: nobody rings, it is to be polled. */
+  /** False: there are no notifications, and the feed must be polled. */
   readonly hasNotifications: boolean;
-  /** Changes of before then are not in the feed: a sweep that begins later has to be completed. */
+  /** Changes from before this time may be missing from the feed: a scan that begins later must complete. */
   readonly gapSince: Date | null;
-  /** Resolves when notified (true) or after `ms` (false). A notification that came while nobody waited counts. */
+  /** Resolves when notified (true) or after `ms` (false). A notification that arrived before the call counts. */
   wakeUp(ms: number, signal: AbortSignal): Promise<boolean>;
   /**
-   * The next batch after what was read before (in memory), healing whatever is wrong with the webhook: then the batch
-   * has a gap. One request in the usual case.
+   * Returns the next batch after the previous one (in memory). Repairs the webhook if necessary: then the batch has a
+   * gap. One request in the usual case.
    */
   read(reader: Reader): Promise<FeedBatch>;
-  /** Everything before `cursor` is durable. Never moves back for one webhook. */
+  /** Saves that everything before `cursor` is durable. Never moves backward for one webhook. */
   save(cursor: number): Promise<void>;
-  /** For people to see; cheap: at most every few seconds, unless it changed. */
+  /**
+   * Records for the console when the feed is read next. Cheap: writes at most every few seconds, unless the facts
+   * changed.
+   */
   recordDue(at: Date, facts: FeedFacts): Promise<void>;
   /** Counts records that only a sweep found changed. */
   addMissedChanges(count: number): Promise<void>;
-  /** A sweep of everything that began at `sweptFrom` (performance.now()) is complete. */
+  /** Closes the gap after a complete scan that began at `sweptFrom` (performance.now()). */
   closeFeedGap(sweptFrom: number): Promise<void>;
 }
 
 /**
- * A batch, and the cursor that it was asked for with. Cursors only grow for as long as the memory of the base lasts, but
- * for a reader that begins again with the durable one.
+ * A batch, and the cursor that it was requested with. Cursors only grow as long as the base's cache lives, unless a
+ * reader starts over from the durable one.
  */
 export type FeedBatch = ChangeBatch & { from: number };
 
 export interface FeedFacts {
-  /** Records known to have changed and not read again yet. */
+  /** Records that are known to have changed and have not been read again yet. */
   waiting: number;
-  /** When the feed last told of a change. */
+  /** When the feed last reported a change. */
   changedAt?: Date;
 }

@@ -1,11 +1,11 @@
 /**
  * The feed of a base as its lease reads it: a webhook that is kept alive, notifications, and a durable cursor.
  *
- * E1. A number that the engine sees (`from`, `cursor`) means the same place for as long as its memory of the base lasts,
- *     also when a new webhook begins again with 1: its numbers go on from those of the one before. What is saved of an
- *     older webhook's numbers does not move a newer one's cursor.
- * E2. A gap is durable before the batch that has it is handed out: the cursor cannot move past what is lost and leave
- *     nobody to know.
+ * E1. A cursor (`from`, `cursor`) that the engine sees means the same position as long as the base's cache lives, even
+ * when a new webhook starts at 1: its numbers continue from those of the previous one. A saved cursor of an older
+ * webhook does not move the cursor of a newer one.
+ * E2. A gap is durable before the batch that contains it is returned: otherwise the cursor could move past lost
+ * changes and no process would know.
  */
 
 import type { Notifier } from "../../../async";
@@ -43,17 +43,17 @@ import {
   repairWebhook,
 } from "./webhook";
 
-/** The source is asked how the webhook is this often, whatever happens. */
+/** The webhook's state is checked this often in any case. */
 const CHECK_MS = 6 * 3600_000;
-/** What is wrong with the webhook is tried to be repaired this often, where the first try failed. */
+/** A failed repair of the webhook is retried this often. */
 const REPAIR_RETRY_MS = 5000;
-/** The same for its end that is to be put off, of which there are days left. */
+/** A failed refresh of its expiry, which is still days away, is retried this often. */
 const REFRESH_RETRY_MS = 10 * 60_000;
-/** While the source's feeds are out of order, the base is swept for so long before they are tried again. */
+/** If the source's feeds are out of order, the base is swept for this long before they are tried again. */
 const OUTAGE_MS = 60_000;
-/** Reads in a row that may fail, each after the usual tries. */
+/** Failed reads in a row that are tolerated, each after the usual retries. */
 const MAX_READ_FAILURES = 2;
-/** Errors of a read that may mean that the webhook is gone, not the key's to see, or does not know the cursor. */
+/** Errors of a read that may mean that the webhook is gone, not visible to the key, or does not know the cursor. */
 const WEBHOOK_ERRORS = new Set<ErrorCode>([
   "source_not_found",
   "source_forbidden",
@@ -67,10 +67,10 @@ export interface FeedContext extends Pick<Context, "config" | "db" | "log" | "se
 }
 
 /**
- * Opens the base's feed, making the webhook where there is none.
+ * Opens the base's feed, and creates the webhook if there is none.
  *
- * @returns null where the platform has no feed, the key may have none (noted, and tried again after an hour or with
- *   another key), or the source's feeds are out of order: the base is to be swept
+ * @returns null if the platform has no feed, the key is not allowed to have one (recorded, and tried again after an
+ *   hour or with another key), or the source's feeds are out of order: the base is swept then
  * @throws BasetideError `source_key_refused`, `control_unavailable`, `sync_stopped`
  */
 export async function openFeed(
@@ -99,7 +99,7 @@ export async function openFeed(
   } catch (caught) {
     const error = asBasetideError(caught);
     if (isOutage(error) || !isTransient(error)) throw error;
-    // Records may be there to be read though webhooks are not.
+    // Records may be readable although webhooks are not.
     feedState.outUntil = performance.now() + OUTAGE_MS;
     ctx.log.warn({ error }, "feed not opened; the base is swept meanwhile");
     return null;
@@ -111,14 +111,14 @@ export class LiveFeed implements Feed {
   #feedState: FeedState;
   #notifier: Notifier;
   #trust: NotificationTrust;
-  #notes: FeedRecorder;
-  /** Absent only until `prepare` has made it. */
+  #recorder: FeedRecorder;
+  /** Undefined only until `prepare` has set it. */
   #webhook: FeedWebhook | undefined;
-  /** The webhook's own number to ask for next, and the one that is durable. */
+  /** The webhook's own number to request next, and the one that is durable. */
   #next = 1;
   #saved = 1;
   #gap = new FeedGap();
-  /** What is to be thought of the webhook until it is looked after; when that was last tried, and last done. */
+  /** Doubt about the webhook until it is checked; when a check was last tried, and last completed. */
   #doubt: "none" | "unsure" | "dead" = "none";
   #triedAt = Number.NEGATIVE_INFINITY;
   #checkedAt = Number.NEGATIVE_INFINITY;
@@ -135,8 +135,8 @@ export class LiveFeed implements Feed {
     this.#feedState = feedState;
     this.#notifier = notifier;
     this.#trust = new NotificationTrust(notifier, saved?.hasNotifications ?? false);
-    this.#notes = new FeedRecorder(context.ctx, context.base.id);
-    // Pinged while nobody had the base, or by a notification that was lost.
+    this.#recorder = new FeedRecorder(context.ctx, context.base.id);
+    // A notification arrived while no worker held the base, or got lost on the way here.
     if (saved?.isNotified) notifier.notifyFromWebhook();
     if (saved) this.#adopt(saved);
   }
@@ -158,7 +158,7 @@ export class LiveFeed implements Feed {
     return this.#feedState.comparisons;
   }
 
-  /** Makes the feed ready to be read. @returns false where there is to be none */
+  /** Prepares the feed for reading. @returns false if the base cannot have one */
   async prepare(reader: Reader, saved: SavedFeed | undefined): Promise<boolean> {
     const isKnown = saved?.webhookId != null && saved.state === "on" && saved.checkedMsAgo < CHECK_MS;
     if (isKnown && hasOwnAddress(this.#context, saved)) {
@@ -182,7 +182,7 @@ export class LiveFeed implements Feed {
         "a change came without a ping: the feed is polled until one comes",
       );
       this.#doubt = "unsure";
-      await this.#notes.record("missing ping not noted", () => recordMissedNotification(ctx.db, base.id));
+      await this.#recorder.record("missing ping not noted", () => recordMissedNotification(ctx.db, base.id));
     }
     return isNotified;
   }
@@ -197,7 +197,7 @@ export class LiveFeed implements Feed {
       try {
         await this.#refresh(reader);
         const list: Parameters<typeof call<ChangeBatch>>[1] = (feed, signal) => {
-          // Whatever was notified while this waited for its place is in the answer.
+          // Notifications that arrived while this request waited for the quota are covered by its answer.
           this.#notifier.clear();
           return feed.listPayloads(base.sourceBaseId, id, from, signal);
         };
@@ -207,10 +207,10 @@ export class LiveFeed implements Feed {
         const error = asBasetideError(caught);
         if (!WEBHOOK_ERRORS.has(error.code)) throw this.#failed(error);
         ctx.log.info({ webhookId: id, error }, "feed not read: its hook is looked after");
-        // The second time the source says that the webhook is well, and yet does not give what is in it.
+        // The second time, the source has confirmed the webhook and still does not return its payloads.
         this.#doubt = attempt === 1 ? "unsure" : "dead";
         this.#triedAt = Number.NEGATIVE_INFINITY;
-        if (attempt > 1) this.#recordRemake();
+        if (attempt > 1) this.#recordReplacement();
       }
     }
   }
@@ -220,8 +220,8 @@ export class LiveFeed implements Feed {
     if (!this.#webhook || own <= this.#saved) return;
     const { ctx, base } = this.#context;
     const { id } = this.#webhook;
-    // What is not saved is read again, which changes nothing.
-    await this.#notes.record("cursor not saved", async () => {
+    // Changes after a cursor that was not saved are read again, which changes nothing.
+    await this.#recorder.record("cursor not saved", async () => {
       await saveCursor(ctx.db, base.id, id, own);
       if (this.#webhook?.id === id) this.#saved = Math.max(this.#saved, own);
     });
@@ -229,46 +229,49 @@ export class LiveFeed implements Feed {
 
   async recordDue(at: Date, facts: FeedFacts): Promise<void> {
     const { readAt } = this.#feedState;
-    if (readAt !== undefined) await this.#notes.due(readAt, at, facts);
+    if (readAt !== undefined) await this.#recorder.due(readAt, at, facts);
   }
 
   addMissedChanges(count: number): Promise<void> {
-    return this.#notes.missed(count);
+    return this.#recorder.missed(count);
   }
 
-  /** A gap whose end cannot be noted stays: another sweep follows. */
+  /** Closes the gap. If that cannot be recorded, the gap stays open: another scan follows. */
   async closeFeedGap(sweptFrom: number): Promise<void> {
     const { ctx, base } = this.#context;
-    await this.#notes.record("gap not closed", () =>
+    await this.#recorder.record("gap not closed", () =>
       this.#gap.close(sweptFrom, (since) => closeFeedGap(ctx.db, base.id, since)),
     );
   }
 
-  /** Has the feed read at once. */
+  /** Makes the feed be read at once. */
   notify(): void {
     this.#notifier.notify();
   }
 
-  /** SQL shows what the source has, as far as was compared. */
+  /** Records that SQL equals the source, as far as was compared. */
   async recordInSync(): Promise<void> {
     const { ctx, base } = this.#context;
-    await this.#notes.record("comparison not noted", () => recordInSync(ctx.db, base.id));
+    await this.#recorder.record("comparison not noted", () => recordInSync(ctx.db, base.id));
   }
 
   /**
-   * SQL lags behind, and the feed told nothing of it: its webhook is looked after, and made anew if it seems well, though
-   * not again and again for what may have other reasons.
+   * Records drift: SQL lags behind, and the feed did not report it. The webhook is checked, and replaced if it seems
+   * well, though not repeatedly, because drift may have other causes.
    */
   async recordDrift(): Promise<void> {
     const { ctx, base } = this.#context;
-    this.#doubt = this.#feedState.remakes === 0 ? "dead" : "unsure";
+    this.#doubt = this.#feedState.replacements === 0 ? "dead" : "unsure";
     this.#triedAt = Number.NEGATIVE_INFINITY;
-    if (this.#doubt === "dead") this.#feedState.recordRemake();
+    if (this.#doubt === "dead") this.#feedState.recordReplacement();
     this.notify();
     await this.#gap.grow(() => recordDrift(ctx.db, base.id));
   }
 
-  /** A webhook that cannot be refreshed just now can be read, which puts off its end as well. */
+  /**
+   * Refreshes the webhook in time. If that fails for now, the webhook can still be read, which also postpones its
+   * expiry.
+   */
   async #refresh(reader: Reader): Promise<void> {
     if (performance.now() < this.#refreshAt) return;
     try {
@@ -281,7 +284,7 @@ export class LiveFeed implements Feed {
     }
   }
 
-  /** What came of a read, with its gap durable (E2). */
+  /** Turns an answer into a batch, and makes its gap durable first (E2). */
   async #take(reader: Reader, batch: ChangeBatch, from: number, askedAt: number): Promise<FeedBatch> {
     const { error } = batch;
     const hasGap = batch.hasGap || error !== undefined;
@@ -298,8 +301,8 @@ export class LiveFeed implements Feed {
     const read: FeedBatch = { ...batch, from: from + offset, cursor: this.#next + offset, hasGap };
     if (error !== undefined) {
       this.#doubt = this.#context.webhooks.endingErrors.has(error) ? "dead" : "unsure";
-      if (this.#doubt === "dead") this.#recordRemake();
-      // At once if possible; what was read is not held back for it.
+      if (this.#doubt === "dead") this.#recordReplacement();
+      // The repair starts at once, but its failure does not hold back the batch.
       await this.#repairInRead(reader).catch((caught: unknown) => {
         if (nextStep[asBasetideError(caught).code] === "stop") throw caught;
         this.#context.ctx.log.warn({ error: caught }, "hook not mended yet");
@@ -308,7 +311,7 @@ export class LiveFeed implements Feed {
     return read;
   }
 
-  /** The batch of a webhook that was lost: nothing was read, and a sweep has to find what changed. */
+  /** Returns the batch of a webhook that was lost: nothing was read, and a scan must find the changes. */
   #lost(): FeedBatch {
     const { position } = this.#feedState;
     const changes = { tables: new Map(), tablesCreated: [], tablesDestroyed: [], tablesChanged: [] };
@@ -319,19 +322,19 @@ export class LiveFeed implements Feed {
     const { ctx, base } = this.#context;
     const { id } = this.#webhook!;
     ctx.log.warn({ webhookId: id, why }, "changes are missing from the feed: a sweep has to find them");
-    // Another process has put another webhook in its place: a lease that begins anew goes by that.
+    // If another process has replaced the webhook, a new lease must start with that one.
     const since = await recordFeedGap(ctx.db, base.id, id);
     if (!since) throw new BasetideError("sync_stopped");
     this.#gap.set(since);
   }
 
   /** @throws BasetideError `sync_stopped` when new webhooks do not help: the base is swept for a while */
-  #recordRemake(): void {
-    if (this.#feedState.isRemakingTooOften) {
+  #recordReplacement(): void {
+    if (this.#feedState.isReplacedTooOften) {
       this.#feedState.outUntil = performance.now() + OUTAGE_MS;
       throw new BasetideError("sync_stopped");
     }
-    this.#feedState.recordRemake();
+    this.#feedState.recordReplacement();
   }
 
   #isRepairDue(): boolean {
@@ -341,8 +344,8 @@ export class LiveFeed implements Feed {
   }
 
   /**
-   * @returns whether it is another webhook now
-   * @throws BasetideError `sync_stopped` where there is to be no feed any more: the next lease knows what to do instead
+   * @returns whether the base has another webhook now
+   * @throws BasetideError `sync_stopped` if there can be no feed any more: the next lease finds out what to do instead
    */
   async #repairInRead(reader: Reader): Promise<boolean> {
     const { id } = this.#webhook!;
@@ -373,9 +376,9 @@ export class LiveFeed implements Feed {
   }
 
   /**
-   * Goes on with the webhook that another process has made.
+   * Continues with the webhook that another process has created.
    *
-   * @returns `none` where the base has none any more: live mode is over, or its key another
+   * @returns `none` if the base no longer has one: live mode is over, or the key was replaced
    */
   async #adoptLatest(ownId: string | null): Promise<"same" | "other" | "none"> {
     const { ctx, base } = this.#context;
@@ -403,7 +406,7 @@ export class LiveFeed implements Feed {
     this.#saved = cursor;
   }
 
-  /** Feeds that are out of order for long leave the base to sweeps. */
+  /** After repeated failures, leaves the base to sweeps for a while. */
   #failed(error: BasetideError): BasetideError {
     if (isTransient(error) && !isOutage(error) && ++this.#failures >= MAX_READ_FAILURES)
       this.#feedState.outUntil = performance.now() + OUTAGE_MS;

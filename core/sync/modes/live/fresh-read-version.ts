@@ -1,13 +1,19 @@
-/** A read version for a request that waits for the quota: taken again until the request goes out, as an older one loses more. */
+/**
+ * A read version for a request that waits for the quota: taken again until the request is sent, because an older one
+ * loses more often.
+ */
 import type { Reader } from "../../engine";
 
-/** How old it may be when the request goes out, ms, and what taking one takes. */
+/**
+ * How often it is taken again, ms. When the request is sent, it is at most this old, plus the time that taking one
+ * takes.
+ */
 const REFRESH_MS = 100;
 
 export interface FreshReadVersion extends Disposable {
-  /** The reader to ask with. */
+  /** The reader to send the request with. */
   reader: Reader;
-  /** Taken shortly before the reader's first request went out. */
+  /** Taken shortly before the reader's first request was sent. */
   readonly value: number;
 }
 
@@ -21,7 +27,7 @@ export function freshReadVersion(reader: Reader, first: number): FreshReadVersio
       (readVersion) => {
         if (!isSent) value = Math.max(value, readVersion);
       },
-      // The one at hand is good.
+      // The previous one is still valid.
       () => {},
     );
   }, REFRESH_MS);

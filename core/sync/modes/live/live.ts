@@ -1,10 +1,10 @@
 /**
- * Live mode: the source tells which records, fields and tables have changed; those are read again, with what hangs on
- * them. Beside it a sweep goes over the tables one by one, slowly: it finds what live mode misses, and counts it.
+ * Live mode: the source reports which records, fields and tables have changed; those are read again, with their
+ * dependents. In the background a slow scan sweeps the tables one by one: it finds and counts missed changes.
  *
- * A sync, for the run history, is a batch over what the feed told, or a pass of the sweep beside. `_sync_meta` is a clock
- * of how fresh SQL is: it goes by the reads of the feed, and stands still while changes are missing from that.
- * I3. The feed's cursor moves only past what is durable in the replica; see `DirtySet`.
+ * In the run history, a sync is a batch of reported changes, or a background scan. `_sync_meta` shows how fresh SQL
+ * is: it follows the reads of the feed, and does not advance during a feed gap.
+ * I3. The feed's cursor advances only past changes that are durable in the replica; see `DirtySet`.
  */
 
 import type { Notifier } from "../../../async";
@@ -25,13 +25,13 @@ import { keepWorking } from "./work";
 
 export interface LiveInput extends SyncSessionInput {
   feed: Feed;
-  /** How often what is done, by what the base is like at that moment. */
+  /** Returns the intervals of all activities, by the current facts about the base. */
   cadence: (facts: Omit<CadenceFacts, "ratePerSecond">) => Cadence;
-  /** Told of records that only a sweep found changed. */
+  /** Called with the number of records that only a sweep found changed. */
   onMissed: (count: number) => void;
-  /** When a record that is named and not there is looked for again, ms; as `reread.ts` has it unless given. */
+  /** When a named record that was not found is looked for again, ms; defaults to the times in `reread.ts`. */
   absentMs?: readonly number[] | undefined;
-  /** Compares SQL with the source, once: whether the feed tells everything. */
+  /** Compares SQL with the source, once, to check that the feed reports everything. */
   compare?: ((live: Live) => Promise<void>) | undefined;
 }
 
@@ -45,35 +45,36 @@ export interface Live extends SyncSession<LiveInput> {
   /** For reads of the feed, and for the records that it names. */
   feedReader: Reader;
   namedReader: Reader;
-  /** For what follows from those, and for tables that are read whole because of them. */
+  /** For their consequences, and for tables that are read completely because of them. */
   foreground: Sweep;
-  /** Is any table being worked on? */
+  /** True while any table is being worked on. */
   isWorking: boolean;
-  /** Rung when there is something to work on. */
+  /** Notified when there are entries to work on. */
   wake: Notifier;
-  /** Rung when the schema is to be looked at. */
+  /** Notified when a schema check is needed. */
   schemaNotifier: Notifier;
   massChanges: Map<string, MassChange>;
-  /** Requests in front that have been counted among what reads of the feed cost. */
+  /** Foreground requests that are already included in the average cost of feed reads. */
   callsCounted: number;
-  /** When the feed is to be read next, if nobody rings. */
+  /** When the feed will be read next without a notification. */
   dueAt: Date;
   cadence(): Cadence;
-  /** Something was settled: batches may be over, the cursor may move. */
+  /** Call after entries were acknowledged: batches may be over, and the cursor may advance. */
   settled(): void;
-  /** The cursor is as durable as what it stands for. */
+  /** Resolves when the latest save of the cursor has finished. */
   saved(): Promise<void>;
-  /** The sweep beside hurries while changes are missing from the feed. */
+  /** Makes the background scan urgent while there is a feed gap. */
   hurryForGap(): void;
-  /** Tells people how the feed is read, and how much waits. */
+  /** Records for the console how the feed is read, and how many records wait. */
   note(): Promise<void>;
   countMissedChanges(count: number): Promise<void>;
 }
 
 /**
- * Reads the feed, and sweeps beside it, until the lease is over.
+ * Reads the feed, and scans in the background, until the lease is over.
  *
- * @throws BasetideError what ends the sync of the whole base: `sync_stopped`, `lease_lost`, what needs attention
+ * @throws BasetideError an error that ends the sync of the whole base: `sync_stopped`, `lease_lost`, or one that needs
+ *   attention
  */
 export async function liveBase(input: LiveInput): Promise<void> {
   using taskGroup = new TaskGroup(input.reader.stop);

@@ -1,8 +1,9 @@
 /**
- * Where a base's notifications are to go: to this console, if the source can reach it.
+ * Determines where a base's notifications are sent: to this console, if the source can reach it.
  *
- * Nobody can know that from inside. An address of a private network says that it cannot, unless the source is in one,
- * too (a sandbox); for what looks public the notifications themselves are the proof, and until one came nobody waits for them.
+ * That cannot be known from inside. With an address in a private network it cannot, unless the source is in one, too
+ * (a sandbox). For an address that looks public, the notifications themselves are the proof, and the feed is polled
+ * until one arrives.
  */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
@@ -10,14 +11,14 @@ import type { Config } from "../../../config";
 import { kindOfAddress } from "../../../net";
 
 export interface NotificationAddress {
-  /** Null: the feed is to be polled. */
+  /** Null: the feed must be polled. */
   url: string | null;
-  /** False when it could not be found out, which is no reason to change what is there. */
+  /** False if it could not be determined, which is no reason to change the current one. */
   isSure: boolean;
 }
 
 type AddressConfig = Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
-/** The addresses of a name. @throws when there are none, or nobody answers */
+/** Returns the addresses of a name. @throws if there are none, or the name server does not answer */
 type LookUp = (host: string) => Promise<string[]>;
 
 /** Names that mean another machine on every network, or none. */
@@ -40,7 +41,7 @@ export async function notificationAddress(
   return { url: isSourceNear ? url : null, isSure: !sources.includes(undefined) };
 }
 
-/** Is the address one of the internet? Undefined when nobody knows its name just now. */
+/** Returns whether the address is on the public internet; undefined if its name cannot be resolved at the moment. */
 async function isPublic(url: string, lookUp: LookUp): Promise<boolean | undefined> {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, "");
   if (isIP(host)) return kindOfAddress(host) === "public";

@@ -1,10 +1,10 @@
 /**
- * Whether notifications are to be waited for. One that came proves that they come; a change that was found without one, and
- * for which none comes soon, that they do not.
+ * Decides whether notifications can be relied on. One that arrives proves that they do; a change that was found
+ * without one, and is not followed by one soon, proves the opposite.
  */
 import type { Notifier } from "../../../async";
 
-/** A notification may come so long after its change was found. */
+/** A notification may arrive this long after its change was found. */
 const GRACE_MS = 30_000;
 
 /** Times are performance.now(). */
@@ -14,7 +14,7 @@ export class NotificationTrust {
   #since = performance.now();
   #foundAt: number | undefined;
 
-  /** @param isTrusted as it was known before */
+  /** @param isTrusted whether notifications were trusted before */
   constructor(notifier: Notifier, isTrusted: boolean) {
     this.#notifier = notifier;
     this.#isTrusted = isTrusted;
@@ -24,12 +24,14 @@ export class NotificationTrust {
     return this.#isTrusted || this.#notifier.notifiedAt >= this.#since;
   }
 
-  /** Changes were found; the read before began at `readAt`, and what was notified before then it had found. */
+  /**
+   * Records that changes were found. The previous read began at `readAt` and covered all notifications before that.
+   */
   found(readAt: number): void {
     if (this.#notifier.notifiedAt < readAt) this.#foundAt ??= performance.now();
   }
 
-  /** How long until it is to be judged, ms. */
+  /** Returns the time until trust must be judged, ms. */
   get graceMs(): number {
     return this.#foundAt === undefined
       ? Number.POSITIVE_INFINITY

@@ -1,15 +1,16 @@
 /**
- * Notifications on their way to the leases: the console notes one and notifies, and whoever reads that base's feed wakes up.
+ * Delivers notifications to leases: the console records a notification and notifies the workers, and the lease that
+ * reads that base's feed wakes up.
  *
- * A notification may get lost with its connection: when there is a new one everybody is woken, and a lease that begins
- * looks whether its base was notified since it was last read.
+ * A notification may get lost with its connection: when a new connection is established, all leases are woken, and a
+ * new lease checks whether its base was notified since it was last read.
  */
 
 import { Notifier } from "../../../async";
 import type { Context } from "../../../context";
 import { NOTIFICATION_CHANNEL } from "../../../control/feeds";
 
-/** One connection that listens, for all bases of a process. */
+/** One listening connection for all bases of a process. */
 export class NotificationListener {
   #ctx: Pick<Context, "db" | "log">;
   #notifiers = new Map<string, Notifier>();
@@ -19,7 +20,7 @@ export class NotificationListener {
     this.#ctx = ctx;
   }
 
-  /** The bell that notifications of the base ring; the same one for as long as the process lives. */
+  /** Returns the notifier of the base; the same one as long as the process lives. */
   notifier(baseId: string): Notifier {
     this.#listen();
     let notifier = this.#notifiers.get(baseId);
@@ -30,7 +31,7 @@ export class NotificationListener {
     return notifier;
   }
 
-  /** What cannot be listened to now is tried again by the next lease. */
+  /** Listens once per process. If that fails, the next lease tries again. */
   #listen(): void {
     const { db, log } = this.#ctx;
     let isFirst = true;

@@ -14,32 +14,32 @@ import { settledByReading } from "./reread";
 import { sizeOf } from "./work";
 
 /**
- * While what is in front wants all, one place in so many is the sweep's. Where clients leave one place a second, more
- * would keep too many changes waiting for a second longer.
+ * While the foreground uses all reservations, one in this many goes to the scan. If clients leave one reservation a
+ * second, a larger part would delay too many changes by another second.
  */
 const SWEEP_EVERY = 60;
 /**
- * How long a request may be kept waiting by those that came after it, ms: records that the feed has named go before the
- * next read of the feed, and that before what only hangs on them.
+ * How long a request may wait behind later ones, ms: records that the feed has named go before the next read of the
+ * feed, and that goes before their dependents.
  */
 export const FEED_PATIENCE_MS = 300;
 export const DEPENDANT_PATIENCE_MS = 1000;
-/** A batch's next call comes this soon after the one before: what the source takes to answer, and some, ms. */
+/** The next call of a batch follows this soon after the previous one: the source's response time and a margin, ms. */
 const HOLD_MS = 700;
 
-/** Everything that a base in live mode goes by, as its lease begins. */
+/** Creates the state of live mode as a lease begins. */
 export async function openLive(input: LiveInput, taskGroup: TaskGroup): Promise<Live> {
   const { base, replica, feed } = input;
   const { stop } = taskGroup;
   input.cache.live ??= emptyLiveCache();
   const cache = input.cache.live;
   const { dirty, missedChanges } = cache;
-  // Not known before the shapes are.
+  // Not known before the schema is.
   let cadence: (() => Cadence) | undefined;
   const pace = () => ({ every: SWEEP_EVERY, gapMs: cadence?.().sweepCallMs ?? 0, holdMs: HOLD_MS });
   const split = new QuotaSplit(input.reader.limiter, pace, stop, { isLive: true });
   const namedReader = readerWithPriority(input, split, "foreground", stop, "records");
-  // Counted together.
+  // Their requests are counted together.
   const feedReader = { ...namedReader, limiter: split.limiterFor("foreground", FEED_PATIENCE_MS) };
   const foregroundReader = { ...namedReader, limiter: split.limiterFor("foreground", DEPENDANT_PATIENCE_MS) };
   const backgroundReader = readerWithPriority(input, split, "background", stop);
@@ -111,7 +111,7 @@ export async function openLive(input: LiveInput, taskGroup: TaskGroup): Promise<
       const cursor = dirty.durableCursor;
       if (cursor <= savedCursor) return;
       savedCursor = cursor;
-      // One after the other, and only the latest.
+      // One save after another, and only the latest cursor.
       saving = saving
         .then(() => (savedCursor === cursor ? feed.save(cursor) : undefined))
         .catch((error) => taskGroup.end(error));

@@ -1,7 +1,7 @@
 /**
- * Reads the feed, when it rings or at the pace of polls, and names what it tells of.
+ * Reads the feed on notifications or at the polling interval, and names the changes that it reports.
  *
- * L4. What a batch tells is remembered before anything else is waited for: the feed does not tell it twice.
+ * L4. Everything that a feed batch names is in the dirty set before anything is awaited: the feed does not repeat it.
  */
 
 import { wait } from "../../../async";
@@ -12,19 +12,19 @@ import { failurePauseMs } from "../../pacing";
 import type { FeedBatch } from "./feed-types";
 import type { Live } from "./live";
 
-/** How much the latest read counts in the mean of what reads cost. */
+/** Weight of the latest read in the average cost of reads. */
 const LATEST_PART = 0.2;
 
-/** The feed may tell of a change so late, and a read version take so long, together, ms. */
+/** The longest delay of the feed in reporting a change, plus the time that taking a read version takes, ms. */
 const LATE_MS = 20_000;
 
-/** Reads the feed for ever. */
+/** Reads the feed forever. */
 export async function keepReading(live: Live): Promise<void> {
   const { feed, cache, stop } = live;
   const { bucket } = cache;
   for (let failures = 0; ; ) {
     const { pollMs, notificationGapMs } = live.cadence();
-    // An earlier lease may have read it not long ago. What a read that failed was for still waits.
+    // An earlier lease may have read it recently. After a failed read, the reason for that read still holds.
     const restMs = Math.max(0, cache.readAt + pollMs - performance.now());
     if (restMs > 0 && failures === 0) {
       live.dueAt = new Date(Date.now() + restMs);
@@ -69,9 +69,9 @@ async function readToEnd(live: Live): Promise<void> {
 }
 
 /**
- * A read version for what is destroyed (I1, I2). The feed may tell late, when the record has been restored, and written by a
- * client who was told so: whatever was noted of it since the read version wins, and it is read again. Undefined where no
- * read version is old enough.
+ * Returns a read version for destroyed records (I1, I2). The feed may report a deletion late, when the record has
+ * already been restored and written by a client that knows so: any image that was logged for it since the read version
+ * wins, and the record is read again. Undefined if no read version is old enough.
  */
 function oldReadVersion({ input }: Live, askedAt: number): number | undefined {
   const { trimPoints, trimmedTo } = input.cache;
@@ -79,7 +79,7 @@ function oldReadVersion({ input }: Live, askedAt: number): number | undefined {
   return old?.readVersion;
 }
 
-/** Takes in what the batch tells; nothing is awaited (L4). */
+/** Names the changes of the batch; nothing is awaited (L4). */
 function name(live: Live, batch: FeedBatch, readVersion: number | undefined): void {
   const { dirty, missedChanges } = live;
   const { from: cursor, changes, mightHaveMore } = batch;
@@ -112,8 +112,9 @@ function name(live: Live, batch: FeedBatch, readVersion: number | undefined): vo
 }
 
 /**
- * A field that had another type, if only for a moment, may have other cells now, which need not be told: its table is
- * swept, and those whose cells hang on it. A look at the schema shows nothing of it when the type is the old one again.
+ * Requests a sweep for a field that had another type, if only for a moment: it may have other cells now, which need
+ * not be reported. Includes the tables whose cells depend on it. A schema check does not notice this when the type is
+ * the original one again.
  */
 function nameRetyped(
   { schemaTracker, dirty, dependants }: Live,

@@ -1,9 +1,10 @@
 /**
- * Brings into the replica what the feed has named: records are read again by their ids and applied as a sweep's would be.
+ * Applies what the feed has named: reads records again by id and applies them like the records of a sweep.
  *
- * I1, I2. Every image has a read version that was taken before the source was asked, and the recent-writes log is told of each, changed
- * or not: a proxied write that began before loses to it, and is read again by the proxy.
- * L3. What hangs on a change is named before the change is settled, as the links were before it and are after it.
+ * I1, I2. Every image has a read version that was taken before the source was asked, and is entered into the
+ * recent-writes log, changed or not: a proxied write that began earlier loses to it, and the proxy reads its record
+ * again.
+ * L3. Dependents of a change are named before the change is acknowledged, by the links before the change and after it.
  */
 import { BasetideError, isBasetideError } from "../../../errors";
 import { latestReadVersions } from "../../../replica";
@@ -16,19 +17,19 @@ import { freshReadVersion } from "./fresh-read-version";
 import type { Live } from "./live";
 
 /**
- * A record that is named and not there may have been deleted since, which the feed tells, or the source may have
- * answered "no records" once more, as sources do: it is looked for again after these times, ms.
+ * A named record that does not exist may have been deleted since, which the feed will report, or the source may have
+ * answered "no records" for no reason, as sources do. It is read again after these times, ms.
  */
 const ABSENT_MS: readonly number[] = [2000, 15_000];
 
-/** Removes what the feed says is destroyed; what somebody wrote meanwhile is to be read again. */
+/** Removes records that the feed reports as destroyed. A record that was written meanwhile is read again. */
 export async function removeDestroyed(live: Live, batch: DirtyBatch): Promise<void> {
   const { tableId, entries } = batch;
   const ids = [...entries.keys()];
   const cursor = firstCursor(batch);
   nameAll(live, [await live.dependants.of(changedCells(tableId, entries))], cursor);
   await live.batches.started();
-  // An older read version than needed only loses more often.
+  // An older read version than necessary only loses more often.
   const readVersion = Math.min(...[...entries.values()].map((entry) => entry.readVersion!));
   const { deleted, lost } = await removeRecords(live.foreground, liveCache(live, tableId), ids, readVersion);
   const isLost = new Set(lost);
@@ -40,7 +41,7 @@ export async function removeDestroyed(live: Live, batch: DirtyBatch): Promise<vo
   live.batches.tally({ deleted });
 }
 
-/** Reads the records of the batch again, and names what hangs on them. */
+/** Reads the records of the batch again, and names their dependents. */
 export async function reread(live: Live, batch: DirtyBatch): Promise<void> {
   const { tableId, entries } = batch;
   const { dirty, dependants, batches } = live;
@@ -52,7 +53,7 @@ export async function reread(live: Live, batch: DirtyBatch): Promise<void> {
   const since = await reader.readVersions.current();
   using latest = freshReadVersion(reader, since);
   const source = sourceTable(live, tableId);
-  // Nothing else is in the way of the request: what the links were like is asked for meanwhile.
+  // The request does not depend on the previous links, so both are read concurrently.
   const before = dependants.of(changed);
   const [pages, reached] = await bothOf(
     listByIds(latest.reader, source, [...entries.keys()], "records"),
@@ -62,7 +63,7 @@ export async function reread(live: Live, batch: DirtyBatch): Promise<void> {
   await batches.started();
   const { fresh, lost } = await apply(live, tableId, pages, readVersion);
   for (const id of await shownSince(live, tableId, lost, since)) lost.delete(id);
-  // All at once, so that none is read twice.
+  // All at once, so that no dependent is read twice.
   nameAll(live, [reached, await dependants.of(changed, fresh)], cursor);
   dirty.ack(
     batch,
@@ -72,7 +73,7 @@ export async function reread(live: Live, batch: DirtyBatch): Promise<void> {
   await judgeAbsent(live, batch, fresh.size > 0, readVersion);
 }
 
-/** Writes what was read, and counts it as seen by a sweep that may be under way. */
+/** Writes the records that were read, and counts them as seen by a sweep that may be running. */
 async function apply(live: Live, tableId: string, pages: RecordPage[], readVersion: number) {
   const fresh = new Map<string, SourceRecord>();
   const lost = new Set<string>();
@@ -91,7 +92,10 @@ async function apply(live: Live, tableId: string, pages: RecordPage[], readVersi
   return { fresh, lost };
 }
 
-/** Those whose images lost to one that was asked for after `since`, and so has what the feed had told of by then. */
+/**
+ * Returns the records whose images lost to one that was requested after `since`, and so includes the changes that the
+ * feed had reported by then.
+ */
 async function shownSince(
   { foreground }: Live,
   tableId: string,
@@ -103,7 +107,9 @@ async function shownSince(
   return [...lost].filter((id) => (readVersions.get(id) ?? 0) > since);
 }
 
-/** I6. Many records that have changed at once may be a change of the schema that the feed has not told of yet. */
+/**
+ * I6. Many records that have changed at once may indicate a change of the schema that the feed has not reported yet.
+ */
 async function checkSchemaIfMany(live: Live, table: TableCache, page: RecordPage) {
   const { fingerprints } = table;
   const { spec } = table.live;
@@ -117,7 +123,7 @@ async function checkSchemaIfMany(live: Live, table: TableCache, page: RecordPage
   if (massChange.isNews(page, changed, false)) await schemaTracker.refresh();
 }
 
-/** Those of the batch that were not there. */
+/** Decides what to do with the records of the batch that were not found. */
 async function judgeAbsent(
   live: Live,
   batch: DirtyBatch,
@@ -131,7 +137,7 @@ async function judgeAbsent(
   for (const [id, { why, absences }] of batch.entries) {
     const waitMs = absentMs[absences];
     if (why === "destroyed") gone.push(id);
-    // An answer that has other records is believed, where nobody has changed this one.
+    // An answer with other records is trusted if no one has changed this record.
     else if (why === "dependent" && (isAnswered || waitMs === undefined)) dirty.ack(batch, [id]);
     else if (waitMs === undefined) lasting.push(id);
     else dirty.defer(batch, id, performance.now() + waitMs);
@@ -152,14 +158,17 @@ async function judgeAbsent(
   batches.tally({ deleted });
 }
 
-/** What no list has for a while and nobody can read by its name is gone, also where the feed never said so. */
+/**
+ * Requests one record by its id. A record that no list has contained for a while and that cannot be read by id is
+ * gone, even if the feed never reported it.
+ */
 async function isThere({ foreground: { reader } }: Live, tableId: string, id: string): Promise<boolean> {
   const { sourceBaseId } = reader;
   const get = async (signal: AbortSignal, source: SourceConnection) => {
     try {
       return await source.getRecord(sourceBaseId, tableId, id, signal);
     } catch (error) {
-      // May stand for a record that is gone.
+      // The source also answers "forbidden" for a record that is gone.
       if (isBasetideError(error, "source_forbidden")) return null;
       throw error;
     }
@@ -167,7 +176,10 @@ async function isThere({ foreground: { reader } }: Live, tableId: string, id: st
   return (await ask(reader, get, "records")) !== null;
 }
 
-/** What is read whole settles what was named of the table before, once what hangs on it has been named, too. */
+/**
+ * Prepares a complete read of a table. The returned function acknowledges the entries that were named before the read,
+ * after it has named their dependents.
+ */
 export async function settledByReading(live: Live, tableId: string) {
   const { dirty, dependants } = live;
   const { sequence } = dirty;
@@ -182,7 +194,7 @@ export async function settledByReading(live: Live, tableId: string) {
   };
 }
 
-/** Names dependants, as of the cursor of what they hang on. */
+/** Names dependents, with the cursor of the changes that they depend on. */
 function nameAll({ dirty, missedChanges, wake }: Live, reached: IdsByTable[], cursor: number): void {
   for (const [tableId, ids] of reached.flatMap((tables) => [...tables])) {
     missedChanges.named(tableId, ids, performance.now());
@@ -197,7 +209,7 @@ function liveCache({ input, schemaTracker }: Live, tableId: string): TableCache 
   return tableCache(input.cache, live);
 }
 
-/** @throws BasetideError `source_schema_changed` when it has gone since the batch was taken */
+/** @throws BasetideError `source_schema_changed` when the table has gone since the batch was taken */
 function sourceTable({ schemaTracker }: Live, tableId: string): SourceTable {
   const { source } = schemaTracker.table(tableId);
   if (!source) throw goneTable(tableId);
@@ -212,14 +224,14 @@ function firstCursor({ entries }: DirtyBatch): number {
   return Math.min(...[...entries.values()].map((entry) => entry.cursor));
 }
 
-/** Both, or the first failure; the other one's is not left unhandled. */
+/** Awaits both, or throws the first failure; the other one does not become an unhandled rejection. */
 async function bothOf<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
   a.catch(() => {});
   b.catch(() => {});
   return Promise.all([a, b]);
 }
 
-/** Is it the ids themselves that the source's adapter does not take? Then asking again is of no use. */
+/** Returns whether the source's adapter rejects the ids themselves: a retry would not help. */
 export function isStrangeId(error: unknown): boolean {
   return isBasetideError(error, "invalid_request");
 }

@@ -1,9 +1,9 @@
 /**
- * Keeps a base's webhook at the source alive: makes one, and makes it anew when it is gone, disabled, of another address
- * or not to be trusted any more.
+ * Keeps a base's webhook at the source alive: creates one, and replaces it when it is gone, disabled, has another
+ * address or cannot be trusted any more.
  *
- * H1. A webhook that takes the place of another begins with a gap, noted with it: what changed in between is left to a
- *     sweep.
+ * H1. A webhook that replaces another starts with a gap, stored in the same statement: changes in between are left to
+ * a scan.
  */
 import type { Config } from "../../../config";
 import type { Context } from "../../../context";
@@ -20,7 +20,7 @@ import type { ChangeFeed, SourceClock, SourceConnection, SourceWebhook, WebhookF
 import { ask, type Reader } from "../../engine";
 import { type NotificationAddress, notificationAddress } from "./notification-address";
 
-/** A webhook is refreshed when less than this part of its life is left. */
+/** A webhook is refreshed when less than this part of its lifetime is left. */
 const REFRESH_BEFORE = 3 / 7;
 
 export interface BaseFeedContext {
@@ -28,7 +28,7 @@ export interface BaseFeedContext {
     config: Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
   };
   base: Pick<Base, "id" | "platform" | "sourceBaseId">;
-  /** What the key must be allowed to, in the source's words. */
+  /** The permission that the key needs, as the source calls it. */
   scope: string | undefined;
   webhooks: WebhookFacts;
   clock: SourceClock;
@@ -38,21 +38,21 @@ export interface BaseFeedContext {
 export type FeedWebhook = Pick<SavedFeed, "notificationUrl" | "expiresMs"> & { id: string };
 
 export type WebhookRepair =
-  /** It is the one that it was, and well. */
+  /** The previous webhook is healthy. */
   | { is: "well"; webhook: FeedWebhook }
-  /** It begins with number 1; what was before `gapSince` is not in it. */
+  /** A new webhook: it starts with number 1 and does not contain changes from before `gapSince`. */
   | { is: "new"; webhook: FeedWebhook; gapSince: Date }
-  /** The source lets the key have none; noted, with the reason. */
+  /** The source does not allow the key to have one; recorded with the reason. */
   | { is: "refused" }
-  /** Somebody else has put another in its place, or live mode is over. */
+  /** Another process has replaced it, or live mode is over. */
   | { is: "taken" };
 
 /**
- * Asks the source how the webhook is, and does what it needs.
+ * Asks the source for the webhook's state, and repairs or replaces it if necessary.
  *
  * @param saved the base's feed as it was loaded, if there was one
- * @param isDead the webhook is to be made anew even if the source says that it is well
- * @throws BasetideError what may pass: the source is away, or the control plane; `source_key_refused`
+ * @param isDead true to replace the webhook even if the source reports it as healthy
+ * @throws BasetideError an error that may pass: the source or the control plane is unreachable; `source_key_refused`
  */
 export async function repairWebhook(
   context: BaseFeedContext,
@@ -75,7 +75,7 @@ export async function repairWebhook(
   return replace(context, reader, webhooks, saved?.webhookId ?? null, address);
 }
 
-/** Puts off the webhook's end if it is near. Without a call in the usual case. */
+/** Extends the webhook's expiry if it is near. Makes no call in the usual case. */
 export async function refreshInTime(
   { ctx, base, clock, webhooks }: BaseFeedContext,
   reader: Reader,
@@ -92,7 +92,10 @@ export async function refreshInTime(
   return { ...webhook, expiresMs };
 }
 
-/** Without a call: may the webhook's notifications be meant for this console? One that is polled has no address. */
+/**
+ * Returns, without a call, whether the webhook's notifications are meant for this console. A webhook that is polled
+ * has no address.
+ */
 export function hasOwnAddress(
   { ctx }: BaseFeedContext,
   { notificationUrl }: Pick<SavedFeed, "notificationUrl">,
@@ -101,7 +104,10 @@ export function hasOwnAddress(
   return ctx.config.livePings !== "off" && notificationUrl.startsWith(`${ctx.config.consoleUrl}/`);
 }
 
-/** Notifications cannot be told from forged ones without the secret; a webhook that is polled needs none. */
+/**
+ * Returns whether the webhook's secret can be decrypted: without it, notifications cannot be distinguished from forged
+ * ones. A webhook that is polled needs no secret.
+ */
 export function isReadable(
   { ctx, base }: BaseFeedContext,
   { notificationUrl, encryptedSecret }: SavedFeed,
@@ -115,7 +121,7 @@ export function isReadable(
   }
 }
 
-/** An address that could not be found out is no reason to give up the one that there is. */
+/** An address that cannot be determined is no reason to give up the current one. */
 function isUsable(webhook: SourceWebhook, { url, isSure }: NotificationAddress): boolean {
   return webhook.isEnabled && (!isSure || (webhook.notificationUrl ?? null) === url);
 }
@@ -143,7 +149,7 @@ async function replace(
   { url }: NotificationAddress,
 ): Promise<WebhookRepair> {
   const { ctx, base } = context;
-  // Left behind by a crash, or of a row that was lost: their secrets are known to nobody.
+  // Left behind by a crash, or from a row that was lost: their secrets are lost.
   const leftovers = webhooks.filter(
     ({ id, notificationUrl }) => id === replacedId || (url && notificationUrl === url),
   );
@@ -153,11 +159,11 @@ async function replace(
     }
     return true;
   });
-  const made = mayReplace && (await make(context, reader, webhooks.length - leftovers.length, url));
-  if (!made)
+  const created = mayReplace && (await create(context, reader, webhooks.length - leftovers.length, url));
+  if (!created)
     return refuse(context, "The API key may not make webhooks: its owner must be a creator in the base.");
-  if ("reason" in made) return refuse(context, made.reason);
-  const { id, secretBase64, expiresMs } = made;
+  if ("reason" in created) return refuse(context, created.reason);
+  const { id, secretBase64, expiresMs } = created;
   const encryptedSecret = ctx.secrets.encrypt(secretBase64, webhookSecretContext(base.id));
   const saved = { id, encryptedSecret, notificationUrl: url, expiresMs };
   const gapSince = await saveOrDelete(context, reader, replacedId, saved);
@@ -166,8 +172,8 @@ async function replace(
   return { is: "new", webhook: { id, notificationUrl: url, expiresMs }, gapSince };
 }
 
-/** @returns null where the key may not; a reason where the source has no room */
-async function make(
+/** @returns null if the key is not allowed to; a reason if the source has no room */
+async function create(
   { base, webhooks }: BaseFeedContext,
   reader: Reader,
   others: number,
@@ -192,7 +198,9 @@ async function make(
   }
 }
 
-/** A webhook that cannot be noted is taken away again, as far as possible. @returns the gap that it begins with */
+/**
+ * Stores a webhook; deletes it again, as far as possible, if it cannot be stored. @returns the gap that it starts with
+ */
 async function saveOrDelete(
   { ctx, base }: BaseFeedContext,
   reader: Reader,
@@ -222,20 +230,21 @@ async function refuse({ ctx, base }: BaseFeedContext, reason: string): Promise<W
 }
 
 /**
- * One request of the base's quota, by whatever key it has. What the source rejects it rejects again: that is not tried
- * a second time, as it is with records.
+ * Sends one request within the base's quota, with the current key. A request that the source rejects is not retried,
+ * unlike requests for records: it would be rejected again.
  *
- * @param options.isOnce nor is what failed in passing: it may have been done, and would be done twice
+ * @param options.isOnce true to also not retry after a transient failure: the request may have taken effect, and would
+ *   be repeated
  */
 export async function call<T>(
   reader: Reader,
-  make: (feed: ChangeFeed, signal: AbortSignal) => Promise<T>,
+  request: (feed: ChangeFeed, signal: AbortSignal) => Promise<T>,
   { kind = "hooks", isOnce = false }: { kind?: "hooks" | "payloads"; isOnce?: boolean } = {},
 ): Promise<T> {
   const answer = async (signal: AbortSignal, { changeFeed }: SourceConnection) => {
     if (!changeFeed) throw new BasetideError("sync_stopped");
     try {
-      const value = await make(changeFeed, signal);
+      const value = await request(changeFeed, signal);
       return () => value;
     } catch (caught) {
       const error = asBasetideError(caught);
@@ -249,7 +258,10 @@ export async function call<T>(
   return (await ask(reader, answer, kind))();
 }
 
-/** What the source answers, or null where the key may not. "Not found" of the webhooks of a base says the same. */
+/**
+ * Returns the source's answer, or null if the key lacks the permission. "Not found" for the webhooks of a base means
+ * the same.
+ */
 async function permitted<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();

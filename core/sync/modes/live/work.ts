@@ -1,5 +1,5 @@
 /**
- * Works on what waits, table by table: removes what is destroyed, reads records again, or sweeps the table where that
+ * Works on the dirty set, table by table: removes destroyed records, reads records again, or sweeps the table if that
  * takes no more calls.
  */
 import { asBasetideError, isBasetideError } from "../../../errors";
@@ -11,17 +11,19 @@ import { sweepExclusively } from "../shared";
 import type { Live } from "./live";
 import { isStrangeId, removeDestroyed, reread } from "./reread";
 
-/** Tables that are worked on at once: latency is not to be the limit, and nobody is to wait behind a bulk edit. */
+/**
+ * Tables that are worked on at once: latency should not be the limit, and no table should wait behind a bulk edit.
+ */
 const MAX_JOBS = 4;
 const LONGEST_WAIT_MS = 60_000;
 
-/** What keeps a table from being worked on for a while. */
+/** Keeps a table from being worked on for a while after a failure. */
 interface Pause {
   failures: number;
   untilMs: number;
 }
 
-/** Works on whatever waits, for ever. */
+/** Works on waiting entries, forever. */
 export async function keepWorking(live: Live): Promise<void> {
   const { dirty, wake, stop, taskGroup } = live;
   const jobs = new Map<string, Promise<void>>();
@@ -51,8 +53,9 @@ export async function keepWorking(live: Live): Promise<void> {
 }
 
 /**
- * Is the table there as the source has it? One that is not yet is being rebuilt, or looked for in the schema. One that is
- * only to get columns is worked on meanwhile, unless it is to be read whole: the rebuild does that.
+ * Returns whether the table is live with the source's schema. If it is not yet, it is being rebuilt or looked for by a
+ * schema check. A table that only gets new columns is worked on meanwhile, unless it must be read completely: the
+ * rebuild does that.
  */
 function isReady(one: Live, tableId: string): boolean {
   const { schemaTracker, dirty } = one;
@@ -96,8 +99,8 @@ async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): 
 }
 
 /**
- * Would reading what waits by ids take no fewer calls than a sweep of the table? Not for what is said to be destroyed: a
- * sweep asks for that by id, too.
+ * Returns whether reading the waiting records by id would take at least as many calls as a sweep of the table.
+ * Destroyed records do not count: a sweep requests those by id, too.
  */
 function isToBeSwept({ dirty, input }: Live, tableId: string): boolean {
   const { records, destroyed, isWhole } = dirty.counts(tableId);
@@ -107,7 +110,7 @@ function isToBeSwept({ dirty, input }: Live, tableId: string): boolean {
   return size !== undefined && calls > 1 && calls >= Math.ceil(size / MAX_BATCH);
 }
 
-/** Records of the table, if anybody knows. */
+/** Returns the number of records of the table, if it is known. */
 export function sizeOf({ cache, base }: Live["input"], tableId: string): number | undefined {
   const known = cache.tables.get(tableId);
   if (known?.isComplete) return known.fingerprints.size;

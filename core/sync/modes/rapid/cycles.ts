@@ -1,6 +1,6 @@
 /**
- * Turns in rapid mode: each is over when every table has been looked at, and the source been asked for it after the cycle
- * began. A cycle is what rapid mode calls a sync: creates and changes of before its start are then in SQL.
+ * Cycles of rapid mode. A cycle is over when every table has been polled by a request that was sent after the cycle
+ * began. Rapid mode calls a cycle a sync: all creates and changes from before its start are then in SQL.
  */
 import type { RunReport } from "../../../control/bases";
 import { type BasetideError, nextStep } from "../../../errors";
@@ -19,7 +19,7 @@ export class Cycles {
   #cycle: Cycle = { report: newReport(), begunAt: Number.POSITIVE_INFINITY, over: Promise.resolve() };
   #end = () => {};
 
-  /** Begins a cycle over these tables. Nothing counts for it that began before. */
+  /** Begins a cycle over these tables. Polls that were sent earlier do not count for it. */
   begin(tableIds: string[]): Cycle {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#end = resolve;
@@ -29,7 +29,7 @@ export class Cycles {
     return this.#cycle;
   }
 
-  /** A look has ended, or the reading of a table that is rebuilt, which makes the cycle a rebuild. */
+  /** Records the result of a poll, or of a rebuild, which turns the cycle into a rebuild. */
   polled(tableId: string, found: PollResult, kind: "rapid" | "rebuild" = "rapid"): void {
     const { report, begunAt } = this.#cycle;
     report.seen += found.seen;
@@ -39,15 +39,15 @@ export class Cycles {
     if (found.askedAt >= begunAt) this.leave(tableId);
   }
 
-  /** A look has failed: the cycle goes on with the other tables, and then counts as failed. */
+  /** Records a failed poll: the cycle continues with the other tables, and then counts as failed. */
   failed(tableId: string, error: BasetideError): void {
     const { report } = this.#cycle;
-    // What waits for the source to end a pause says less than a failure.
+    // An error that only means waiting for the source's pause to end is replaced by a more informative one.
     if (!report.error || nextStep[report.error.code] === "wait") report.error = error;
     this.leave(tableId);
   }
 
-  /** The table is done with, or gone. */
+  /** Takes a table that is done or gone out of the cycle. */
   leave(tableId: string): void {
     if (this.#pending.delete(tableId) && this.#pending.size === 0) this.#end();
   }

@@ -1,11 +1,13 @@
 /**
- * Rapid mode: each table is asked only for what was modified since it was last looked at, all tables in cycle, for ever;
- * beside it a sweep goes over the tables one by one with a sixth of the requests, for deletes and computed fields.
+ * Rapid mode: polls each table for records that were modified since the previous poll, all tables in each cycle,
+ * without end. In the background a scan sweeps the tables one by one with a sixth of the requests, to find deletes and
+ * computed fields.
  *
- * A sync, for `_sync_meta` and the run history, is a cycle over all tables. The sweep has runs of its own.
- * The sweep takes one table at a time so that each is read once per pass and no delete waits for two. It may take ten
- * minutes and more: the lease ends between two of its tables, and where it stands is remembered from lease to lease.
- * A table that is to be rebuilt is not looked at until it is; the others are, with half of the requests.
+ * For `_sync_meta` and the run history, a sync is a cycle over all tables. The scan has its own runs.
+ * The scan takes one table at a time, so that each is read once per scan and no delete waits for two. It may take ten
+ * minutes and more: the lease ends between two of its tables, and its position is cached from lease to lease.
+ * A table that must be rebuilt is not polled until the rebuild is done; the others are polled, with half of the
+ * requests.
  */
 
 import { TaskGroup, wait } from "../../../async";
@@ -39,18 +41,18 @@ import {
 import { Cycles } from "./cycles";
 
 /**
- * One request in so many is the sweep's: about a sixth, and just enough for 300 pages in 10 minutes at 3 requests in
- * 1,025 ms. A delete then waits for 11 minutes at most, where none of ten tables is larger than the others.
+ * One request in this many goes to the scan: about a sixth, and just enough for 300 pages in 10 minutes at 3 requests
+ * in 1,025 ms. A delete then waits for at most 11 minutes if none of ten tables is larger than the others.
  */
 const SWEEP_EVERY = 5.8;
-/** A table is not looked at more often than this. */
+/** The shortest interval between two polls of a table. */
 const MIN_POLL_INTERVAL_MS = 1000;
-/** How often it is looked whether the schema is to be looked at, or a table is there to be worked on. */
+/** How often to check whether a schema check is due, or a table can be worked on. */
 const TICK_MS = 250;
 
 export interface RapidInput extends SyncSessionInput {
   schemaPollMs: number;
-  /** How often tables are looked at, and swept, as the budget is now. */
+  /** Returns how often tables are polled and swept, within the current budget. */
   cadence: () => Pick<Cadence, "cycleMs" | "sweepEveryMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
@@ -61,10 +63,11 @@ interface Rapid extends SyncSession<RapidInput> {
 }
 
 /**
- * Looks and sweeps until the lease is over.
+ * Polls and sweeps until the lease is over.
  *
- * @returns false, having done nothing, where the source does not tell the time
- * @throws BasetideError what ends the sync of the whole base: `sync_stopped`, `lease_lost`, what needs attention
+ * @returns false, without having done anything, if the source does not tell the time
+ * @throws BasetideError an error that ends the sync of the whole base: `sync_stopped`, `lease_lost`, or one that needs
+ *   attention
  */
 export async function rapidBase(input: RapidInput): Promise<boolean> {
   using taskGroup = new TaskGroup(input.reader.stop);
@@ -73,7 +76,7 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
   const reader = readerWithPriority(input, split, "foreground", stop, "records");
   const backgroundReader = readerWithPriority(input, split, "background", stop);
   const settings = typeSettingsOf(input);
-  // Its looks at the schema delay the sweep, and not the looks at tables.
+  // Schema checks delay the scan, and not the polls.
   const schemaTracker = await SchemaTracker.open({
     ...input,
     reader: backgroundReader,
@@ -103,19 +106,19 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
       }),
     ]);
   } finally {
-    // The cycle that was under way is not completed.
+    // The cycle that was running is not completed.
     await endSync(input.replica, input.epoch);
   }
   return true;
 }
 
-/** A rebuild counts as a look at its table, which makes the cycle a rebuild. */
+/** A rebuild counts as a poll of its table, and turns the cycle into a rebuild. */
 function rebuildWatch({ input, cycles }: Rapid): RebuildWatch {
   const { polledUntil, sourceClock } = input.cache;
   return {
     onBegin(tableId) {
       const askedAt = performance.now();
-      // What is read from now on is newer than this.
+      // All data that is read from now on is newer than this time.
       const from = sourceClock.now();
       return (outcome) => {
         if (from !== undefined) polledUntil.set(tableId, from);
@@ -126,7 +129,7 @@ function rebuildWatch({ input, cycles }: Rapid): RebuildWatch {
   };
 }
 
-/** Counts the cycles, and says of each what it did. */
+/** Runs the cycles, and reports each. */
 async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
   const { input, schemaTracker, cycles, stop } = rapid;
   const { replica, epoch } = input;
@@ -134,7 +137,7 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
     stop.addEventListener("abort", () => resolve(), { once: true }),
   );
   for (;;) {
-    // Before the cycle begins: _sync_meta must not promise more than was looked at.
+    // Before the cycle begins: _sync_meta must not promise more than was polled.
     await markSyncStarted(replica, epoch);
     const before = { ...pollReader.counts };
     const { report, begunAt, over } = cycles.begin(schemaTracker.tables.map(({ id }) => id));
@@ -155,7 +158,7 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
   }
 }
 
-/** Looks at the schema when it is time, and keeps every table of it being looked at. */
+/** Runs schema checks when they are due, and starts a polling loop for every table. */
 async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
   const { input, schemaTracker, stop } = rapid;
   const tables = new Map<string, Promise<void>>();
@@ -186,7 +189,7 @@ async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
   }
 }
 
-/** Looks at one table for as long as the source has it. */
+/** Polls one table for as long as the source has it. */
 async function keepPolling(rapid: Rapid, reader: Reader, tableId: string): Promise<void> {
   const { input, schemaTracker, cycles, stop } = rapid;
   const { cache } = input;
@@ -208,7 +211,7 @@ async function keepPolling(rapid: Rapid, reader: Reader, tableId: string): Promi
       cycles.polled(tableId, found);
     } catch (caught) {
       const error = asBasetideError(caught);
-      // The source says "forbidden" of a table that is gone, too: only a schema check can tell.
+      // The source also answers "forbidden" for a table that is gone: only a schema check can tell.
       if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) continue;
       if (isWholeBases(error)) throw error;
       if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild) continue;

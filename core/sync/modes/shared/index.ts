@@ -1,4 +1,4 @@
-/** What rapid and live mode have in common. */
+/** The parts that rapid and live mode share. */
 export { keepRebuilding, type RebuildWatch } from "./rebuild-background";
 export { endIfOver, keepSweeping, type ScanWatch, sweepExclusively, sweptAgoMs } from "./scan";
 export { readerWithPriority, readSince, type SyncSession, type SyncSessionInput } from "./sync-session";

@@ -1,4 +1,4 @@
-/** Beside rapid turns and live rounds, tables are rebuilt where their shape asks for it. */
+/** Rebuilds tables in the background of rapid and live mode, when their schema requires it. */
 
 import { wait } from "../../../async";
 import { asBasetideError, type BasetideError } from "../../../errors";
@@ -9,27 +9,27 @@ import { failurePauseMs } from "../../pacing";
 import { type SyncSession, whileReading } from "./sync-session";
 
 const TICK_MS = 250;
-/** Tables that are rebuilt at once: the rate is to be the limit, and not what the source takes to answer. */
+/** Tables that are rebuilt at once: the rate should be the limit, and not the source's response time. */
 const MOST_AT_ONCE = 4;
 
 export interface RebuildWatch {
-  /** Told when a rebuild begins; what is returned is told when it is live. */
+  /** Called when a rebuild begins; the returned function is called when the table is live. */
   onBegin(tableId: string): (outcome: TableOutcome) => Promise<void> | void;
   onFailure(tableId: string, error: BasetideError): void;
 }
 
 /**
- * Rebuilds what is to be rebuilt, a few tables at once, with at least half of the requests. One that has been read and
- * waits for queries to let go of its live table keeps no other waiting.
+ * Rebuilds the tables that need it, a few at once, with at least half of the requests. A table that has been read and
+ * waits until queries release its live table does not delay the others.
  */
 export async function keepRebuilding(session: SyncSession, watch: RebuildWatch): Promise<void> {
   const { input, schemaTracker, split, stop, taskGroup } = session;
   let board: ProgressBoard | undefined;
-  /** In a row, by table: one that fails often makes no other wait. */
+  /** Failures in a row, by table: a table that fails often delays no other. */
   const failures = new Map<string, number>();
   const running = new Map<string, Promise<void>>();
   const reading = new Set<string>();
-  // What sweeps have left is read again: the recent-writes log is trimmed without regard to it here.
+  // Builds that sweeps have left are read again: the recent-writes log is trimmed without regard to them here.
   input.cache.builds.clear();
   const attempt = async (spec: TableSpec, shown: ProgressBoard, onWaiting: () => void) => {
     try {

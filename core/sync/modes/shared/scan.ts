@@ -1,8 +1,8 @@
 /**
- * Beside rapid turns and live rounds, all tables are swept one by one, scan after scan.
+ * Sweeps all tables one by one in the background of rapid and live mode, scan after scan.
  *
- * One table at a time, so that each is read once per scan. A scan may take longer than a lease, which then ends between
- * two tables; where the scan stands is remembered from lease to lease.
+ * One table at a time, so that each is read once per scan. A scan may take longer than a lease, which then ends
+ * between two tables; the position of the scan is cached from lease to lease.
  */
 
 import { linkedAbort, wait } from "../../../async";
@@ -26,17 +26,20 @@ import { type SyncSession, whileReading } from "./sync-session";
 const TICK_MS = 250;
 
 export interface ScanWatch {
-  /** How long after the beginning of a scan the next one is due, ms. */
+  /** Returns the interval between the starts of two scans, ms. */
   everyMs: () => number;
-  /** How long ago the last scan began where none is known here, ms. */
+  /** Returns how long ago the last scan began, ms, if this worker does not know of one. */
   lastAgoMs?: (() => number) | undefined;
-  /** Is a scan to begin now, over all tables, whether it is due or one is under way? Asked often, true once. */
+  /**
+   * Returns whether a scan over all tables must start now, even if none is due or one is running. Called often;
+   * returns true once.
+   */
   isWanted?: () => boolean;
   onBegin?: (scan: SweepScan) => Promise<void> | void;
   onEnd?: (scan: SweepScan) => Promise<void> | void;
 }
 
-/** Passes over all tables, for ever; ends everything between two tables when the lease is over. */
+/** Runs scans forever. When the lease is over, ends the session between two tables. */
 export async function keepSweeping(session: SyncSession, watch: ScanWatch): Promise<void> {
   const { cache } = session.input;
   for (let failures = 0; ; ) {
@@ -56,7 +59,7 @@ export async function keepSweeping(session: SyncSession, watch: ScanWatch): Prom
   }
 }
 
-/** Ends everything if the lease is over, or given up to others, and no table is being read whole. */
+/** Ends the session if the lease is over or was given up to others, and no table is being read completely. */
 export function endIfOver({ input, reading, taskGroup }: SyncSession): void {
   if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) taskGroup.end();
 }
@@ -74,7 +77,7 @@ async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch
   await watch.onBegin?.(cache.scan);
 }
 
-/** How long ago the base's last sweep began; Infinity: never. */
+/** Returns how long ago the base's last scan began; Infinity: never. */
 export function sweptAgoMs(base: Pick<Base, "sweep" | "clockAheadMs">): number {
   return base.sweep ? agoMs(base, base.sweep.startedAt) : Infinity;
 }
@@ -89,7 +92,7 @@ function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): num
   return everyMs() - begunMs;
 }
 
-/** Sweeps the next table of the scan, or puts it off. @returns what it failed with */
+/** Sweeps the next table of the scan, or postpones it. @returns the error if it failed */
 async function sweepNext(session: SyncSession, scan: SweepScan): Promise<BasetideError | undefined> {
   const { input, schemaTracker, stop } = session;
   const tableId = scan.remaining[0]!;
@@ -111,7 +114,7 @@ async function sweepNext(session: SyncSession, scan: SweepScan): Promise<Basetid
   }
 }
 
-/** One table of the scan. */
+/** Sweeps one table of the scan. */
 async function sweepForScan(session: SyncSession, scan: SweepScan, tableId: string): Promise<void> {
   const { background } = session;
   const before = { ...background.reader.counts };
@@ -127,8 +130,8 @@ async function sweepForScan(session: SyncSession, scan: SweepScan, tableId: stri
 }
 
 /**
- * Sweeps a live table, which two can never do at once: they would take each other's unseen records for gone. One for
- * the scan gives way to one that is not (`isUrgent`), and that then counts for the scan.
+ * Sweeps a live table exclusively: two concurrent sweeps would each treat the records that only the other has seen as
+ * gone. A sweep for the scan gives way to an urgent one (`isUrgent`), which then counts for the scan.
  *
  * @returns undefined when it gave way
  */

@@ -1,6 +1,6 @@
 /**
- * What rapid and live mode have in common: something in front that people wait for, and beside it whole tables being
- * read, swept one by one or rebuilt.
+ * The sync session of rapid and live mode: foreground work that people wait for, and background work that reads,
+ * sweeps or rebuilds whole tables.
  */
 
 import type { TaskGroup } from "../../../async";
@@ -25,13 +25,16 @@ export interface SyncSessionInput {
   cache: BaseCache;
   attachmentUrls?: SyncInput["attachmentUrls"];
   reader: Omit<Reader, "counts" | "onFirstRequest">;
-  /** Has the lease lasted for long enough? */
+  /** Returns whether the lease has lasted long enough. */
   isOver: () => boolean;
-  /** Is the base to make room for others, which wait while it fails? */
+  /** Returns whether the base should make room for others, which wait while it fails. */
   isGivenUp?: () => boolean;
-  /** Keeps the report of a sync, or of a sweep beside. */
+  /** Saves the report of a sync, or of a background scan. */
   onRun: (report: RunReport) => Promise<void>;
-  /** All tables' recent-writes logs have been read, and every read version in use been taken, after `at` (performance.now()). */
+  /**
+   * Called after the recent-writes logs of all tables have been read, and every read version in use was taken, after
+   * `at` (performance.now()).
+   */
   onRead: (at: number) => Promise<void>;
   onProgress: (progress: Progress) => void;
   onShapeChange?: SchemaTrackerOptions["onShapeChange"];
@@ -44,19 +47,19 @@ export interface SyncSession<Input extends SyncSessionInput = SyncSessionInput> 
   schemaTracker: SchemaTracker;
   split: QuotaSplit;
   taskGroup: TaskGroup;
-  /** That of `taskGroup`. */
+  /** The signal of `taskGroup`. */
   stop: AbortSignal;
-  /** For what reads whole tables beside. */
+  /** For background work that reads whole tables. */
   background: Sweep;
-  /** The readings of whole tables that are under way. */
+  /** The complete reads of tables that are running. */
   reading: Set<TableReading>;
   /** The sweeps among them, by table id. */
   sweeping: Map<string, RunningSweep>;
-  /** Told before a table is read whole; what is returned is told when that has been completed. */
+  /** Called before a table is read completely; the returned function is called when that has completed. */
   onReading?: (tableId: string) => Promise<(outcome: TableOutcome) => Promise<void>>;
 }
 
-/** A table that is being read whole. */
+/** A table that is being read completely. */
 export interface TableReading {
   tableId: string;
   /** performance.now() */
@@ -64,12 +67,12 @@ export interface TableReading {
 }
 
 export interface RunningSweep {
-  /** Somebody else is to sweep the table; does nothing where the sweep is urgent itself. */
+  /** Asks the sweep to make way for an urgent one; does nothing if it is urgent itself. */
   giveWay(): void;
   over: Promise<void>;
 }
 
-/** A reader for one lane of the split, with counts of its own. */
+/** Returns a reader for one priority of the split, with its own counts. */
 export function readerWithPriority(
   { reader }: Pick<SyncSessionInput, "reader">,
   split: QuotaSplit,
@@ -81,7 +84,7 @@ export function readerWithPriority(
   return { ...reader, limiter: split.limiterFor(priority), stop, counts, onFirstRequest: () => {}, kind };
 }
 
-/** Runs `work`, which reads a table whole; the recent-writes log is kept for it. */
+/** Runs `work`, which reads a table completely; the recent-writes log is kept for it meanwhile. */
 export async function whileReading(
   { reading, onReading }: SyncSession,
   tableId: string,
@@ -99,7 +102,10 @@ export async function whileReading(
   }
 }
 
-/** Since when every recent-writes log and read version that somebody reads a table by is in use, at most `at`. */
+/**
+ * Returns the start of the oldest complete read of a table that is running, at most `at`: the recent-writes log is
+ * needed from then on.
+ */
 export function readSince({ reading }: Pick<SyncSession, "reading">, at: number): number {
   return Math.min(at, ...[...reading].map(({ startedAt }) => startedAt));
 }
