@@ -1,19 +1,19 @@
 /**
- * Our URLs of attachments: `{console}/attachments/{base}/{table}/{record}/{field}/{attachment}?sig=…`.
+ * Basetide's own URLs of attachments: `{console}/attachments/{base}/{table}/{record}/{field}/{attachment}?sig=…`.
  *
- * The signature is over all the ids, by a key of the base: who has one such URL can open that attachment and no other,
- * and no reader of the catalog or of the table can make one. Nothing in it changes from one read to the next, so the
- * row of a record that has not changed stays as it is.
+ * The signature covers all the ids and uses a key of the base. A URL opens one attachment and no other, and a reader
+ * of the catalog or of the table cannot forge one. A URL is the same at every read, so the row of a record that has not
+ * changed stays as it is.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 /** 128 bits of HMAC-SHA-256, in base64url: 22 characters. */
 const SIGNATURE_LENGTH = 22;
 
-/** Where the console answers them, below its public address. */
+/** The path, below the console's public address, at which the console serves these URLs. */
 export const ATTACHMENTS_PATH = "/attachments";
 
-/** Which attachment, by the source's ids: a lookup's is that of the record that looks it up. */
+/** An attachment, by the source's ids. For a lookup, the record is the one that looks it up. */
 export interface AttachmentRef {
   tableId: string;
   recordId: string;
@@ -23,7 +23,7 @@ export interface AttachmentRef {
 
 /** Signs with the key of one base. */
 export interface AttachmentSigner {
-  /** Another one for another key. */
+  /** Differs between keys. */
   keyVersion: number;
   sign(path: string): string;
 }
@@ -36,25 +36,25 @@ export function createSigner(key: string, keyVersion: number): AttachmentSigner 
   };
 }
 
-/** What the URLs of a base's attachments begin with. */
+/** Returns the common prefix of the URLs of a base's attachments. */
 export function attachmentPrefix(consoleUrl: string, baseId: string): string {
   return `${consoleUrl.replace(/\/+$/, "")}${ATTACHMENTS_PATH}/${baseId}`;
 }
 
-/** The URL of one attachment, signed. */
+/** Returns the signed URL of one attachment. */
 export function attachmentUrl(prefix: string, attachment: AttachmentRef, signer: AttachmentSigner): string {
   const path = attachmentPath(attachment);
   return `${prefix}/${path}?sig=${signer.sign(path)}`;
 }
 
-/** Is it the base's own signature of this very place? Takes as long for a wrong one as for the right one. */
+/** Returns whether `signature` is the base's signature of this attachment. Compares in constant time. */
 export function isSignedBy(signer: AttachmentSigner, attachment: AttachmentRef, signature: string): boolean {
   const expected = Buffer.from(signer.sign(attachmentPath(attachment)));
   const given = Buffer.from(signature);
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** The ids are the source's word: whatever they are made of, none reaches into the next. */
+/** Escapes each id, because ids come from the source: no id can reach into the next path segment. */
 function attachmentPath({ tableId, recordId, fieldId, attachmentId }: AttachmentRef): string {
   return [tableId, recordId, fieldId, attachmentId]
     .map((id) => encodeURIComponent(id.toWellFormed()))

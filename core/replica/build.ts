@@ -1,5 +1,5 @@
 /**
- * Builds a table aside, in `<schema>_swap`, and puts it in the place of the live one when it is complete (I6).
+ * Builds a table in `<schema>_swap` and replaces the live one by it when it is complete (I6).
  */
 
 import { CatalogReaders } from "./catalog-readers";
@@ -14,31 +14,31 @@ import type { CellIssue, ReadAs, Row, TableSpec } from "./spec";
 
 /** A table that is being built. */
 export interface Build {
-  /** What it is to be. */
+  /** The shape that the table gets. */
   readonly spec: TableSpec;
-  /** Who reads the catalog, as far as those were seen that change tables for it. */
+  /** The sessions that read the catalog, as far as changes for this build have seen them. */
   readonly readers: CatalogReaders;
-  /** Adds rows, or brings those that are there up to date. Each id once per call. */
+  /** Inserts rows or updates existing ones. Each id at most once per call. */
   append(rows: Row[]): Promise<void>;
-  /** Takes rows out again. */
+  /** Deletes rows. */
   remove(ids: string[]): Promise<void>;
   /**
-   * Throws the table away.
+   * Drops the table.
    *
-   * @throws BasetideError `replica_busy` while a dump has it
+   * @throws BasetideError `replica_busy` while a dump holds it
    */
   discard(): Promise<void>;
-  /** Gives the table and its columns other names and comments; rows from now on are `spec`'s. */
+  /** Renames the table and its columns and updates their comments; rows appended later are mapped for `spec`. */
   rename(spec: TableSpec): Promise<void>;
   /**
-   * Puts the table live, in one transaction, with exactly `issues`.
+   * Makes the table live, in one transaction, with exactly `issues`.
    *
-   * @param live what it takes the place of, if anything
-   * @param seen the last stamp of the recent-writes log that the rows take into account
-   * @param readAs what the source's fields were before the first row was read
-   * @returns false, with nothing done, when the recent-writes log has gone past `seen`: catch up and come again
-   * @throws BasetideError `replica_busy` when queries hold the live table; try again. `shape_changed` when the live
-   *   table is not `live` any more
+   * @param live the table that it replaces, if any
+   * @param seen the last applied version of the recent-writes log that the rows include
+   * @param readAs the source's fields as they were before the first row was read
+   * @returns false, with nothing done, if the recent-writes log has entries after `seen`: catch up and call again
+   * @throws BasetideError `replica_busy` if queries hold the live table (try again), `shape_changed` if the live
+   *   table is no longer `live`
    */
   swapIn(
     live: CatalogTable | undefined,
@@ -48,7 +48,7 @@ export interface Build {
   ): Promise<boolean>;
 }
 
-/** Starts building `wanted`'s table, throwing away what an earlier attempt may have left. */
+/** Starts building the table of `wanted`, and drops leftovers of an earlier attempt. */
 export async function startBuild(replica: Replica, epoch: number, wanted: TableSpec): Promise<Build> {
   const { schema, swap, sql } = replica;
   const name = wanted.tableId;
@@ -97,7 +97,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     },
     swapIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
-        // Before the table's lock, which writes wait for.
+        // Before the table is locked, because writes wait for that lock.
         if (!isAnalyzed) await change([`analyze ${table}`]);
         isAnalyzed = true;
         const row = { ...catalogRow(schema, spec), read_as: readAs };
@@ -115,8 +115,8 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
 }
 
 /**
- * Gives the columns of the live table that will be in the new one the names that they have there; what has such a
- * name and will be gone makes room. Most were renamed long ago, when their fields were.
+ * Renames the live table's columns that the new table keeps to their new names. A column that has such a name and will
+ * be dropped is renamed out of the way. Most columns were renamed earlier, together with their fields.
  */
 function alignColumns(schema: string, live: TableSpec, spec: TableSpec): string[] {
   const renames = columnRenames(live, spec);

@@ -1,21 +1,24 @@
 /**
- * Lets sessions that read the catalog lock what they found there before it changes, as pg_dump does: a dump that runs
- * while tables are swapped, merged and dropped is complete, and of one moment. See `sql/replica/catalog-readers.sql`.
+ * Gives sessions that read the catalog (pg_dump, for example) time to lock the tables that they found before those
+ * tables change. A dump that runs while tables are swapped, merged and dropped is therefore complete and consistent.
+ * See `sql/replica/catalog-readers.sql`.
  */
 import { isBasetideError } from "../errors";
 import { CATALOG_READ, onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-/** A session is waited for so long, once. */
+/** How long to wait for a session, once. */
 const GRACE_MS = 10_000;
-/** And so long in all while it locks one table after the other, a round trip each, as pg_dump did before version 16. */
+/**
+ * The total wait, in graces, while a session locks tables one by one, a round trip each (pg_dump before version 16).
+ */
 const MOST_GRACES = 6;
 const POLL_MS = 100;
-/** Where sessions begin to read the catalog at every try, a table is changed in the end. */
+/** After this many tries the table is changed even if new sessions begin to read the catalog at every try. */
 const MOST_TRIES = 10;
 
 export class CatalogReaders {
-  /** When each was first seen, and when with so many locks as now (performance.now()). */
+  /** When each session was first seen, and since when it has had its current number of locks (performance.now()). */
   readonly #seen = new Map<string, { since: number; locks: number; locksSince: number }>();
 
   constructor(
@@ -25,9 +28,9 @@ export class CatalogReaders {
 
   /**
    * Runs `work`, which changes these tables (qualified), once every session that reads the catalog has locked them, has
-   * ended, or had its time; again where it finds another one.
+   * ended, or has used up its time. Repeats if `work` finds another such session.
    *
-   * @param work gets the sessions that had their time, for `may_change`; null, which is all, in the end
+   * @param work receives the sessions whose time is up, for `may_change`; after MOST_TRIES null, which stands for all
    */
   async change<T>(tables: string[], work: (settled: string[] | null) => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
@@ -40,7 +43,7 @@ export class CatalogReaders {
     }
   }
 
-  /** Waits for the sessions that read the catalog now. One that begins later is for the change itself to find. */
+  /** Waits for the sessions that read the catalog now. The change itself detects those that begin later. */
   async #settle(tables: string[]): Promise<void> {
     let waitedFor = await this.#readers(tables);
     for (;;) {

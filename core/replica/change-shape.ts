@@ -1,4 +1,4 @@
-/** Carries out what a plan changes in place: renames, comments, dropped tables. No row is rewritten. */
+/** Applies the in-place changes of a plan: renames, comments, dropped tables. No row is rewritten. */
 import { isBasetideError } from "../errors";
 import { CatalogReaders } from "./catalog-readers";
 import {
@@ -15,29 +15,28 @@ import type { Replica } from "./replica";
 import { type ShapeChange, shapeChanges } from "./shape-changes";
 import type { ReadAs, TableSpec } from "./spec";
 
-/** Longest wait for tables that queries hold; while we wait, new queries on them wait too. */
+/** Longest wait for tables that queries hold. While we wait, new queries on them wait too. */
 export const LOCK_TIMEOUT = "100ms";
 
 /** A row of `_tables`, as the SQL functions take it. */
 export interface CatalogRow {
   table_id: string;
   name: string;
-  /** The shape that it has until now; absent where that is not compared. It gets another one. */
+  /** The table's current shape number; absent if it is not compared. The change assigns a new one. */
   shape?: number | undefined;
   spec: TableSpec;
   apply_sql: string;
-  /** Absent: as it was. */
+  /** Absent: unchanged. */
   read_as?: ReadAs | undefined;
 }
 
 /**
- * Renames, comments on and drops tables as planned. Tables that take each other's names change in one transaction,
- * all others in one each: a query that holds one keeps no other waiting.
+ * Renames tables, updates their comments and drops tables as planned. Tables that exchange names change in one
+ * transaction, every other table in its own, so that a query that holds one table does not delay the others.
  *
- * @param onChange told what has changed, after each transaction
- * @throws BasetideError `replica_busy` when a query holds a table for longer than LOCK_TIMEOUT (all others have
- *   changed; load the catalog and try again), `shape_changed` when a table is not as the catalog has it any more,
- *   `lease_lost`
+ * @param onChange receives the changes after each transaction
+ * @throws BasetideError `replica_busy` if a query holds a table for longer than LOCK_TIMEOUT (all others have
+ *   changed; load the catalog and try again), `shape_changed` if a table no longer matches the catalog, `lease_lost`
  */
 export async function changeShape(
   replica: Replica,
@@ -65,7 +64,7 @@ export async function changeShape(
 
 type Group = Pick<SchemaPlan, "inPlace" | "drop">;
 
-/** The changes in groups that share no name. */
+/** Groups the changes so that no two groups share a name. */
 function entangled(catalog: Catalog, { inPlace, drop }: Group): Group[] {
   const changes = [
     ...drop.map((spec) => ({ names: [spec.name], inPlace: [] as TableSpec[], drop: [spec] })),
@@ -126,13 +125,13 @@ async function changeGroup(
   );
 }
 
-/** The catalog's row for a table that is, or will be, live in `schema` (quoted). */
+/** Returns the catalog row of a table that is, or will be, live in `schema` (quoted). */
 export function catalogRow(schema: string, spec: TableSpec, shape?: number): CatalogRow {
   const table = `${schema}.${quoteIdent(spec.name)}`;
   return { table_id: spec.tableId, name: spec.name, shape, spec, apply_sql: applyStatement(table, spec) };
 }
 
-/** [old name, new name] of the columns that both have under different names. */
+/** Returns [old name, new name] of the columns that both shapes have under different names. */
 export function columnRenames(before: TableSpec, after: TableSpec): [string, string][] {
   const names = new Map(before.columns.map((column) => [column.fieldId, column.name]));
   return after.columns.flatMap(({ fieldId, name }): [string, string][] => {
@@ -141,7 +140,7 @@ export function columnRenames(before: TableSpec, after: TableSpec): [string, str
   });
 }
 
-/** The comments of `after`'s table that `before`'s has not. */
+/** Returns the COMMENT statements for those comments of `after` that differ from `before`. */
 export function recomments(schema: string, after: TableSpec, before: TableSpec): string[] {
   if (after.commentForm !== before.commentForm) return comments(schema, after.name, after);
   const table = `${schema}.${quoteIdent(after.name)}`;

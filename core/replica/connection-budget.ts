@@ -1,38 +1,39 @@
 /**
- * Bounds how many connections this process has open to one server of replicas, over all of their databases.
+ * Bounds the number of connections that this process has open to one server of replicas, over all of its databases.
  *
- * A connection at rest gives way to one that is wanted, the longest at rest first; where none rests, the next statement
- * that ends makes room. So any number of bases shares a server's connections, and the price is a login more.
+ * When a connection is needed and the budget is used up, the connection that has been idle longest is closed; if none
+ * is idle, the next statement that ends makes room. Any number of bases can share a server's connections, at the cost
+ * of extra logins.
  *
- * A server that refuses a login because it is full (SQLSTATE 53300) is asked for fewer connections, and less often, until
- * it has room again: the statement waits. This is all that processes know of each other's use of a server that is not
- * shared out among them by number.
+ * When a server refuses a login because it is full (SQLSTATE 53300), the budget shrinks and logins become rarer until
+ * the server has room again; the statement waits. Refusals are the only way in which processes learn about each other's
+ * use of a server whose connections are not divided among them by number.
  */
 
-/** A pool of the driver, as `patches/` has extended it. */
+/** A connection pool of the driver, as extended by `patches/`. */
 export interface BudgetedPool {
-  /** Closes the connections at rest. @returns how many */
+  /** Closes idle connections. @returns how many */
   closeIdle(): number;
   /** The server's max_connections. */
   serverMost(): Promise<number>;
 }
 
-/** Until the server has said how many it allows. */
+/** The limit until the server has reported its own. */
 const FIRST_MOST = 10;
-/** It is asked so long after the first connection, which has something else to do, ms. */
+/** Delay before the server is asked for its limit, because the first connection has other work to do, ms. */
 const ASKED_AFTER_MS = 1000;
-/** How long the server's answer counts, ms. */
+/** How long the server's answer is valid, ms. */
 const KNOWN_MS = 10 * 60_000;
-/** Pause after a refused login: it doubles with each refusal in a row, ms. */
+/** Pause after a refused login. It doubles with each consecutive refusal, ms. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 3000;
-/** A server that has been full for so long is reported to what waits for it. */
+/** After a server has been full for this long, waiting statements get an error. */
 const FULL_FOR_MS = 60_000;
-/** One connection more is tried this long after a refusal, and again each time that it went well, ms. */
+/** Delay after a refusal, and after each success, before one more connection is tried, ms. */
 const RECOVERY_MS = 5000;
 
 interface Options {
-  /** How many processes use the same share of the server's connections. */
+  /** Number of processes that use the same share of the server's connections. */
   sharers?: (() => number) | undefined;
   askedAfterMs?: number;
   /** The clock; performance.now() unless given. */
@@ -46,7 +47,7 @@ export class ConnectionBudget {
   readonly #now: () => number;
   /** The server's max_connections. */
   #serverMost: number | undefined;
-  /** What a full server was seen to allow. */
+  /** The number of connections that a full server was seen to allow. */
   #ceiling = Number.POSITIVE_INFINITY;
   #ceilingAt = Number.NEGATIVE_INFINITY;
   #open = 0;
@@ -55,10 +56,10 @@ export class ConnectionBudget {
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #askedAt = Number.NEGATIVE_INFINITY;
   readonly #waiting: (() => void)[] = [];
-  /** Pools with connections at rest, the longest first. */
+  /** Pools with idle connections, longest idle first. */
   readonly #resting = new Set<BudgetedPool>();
 
-  /** @param share of the server's max_connections, for all that share them */
+  /** @param share fraction of the server's max_connections, for all processes that share it */
   constructor(share: number, options: Options = {}) {
     this.#share = share;
     this.#sharers = options.sharers ?? (() => 1);
@@ -66,14 +67,14 @@ export class ConnectionBudget {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** How many may be open now. */
+  /** Number of connections that may be open now. */
   get most(): number {
     const most = this.#serverMost;
     const share = most === undefined ? FIRST_MOST : Math.floor((most * this.#share) / this.#sharers());
     return Math.max(1, Math.min(share, this.#ceiling));
   }
 
-  /** Resolves when one more connection may be made. */
+  /** Resolves when one more connection may be opened. */
   async take(): Promise<void> {
     if (this.#waiting.length === 0 && this.#hasRoom()) {
       this.#open++;
@@ -85,7 +86,7 @@ export class ConnectionBudget {
     await promise;
   }
 
-  /** One is ready to be used. */
+  /** Reports that a connection was opened. */
   opened(): void {
     this.#refusals = 0;
     this.#fullSince = undefined;
@@ -97,9 +98,9 @@ export class ConnectionBudget {
   }
 
   /**
-   * The server has no room for one that is about to be closed.
+   * Reports that the server refused a connection because it is full; the connection will be closed.
    *
-   * @returns whether to try again: false where the server has been full for too long
+   * @returns whether to try again: false if the server has been full for too long
    */
   refused(): boolean {
     const now = this.#now();
@@ -113,13 +114,13 @@ export class ConnectionBudget {
     return now - this.#fullSince < FULL_FOR_MS;
   }
 
-  /** One is closed. */
+  /** Reports that a connection was closed. */
   give(): void {
     this.#open--;
     this.#admit();
   }
 
-  /** A connection of the pool is at rest. */
+  /** Reports that a connection of the pool became idle. */
   rests(pool: BudgetedPool): void {
     this.#learn(pool);
     this.#resting.delete(pool);

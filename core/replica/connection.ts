@@ -1,5 +1,5 @@
 /**
- * Connections to a replica's database, and its errors in our codes.
+ * Connects to a replica's database and translates its errors to our codes.
  *
  * int8 (read versions, epochs) arrives as a number: both are counters that stay far below 2^53.
  */
@@ -22,42 +22,44 @@ export type ReplicaSql = Sql<{ bigint: number }>;
 /** Connections per base: one, and a second for a statement that has waited GROW_AFTER_MS for that one. */
 const MAX_CONNECTIONS = 2;
 const GROW_AFTER_MS = 250;
-/** Seconds: a base that sweeps takes a read version a second, and keeps its connection; one at rest lets go of it. */
+/** Seconds. A base that sweeps takes a read version a second and keeps its connection; an idle base gives it up. */
 const IDLE_TIMEOUT = 8;
-/** A write to a customer's server is waited for so shortly that a login would be most of it. */
+/**
+ * Longer for writes to a customer's server: a proxied write waits so briefly that a login would use most of the time.
+ */
 const EXTERNAL_WRITES_IDLE_TIMEOUT = 90;
 const CONNECT_TIMEOUT = 10;
 /**
- * Ours hold a lock for the time of one statement. Where the server's admin cannot keep customers from advisory locks
- * (managed servers), one who takes ours delays their own base, and must not keep a worker waiting for ever.
+ * Our own locks last for one statement. Where the server's admin cannot forbid customers advisory locks (managed
+ * servers), a customer who takes one of ours delays their own base, but must not block a worker forever.
  */
 const LOCK_TIMEOUT_MS = 30_000;
 /**
- * Of every connection with more rights than the customer's: in a writable database the customer can make functions,
- * and one with a name and arguments that fit ours better than Postgres' own would run with those rights.
+ * The search path of every connection that has more rights than the customer's. In a writable database the customer can
+ * create functions, and one whose arguments fit better than those of Postgres' own function would run with our rights.
  */
 export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
 /**
- * Parts of a server's max_connections: for all workers together to sync, and for one process to show proxied writes. Of a
- * customer's own server, which holds few bases and has other applications, less.
+ * Fractions of a server's max_connections: for all workers together to sync, and for one process to show proxied
+ * writes. Smaller on a customer's own server, which holds few bases and serves other applications.
  */
 const SHARES = { sync: 0.3, writes: 0.1 };
 const EXTERNAL_SHARES = { sync: 0.1, writes: 0.05 };
 export type ReplicaUse = keyof typeof SHARES;
 
-/** By use, host and port. */
+/** By purpose, host and port. */
 const budgets = new Map<string, ConnectionBudget>();
 
-/** Workers that sync, this one among them. */
+/** Number of workers that sync, including this one. */
 let workers = 1;
 
-/** Has the connections of each server shared out among so many workers. */
+/** Divides the connections of each server among `count` workers. */
 export function shareServers(count: number): void {
   workers = Math.max(1, count);
 }
 
-/** A small pool on one replica database, as its owner. What it has open counts in the budget of its server. */
+/** Opens a small pool on one replica database, as its owner. Its connections count in the budget of the server. */
 export function connectReplica(
   url: ServerUrl,
   options: SessionOptions & { use?: ReplicaUse } = {},
@@ -65,7 +67,7 @@ export function connectReplica(
   return replicaPool(url, options).sql;
 }
 
-/** As `connectReplica`; `isConnected` tells whether a statement would go without a login. */
+/** Like `connectReplica`; `isConnected` says whether a statement would run without a login. */
 export function replicaPool(
   url: ServerUrl,
   { use = "sync", onSession, ...session }: SessionOptions & { use?: ReplicaUse } = {},
@@ -117,7 +119,7 @@ function budgetOf(url: ServerUrl, use: ReplicaUse): ConnectionBudget {
   return budget;
 }
 
-/** @param own options of this pool, which go before those of all */
+/** @param own options of this pool, which override the common ones */
 function openPool(url: ServerUrl, own: object, session: SessionOptions): ReplicaSql {
   const options = {
     max: MAX_CONNECTIONS,
@@ -148,9 +150,9 @@ export function schemasOf(schema: string): Schemas {
   return { schema: quoteIdent(schema), swap: quoteIdent(`${schema}_swap`) };
 }
 
-/** The server is another one than when the lease began, or was restored: raised by `fence`. */
+/** Raised by `fence`: the server is not the one that the lease began on, or it was restored. */
 const OTHER_TIMELINE = "BT006";
-/** A session lists tables that were about to change: raised by `may_change`. */
+/** Raised by `may_change`: a session is reading the catalog of tables that are about to change. */
 export const CATALOG_READ = "BT007";
 
 /** SQLSTATE → our code. The BT classes are raised by the functions of `sql/replica`. */
@@ -163,16 +165,16 @@ const codeBySqlState: Record<string, ErrorCode> = {
   "40P01": "replica_busy",
   "40001": "replica_busy",
   [CATALOG_READ]: "replica_busy",
-  // Somebody is connected to a database that is to go.
+  // Another session is connected to a database that is being dropped.
   "55006": "replica_busy",
-  // A name that was free when it was chosen: the customer of a writable database has taken it.
+  // A name was free when we chose it, and the customer of a writable database has taken it since.
   "42P07": "shape_changed",
   "42710": "shape_changed",
   [TRANSACTION_POOLED]: "destination_invalid",
 };
 const NO_RIGHT = "42501";
 
-/** An error from a replica's connection as one of ours; a fault in our own SQL stays `internal`. */
+/** Translates an error of a replica's connection to one of ours. An error in our own SQL stays `internal`. */
 export function replicaError(error: unknown): BasetideError {
   if (isBasetideError(error)) return error;
   const state = String((error as { code?: unknown } | null)?.code ?? "");
@@ -185,22 +187,22 @@ export function replicaError(error: unknown): BasetideError {
   if (state === NO_RIGHT)
     return new BasetideError("destination_invalid", denied(message), { cause: error, details });
   const code = known ?? (isAway ? "replica_unavailable" : "internal");
-  // Those are written for people.
+  // These messages are written for people.
   const text = code === "destination_invalid" ? message : `Replica: ${message}`;
   return new BasetideError(code, text, { cause: error, details });
 }
 
-/** @param message the server's, which names what was denied */
+/** @param message the server's message, which names what was denied */
 function denied(message: string): string {
   return `The server denies Basetide's role what it needs there: ${message}. Grant it to the role, or take a schema that the role owns`;
 }
 
-/** Was the lease lost to no other worker, but with the server that it began on? */
+/** Returns whether the lease was lost because the server changed, not because another worker took it. */
 export function isOtherTimeline(error: unknown): boolean {
   return isBasetideError(error, "lease_lost") && error.details.sqlState === OTHER_TIMELINE;
 }
 
-/** Runs `work`, with its errors as ours. */
+/** Runs `work` and translates its errors to ours. */
 export async function onReplica<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

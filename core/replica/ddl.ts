@@ -6,19 +6,22 @@ import { quoteIdent } from "./naming";
 import { mayBeTooWide } from "./row-width";
 import type { ColumnSpec, TableSpec } from "./spec";
 
-/** The columns that every table has, in front of the source's fields. */
+/** The columns that every table has, before the source's fields. */
 const RECORD_COLUMNS = ["id", "created_time"];
 
-/** Creates `spec`'s table under `name` in `schema` (quoted), readable by whoever `schema`'s defaults allow. */
+/**
+ * Creates `spec`'s table under `name` in `schema` (quoted), readable for the roles that `schema`'s default privileges
+ * name.
+ */
 export function createTable(schema: string, name: string, spec: TableSpec): string {
   const columns = spec.columns.map((column) => `${quoteIdent(column.name)} ${column.columnType}`);
-  // Index names live among the tables' names; those never start with an underscore.
+  // Indexes share a namespace with tables; our tables' names never start with an underscore.
   const key = quoteIdent(`_${spec.tableId}_pkey`);
   return `create table ${schema}.${quoteIdent(name)} (
     id text constraint ${key} primary key, created_time timestamp not null${columns.map((column) => `, ${column}`).join("")})`;
 }
 
-/** Keeps the values of a table with very many columns from being compressed in the row; see `row-width.ts`. */
+/** Disables compression of the values of a table with very many columns; see `row-width.ts`. */
 export function columnStorage(schema: string, name: string, { columns }: TableSpec): string[] {
   if (!mayBeTooWide(columns)) return [];
   const changes = columns
@@ -27,10 +30,10 @@ export function columnStorage(schema: string, name: string, { columns }: TableSp
   return [`alter table ${schema}.${quoteIdent(name)} ${changes.join(", ")}`];
 }
 
-/** Another one where the texts of COMMENTs are made in another way: they are then written anew. */
+/** Raised when the texts of COMMENTs change; the comments of existing tables are then written again. */
 export const COMMENT_FORM = 2;
 
-/** COMMENTs with what the source calls it: on the table, and on every column of `columns`. */
+/** Returns the COMMENTs with the source's names: on the table, and on every column of `columns`. */
 export function comments(schema: string, name: string, spec: TableSpec, columns = spec.columns): string[] {
   const table = `${schema}.${quoteIdent(name)}`;
   return [
@@ -39,21 +42,21 @@ export function comments(schema: string, name: string, spec: TableSpec, columns 
   ];
 }
 
-/** COMMENT on one column of `table` (quoted, with its schema). */
+/** Returns the COMMENT on one column of `table` (quoted, with its schema). */
 export function columnComment(table: string, column: ColumnSpec): string {
   const text = described(column.sourceName, `${column.fieldId}, ${column.sourceType}`, column.description);
   return `comment on column ${table}.${quoteIdent(column.name)} is ${escapeLiteral(text)}`;
 }
 
-/** A change of names: what it does to a table, and the notes of issues that go along. */
+/** A renaming: its DDL on a table, and the updates of the issues that refer to the old names. */
 export interface Renaming {
   ddl: string[];
   notes: string[];
 }
 
 /**
- * Renames columns all at once: `A→B, B→A` works, because every name that changes goes through one that no source
- * field can have.
+ * Renames columns in one step. `A→B, B→A` works, because every name that changes goes through a temporary one that no
+ * source field can have.
  *
  * @param renames [old name, new name]
  */
@@ -65,7 +68,7 @@ export function renameColumns(schema: string, table: string, renames: [string, s
   );
 }
 
-/** The issues of renamed columns' cells go along; `swap` holds the view through which they are written. */
+/** Renames the columns in the issues of their cells; `swap` holds the view through which issues are written. */
 export function renameIssueFields(swap: string, table: string, renames: [string, string][]): string[] {
   return throughTransientNames(
     renames,
@@ -74,7 +77,7 @@ export function renameIssueFields(swap: string, table: string, renames: [string,
   );
 }
 
-/** Renames tables of `schema` all at once, as `renameColumns` does. */
+/** Renames tables of `schema` in one step, like `renameColumns`. */
 export function renameTables({ schema, swap }: Schemas, renames: [string, string][]): Renaming {
   return {
     ddl: throughTransientNames(
@@ -90,11 +93,11 @@ export function renameTables({ schema, swap }: Schemas, renames: [string, string
 }
 
 /**
- * The statement that writes mapped rows into `table` and touches only those that differ.
+ * Returns the statement that writes mapped rows into `table` and changes only those that differ.
  *
- * $1: rows as JSON; $2: ids to leave alone. Answers the ids inserted and the ids updated, as two arrays.
- * UPDATE and INSERT rather than ON CONFLICT, which would lock, and so log, every row that has not changed
- * (105 MB of WAL for 200,000 unchanged rows against none). The table's lock keeps other writers away.
+ * $1: rows as JSON; $2: ids to leave alone. The statement returns the ids inserted and the ids updated, as two arrays.
+ * It uses UPDATE and INSERT because ON CONFLICT would lock, and so log, every row that has not changed
+ * (105 MB of WAL for 200,000 unchanged rows against none). The table's lock excludes other writers.
  */
 export function applyStatement(table: string, spec: TableSpec): string {
   const names = [...RECORD_COLUMNS, ...spec.columns.map((column) => quoteIdent(column.name))];
@@ -124,7 +127,7 @@ function throughTransientNames(
   renames: [string, string][],
   rename: (from: string, to: string) => string,
 ): string[] {
-  // Names made from the source's never start with an underscore, so these are free.
+  // Names derived from the source never start with an underscore, so these are free.
   const transient = (index: number) => `_renaming_${index}`;
   return [
     ...renames.map(([from], index) => rename(from, transient(index))),
@@ -132,7 +135,7 @@ function throughTransientNames(
   ];
 }
 
-/** A paragraph each: the name in the source, its id and type there, its description. */
+/** One paragraph each: the name in the source, its id and type there, its description. */
 function described(name: string, origin: string, description: string | undefined): string {
   return storable([name, origin, ...(description ? [description] : [])].join("\n\n"));
 }

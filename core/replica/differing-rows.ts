@@ -1,4 +1,4 @@
-/** Compares rows with what SQL shows, and writes nothing. */
+/** Compares rows with the live table. Read-only. */
 import { onReplica } from "./connection";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
@@ -6,9 +6,9 @@ import type { Replica } from "./replica";
 import type { ColumnSpec, Row } from "./spec";
 
 /**
- * Ids of the rows that the live table has not, or has with another value in one of `columns`.
+ * Returns the ids of the rows that the live table lacks, or has with a different value in one of `columns`.
  *
- * @throws BasetideError `replica_unavailable`; an error of Postgres when the table has other columns by now
+ * @throws BasetideError `replica_unavailable`; an error of Postgres if the table's columns have changed
  */
 export function differingRows(
   { sql, schema }: Replica,

@@ -1,4 +1,7 @@
-/** Drops the columns of deleted fields in place, where no object of a customer's has them; see `sql/replica/drop-columns.sql`. */
+/**
+ * Drops the columns of deleted fields in place, if no object of a customer depends on them; see
+ * `sql/replica/drop-columns.sql`.
+ */
 import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { renameColumns, renameIssueFields } from "./ddl";
@@ -8,11 +11,11 @@ import type { Replica } from "./replica";
 import type { TableSpec } from "./spec";
 
 /**
- * Makes `live` `wanted`, which has some of its columns.
+ * Changes `live` to `wanted`, which has a subset of its columns.
  *
- * @returns false, with nothing done, where something depends on a column that goes: swap a new table in
- * @throws BasetideError `replica_busy` when queries hold the table; try again. `shape_changed` when the live table is not
- *   `live` any more
+ * @returns false, with nothing done, if something depends on a column that would be dropped: swap in a new table
+ * @throws BasetideError `replica_busy` if queries hold the table (try again), `shape_changed` if the live table is no
+ *   longer `live`
  */
 export async function dropColumns(
   replica: Replica,

@@ -1,12 +1,12 @@
-/** What of a replica its database's owner has dropped. */
+/** Finds the parts of a replica that the owner of its database has dropped. */
 import type { ServerUrl } from "../external";
 import { schemasOf } from "./connection";
 import { OWN_RELATIONS } from "./install";
 import { withAdmin } from "./provision";
 
 /**
- * @param name of the schema that the replica was installed in
- * @returns tables and views of ours that are not there, by their names with the schema
+ * @param name of the schema in which the replica is installed
+ * @returns the qualified names of our tables and views that are missing
  */
 export async function droppedRelations(url: ServerUrl, name: string): Promise<string[]> {
   const { schema, swap } = schemasOf(name);

@@ -1,4 +1,4 @@
-/** Finds customers' views that a rebuild of their table will not bring back, as they use code of the customer's own. */
+/** Finds customers' views that a rebuild of their table will not restore because they use the customer's own code. */
 import type { ServerUrl } from "../external";
 import { schemasOf } from "./connection";
 import { withAdmin } from "./provision";
@@ -7,13 +7,13 @@ export interface ForeignView {
   /** Qualified and quoted. */
   view: string;
   owner: string;
-  /** What it uses, as Postgres describes it: `type holder, function evil(text)`. */
+  /** The code that the view uses, as Postgres describes it: `type holder, function evil(text)`. */
   code: string;
 }
 
 /**
- * The views over the replica's tables that use functions, types or operators which are neither ours nor a superuser's;
- * none where the replica's functions are of a version that does not know.
+ * Returns the views over the replica's tables that use functions, types or operators which belong neither to us nor to
+ * a superuser. Empty if the replica's functions are of an older version that cannot tell.
  *
  * @throws BasetideError `replica_unavailable`
  */

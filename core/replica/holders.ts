@@ -1,21 +1,21 @@
-/** Who holds a table that is to be changed: for the people who wait for it. */
+/** Names the sessions that hold a table that is about to change, for the people who wait for the change. */
 import { BasetideError } from "../errors";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-/** More names say nothing new. */
+/** More names would not help the reader. */
 const MOST = 3;
 
 interface Holder {
   pid: number;
   role: string;
-  /** Null where the server does not let us see it. */
+  /** Null if the server does not show it to our role. */
   application: string | null;
   minutes: number | null;
 }
 
 /**
- * The same error, with the sessions that hold the table.
+ * Returns the same error, with the sessions that hold the table.
  *
  * @param table its SQL name
  * @param error `replica_busy`

@@ -1,38 +1,42 @@
 /**
- * Finds readers that use up transaction ids, by `notify` in a loop, say.
+ * Finds readers that use up transaction ids, for example by `notify` in a loop.
  *
- * An id in `pg_stat_activity` is proof: a reader's session has none for anything that reads, such as queries, cursors,
- * prepared statements, savepoints and `listen`. But it shows for microseconds. So this looks at random moments, and as long
- * as the server assigns ids fast, each look is a burst. Each is a statement of its own, of some 20 ms: a customer sees the
- * locks of a longer one in `pg_locks`, and could rest meanwhile.
+ * An id in `pg_stat_activity` is proof: a reader's session gets none for queries, cursors, prepared statements,
+ * savepoints or `listen`. But the id is visible for microseconds only. So the search looks at random moments and, while
+ * the server assigns ids fast, takes a burst of samples each time. Each look is a statement of its own of about 20 ms:
+ * a customer could see the locks of a longer one in `pg_locks` and pause meanwhile.
  */
 import type { Sql } from "postgres";
 
 export interface IdWatch {
-  /** @returns those of `readers` that use up ids on the cluster that `admin` is connected to; takes a second or two */
+  /**
+   * @returns those of `readers` that use up ids on the cluster that `admin` is connected to; takes one or two seconds
+   */
   find(admin: Sql, readers: string[]): Promise<string[]>;
 }
 
-/** Looks in one search, at this mean interval; a cluster that is far away gets fewer. */
+/** Samples in one search and their mean interval; a distant cluster gets fewer. */
 const LOOKS = 20;
 const CHECK_EVERY_MS = 75;
 const SEARCH_MS = 4000;
-/** Of the sessions, in a burst; 1 ms apart, or all would see the same on a server that lacks CPU. */
+/** Samples in a burst, 1 ms apart: without a pause all would see the same on a server that lacks CPU. */
 const BURST = 20;
-/** Below this rate a reader with an id costs the server nothing: `endExcess` ends the session that holds one. */
+/** Below this rate a reader with an id does no harm to the server; `endExcess` ends a session that holds an id. */
 const IDS_PER_SECOND = 200;
-/** Ids of a role that have to be seen within REMEMBERED_MS; one that is held on to counts in each look. */
+/**
+ * Sightings of a role's ids within REMEMBERED_MS that count as proof. An id that a session holds counts in each sample.
+ */
 const SIGHTINGS = 3;
 const REMEMBERED_MS = 60_000;
 
 interface Look {
   /** The next id that the server assigns. */
   next: string;
-  /** Roles whose sessions hold an id, once for each id. */
+  /** Roles whose sessions hold an id, one entry per id. */
   roles: string[];
 }
 
-/** Watches one cluster; what it has seen of a role is kept for a minute. */
+/** Watches one cluster. Sightings of a role are remembered for a minute. */
 export function watchIds(): IdWatch {
   const seen = new Map<string, number[]>();
   return {
@@ -47,7 +51,7 @@ export function watchIds(): IdWatch {
         isFast =
           last !== undefined && Number(now.next - last.next) * 1000 > IDS_PER_SECOND * (now.at - last.at);
         last = now;
-        // What is held while ids are assigned slowly is not what uses them up.
+        // An id that is held while the server assigns ids slowly is not the cause of their use.
         if (isFast) for (const role of roles) seen.set(role, [...(seen.get(role) ?? []), now.at]);
       }
       for (const [role, times] of seen) {
@@ -63,7 +67,7 @@ export function watchIds(): IdWatch {
 }
 
 async function look(admin: Sql, samples: number): Promise<Look> {
-  // Without the second function each sample would be the same. The argument is null, for all sessions.
+  // Without the volatile function all samples would be the same. Its null argument stands for all sessions.
   const [row] = await admin<Look[]>`
     select pg_snapshot_xmax(pg_current_snapshot())::text as next, array(
       select pg_get_userbyid(usesysid)::text from (

@@ -1,4 +1,4 @@
-/** Replicas: naming, types, DDL, rows. The only code that writes to one. */
+/** Replicas: naming, types, DDL, rows. No other code writes to a replica. */
 export {
   ATTACHMENTS_PATH,
   type AttachmentRef,

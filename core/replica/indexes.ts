@@ -1,19 +1,19 @@
-/** Indexes that a base's setting asks for: made and dropped without keeping readers or writers waiting. */
+/** Creates and drops the indexes of a base's setting without blocking readers or writers. */
 import { asBasetideError, isBasetideError } from "../errors";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-/** `default`: a B-tree, or GIN where the column is an array. `trigram`: for `like '%…%'`, with the extension pg_trgm. */
+/** `default`: a B-tree, or GIN for an array column. `trigram`: for `like '%…%'`, with the extension pg_trgm. */
 export type IndexKind = "default" | "trigram";
 
 export interface WantedIndex {
   tableId: string;
-  /** Or `created_time`. */
+  /** A field's id, or `created_time`. */
   fieldId: string;
   kind: IndexKind;
 }
 
-/** SQL names of today, of a table and a column that are there. */
+/** The current SQL names of a table and a column that exist. */
 export interface IndexedColumn {
   tableId: string;
   fieldId: string;
@@ -23,13 +23,13 @@ export interface IndexedColumn {
 
 /** program_limit_exceeded: a value is too long for an index. */
 const INDEX_FULL = "54000";
-/** Somebody else made, or dropped, the index meanwhile. */
+/** Another session created or dropped the index meanwhile. */
 const DONE_ALREADY: ReadonlySet<unknown> = new Set(["42P07", "42704"]);
 
 /**
- * Makes and drops indexes until there are those that are wanted. What cannot be is in `_sync_issues`.
+ * Creates and drops indexes until they match `wanted`. Indexes that cannot be created are listed in `_sync_issues`.
  *
- * @returns whether nothing is left to be tried again
+ * @returns whether nothing is left to try again
  * @throws BasetideError `lease_lost`, `replica_unavailable`
  */
 export async function applyIndexes(
@@ -63,7 +63,7 @@ export async function applyIndexes(
   return isDone;
 }
 
-/** What the tables and columns of these are called now; without those that are gone. */
+/** Returns the current names of the indexed tables and columns, without those that no longer exist. */
 export function indexedColumns(
   { sql, swap }: Replica,
   wanted: readonly WantedIndex[],
@@ -78,7 +78,7 @@ export function indexedColumns(
   );
 }
 
-/** Is the extension pg_trgm installed there? */
+/** Returns whether the extension pg_trgm is installed. */
 export async function hasTrigrams({ sql }: Replica): Promise<boolean> {
   const [row] = await onReplica(
     () => sql<{ has: boolean }[]>`select exists (select from pg_extension where extname = 'pg_trgm') as has`,
@@ -87,10 +87,10 @@ export async function hasTrigrams({ sql }: Replica): Promise<boolean> {
 }
 
 /**
- * Drops the index of the setting that could not hold a value, if `error` is about one. It is made again like any that is
- * missing, and its failure is then an issue.
+ * Drops the index of the setting that could not hold a value, if `error` is about one. It is created again like any
+ * missing index, and its failure then becomes an issue.
  *
- * @returns whether what failed is to be tried again
+ * @returns whether to repeat the operation that failed
  */
 export async function dropFullIndexes(
   { sql, swap }: Replica,

@@ -1,4 +1,4 @@
-/** Installs what a replica needs besides its tables: schemas, state, functions, and the customer's rights. */
+/** Installs the parts of a replica other than its tables: schemas, state, functions, and the customer's grants. */
 import { readFileSync } from "node:fs";
 import type postgres from "postgres";
 import { isBasetideError } from "../errors";
@@ -33,17 +33,17 @@ const template = [
   .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))
   .join("\n");
 
-/** Raised with every released change of the template. */
+/** Raised with every release that changes the template. */
 const REVISION = 4;
 const VERSION = templateVersion(REVISION, template);
 
-/** Locks are waited for no longer: readers that come after us wait behind us. */
+/** Longest wait for a lock: readers that come after us wait behind us. */
 const LOCK_TIMEOUT_MS = 500;
-/** Tries to install beside somebody who holds a lock, and the pause between them. */
+/** Tries to install while another session holds a lock, and the pause between them. */
 const LOCK_TRIES = 20;
 const LOCK_PAUSE_MS = 500;
 
-/** What is installed besides the tables: in the customer's schema, and in ours. */
+/** The relations besides the tables: these in the customer's schema, the next list in ours. */
 export const OWN_RELATIONS = ["_sync_meta", "__sync_meta__", "_sync_issues"];
 const SWAP_RELATIONS = [
   "_sync_meta",
@@ -55,7 +55,7 @@ const SWAP_RELATIONS = [
   "_recent_writes",
 ];
 
-/** Brings the replica's functions up to date, if an older version of Basetide installed them; makes what was dropped. */
+/** Upgrades the replica's functions if an older version of Basetide installed them, and restores dropped relations. */
 export async function ensureInstalled(
   replica: Replica,
   target: { url: ServerUrl; schema: string; role?: string | undefined },
@@ -74,14 +74,14 @@ export async function ensureInstalled(
 }
 
 /**
- * Installs, or brings up to date, a replica in the database at `databaseUrl`. Idempotent, and safe when several
- * processes do it at once. Functions of a newer version of Basetide are left as they are.
+ * Installs or upgrades a replica in the database at `databaseUrl`. Idempotent, and safe when several processes do it
+ * concurrently. Functions of a newer version of Basetide are left as they are.
  *
  * @param options.schema the customer's schema; ours is `<schema>_swap`
- * @param options.role the customer's role: may read all that is ours in `schema`, also tables made later. Absent where the
- *   customer hosts the database: our role there is theirs
- * @throws BasetideError `destination_invalid` where something that is not ours has a name of ours, `replica_busy` where
- *   somebody holds a lock on something of ours for many seconds
+ * @param options.role the customer's role, which may read all that is ours in `schema`, including future tables. Absent
+ *   if the customer hosts the database: our role there is theirs
+ * @throws BasetideError `destination_invalid` if an object of somebody else has one of our names, `replica_busy` if
+ *   another session holds a lock on an object of ours for many seconds
  */
 export async function installReplica(
   databaseUrl: ServerUrl,
@@ -116,7 +116,7 @@ async function installIn(
     .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
     .replaceAll("{{schema}}", schema)
     .replaceAll("{{swap}}", swap);
-  // Poolers may have dropped the connection's own.
+  // Poolers may have dropped the connection's own setting.
   await tx.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}; set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
   await tx`select pg_advisory_xact_lock(hashtextextended('basetide install', 0))`;
   const [installed] = await tx<{ version: string | null }[]>`
@@ -134,7 +134,7 @@ async function installIn(
   await grantOnOurs(tx, schema, role);
 }
 
-/** Others' tables in the schema are not ours to grant: as no superuser we could not, and as one we should not. */
+/** Grants only on our tables: without superuser rights we could not grant on others', and with them we should not. */
 async function grantOnOurs(tx: postgres.TransactionSql, schema: string, role: string): Promise<void> {
   const ours = await tx<{ name: string }[]>`
     select c.relname as name from pg_class as c join pg_roles as r on r.oid = c.relowner

@@ -1,23 +1,23 @@
-/** Reads `_sync_issues`: the cells that did not fit, and what a rebuild could not carry over. */
+/** Reads `_sync_issues`: the cells that did not fit, and the objects that a rebuild could not carry over. */
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
 export interface ReplicaIssue {
-  /** SQL name of the table; without a record it may be that of a view, or the description of another object. */
+  /** SQL name of the table. In an issue without a record it may name a view or describe another object. */
   table: string;
-  /** Empty: not about a cell, but about something that a customer has made. */
+  /** Empty if the issue is not about a cell but about an object of a customer. */
   record_id: string;
-  /** SQL name of the column; without a record what it is that the table no longer has: `index orders_by_price`. */
+  /** SQL name of the column. Without a record: the object that the table has lost, such as `index orders_by_price`. */
   column: string;
-  /** The cell's value in the source; without a record the statements that make what is missing. */
+  /** The cell's value in the source. Without a record: the statements that recreate the lost object. */
   value: string;
   reason: string;
 }
 
-/** Issues told of one by one; of the others there is the count. */
+/** Issues reported one by one; the rest are only counted. */
 const SHOWN = 100;
 
-/** How many issues the replica has, and the latest of them; first those that only the customer can settle. */
+/** Returns the number of issues and the latest of them, starting with those that only the customer can resolve. */
 export function readIssues({ sql, swap }: Replica): Promise<{ total: number; latest: ReplicaIssue[] }> {
   return onReplica(async () => {
     const rows = await sql<(ReplicaIssue & { total: number })[]>`
@@ -28,7 +28,7 @@ export function readIssues({ sql, swap }: Replica): Promise<{ total: number; lat
   });
 }
 
-/** The issues of these records of a table. */
+/** Returns the issues of these records of a table. */
 export function issuesOf({ sql, swap }: Replica, table: string, ids: string[]): Promise<ReplicaIssue[]> {
   return onReplica(
     () => sql<ReplicaIssue[]>`

@@ -1,10 +1,10 @@
-/** Follows links between records in the replica: which records hang on others. */
+/** Follows links between records in the replica. */
 import { byName } from "./locate";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 import type { ColumnSpec } from "./spec";
 
-/** The ids that the link cells `fieldId` of these records hold: found by the primary key. None for unknown fields. */
+/** Returns the ids in the link cells `fieldId` of these records, found by primary key. Empty for unknown fields. */
 export function linkedIds(
   { sql, schema }: Replica,
   { spec }: CatalogTable,
@@ -21,7 +21,7 @@ export function linkedIds(
 }
 
 /**
- * The ids of the records whose link cell `fieldId` holds one of these: reads the whole table, about 100 ms for
+ * Returns the ids of the records whose link cell `fieldId` holds one of these. Reads the whole table, about 100 ms for
  * 300,000 rows.
  */
 export function linkingIds(
@@ -46,7 +46,7 @@ function columnOf(columns: ColumnSpec[], fieldId: string): ColumnSpec | undefine
   return columns.find((column) => column.fieldId === fieldId && column.type === "links");
 }
 
-/** @throws BasetideError `shape_changed` when the names are others by now */
+/** @throws BasetideError `shape_changed` if the names have changed */
 async function ids(query: () => PromiseLike<{ id: string | null }[]>): Promise<string[]> {
   return (await byName(query)).flatMap(({ id }) => id ?? []);
 }

@@ -1,4 +1,4 @@
-/** Finds the tables that records have their rows in. A record never moves from one table to another. */
+/** Finds the tables in which records have their rows. A record never moves to another table. */
 
 import { BasetideError, isBasetideError } from "../errors";
 import { onReplica } from "./connection";
@@ -6,8 +6,8 @@ import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 
 /**
- * @returns record ids by table id; those without a row are in none
- * @throws BasetideError `shape_changed` when the tables have other names by now, `replica_unavailable`
+ * @returns record ids by table id; ids without a row are in none
+ * @throws BasetideError `shape_changed` if tables have been renamed, `replica_unavailable`
  */
 export async function locateRecords(
   { sql, schema }: Replica,
@@ -25,13 +25,13 @@ export async function locateRecords(
   return new Map([...located].map(([tableId, found]) => [tableId, found.map(({ id }) => id)]));
 }
 
-/** SQLSTATEs of a table and of a column that are not there under that name, and of a column of another type. */
+/** SQLSTATEs of a missing table, a missing column, and a column of another type. */
 const OTHER_SHAPE = ["42P01", "42703", "42883", "42804", "22P02"];
 
 /**
- * A query that names tables and columns as the catalog had them: people may have renamed them since.
+ * Runs a query that names tables and columns as the catalog had them; they may have been renamed since.
  *
- * @throws BasetideError `shape_changed` when the names are others by now; what `onReplica` throws
+ * @throws BasetideError `shape_changed` if the names have changed; what `onReplica` throws
  */
 export async function byName<T>(query: () => PromiseLike<T>): Promise<T> {
   try {

@@ -1,15 +1,15 @@
 /**
- * Cell readers: a source's cell in, a value that its column takes out.
+ * Cell readers: convert a cell of the source to a value that its column accepts.
  *
  * I1. A reader takes any JSON value and never throws.
- * I2. Nothing is lost without a word: what does not fit is null and reported, what is odd but fits a text column is
- *     stored as its JSON text.
+ * I2. Nothing is lost silently: a value that does not fit becomes null and is reported; an unusual value that fits a
+ *     text column is stored as its JSON text.
  */
 import { type CellReporter, jsonText, storable } from "./map-record-text";
 import { dateText, durationText, timestampText } from "./map-record-time";
 import type { Row } from "./spec";
 
-/** Reads a cell that is there (neither absent nor null). */
+/** Reads a cell that is present (neither absent nor null). */
 export type CellReader = (cell: unknown, reporter: CellReporter) => Row[string];
 
 type TextReader = (cell: unknown, reporter: CellReporter) => string | null;
@@ -18,11 +18,11 @@ type TextReader = (cell: unknown, reporter: CellReporter) => string | null;
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)$/;
 const MAX_DECIMAL_LENGTH = 1000;
 
-/** The string as it is, anything else as JSON text. */
+/** Returns a string as it is, anything else as JSON text. */
 export const readText: TextReader = (cell, reporter) =>
   typeof cell === "string" ? storable(cell, reporter) : asJson(cell, reporter);
 
-/** What a formula yields, as text; a failed computation is null. */
+/** Returns the result of a formula as text; a failed computation is null. */
 export const readComputed: TextReader = (cell, reporter) => {
   const failure = failureOf(cell);
   return failure === undefined ? readText(cell, reporter) : unfit(failure, reporter);
@@ -30,11 +30,11 @@ export const readComputed: TextReader = (cell, reporter) => {
 
 export const readNumber: CellReader = (cell, reporter) => {
   if (typeof cell === "number" && Number.isFinite(cell)) return cell;
-  // JSON's 1e999 is read as Infinity
+  // JSON.parse reads 1e999 as Infinity.
   return unfit(failureOf(cell) ?? (typeof cell === "number" ? String(cell) : "not a number"), reporter);
 };
 
-/** The digits go on as text, so that a code longer than a double's 15 digits stays exact. */
+/** The digits are passed on as text, so that a code longer than a double's 15 digits stays exact. */
 export const readBarcode: CellReader = (cell, reporter) => {
   if (typeof cell === "number") return readNumber(cell, reporter);
   const text = isObject(cell) ? cell.text : cell;
@@ -67,7 +67,7 @@ export const readPerson: TextReader = (cell, reporter) => {
   return known === undefined ? readComputed(cell, reporter) : storable(known, reporter);
 };
 
-/** The generated text. The source's cell also says how generating goes on: nothing yet is null, not "". */
+/** The generated text. The source's cell also holds the state of the generation: no text yet is null, not "". */
 export const readAiText: TextReader = (cell, reporter) => {
   if (!isObject(cell) || !("value" in cell)) return readComputed(cell, reporter);
   if (typeof cell.value === "string" && cell.value !== "") return storable(cell.value, reporter);
@@ -82,14 +82,14 @@ export const readLinks: CellReader = (cell, reporter) => readList(cell, linkText
 
 export const readFirstLink: CellReader = (cell, reporter) => firstOf(readList(cell, linkText, reporter));
 
-/** Whatever comes in several: selects, people, looked-up values of any kind. */
+/** Reads cells with several values: selects, people, looked-up values of any kind. */
 export const readItems: CellReader = (cell, reporter) => readList(cell, itemText, reporter);
 
 export const readFirstItem: CellReader = (cell, reporter) => firstOf(readList(cell, itemText, reporter));
 
 /**
- * Every element by `read`, lists within the list flattened one level; null elements stay. A cell that is no list is
- * a list of one, but a cell that failed as a whole is null.
+ * Reads every element with `read`, and flattens lists within the list by one level; null elements stay. A cell that is
+ * not a list becomes a list of one, but a cell that failed as a whole is null.
  */
 function readList(cell: unknown, read: TextReader, reporter: CellReporter): (string | null)[] | null {
   if (!Array.isArray(cell)) {
@@ -140,7 +140,7 @@ function personText(person: Record<string, unknown>): string | undefined {
   return textIn(person.email) ?? textIn(person.name) ?? textIn(person.id);
 }
 
-/** The source's word for a computation that failed: `{error: "#ERROR!"}`, `{specialValue: "NaN"}`. */
+/** Returns the source's error value of a failed computation: `{error: "#ERROR!"}`, `{specialValue: "NaN"}`. */
 function failureOf(cell: unknown): string | undefined {
   if (!isObject(cell)) return undefined;
   if (typeof cell.error === "string") return cell.error || "error";
@@ -160,7 +160,7 @@ function isObject(cell: unknown): cell is Record<string, unknown> {
   return typeof cell === "object" && cell !== null && !Array.isArray(cell);
 }
 
-/** A string that says something. */
+/** Returns `value` if it is a non-empty string. */
 function textIn(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }

@@ -1,22 +1,22 @@
 /**
- * Text that Postgres can store, made from text that JSON can carry.
+ * Converts text that JSON can carry to text that Postgres can store.
  */
 
 export const UNSTORABLE_TEXT = "text held characters that Postgres cannot store";
 
-/** What a reader tells about the cell in hand. */
+/** Receives a reader's reports about the current cell. */
 export interface CellReporter {
   report(reason: string): void;
 }
 
-/** `text` with each NUL and each half of a surrogate pair replaced by U+FFFD; clean text comes back untouched. */
+/** Returns `text` with each NUL and each unpaired surrogate replaced by U+FFFD; clean text is returned as it is. */
 export function storable(text: string, reporter?: CellReporter): string {
   if (text.isWellFormed() && text.indexOf("\0") === -1) return text;
   reporter?.report(UNSTORABLE_TEXT);
   return text.toWellFormed().replaceAll("\0", "\ufffd");
 }
 
-/** The first `length` UTF-16 units of `text`, or one less where that would cut a surrogate pair. */
+/** Returns the first `length` UTF-16 units of `text`, or one fewer if that would split a surrogate pair. */
 export function cutText(text: string, length: number): string {
   if (text.length <= length) return text;
   const last = text.charCodeAt(length - 1);
@@ -24,8 +24,8 @@ export function cutText(text: string, length: number): string {
 }
 
 /**
- * A value as JSON text, always storable since JSON escapes what Postgres refuses. Null for a value that nests so
- * deeply (thousands of levels) that it can be parsed but not written.
+ * Returns a value as JSON text, which is always storable because JSON escapes what Postgres refuses. Null for a value
+ * nested so deeply (thousands of levels) that it can be parsed but not serialized.
  */
 export function jsonText(value: unknown): string | null {
   if (typeof value === "number" && !Number.isFinite(value)) return String(value);

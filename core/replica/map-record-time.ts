@@ -1,23 +1,23 @@
 /**
- * The source's dates, times and durations as text that Postgres takes without a doubt.
+ * Converts the source's dates, times and durations to text that Postgres always accepts.
  *
- * Years are those of ISO 8601 (0 is 1 BC) in the proleptic Gregorian calendar, as Postgres counts too. Whatever
- * Postgres would refuse or bend (31 February, hour 24, year 300000 in a timestamp) is null here.
+ * Years are those of ISO 8601 (0 is 1 BC) in the proleptic Gregorian calendar, as in Postgres. A value that Postgres
+ * would refuse or change (31 February, hour 24, year 300000 in a timestamp) becomes null.
  */
 
-/** Date; then hour and minute, seconds and their fraction, zone, each only after the one before. Years of 4 to 7 digits. */
+/** Date; then hour and minute, seconds and fraction, zone, each only after the previous one. Years of 4 to 7 digits. */
 const ISO =
   /^([+-]?\d{4,7})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([+-])(\d\d):?(\d\d)?)?)?$/i;
 
-/** Last years of Postgres's types, and the first day of both. */
+/** Last years of Postgres's types, and the first day of both types. */
 const LAST_DATE_YEAR = 5_874_897;
 const LAST_TIMESTAMP_YEAR = 294_276;
 const FIRST_DAY = { year: -4713, month: 11, day: 24 };
 
-/** Digits of a second's fraction that a timestamp keeps; more would be rounded, perhaps into another year. */
+/** Digits of a second's fraction that a timestamp stores; more would be rounded, perhaps into another year. */
 const FRACTION_DIGITS = 6;
 
-/** About 285,000 years, whole milliseconds being exact up to here; an interval ends a little later. */
+/** About 285,000 years: whole milliseconds are exact up to here. An interval's range is a little larger. */
 const MAX_DURATION_SECONDS = 9_000_000_000_000;
 
 interface Day {
@@ -26,7 +26,7 @@ interface Day {
   day: number;
 }
 
-/** `YYYY-MM-DD`, or null. A full timestamp gives its date as written, whatever its zone. */
+/** Returns `YYYY-MM-DD`, or null. A full timestamp gives its date as written, regardless of its zone. */
 export function dateText(text: string): string | null {
   const parts = ISO.exec(text);
   if (!parts) return null;
@@ -35,7 +35,7 @@ export function dateText(text: string): string | null {
   return withEra(day, "");
 }
 
-/** `YYYY-MM-DDTHH:MM:SS[.f…]` in UTC, or null. No offset means UTC, a date alone its midnight. */
+/** Returns `YYYY-MM-DDTHH:MM:SS[.f…]` in UTC, or null. No offset means UTC; a date alone means its midnight. */
 export function timestampText(text: string): string | null {
   const parts = ISO.exec(text);
   if (!parts) return null;
@@ -48,7 +48,7 @@ export function timestampText(text: string): string | null {
     const utc = new Date(0);
     utc.setUTCFullYear(day.year, day.month - 1, day.day);
     utc.setUTCHours(Number(hour), Number(minute) - offset);
-    // NaN past a Date's range, some 20,000 years before a timestamp's: no day then
+    // NaN beyond a Date's range, some 20,000 years before the end of a timestamp's: not a valid day then.
     day = { year: utc.getUTCFullYear(), month: utc.getUTCMonth() + 1, day: utc.getUTCDate() };
     if (!isDay(day, LAST_TIMESTAMP_YEAR)) return null;
     hour = twoDigits(utc.getUTCHours());
@@ -58,7 +58,9 @@ export function timestampText(text: string): string | null {
   return withEra(day, `T${hour}:${minute}:${parts[6] ?? "00"}${fraction}`);
 }
 
-/** `[-]H:MM:SS[.fff]`, castable to interval, to the millisecond; null for what no interval can hold. */
+/**
+ * Returns `[-]H:MM:SS[.fff]`, castable to interval, to the millisecond; null for a value outside an interval's range.
+ */
 export function durationText(seconds: number): string | null {
   if (!(Math.abs(seconds) <= MAX_DURATION_SECONDS)) return null;
   const ms = Math.round(Math.abs(seconds) * 1000);
@@ -92,7 +94,7 @@ function isTime(parts: RegExpExecArray): boolean {
   return hour <= "23" && minute <= "59" && second <= "59" && offsetHour <= "23" && offsetMinute <= "59";
 }
 
-/** Postgres writes years before 1 as `0044-03-15 BC`, the era after the time. */
+/** Postgres writes years before 1 as `0044-03-15 BC`, with the era after the time. */
 function withEra({ year, month, day }: Day, time: string): string {
   const era = year < 1 ? " BC" : "";
   const years = String(year < 1 ? 1 - year : year).padStart(4, "0");

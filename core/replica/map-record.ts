@@ -1,10 +1,10 @@
 /**
- * Maps records of the source to rows of the replica, as the writer sends them: JSON for
+ * Maps records of the source to rows of the replica, in the format that the writer sends: JSON for
  * `json_to_recordset($1::json) as r(id text, created_time timestamp, …)`.
  *
- * I1. Postgres takes every row that comes out of here, whatever the record held: a cell that does not fit becomes
+ * I1. Postgres accepts every row that this module returns, whatever the record held: a cell that does not fit becomes
  *     null and an issue, and never stops a sync.
- * I2. Every row has every column. (Not in an order to rely on: JavaScript puts a column called `2024` first.)
+ * I2. Every row has every column. (The order is not reliable: JavaScript puts a column called `2024` first.)
  */
 
 import type { SourceRecord } from "../source";
@@ -16,19 +16,19 @@ import { ROW_TOO_WIDE, widthLimit } from "./row-width";
 import type { CellIssue, ColumnSpec, Row, TableSpec } from "./spec";
 import { cellReaderOf, typeMap } from "./type-map";
 
-/** UTF-16 units of a cell's JSON text that an issue shows, and of the reason, which can be the source's word. */
+/** UTF-16 units that an issue shows of a cell's JSON text and of the reason, which can come from the source. */
 const ISSUE_VALUE_LENGTH = 1000;
 const ISSUE_REASON_LENGTH = 100;
 
-/** `created_time` cannot be null; a record whose time cannot be read gets this one, and an issue. */
+/** `created_time` cannot be null; a record whose time cannot be read gets this one and an issue. */
 const UNKNOWN_TIME = "1970-01-01T00:00:00";
 
 export type RecordMapper = (record: SourceRecord, issues: CellIssue[]) => Row;
 
 /**
- * The mapper of one table's records: compiled once per shape, called per record. Appends to `issues`.
+ * Compiles the mapper of one table's records: compiled once per shape, called per record. It appends to `issues`.
  *
- * @param signer with the key of the base; needed where columns have attachment URLs of ours
+ * @param signer signs with the base's key; required if columns have attachment URLs of ours
  */
 export function compileMapper(spec: TableSpec, signer?: AttachmentSigner): RecordMapper {
   const columns = spec.columns.map((column) => compileColumn(spec.tableId, column, signer));
@@ -54,7 +54,9 @@ export function compileMapper(spec: TableSpec, signer?: AttachmentSigner): Recor
   };
 }
 
-/** The rows of `records`, one per id: the source can give one twice while it changes, and the last is the newest. */
+/**
+ * Maps `records` to one row per id. The source can return a record twice while it changes; the last one is the newest.
+ */
 export function mapRecords(
   mapper: RecordMapper,
   records: Iterable<SourceRecord>,
@@ -83,7 +85,7 @@ function createdTime(value: string, issues: CellIssues): string {
   return UNKNOWN_TIME;
 }
 
-/** Collects a record's issues, at most one per cell: the first thing that was wrong with it. */
+/** Collects a record's issues, at most one per cell: the first problem found. */
 class CellIssues implements CellReporter {
   private column = "";
   private cell: unknown;
@@ -95,7 +97,7 @@ class CellIssues implements CellReporter {
     private readonly firstOwn = issues.length,
   ) {}
 
-  /** Turns to the next cell. */
+  /** Moves to the next cell. */
   at(column: string, cell: unknown): this {
     this.column = column;
     this.cell = cell;
@@ -103,7 +105,7 @@ class CellIssues implements CellReporter {
     return this;
   }
 
-  /** Reports a cell that others have been turned to since. */
+  /** Reports a cell after the reporter has moved on to other cells. */
   reportAfterwards(column: string, cell: unknown, reason: string): void {
     for (let index = this.firstOwn; index < this.issues.length; index++) {
       if (this.issues[index]!.column === column) return;

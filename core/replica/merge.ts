@@ -1,9 +1,10 @@
 /**
- * Merges a table that was built aside into the live one, which stays, with everything that others have put on it. For
- * tables that only get columns, and for rows that are compared with the source's; see `sql/replica/merge.sql`.
+ * Merges a table that was built in `<schema>_swap` into the live one, which stays, with every object that customers
+ * have created on it. Used for tables that only gain columns, and for rows that are compared with the source's; see
+ * `sql/replica/merge.sql`.
  *
- * I6. A new column is there, under its name, only with its values. Where those are many, they are written to a column
- * with a name of ours first, in batches that keep no reader waiting.
+ * I6. A new column appears under its name only together with its values. If there are many, they are first written to a
+ * column with a name of ours, in batches that do not block readers.
  */
 import type { Build } from "./build";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
@@ -15,38 +16,38 @@ import type { Replica } from "./replica";
 import { issueRows } from "./row-images";
 import type { CellIssue, ReadAs } from "./spec";
 
-/** Rows that are written while readers wait, at most: about 100 ms of it (docs/adr/7-additive-changes.md). */
+/** Most rows that are written while readers wait: about 100 ms (docs/adr/7-additive-changes.md). */
 export const MERGED_ROWS = 5000;
 /** Rows that one statement fills: a proxied write waits behind it. */
 const FILLED_ROWS = 2000;
 
-/** Rows that one statement compares: it keeps nobody waiting. */
+/** Rows that one statement compares: it blocks no session. */
 const COMPARED_ROWS = 5000;
-/** From so many on, a list of those that differ saves nothing. */
+/** With this many rows or more, a list of the differing ones saves nothing. */
 const MOST_DIFFERING = 20_000;
 
 /**
- * `behind`: catch up with the recent-writes log and come again. `unlike`: the tables cannot be merged, swap. `large`: fill the new
- * columns first.
+ * `behind`: catch up with the recent-writes log and call again. `unlike`: the tables cannot be merged, swap. `large`:
+ * fill the new columns first.
  */
 export type Merging = "merged" | "behind" | "unlike" | "large";
 
 export interface MergeOptions {
-  /** The last stamp of the recent-writes log that the built rows take into account. */
+  /** The last applied version of the recent-writes log that the built rows include. */
   seen: number;
-  /** Exactly these are the table's then. */
+  /** The complete list of the table's issues after the merge. */
   issues: CellIssue[];
-  /** What the source's fields were before the first row was read. */
+  /** The source's fields as they were before the first row was read. */
   readAs?: ReadAs | undefined;
-  /** Rows of the new columns that are written while readers wait; null: all that it takes. */
+  /** Most rows of the new columns that are written while readers wait; null: no limit. */
   most: number | null;
-  /** Null: all rows are compared while nobody else can write the table. */
+  /** Null: all rows are compared while no other session can write the table. */
   compared: Compared | null;
 }
 
 export interface Merge {
   merging: Merging;
-  /** Rows of the live table; null where nothing was done. */
+  /** Row counts of the live table; null if nothing was done. */
   inserted: number | null;
   updated: number | null;
   deleted: number | null;
@@ -54,19 +55,19 @@ export interface Merge {
 
 /** Rows that may differ. */
 export interface Compared {
-  /** What they were compared by, for the database. */
+  /** How they were compared: opaque, for the database. */
   state: unknown;
   ids: string[];
-  /** The last stamp of the recent-writes log before: what it tells later is compared, too. */
+  /** The last applied version of the recent-writes log before the comparison: later entries are compared, too. */
   since: number;
 }
 
 /**
- * Makes the live table equal to the build, in one transaction; the build is then to be discarded. Readers wait only where
- * columns come, and only while those are added, which no session is that reads the catalog just now.
+ * Makes the live table equal to the build, in one transaction; then discard the build. Readers wait only if columns are
+ * added, and only while they are added. Columns are not added while a session reads the catalog.
  *
- * @throws BasetideError `replica_busy` when columns come and queries hold the table; try again. `shape_changed` when the
- *   live table is not `live` any more
+ * @throws BasetideError `replica_busy` if columns are added and queries hold the table (try again), `shape_changed` if
+ *   the live table is no longer `live`
  */
 export function mergeBuild(
   { sql, schema, swap }: Replica,
@@ -94,11 +95,11 @@ export function mergeBuild(
 }
 
 /**
- * Finds the rows in which the build and the live table differ, in batches that keep nobody waiting.
+ * Finds the rows in which the build and the live table differ, in batches that block no session.
  *
- * @param since the last stamp of the recent-writes log that the built rows take into account
- * @param onBatch told after each batch; may throw to stop
- * @returns null where they cannot be merged, or differ in so many rows that they are as well compared all at once
+ * @param since the last applied version of the recent-writes log that the built rows include
+ * @param onBatch called after each batch; may throw to stop
+ * @returns null if the tables cannot be merged, or differ in so many rows that comparing all at once is as good
  * @throws BasetideError `shape_changed`, as `mergeBuild`
  */
 export async function compareBuild(
@@ -134,10 +135,10 @@ export async function compareBuild(
 
 /**
  * Writes the values of the columns that the live table lacks to columns with names of ours, which `mergeBuild` then
- * renames. What others write meanwhile `mergeBuild` compares.
+ * renames. `mergeBuild` compares rows that other sessions write meanwhile.
  *
- * @param onBatch told after each batch; may throw to stop
- * @returns how many rows were written
+ * @param onBatch called after each batch; may throw to stop
+ * @returns the number of rows written
  * @throws BasetideError `replica_busy`, `shape_changed`, as `mergeBuild`
  */
 export async function fillColumns(
@@ -169,10 +170,10 @@ export async function fillColumns(
 }
 
 /**
- * Drops what leases that have ended left behind, where no query holds it: columns that they were filling, and tables that
- * they were building.
+ * Drops leftovers of ended leases that no query holds: columns that were being filled, and tables that were being
+ * built.
  *
- * @param kept ids of tables whose builds are still wanted
+ * @param kept ids of tables whose builds are still needed
  */
 export async function dropUnfinished(
   { sql, swap }: Replica,

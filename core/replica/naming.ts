@@ -1,42 +1,44 @@
 /**
- * SQL names for tables and columns, made from what people call them in the source.
+ * Derives SQL names for tables and columns from their names in the source.
  *
- * I1. Within one table (or one schema) names are unique, 1 to 63 bytes long, and Postgres takes them in quotes.
- * I2. A name, once given, changes only when its own source name does: what others are called, how many there are
- *     and in which order they come makes no difference to it.
+ * I1. Within one table (or one schema) names are unique, 1 to 63 bytes long, and valid in Postgres when quoted.
+ * I2. An assigned name changes only when its own source name changes: the names, the number and the order of the other
+ *     entries have no influence.
  */
 import { BasetideError } from "../errors";
 
-/** Longest identifier in bytes that Postgres keeps (NAMEDATALEN - 1); it cuts longer ones without asking. */
+/** Longest identifier in bytes that Postgres keeps (NAMEDATALEN - 1); it silently truncates longer ones. */
 const MAX_NAME_BYTES = 63;
 
-/** UTF-16 units of a name that are looked at: four times the source's longest, and many times what is kept. */
+/** UTF-16 units of a name that are read: four times the source's longest, and many times what is kept. */
 const MAX_READ = 1000;
 
-/** Names that are Basetide's own in the schema. */
+/** Names of Basetide's own relations in the schema. */
 const RESERVED_TABLES = ["_sync_meta", "__sync_meta__", "_sync_issues", "_sync_history"];
 
-/** Tables of Postgres's own come first on every search path: another one of such a name is never found. */
+/** Tables of Postgres's own come first on every search path: another table with such a name would never be found. */
 const CATALOG_NAME = /^pg_/;
 
-/** Columns that every table has, and Postgres's system columns (`oid` is none since version 12). */
+/** Columns that every table has, and Postgres's system columns (`oid` is no longer one since version 12). */
 const RESERVED_COLUMNS = ["id", "created_time", "tableoid", "xmin", "cmin", "xmax", "cmax", "ctid"];
 
-/** Removed without a gap: apostrophes, variation selectors, joiners and other format characters, enclosing marks. */
+/**
+ * Removed without a separator: apostrophes, variation selectors, joiners and other format characters, enclosing marks.
+ */
 const VANISHING = /['\u2019]|\p{Cf}|\p{Variation_Selector}|[\u20dd-\u20e0]|[\u20e2-\u20e4]/gu;
 
-/** Emoji that count as letters (`ℹ`); all others are symbols and so between words anyway. */
+/** Emoji that count as letters (`ℹ`); all others are symbols and separate words anyway. */
 const LETTER_EMOJI = /(?![#*0-9])\p{Extended_Pictographic}/gu;
 
-/** A letter or digit with whatever letters, digits and combining marks follow it. */
+/** A letter or digit and the letters, digits and combining marks that follow it. */
 const WORDS = /[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu;
 
-/** The place in a word where `inventoryCount` splits. Only letters that have a small form begin a word. */
+/** The position in a word where `inventoryCount` splits. Only letters that have a lower-case form begin a word. */
 const CASE_CHANGE = /(?<=\p{Ll}\p{M}*)(?=\p{Changes_When_Lowercased})/gu;
 
 const graphemes = new Intl.Segmenter("und", { granularity: "grapheme" });
 
-/** An identifier in quotes, for SQL text: the one way that names get there. */
+/** Quotes an identifier. All names in SQL text pass through here. */
 export function quoteIdent(name: string): string {
   if (name === "") throw new BasetideError("internal", "An SQL identifier cannot be empty.");
   if (name.includes("\0")) throw new BasetideError("internal", "An SQL identifier cannot hold a NUL.");
@@ -45,8 +47,8 @@ export function quoteIdent(name: string): string {
 
 /**
  * `Product Inventory` → `product_inventory`: words split at spaces, punctuation, symbols and lower-to-upper case
- * changes, in lower case, NFC; apostrophes disappear. May be "" (a name of emoji alone). Of a very long name only the
- * beginning counts.
+ * changes, in lower case, NFC; apostrophes disappear. May return "" (a name of emoji alone). Only the beginning of a
+ * very long name is used.
  */
 export function snakeCase(sourceName: string): string {
   const bare = sourceName
@@ -63,22 +65,22 @@ export function snakeCase(sourceName: string): string {
 }
 
 /**
- * A SQL name for every entry, by id.
+ * Assigns a SQL name to every entry, by id.
  *
- * Who has a name and was not renamed keeps it, also when a capital or a comma changed but the words did not. All
- * others take their snake name in the order of their ids; where somebody holds it already they take `_2`, `_3`…
- * So a renamed entry never takes a name from one that remembers it; but a name that its own holder gives up in
- * this same look is free, and two entries that swap their source names swap their SQL names. A caller that renames
- * for real must therefore be ready for names that move around in a ring.
+ * An entry that has a name and was not renamed keeps it; a change of case or punctuation that leaves the words as they
+ * are is no renaming. All other entries take their snake-case name in the order of their ids, with `_2`, `_3`… if
+ * another entry has it already. So a renamed entry never takes a name from one that remembers it; but a name that its
+ * holder gives up in the same call is free, and two entries that swap their source names swap their SQL names. The
+ * caller must therefore be able to carry out cyclic renames.
  *
- * @param options.remembered by id: the SQL name given, and the source name that it was given for
+ * @param options.remembered by id: the assigned SQL name, and the source name that it was assigned for
  */
 export function assignNames(
   entries: readonly { id: string; name: string }[],
   options: {
     remembered?: ReadonlyMap<string, { name: string; sourceName: string }> | undefined;
     kind: "table" | "column";
-    /** Names that others have and no entry can get. */
+    /** Names that are taken and that no entry can get. */
     reserved?: readonly string[];
   },
 ): Map<string, string> {
@@ -112,7 +114,7 @@ function isSameName(before: string, now: string): boolean {
 function firstFree(wanted: string, taken: ReadonlySet<string>): string {
   let name = cutToBytes(wanted, MAX_NAME_BYTES);
   let suffix = "";
-  // Cutting is slow, and hundreds may share a name: only a longer number cuts anew.
+  // Cutting is slow, and hundreds may share a name: cut again only when the number gets longer.
   for (let nth = 2, stem = name; taken.has(folded(name)); nth++) {
     const next = `_${nth}`;
     if (next.length !== suffix.length) stem = cutToBytes(wanted, MAX_NAME_BYTES - next.length);
@@ -122,12 +124,12 @@ function firstFree(wanted: string, taken: ReadonlySet<string>): string {
   return name;
 }
 
-/** Quoted names that differ only here are two to Postgres, and one to people. */
+/** Quoted names that differ only in these ways are two to Postgres but look the same to people. */
 function folded(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
 
-/** `name` cut between two characters as people see them; within one only where that alone is too long. */
+/** Cuts `name` between two user-perceived characters; within one only if that character alone is too long. */
 function cutToBytes(name: string, maxBytes: number): string {
   if (Buffer.byteLength(name) <= maxBytes) return name;
   const whole = leading(
@@ -137,7 +139,7 @@ function cutToBytes(name: string, maxBytes: number): string {
   return (whole || leading([...name], maxBytes)).replace(/_+$/, "");
 }
 
-/** The parts from the front that fit, joined. */
+/** Returns the leading parts that fit, joined. */
 function leading(parts: string[], maxBytes: number): string {
   let end = 0;
   for (let bytes = 0; end < parts.length; end++) {

@@ -1,4 +1,4 @@
-/** What a replica has besides the rows, by the base's settings: `sql/replica/link-views.sql` and `changes.sql`. */
+/** Optional features of a replica, by the base's settings: `sql/replica/link-views.sql` and `changes.sql`. */
 import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
@@ -6,19 +6,19 @@ import type { Replica } from "./replica";
 export interface OptionalFeatures {
   /** A view for each array of links: one row per link. */
   linkViews: boolean;
-  /** Changes of records are noted in `_sync_history`. */
+  /** Changes of records are recorded in `_sync_history`. */
   history: boolean;
-  /** Changes of records are told to whoever listens to the channel `basetide`. */
+  /** Changes of records are published on the channel `basetide`. */
   notify: boolean;
 }
 
-/** Changes that are forgotten in one statement. */
+/** Changes deleted in one statement. */
 const TRIM_BATCH = 10_000;
 
 /**
- * Whatever changes from now on is noted and told of as `wanted` says.
+ * Applies the settings to changes from now on.
  *
- * @returns false when history is wanted and cannot be kept: the customer has a table of its name
+ * @returns false if history is enabled but cannot be recorded: the customer has a table of that name
  * @throws BasetideError `lease_lost`
  */
 export function applySettings(
@@ -34,9 +34,9 @@ export function applySettings(
 }
 
 /**
- * Makes the views over links, or takes them away. From then on they follow every change of shape by themselves.
+ * Creates the views over links, or drops them. After that they follow every change of shape by themselves.
  *
- * @throws BasetideError `replica_busy` when queries hold one that has to go; try again. `lease_lost`
+ * @throws BasetideError `replica_busy` if queries hold a view that must be dropped (try again), `lease_lost`
  */
 export async function applyLinkViews(
   { sql, swap }: Replica,
@@ -49,8 +49,8 @@ export async function applyLinkViews(
 }
 
 /**
- * Forgets changes that were noted more than so many days ago. Where none are noted any more, the table goes with the
- * last of them.
+ * Deletes changes that were recorded more than `days` days ago. If history is off, the table is dropped with its last
+ * row.
  *
  * @throws BasetideError `lease_lost`
  */
@@ -67,14 +67,14 @@ export async function trimHistory({ sql, swap }: Replica, epoch: number, days: n
 /** A view over an array of links, as readers see it. */
 export interface LinkView {
   name: string;
-  /** Of the array's table and field. */
+  /** Ids of the array's table and field. */
   tableId: string;
   fieldId: string;
-  /** Its columns for the record that links and the record that is linked. */
+  /** Its columns for the linking record and the linked record. */
   columns: [string, string];
 }
 
-/** The views over links that there are. None where an older version of Basetide was the last to sync. */
+/** Returns the existing views over links. Empty if the last sync ran with an older version of Basetide. */
 export function loadLinkViews({ sql, swap }: Replica): Promise<LinkView[]> {
   return onReplica(async () => {
     const [state] = await sql<{ knows: boolean }[]>`

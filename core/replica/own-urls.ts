@@ -1,13 +1,13 @@
-/** Cells whose attachments are reached by URLs of ours, in place of the source's, which end. */
+/** Replaces the source's attachment URLs in cells, which expire, by Basetide's own. */
 
 import { isAttachment } from "../source";
 import { type AttachmentSigner, attachmentUrl } from "./attachment-link";
 import type { ColumnSpec } from "./spec";
 
-/** `cell` of the record, with our URL in each of its attachments. Takes any JSON value and never throws. */
+/** Returns the record's `cell` with our URL in each of its attachments. Takes any JSON value and never throws. */
 export type CellWithOwnUrls = (cell: unknown, recordId: string) => unknown;
 
-/** Undefined: the column's attachments have the source's URLs. @throws Error where there is no key for ours */
+/** Undefined: the column's attachments keep the source's URLs. @throws Error if there is no key to sign ours with */
 export function ownUrlsOf(
   tableId: string,
   { fieldId, attachmentUrls }: ColumnSpec,
@@ -23,14 +23,14 @@ export function ownUrlsOf(
     try {
       return withUrls(cell, urlOf);
     } catch (error) {
-      // It nests deeper than any cell with attachments; its reader says so.
+      // The value is nested deeper than any cell with attachments; its reader reports that.
       if (error instanceof RangeError) return cell;
       throw error;
     }
   };
 }
 
-/** Thumbnails are left out: their URLs end, and there are none of ours for them. */
+/** Thumbnails are left out: their URLs expire, and we have none of our own for them. */
 function withUrls(value: unknown, urlOf: (attachmentId: string) => string): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (Array.isArray(value)) return value.map((item) => withUrls(item, urlOf));

@@ -1,8 +1,9 @@
 /**
- * Pauses of customers' roles: a paused role may not connect.
+ * Pauses customers' roles: a paused role may not connect.
  *
- * The role itself says so, with its connection limit and its comment, neither of which it may change: whichever process
- * looks next ends a pause, by the server's clock. The comment stays afterwards, so that the next pause is longer.
+ * The pause is stored in the role itself, as its connection limit and its comment, neither of which it may change. The
+ * next process that checks ends an expired pause, by the server's clock. The comment stays, so that the next pause is
+ * longer.
  */
 import type { Sql } from "postgres";
 import { quoteIdent } from "./naming";
@@ -11,20 +12,20 @@ import { overRaces } from "./provision";
 const COMMENT = /^basetide: pause (\d+), until (\S+)$/;
 const FIRST_MINUTES = 1;
 const MAX_MINUTES = 60;
-/** A pause that ended so long ago no longer makes the next one longer. */
+/** A pause that ended longer ago than this does not make the next one longer. */
 const FORGOTTEN_AFTER_MS = 24 * 3600_000;
 
 export interface Pause {
   role: string;
   until: Date;
-  /** Sessions that it ended. */
+  /** Number of sessions that the pause ended. */
   ended: number;
 }
 
 /**
- * Ends all sessions of the role, and lets it open none for 1 minute, doubled by each pause in a row, 60 at most.
+ * Ends all sessions of the role and forbids it to connect for 1 minute; consecutive pauses double, up to 60 minutes.
  *
- * @returns null for a role that has been dropped
+ * @returns null for a dropped role
  */
 export async function pauseRole(admin: Sql, role: string): Promise<Pause | null> {
   const name = quoteIdent(role);
@@ -48,10 +49,10 @@ export async function pauseRole(admin: Sql, role: string): Promise<Pause | null>
 }
 
 /**
- * Lets the roles connect again whose pause is over.
+ * Lets roles whose pause is over connect again.
  *
  * @param limits connections by role
- * @returns the roles
+ * @returns the names of those roles
  */
 export async function endPauses(admin: Sql, limits: Map<string, number>): Promise<string[]> {
   const paused = await admin<{ role: string; comment: string | null; now: Date }[]>`
@@ -69,7 +70,7 @@ export async function endPauses(admin: Sql, limits: Map<string, number>): Promis
   return over.map(({ role }) => role);
 }
 
-/** Until when the role is paused; null where it is not. */
+/** Returns the time until which the role is paused; null if it is not. */
 export async function pausedUntil(admin: Sql, role: string): Promise<Date | null> {
   const [row] = await admin<{ comment: string | null }[]>`
     select shobj_description(oid, 'pg_authid') as comment from pg_roles

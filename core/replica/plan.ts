@@ -1,8 +1,8 @@
 /**
- * Compares what the replica has with what the source's schema and the base's settings want.
+ * Plans how to change the replica to match the source's schema and the base's settings.
  *
- * Pure: names, types and the order of steps are decided here, and only carried out elsewhere. A table whose
- * columns keep their types is changed in place (renames, comments); any other difference rebuilds that table.
+ * Pure: names, types and the order of steps are decided here and carried out elsewhere. A table whose columns keep
+ * their types is changed in place (renames, comments); any other difference rebuilds the table.
  */
 
 import type { SourceField, SourceSchema, SourceTable } from "../source";
@@ -13,10 +13,10 @@ import { assignNames } from "./naming";
 import type { ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
 import { cellReaderOf, columnTypeOf } from "./type-map";
 
-/** A table as the replica's catalog has it. */
+/** A table as recorded in the replica's catalog. */
 export interface CatalogTable {
   spec: TableSpec;
-  /** Counts up with every change of the columns. */
+  /** Increases with every change of the columns. */
   shape: number;
   readAs?: ReadAs | undefined;
 }
@@ -25,15 +25,15 @@ export interface CatalogTable {
 export type Catalog = Map<string, CatalogTable>;
 
 export interface SchemaPlan {
-  /** Live tables whose names, or whose columns' names or comments, change in place: the shape they get. */
+  /** Live tables whose names, or whose columns' names or comments, change in place, with their new shape. */
   inPlace: TableSpec[];
-  /** Tables to read anew: new ones, and those whose columns come, go or change type. */
+  /** Tables to read again: new ones, and those whose columns are added, removed or change type. */
   rebuild: TableSpec[];
-  /** Live tables that the source has no more. */
+  /** Live tables that no longer exist in the source. */
   drop: TableSpec[];
 }
 
-/** @param foreignNames names that a table cannot have, because something that is not ours has them */
+/** @param foreignNames names that a table cannot have, because objects that are not ours have them */
 export function planSchema(
   catalog: Catalog,
   source: SourceSchema,
@@ -66,12 +66,15 @@ export function planSchema(
   }
   const wantedIds = new Set(source.tables.map((table) => table.id));
   for (const [id, { spec }] of catalog) if (!wantedIds.has(id)) plan.drop.push(spec);
-  // A name may be that of a table which is not there to give it up.
+  // A needed name may belong to a missing table, which cannot be renamed.
   if ([...catalog.values()].some(({ spec }) => spec.isDamaged)) plan.inPlace = [];
   return plan;
 }
 
-/** A damaged table as it is to be rebuilt: as it was, where it still has the source's fields. Names follow later. */
+/**
+ * Returns the spec to rebuild a damaged table by: unchanged where the source still has its fields. Renames follow
+ * later.
+ */
 function undamaged(live: TableSpec, wanted: TableSpec): TableSpec {
   const { isDamaged: _, ...was } = live;
   return hasSameColumns(was, wanted) ? was : wanted;
@@ -112,24 +115,24 @@ function columnSpec(field: SourceField, name: string, settings: TypeSettings): C
   };
 }
 
-/** Are they made of the same fields, whose cells become the same values? Order does not matter. */
+/** Returns whether both have the same fields, whose cells become the same values. Order does not matter. */
 export function hasSameColumns(live: TableSpec, wanted: TableSpec): boolean {
   return live.columns.length === wanted.columns.length && keepsCells(live, wanted);
 }
 
-/** Does the table only get columns, while the cells of those that it has become the same values? */
+/** Returns whether the table only gains columns, and the cells of its existing ones become the same values. */
 export function onlyAddsColumns(live: TableSpec, wanted: TableSpec): boolean {
   return !live.isDamaged && live.columns.length < wanted.columns.length && keepsCells(live, wanted);
 }
 
-/** Does the table only lose columns, while the cells of the others become the same values? */
+/** Returns whether the table only loses columns, and the cells of the others become the same values. */
 export function onlyDropsColumns(live: TableSpec, wanted: TableSpec): boolean {
   return !live.isDamaged && wanted.columns.length < live.columns.length && keepsCells(wanted, live);
 }
 
 /**
- * Does every column of the table stay, with its type? Its cells may become other values. One that lost columns here stays
- * if the others keep their names.
+ * Returns whether every column of the table stays, with its type. Its cells may become other values. For a damaged
+ * table the columns must keep their names too.
  */
 export function keepsColumns(live: TableSpec, wanted: TableSpec): boolean {
   const after = new Map(wanted.columns.map((column) => [column.fieldId, column]));
@@ -152,8 +155,8 @@ function keepsCells(live: TableSpec, wanted: TableSpec): boolean {
 }
 
 /**
- * `live` with the names and comments that `wanted` gives, until it is rebuilt. A column whose new name is still another
- * one's keeps its old one until then.
+ * Returns `live` with the names and comments of `wanted`, for the time until it is rebuilt. A column whose new name
+ * still belongs to another column keeps its old one until then.
  */
 function renamedOnly(live: TableSpec, wanted: TableSpec): TableSpec {
   const { columns: _, ...table } = wanted;

@@ -1,6 +1,6 @@
 /**
- * Prepares a Postgres server to hold replicas, as its superuser: a role for the cluster's admin that may create
- * databases and roles and nothing more, and a locked-down database that replicas are copied from.
+ * Prepares a Postgres server to hold replicas, as its superuser: creates a role for the cluster's admin that may only
+ * create databases and roles, and a locked-down database that replicas are copied from.
  */
 import { createHash } from "node:crypto";
 import type { Sql } from "postgres";
@@ -20,16 +20,16 @@ import { ensureLogin, giveDatabase, type Login, majorVersion, serverSql, tryAll 
 const template = serverSql("template.sql");
 
 export interface ClusterOptions {
-  /** The server is ours alone: PUBLIC may connect to none of the databases that are there. */
+  /** The server is used by Basetide alone: PUBLIC may connect to none of its databases. */
   isDedicated?: boolean;
 }
 
 /**
- * Idempotent, and safe when several processes do it at once. Databases and roles that the service has made as a
+ * Idempotent, and safe when several processes do it concurrently. Databases and roles that the service created as a
  * superuser are given to the admin.
  *
  * @param superuserUrl of any database on the server
- * @returns statements that the server refused: its operator is not a superuser. The service runs without them.
+ * @returns statements that the server refused because its operator is not a superuser. The service runs without them.
  */
 export async function prepareCluster(
   superuserUrl: string,
@@ -40,7 +40,7 @@ export async function prepareCluster(
     await admin`select pg_advisory_lock(hashtextextended('basetide prepare', 0))`;
     await ensureLogin(admin, login, "createdb createrole");
     const refused = await tryAll(admin, await grants(admin, login));
-    // The watchdog looks at temporary files from there.
+    // The watchdog reads the list of temporary files from this database.
     const home = databaseUrl(superuserUrl, login.database);
     const checkFiles = `grant execute on function pg_ls_tmpdir() to ${quoteIdent(login.role)}`;
     refused.push(...(await withAdmin(home, (sql) => tryAll(sql, [checkFiles]))));
@@ -62,7 +62,7 @@ async function grants(admin: Sql, { role, database }: { role: string; database: 
   ];
 }
 
-/** Makes the database that replicas are copied from, or brings it up to date. */
+/** Creates the database that replicas are copied from, or upgrades it. */
 async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Promise<string[]> {
   const owner = quoteIdent(role);
   const text = template.replaceAll("{{role}}", owner).replaceAll("{{forbidden}}", FORBIDDEN_FUNCTIONS);
@@ -91,8 +91,8 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
 }
 
 /**
- * Roles of customers that a superuser made: from Postgres 16 on the admin needs a right to each. Those that another role
- * than a superuser has a right to are another installation's.
+ * Grants the admin the customers' roles that a superuser created, as Postgres 16 and later require. Roles that another
+ * role than a superuser administers belong to another installation.
  */
 async function adoptRoles(admin: Sql, role: string): Promise<void> {
   const roles = await admin<{ name: string }[]>`
@@ -109,7 +109,9 @@ async function adoptRoles(admin: Sql, role: string): Promise<void> {
   }
 }
 
-/** Databases of the service that a superuser made. The next lease of each installs its functions again. */
+/**
+ * Gives the admin the service's databases that a superuser created. The next lease of each reinstalls its functions.
+ */
 async function adoptDatabases(admin: Sql, superuserUrl: string, role: string): Promise<void> {
   const databases = await admin<{ name: string }[]>`
     select datname as name from pg_database as d

@@ -1,7 +1,8 @@
 /**
- * Databases and roles on a replica cluster: one database and one login role per replica.
+ * Manages databases and roles on a replica cluster: one database and one login role per replica.
  *
- * I8. A role may connect to its own database and read; nothing else, in no other database of the cluster.
+ * I8. A role may connect to its own database and read; it has no other right, and none in another database of the
+ * cluster.
  */
 import { randomBytes } from "node:crypto";
 import type { Sql } from "postgres";
@@ -13,24 +14,24 @@ import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, ROLE_DEFAULTS } from "./role-li
 import { runWithPassword } from "./role-password";
 
 /**
- * Functions that write, be it only to the log, could block a sync, or use up a transaction id, and that Postgres lets
- * every role call.
+ * Functions that write (even if only to the log), could block a sync, or use up a transaction id, and that Postgres
+ * lets every role call.
  */
 export const FORBIDDEN_FUNCTIONS =
   "^(lo_|lowrite$|pg_(try_)?advisory_|pg_notify$|pg_logical_emit_message$|txid_current$|pg_current_xact_id$)";
 
-/** The database that replicas are copied from, on a server that was prepared: `prepareCluster`. */
+/** The database that replicas are copied from on a prepared server: `prepareCluster`. */
 export const TEMPLATE_DATABASE = "basetide_template";
 
-/** Names of customers' roles: `nameDatabase`. */
+/** Matches the names of customers' roles: `nameDatabase`. */
 export const ROLE_PATTERN = "^bt_[0-9a-f]{16}$";
 
-/** What a database's comment begins with; the installation and a time follow. */
+/** Prefix of a database's comment; the installation and a time follow. */
 export const LABEL = "basetide";
 
 /** SQLSTATE of a setting that the admin may not set for a role. */
 const NO_RIGHT = "42501";
-/** SQLSTATEs of a database changed (internal_error, "tuple concurrently updated") or dropped by somebody else. */
+/** SQLSTATEs of a database that another session changed (internal_error, "tuple concurrently updated") or dropped. */
 const CONCURRENT_CHANGE = ["XX000", "3D000"];
 const MAX_ATTEMPTS = 20;
 const INSUFFICIENT_PRIVILEGE = "42501";
@@ -39,11 +40,11 @@ export interface Provisioned {
   database: string;
   role: string;
   password: string;
-  /** Connections that the role may open; `DEFAULT_CONNECTIONS` unless given. */
+  /** Connections that the role may open; default `DEFAULT_CONNECTIONS`. */
   connections?: number | undefined;
 }
 
-/** Names for a database and its role that nobody else has, and a password. */
+/** Returns unique names for a database and its role, and a password. */
 export function nameDatabase(): Provisioned {
   return { database: `bt_${randomName()}`, role: `bt_${randomName()}`, password: randomPassword() };
 }
@@ -51,7 +52,7 @@ export function nameDatabase(): Provisioned {
 /**
  * Creates a database and a read-only role for it.
  *
- * @param installation whose they are, on a cluster that others may use too
+ * @param installation the owner, on a cluster that several installations may share
  */
 export async function provisionDatabase(
   adminUrl: string,
@@ -71,7 +72,8 @@ export async function createRole(
   { role, password, connections }: Omit<Provisioned, "database">,
 ): Promise<void> {
   const name = quoteIdent(role);
-  // Members of a role see its sessions and may end them. On Postgres 16 and later the admin becomes one without that.
+  // Members of a role see its sessions and may end them. On Postgres 16 and later the admin is a member without the
+  // grant.
   await runWithPassword(
     admin,
     password,
@@ -80,7 +82,7 @@ export async function createRole(
   await limitRole(admin, role, connections);
 }
 
-/** Sets the limits of a customer's role; those that the server keeps from its admin are left out. Idempotent. */
+/** Sets the limits of a customer's role, except those that the server's admin may not set. Idempotent. */
 async function limitRole(admin: Sql, role: string, connections: number = DEFAULT_CONNECTIONS): Promise<void> {
   const alter = `alter role ${quoteIdent(role)}`;
   const defaults = Object.entries(ROLE_DEFAULTS).map(([name, value]) => `${alter} set ${name} = '${value}';`);
@@ -104,7 +106,7 @@ export async function restoreLimits(
 }
 
 export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<void> {
-  // Who may connect to the template is an admin that the server was prepared for: others could not use a copy.
+  // An admin that may connect to the template is one the server was prepared for: another could not use a copy.
   const [prepared] = await admin`
     select from pg_database
     where datname = ${TEMPLATE_DATABASE} and datistemplate and has_database_privilege(oid, 'connect')`;
@@ -113,7 +115,7 @@ export async function createDatabase(admin: Sql, database: string, installation?
   if (installation !== undefined) await labelDatabase(admin, database, installation);
 }
 
-/** Writes on the database whose it is, and when that was written, by the server's clock. */
+/** Writes to the database's comment which installation owns it and since when, by the server's clock. */
 async function labelDatabase(admin: Sql, database: string, installation: string): Promise<void> {
   const [row] = await admin<{ now: Date }[]>`select now() as now`;
   const label = `${LABEL} ${installation} ${row!.now.toISOString()}`;
@@ -125,8 +127,8 @@ export async function labelHosted(adminUrl: string, database: string, installati
 }
 
 /**
- * Lets only the role connect to the database, and no role call what writes or blocks there. Other databases of the
- * server are not ours to close: `doctor` reports those that are open. Idempotent.
+ * Lets only the role connect to the database, and forbids it the functions that write or block. Other databases of the
+ * server are not ours to lock down: `doctor` reports those that are open. Idempotent.
  */
 export async function lockDownDatabase(
   adminUrl: string,
@@ -141,7 +143,7 @@ export async function lockDownDatabase(
     );
   });
   await withAdmin(databaseUrl(adminUrl, database), async (sql) => {
-    // Before version 15 every role may create there. Where it is not ours, this changes nothing.
+    // Before version 15 every role may create objects in `public`. If the schema is not ours, this changes nothing.
     await sql`
       do $$ begin
         if to_regnamespace('public') is not null then
@@ -160,8 +162,8 @@ export async function rotatePassword(adminUrl: string, role: string): Promise<st
 }
 
 /**
- * Ends all sessions of the role. An admin with CREATEROLE alone is a member of the role while this runs: only members
- * may end another role's sessions.
+ * Ends all sessions of the role. An admin that has only CREATEROLE is a member of the role while this runs: only
+ * members may end another role's sessions.
  */
 export async function endSessionsOf(adminUrl: string, role: string): Promise<void> {
   await withAdmin(adminUrl, (admin) =>
@@ -176,7 +178,7 @@ export async function endSessionsOf(adminUrl: string, role: string): Promise<voi
   );
 }
 
-/** From now on the role has this password, whatever it had before. */
+/** Replaces the role's password. */
 export async function setPassword(adminUrl: string, role: string, password: string): Promise<void> {
   await withAdmin(adminUrl, (admin) =>
     runWithPassword(admin, password, (secret) => `alter role ${quoteIdent(role)} password '${secret}'`),
@@ -184,8 +186,8 @@ export async function setPassword(adminUrl: string, role: string, password: stri
 }
 
 /**
- * Lets a customer's role make tables and views of its own in `schema`, and temporary ones, or takes that right back.
- * Our tables stay ours: it may read them and nothing else. What it made stays its own either way.
+ * Lets a customer's role create its own tables and views in `schema`, and temporary ones, or revokes that right. The
+ * role may still only read our tables. The objects that it created stay its own either way.
  */
 export async function setWritable(
   databaseUrl: string,
@@ -212,9 +214,9 @@ export async function setWritable(
 }
 
 /**
- * Drops a database and its role, ending the sessions there. What is gone already is no error.
+ * Drops a database and its role, and ends the sessions there. Objects that no longer exist are no error.
  *
- * @throws BasetideError `replica_busy` while somebody is connected whose session the admin may not end
+ * @throws BasetideError `replica_busy` while a session is connected that the admin may not end
  */
 export async function dropDatabase(adminUrl: string, database: string, role: string): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
@@ -222,7 +224,7 @@ export async function dropDatabase(adminUrl: string, database: string, role: str
       admin.unsafe(`drop database if exists ${quoteIdent(database)} ${options}`);
     await drop("with (force)").catch(async (error: { code?: string }) => {
       if (error.code !== INSUFFICIENT_PRIVILEGE) throw error;
-      // Whoever is no superuser may not force an autovacuum away: a plain drop does that by itself, and waits for it.
+      // Only a superuser may end an autovacuum by force. A plain drop cancels it by itself, and waits for it.
       await endSessionsIn(admin, database);
       await drop("");
     });
@@ -230,7 +232,7 @@ export async function dropDatabase(adminUrl: string, database: string, role: str
   });
 }
 
-/** Ends the sessions in the database that the admin may end: its own, and those of roles that it has made. */
+/** Ends the sessions in the database that the admin may end: its own, and those of roles that it created. */
 async function endSessionsIn(admin: Sql, database: string): Promise<void> {
   await admin`
     with ours as materialized (
@@ -239,7 +241,7 @@ async function endSessionsIn(admin: Sql, database: string): Promise<void> {
     select pg_terminate_backend(pid) from ours`;
 }
 
-/** Drops a replica's schemas, and leaves the rest of the database, which it shares with others. */
+/** Drops a replica's schemas, and leaves the rest of the database, which is shared. */
 export async function removeReplica(databaseUrl: ServerUrl, schema: string): Promise<void> {
   const { schema: shown, swap } = schemasOf(schema);
   await withAdmin(databaseUrl, (admin) =>
@@ -247,14 +249,14 @@ export async function removeReplica(databaseUrl: ServerUrl, schema: string): Pro
   );
 }
 
-/** `adminUrl`, but of another database on the same server. */
+/** Returns `adminUrl` with another database on the same server. */
 export function databaseUrl(adminUrl: string, database: string): string {
   const url = new URL(adminUrl);
   url.pathname = `/${encodeURIComponent(database)}`;
   return url.toString();
 }
 
-/** Does `work` again when another session changed the rights of a database, or dropped it, at the same moment. */
+/** Repeats `work` if another session changed the rights of a database, or dropped it, concurrently. */
 export async function overRaces(work: () => Promise<unknown>): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -267,7 +269,7 @@ export async function overRaces(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Managed servers keep these from their admin: then a read-only role is still bound by its grants. */
+/** Managed servers do not let their admin revoke these: then grants alone limit a read-only role. */
 async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
   await sql.unsafe(`
     do $$
@@ -301,7 +303,7 @@ function randomName(): string {
   return randomBytes(8).toString("hex");
 }
 
-/** 192 bits in base64url: nothing in it needs escaping in a URL, a shell or SQL. */
+/** 192 bits in base64url, which needs no escaping in a URL, a shell or SQL. */
 function randomPassword(): string {
   return randomBytes(24).toString("base64url");
 }

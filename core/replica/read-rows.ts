@@ -1,33 +1,33 @@
 /**
- * Reads rows of a replica by conditions that others have put together. One statement reads the rows and the shape of their
- * table, so both are of one moment.
+ * Reads rows of a replica by given conditions. One statement reads the rows and the shape of their table, so both are
+ * of the same moment.
  */
 import { BasetideError } from "../errors";
 import { byName } from "./locate";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 
-/** What rows are to be like; never null: an empty cell is `false`, unless it says otherwise. */
+/** A condition on rows. Never null: an empty cell is `false` unless stated otherwise. */
 export type Condition =
   | { kind: "and" | "or"; of: Condition[] }
   | { kind: "not"; of: Condition }
   | { kind: "constant"; value: boolean }
-  /** The row is this record's. */
+  /** The row has this record id. */
   | { kind: "id"; equals: string }
-  /** A ticked box. */
+  /** A checked checkbox. */
   | { kind: "checked"; column: string }
-  /** Of a text column; the empty text is an empty cell. */
+  /** On a text column; the empty text matches an empty cell. */
   | { kind: "text"; column: string; equals: string }
-  /** Of a numeric column. */
+  /** On a numeric column. */
   | { kind: "number"; column: string; operator: "=" | "<" | "<=" | ">" | ">="; value: number };
 
 export interface RowQuery {
   /** SQL names. */
   columns: string[];
   condition?: Condition | undefined;
-  /** Only rows with greater ids; they come in the order of ids. */
+  /** Only rows with greater ids; rows are returned in the order of ids. */
   after?: string | undefined;
-  /** Only these. */
+  /** Only rows with these ids. */
   ids?: string[] | undefined;
   limit: number;
 }
@@ -35,13 +35,13 @@ export interface RowQuery {
 export interface ReadRows {
   /** `id`, `created_time` and the columns, as text or arrays of text, in this order; null for empty cells. */
   rows: (string | null | (string | null)[])[][];
-  /** Records among them with a cell that did not fit its column. */
+  /** Number of records among them with a cell that did not fit its column. */
   withIssues: number;
-  /** When the last sync that completed had started; null before the first. */
+  /** Start of the last completed sync; null before the first. */
   asOf: Date | null;
 }
 
-/** @throws BasetideError `shape_changed` when the table has another shape than `CatalogTable` says, `replica_unavailable` */
+/** @throws BasetideError `shape_changed` if the table's shape is not `CatalogTable`'s, `replica_unavailable` */
 export async function readRows(
   { sql, schema, swap }: Replica,
   { spec, shape }: CatalogTable,
@@ -73,7 +73,7 @@ export async function readRows(
           from ${sql.unsafe(swap)}._sync_meta) as "asOf",
         (select shape from ${sql.unsafe(swap)}._tables where table_id = ${spec.tableId}) as shape`,
   );
-  // The names that it was read under may be others' by now, without any error.
+  // The names in the query may belong to other columns now, without any error.
   if (answer!.shape !== shape) {
     throw new BasetideError(
       "shape_changed",

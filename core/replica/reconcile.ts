@@ -1,6 +1,6 @@
 /**
- * What is there on a cluster of a database that there should be, and making it so again: after a restore of the
- * control plane, what was made, dropped or changed since the dump.
+ * Compares a hosted database with what the control plane expects, and repairs the difference: after a restore of the
+ * control plane, what was created, dropped or changed since the dump.
  */
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
@@ -19,25 +19,25 @@ import {
 } from "./provision";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 
-/** What the server says to a password that is not the role's. */
+/** The server's answers to a wrong password. */
 const WRONG_PASSWORD = ["28P01", "28000"];
 const CONNECT_TIMEOUT_SECONDS = 10;
 
 export interface HostedState {
   hasDatabase: boolean;
   hasRole: boolean;
-  /** Whose it is, as its label says; null without one. */
+  /** The installation that its label names; null without a label. */
   installation: string | null;
-  /** Only the role may connect, and nobody call what writes or blocks; as far as the admin can forbid it. */
+  /** Only the role may connect, and may not call functions that write or block, as far as the admin can forbid it. */
   isLockedDown: boolean;
   takesPassword: boolean;
-  /** The role has its limits, and the admin may end its sessions; as far as the server lets its admin do that. */
+  /** The role has its limits, and the admin may end its sessions, as far as the server lets its admin do that. */
   isLimited: boolean;
-  /** The watchdog lets the role open no connection until then; null where it may. */
+  /** The watchdog forbids the role to connect until then; null if the role is not paused. */
   pausedUntil: Date | null;
-  /** Of the schemas asked for: those that no replica is installed in. */
+  /** The requested schemas in which no replica is installed. */
   missingSchemas: string[];
-  /** Of the others: those in which the role may make things of its own. */
+  /** Those of the other requested schemas in which the role may create objects of its own. */
   writableSchemas: string[];
 }
 
@@ -93,7 +93,7 @@ export async function examineHosted(
       from unnest(${schemas}::text[]) as name`;
     state.missingSchemas = rows.filter((row) => !row.is_there).map(({ name }) => name);
     state.writableSchemas = rows.filter((row) => row.is_there && row.is_writable).map(({ name }) => name);
-    // Where the admin does not own them it cannot forbid them either.
+    // The admin cannot forbid functions that it does not own.
     const [open] = await sql`
       select from pg_proc as p
       where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ ${FORBIDDEN_FUNCTIONS}
@@ -105,7 +105,7 @@ export async function examineHosted(
 
 type EnforcedSetting = keyof typeof ENFORCED_SETTINGS;
 
-/** The settings that the admin may set for customers' roles. */
+/** Returns the settings that the admin may set for customers' roles. */
 async function settableLimits(admin: Sql): Promise<EnforcedSetting[]> {
   const names = Object.keys(ENFORCED_SETTINGS) as EnforcedSetting[];
   const [me] = await admin<{ is_super: boolean; version: number }[]>`
@@ -118,7 +118,7 @@ async function settableLimits(admin: Sql): Promise<EnforcedSetting[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Makes what is missing of role and database, empty, under the names and with the password they had. */
+/** Creates a missing role or database, empty, with the names and the password that they had. */
 export async function restoreHosted(
   adminUrl: string,
   hosted: Provisioned,
@@ -136,15 +136,15 @@ export async function restoreHosted(
 
 export interface Labelled {
   database: string;
-  /** The role of ours that may connect. */
+  /** Our role that may connect. */
   role: string | null;
-  /** How long ago it was labelled, by the server's clock. */
+  /** Time since it was labelled, by the server's clock. */
   madeMsAgo: number;
-  /** Processes of ours that are connected: of another control plane, or of this one before it was restored. */
+  /** Connected processes of ours: of another control plane, or of this one before it was restored. */
   inUse: number;
 }
 
-/** The databases of the cluster that bear the installation's label. */
+/** Returns the databases of the cluster that have the installation's label. */
 export async function labelledDatabases(adminUrl: string, installation: string): Promise<Labelled[]> {
   return withAdmin(adminUrl, async (admin) => {
     const rows = await admin<
@@ -167,7 +167,7 @@ export async function labelledDatabases(adminUrl: string, installation: string):
   });
 }
 
-/** Tables, views, functions and the like in the database that somebody else than its owner has made. */
+/** Counts the tables, views, functions and similar objects in the database that a role other than its owner created. */
 export async function countForeign(adminUrl: string, database: string): Promise<number> {
   return withAdmin(databaseUrl(adminUrl, database), async (sql) => {
     const [row] = await sql<{ count: number }[]>`
@@ -182,10 +182,11 @@ export async function countForeign(adminUrl: string, database: string): Promise<
 }
 
 /**
- * Drops what a replica has left in its schema whose own, with all that was known of it, is gone: tables and views of
- * the admin's. To be made again from the source; what a customer has made on top of it is in the way, and stays.
+ * Drops a replica's leftovers in its schema (tables and views of the admin's) after the replica's own schema, with all
+ * that was known of them, is gone. They are rebuilt from the source. Objects that a customer created on top of them
+ * prevent the drop, and stay.
  *
- * @throws BasetideError `internal` where something depends on one of them
+ * @throws BasetideError `internal` if something depends on one of them
  */
 export async function dropLeftovers(url: ServerUrl, schema: string): Promise<void> {
   await withAdmin(url, async (sql) => {
@@ -201,7 +202,7 @@ export async function dropLeftovers(url: ServerUrl, schema: string): Promise<voi
   });
 }
 
-/** Has the replica's schema been installed in the database at `url`? @throws what the connection does */
+/** Returns whether the replica's schema is installed in the database at `url`. @throws errors of the connection */
 export async function hasReplica(url: ServerUrl, schema: string): Promise<boolean> {
   return withAdmin(url, async (sql) => {
     const [row] = await sql<{ found: boolean }[]>`
@@ -228,7 +229,7 @@ async function takesPassword(adminUrl: string, { database, role, password }: Pro
     await sql`select 1`;
     return true;
   } catch (error) {
-    // Too many connections, say: it was let that far.
+    // Any other error (too many connections, say) comes after the password was accepted.
     return !WRONG_PASSWORD.includes(String((error as { code?: unknown }).code));
   } finally {
     await sql.end({ timeout: 1 });

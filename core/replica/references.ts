@@ -1,23 +1,23 @@
-/** Foreign keys of customers that point at our tables; `sql/replica/dependents.sql` moves them through every swap. */
+/** Customers' foreign keys that point at our tables; `sql/replica/dependents.sql` moves them through every swap. */
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-/** Longest time for checking one foreign key: a sync may wait for it. */
+/** Longest time for checking one foreign key, because a sync may wait for it. */
 const CHECK_MS = 30_000;
 /** While we wait for a lock on a table, its readers wait behind us. */
 const CHECK_LOCK_MS = 1000;
-/** Rows that point at no record: they stay, and are reported. */
+/** Some rows point at no record: they stay, and are reported. */
 const FOREIGN_KEY_VIOLATION = "23503";
 
 interface Reference {
   relation: number;
-  /** The table, qualified and quoted; null where it is gone. */
+  /** The table, qualified and quoted; null if it no longer exists. */
   table: string | null;
   name: string;
 }
 
 /**
- * Validates the foreign keys that were moved without a check of their rows. One whose rows do not fit is reported in
+ * Validates the foreign keys that were moved without a check of their rows. A key whose rows violate it is reported in
  * `_sync_issues`; one that cannot be checked now is tried again at the next call.
  */
 export async function checkReferences(replica: Replica): Promise<void> {

@@ -1,16 +1,16 @@
-/** Constraints and triggers that the owner of a database has put on our tables: what they refuse, in words for people. */
+/** Explains, for people, refusals by constraints and triggers that the owner of a database has put on our tables. */
 import type postgres from "postgres";
 
 /** SQLSTATE class of constraints: not null, foreign key, unique, check, exclusion. */
 const CONSTRAINT_CLASS = "23";
-/** The innermost function that failed, as Postgres tells of it. */
+/** The innermost function that failed, in the context that Postgres reports. */
 const FUNCTION = /^PL\/pgSQL function (.+?) line \d+/;
 /** Functions of ours are in a schema of this name. */
 const OURS = /^"?[^"]*_swap"?\./;
 
 /**
  * @param error of a statement that writes rows
- * @returns what refuses them, and the remedy; null where nobody but ourselves has to do with it
+ * @returns what refuses the rows, and the remedy; null if only our own code is involved
  */
 export function refusal(error: postgres.PostgresError): string | null {
   const { code, message, where } = error;
@@ -26,7 +26,7 @@ export function refusal(error: postgres.PostgresError): string | null {
   return `${what} of ${table} refuses what the source has: ${message}. Relax or drop it.`;
 }
 
-/** Primary keys are ours; their names start with an underscore, which those of the source's tables and fields do not. */
+/** Primary keys are ours; their names start with an underscore, unlike those of the source's tables and fields. */
 function isOurs({ constraint_name }: postgres.PostgresError): boolean {
   return constraint_name?.startsWith("_") ?? false;
 }

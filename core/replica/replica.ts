@@ -1,4 +1,4 @@
-/** A handle on one replica, and what is true of it as a whole: epoch, read versions, catalog, `_sync_meta`. */
+/** A handle on one replica, and its overall state: epoch, read versions, catalog, `_sync_meta`. */
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import {
@@ -14,24 +14,24 @@ import type { ReadAs, TableSpec } from "./spec";
 
 export interface Replica extends Schemas {
   sql: ReplicaSql;
-  /** Would a statement go without a login? */
+  /** Returns whether a statement would run without a login. */
   isConnected(): boolean;
   close(): Promise<void>;
 }
 
-/** Where a replica is: the owner's URL of its database, and its schema there. */
+/** The location of a replica: the owner's URL of its database, and its schema there. */
 export interface ReplicaTarget {
   url: ServerUrl;
   schema: string;
 }
 
-/** Opens a replica that `installReplica` has installed. Connects when first used. */
+/** Opens a replica that `installReplica` has installed. Connects on first use. */
 export function openReplica(target: ReplicaTarget, use: ReplicaUse = "sync"): Replica {
   const { sql, isConnected } = replicaPool(target.url, { use });
   return { ...schemasOf(target.schema), sql, isConnected, close: () => sql.end({ timeout: 5 }) };
 }
 
-/** Raises the epoch: from now on only the holder of the answer may sync this base (I5). */
+/** Raises the epoch: from now on only the holder of the returned epoch may sync this base (I5). */
 export function claimEpoch({ sql, swap }: Replica): Promise<number> {
   return onReplica(async () => {
     const [row] = await sql<{ epoch: number }[]>`select ${sql.unsafe(swap)}.claim() as epoch`;
@@ -40,7 +40,7 @@ export function claimEpoch({ sql, swap }: Replica): Promise<number> {
 }
 
 /**
- * Looks at what happened to the tables behind our back: the catalog then says which are to be rebuilt.
+ * Detects changes that others made to our tables, and records in the catalog which tables must be rebuilt.
  *
  * @returns ids of the tables whose rows may be gone, as by TRUNCATE
  * @throws BasetideError `lease_lost`
@@ -53,12 +53,12 @@ export function recordDamage({ sql, swap }: Replica, epoch: number): Promise<str
   });
 }
 
-/** @throws BasetideError `lease_lost` where the epoch has been raised since */
+/** @throws BasetideError `lease_lost` if the epoch has been raised since */
 export async function confirmEpoch({ sql, swap }: Replica, epoch: number): Promise<void> {
   await onReplica(() => sql`select ${sql.unsafe(swap)}.fence(${epoch})`);
 }
 
-/** Names the server, the timeline that it is on, and the database, as far as the server tells. */
+/** Identifies the server, its timeline, and the database, as far as the server reveals them. */
 export function replicaIdentity({ sql, swap }: Replica): Promise<string> {
   return onReplica(async () => {
     const [row] = await sql<{ identity: string }[]>`select ${sql.unsafe(swap)}.identity() as identity`;
@@ -67,8 +67,8 @@ export function replicaIdentity({ sql, swap }: Replica): Promise<string> {
 }
 
 /**
- * A read version: to be taken before the source is asked for an image, and shown when the image is applied. An older
- * read version than needed is safe: it only loses more often.
+ * Returns a read version. Take it before the source is asked for a row image, and pass it when the image is applied. A
+ * read version older than necessary is safe: its image only loses more often.
  */
 export function takeReadVersion({ sql, swap }: Replica): Promise<number> {
   return onReplica(async () => {
@@ -80,10 +80,10 @@ export function takeReadVersion({ sql, swap }: Replica): Promise<number> {
 }
 
 /**
- * The live tables, by the source's table id.
+ * Returns the live tables, by the source's table id.
  *
- * @throws BasetideError `destination_invalid` where one of them has been replaced by somebody else's: to read a view of
- *   theirs is to run what is in it
+ * @throws BasetideError `destination_invalid` if somebody else's relation has replaced one of them: reading a view of
+ *   theirs would run its code
  */
 export function loadCatalog({ schema, sql, swap }: Replica): Promise<Catalog> {
   return onReplica(async () => {
@@ -106,7 +106,7 @@ export function loadCatalog({ schema, sql, swap }: Replica): Promise<Catalog> {
   });
 }
 
-/** Notes in the catalog that all cells of the table have been read. */
+/** Records in the catalog that all cells of the table have been read. */
 export async function markRead(
   { sql, swap }: Replica,
   epoch: number,
@@ -119,7 +119,7 @@ export async function markRead(
   );
 }
 
-/** Notes in `_sync_meta` that a sync starts now, or is under way and started `agoMs` before now. */
+/** Records in `_sync_meta` that a sync starts now, or is running and started `agoMs` before now. */
 export async function markSyncStarted(replica: Replica, epoch: number, agoMs = 0): Promise<void> {
   if (agoMs <= 0) return markSync(replica, epoch, false);
   const { sql, swap } = replica;
@@ -128,19 +128,19 @@ export async function markSyncStarted(replica: Replica, epoch: number, agoMs = 0
   );
 }
 
-/** Notes in `_sync_meta` that the sync has completed now. */
+/** Records in `_sync_meta` that the sync has completed now. */
 export function markSyncCompleted(replica: Replica, epoch: number): Promise<void> {
   return markSync(replica, epoch, true);
 }
 
-/** Notes in `_sync_meta` that a sync has completed that started `agoMs` before now and found nothing to change. */
+/** Records in `_sync_meta` that a sync which started `agoMs` before now has completed and found nothing to change. */
 export async function markSyncUnchanged({ sql, swap }: Replica, epoch: number, agoMs: number): Promise<void> {
   await onReplica(
     () => sql`select ${sql.unsafe(swap)}.mark_sync_unchanged(${epoch}, ${agoMs} * interval '1 ms')`,
   );
 }
 
-/** Notes in `_sync_meta` that no sync is under way: the one that was, if any, has ended without completing. */
+/** Records in `_sync_meta` that no sync is running: the previous one, if any, ended without completing. */
 export async function markSyncEnded({ sql, swap }: Replica, epoch: number): Promise<void> {
   await onReplica(() => sql`select ${sql.unsafe(swap)}.mark_sync_ended(${epoch})`);
 }

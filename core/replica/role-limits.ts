@@ -1,9 +1,9 @@
 /**
- * What the role of a customer may use of a server, in one place: the settings that it starts with, those that it cannot
- * change, and the limits that the watchdog enforces.
+ * Limits of a customer's role on a server: the settings that it starts with, those that it cannot change, and the
+ * limits that the watchdog enforces.
  */
 
-/** Connections of one role, unless the database has a limit of its own. */
+/** Connections of one role, unless the database has its own limit. */
 export const DEFAULT_CONNECTIONS = 10;
 
 /** Settings that a role starts with. It may change them in its own sessions: the watchdog enforces the limits. */
@@ -27,11 +27,11 @@ export const ENFORCED_SETTINGS = {
 
 /** Limits of a session of a customer's role; the watchdog ends a session that exceeds one. */
 export const SESSION_LIMITS = {
-  /** Seconds; twice the default time-outs, which a well-meaning client meets first. */
+  /** Seconds; twice the default timeouts, which a well-behaved client hits first. */
   idleInTransactionSeconds: 600,
   statementSeconds: 1200,
   transactionSeconds: 3600,
-  /** Transactions that others have begun since the oldest snapshot of the session: vacuum cleans up none of them. */
+  /** Transactions started since the oldest snapshot of the session: vacuum cannot clean up after any of them. */
   snapshotAge: 10_000_000,
   /** Parallel workers of one session. */
   parallelWorkers: 4,

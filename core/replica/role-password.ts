@@ -1,25 +1,25 @@
 /**
- * Passwords of roles in SQL: as a SCRAM verifier, which opens nothing to whoever reads the statement in a log.
+ * Sets passwords of roles in SQL as SCRAM verifiers, which are useless to a reader of the server's log.
  *
- * Some servers take no verifier, since they hand passwords on to a proxy of theirs (Neon, Lakebase) or check them
- * (credcheck). They get the password itself: over TLS only, and without the statement's logging as far as we may.
+ * Some servers take no verifier, because they pass passwords on to their own proxy (Neon, Lakebase) or check them
+ * (credcheck). They get the password itself: over TLS only, and with statement logging off as far as we may.
  */
 
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import postgres, { type Sql, type TransactionSql } from "postgres";
 import { BasetideError } from "../errors";
 
-/** Nothing in such a password could change on its way into a verifier. */
+/** SASLprep changes nothing in such a password. */
 const ASCII = /^[ -~]+$/;
 /**
- * SQLSTATEs and classes that say nothing of the password: no connection, a transaction to repeat, no such role, one too
- * many, no right, a name of ours that is none, no room.
+ * SQLSTATEs and classes of errors that are not about the password: no connection, a transaction to repeat, no such
+ * role, too many connections, no privilege, an invalid name, no space.
  */
 const OTHER_REASONS = /^(08|40|53|55|57|58)|^(42501|42601|42704|42710)$/;
-/** Servers refuse with it, and say so as well where two sessions change one role. */
+/** Servers that take no verifier refuse with it, but Postgres also reports it when two sessions change one role. */
 const INTERNAL_ERROR = "XX000";
 
-/** Settings under which the server keeps a statement to itself; most let only some roles change them. */
+/** Settings that keep a statement out of the server's logs; most servers let only some roles change them. */
 const UNLOGGED: [string, string][] = [
   ["log_statement", "none"],
   ["log_min_duration_statement", "-1"],
@@ -33,8 +33,8 @@ const UNLOGGED: [string, string][] = [
 /**
  * Runs `statement`, which sets a role's password.
  *
- * @param statement SQL text around what goes between the quotes of `password '…'`
- * @throws BasetideError `config_invalid` where the server takes no verifier and the connection is not encrypted
+ * @param statement SQL text, given the text between the quotes of `password '…'`
+ * @throws BasetideError `config_invalid` if the server takes no verifier and the connection is not encrypted
  */
 export async function runWithPassword(
   admin: Sql,
@@ -63,7 +63,7 @@ export async function runWithPassword(
 /** How a server takes passwords. `refused`: in clear text, and the connection is not encrypted. */
 export type PasswordHandling = "verifier" | "clear_text" | "refused";
 
-/** Nothing stays of the try. @throws what keeps it from telling */
+/** Leaves nothing behind. @throws any error that prevents an answer */
 export async function passwordHandling(admin: Sql): Promise<PasswordHandling> {
   const role = `bt_probe_${crypto.randomUUID().slice(0, 8)}`;
   const text = `create role ${role} password '${scramVerifier(role)}'; drop role ${role}`;
@@ -71,7 +71,7 @@ export async function passwordHandling(admin: Sql): Promise<PasswordHandling> {
   return isEncrypted(admin) ? "clear_text" : "refused";
 }
 
-/** Runs the statements, all or none. @returns why the server takes no verifier; undefined where it did */
+/** Runs the statements, all or none. @returns why the server takes no verifier; undefined if it does */
 function refusalOf(admin: Sql, text: string): Promise<(Error & { code: string }) | undefined> {
   return admin.unsafe(text).then(
     () => undefined,
@@ -94,7 +94,7 @@ async function keepFromLogs(tx: TransactionSql): Promise<void> {
   }
 }
 
-/** By what the driver has been told: it then takes no connection without TLS. */
+/** Judges by the driver's options: with them it accepts no connection without TLS. */
 function isEncrypted({ options }: Sql): boolean {
   const ssl: unknown = options.ssl;
   return Boolean(ssl) && ssl !== "prefer" && ssl !== "allow";
@@ -104,18 +104,16 @@ function quoted(password: string): string {
   return password.replaceAll("'", "''");
 }
 
-/** Postgres' own number; our passwords are random, and no number of rounds would make them safer. */
+/** Postgres' own number. Our passwords are random, and more iterations would not make them safer. */
 const ITERATIONS = 4096;
 const SALT_BYTES = 16;
 const KEY_BYTES = 32;
 
 /**
- * A password as Postgres keeps it (RFC 5803): what is written into a statement may end in the server's log, its
- * statistics or an error, and opens nothing there.
+ * Returns a password in the form that Postgres stores (RFC 5803), for `… password '…'`. The text of a statement may end
+ * up in the server's log, its statistics or an error, where a verifier opens nothing.
  *
- * For `… password '…'`.
- *
- * @param password printable ASCII: nothing that SASLprep would change
+ * @param password printable ASCII, which SASLprep leaves unchanged
  */
 export function scramVerifier(password: string, salt: Buffer = randomBytes(SALT_BYTES)): string {
   const salted = pbkdf2Sync(password, salt, ITERATIONS, KEY_BYTES, "sha256");

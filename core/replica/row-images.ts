@@ -1,8 +1,9 @@
 /**
- * Applies images of records to a live table, and reads the recent-writes log of those that were.
+ * Applies row images to a live table, and reads the recent-writes log of the images that were applied.
  *
- * I1, I2. An image is what the source said of a record to somebody who held a read version. It is applied only if no
- * image of that record was applied after the read version was taken; see `apply_row_images` in `sql/replica`.
+ * I1, I2. A row image is the state of a record that the source reported to a caller who held a read version. It is
+ * applied only if no image of that record was applied after the read version was taken; see `apply_row_images` in
+ * `sql/replica`.
  */
 import type { SourceRecord } from "../source";
 import { onReplica } from "./connection";
@@ -11,11 +12,13 @@ import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 import type { CellIssue, Row } from "./spec";
 
-/** Levels of a cell that an image keeps. A source's cells have a few; Postgres' parser ends at some thousands. */
+/**
+ * Levels of nesting that a logged cell keeps. A source's cells have a few; Postgres' parser fails at some thousands.
+ */
 const MAX_LOG_DEPTH = 200;
 
 export interface RowImageBatch {
-  /** The lease's epoch; null for what belongs to no lease (a proxied write). */
+  /** The lease's epoch; null for writes outside of a lease (a proxied write). */
   epoch: number | null;
   /** Taken before the source was asked. */
   readVersion: number;
@@ -25,8 +28,8 @@ export interface RowImageBatch {
   gone: string[];
   issues: CellIssue[];
   /**
-   * The records as the source gave them, for the recent-writes log, which then notes all of `rows` and `gone` whether they
-   * changed or not; absent from a sweep.
+   * The records as the source returned them, for the recent-writes log, which then records all of `rows` and `gone`
+   * whether they changed or not; absent from a sweep.
    */
   records?: SourceRecord[];
 }
@@ -35,15 +38,15 @@ export interface Applied {
   inserted: number;
   updated: number;
   deleted: number;
-  /** Ids whose image lost, and was not applied. */
+  /** Ids whose image was too old and was not applied. */
   lost: string[];
 }
 
 /**
- * Applies images to the table, as one transaction.
+ * Applies row images to the table, as one transaction.
  *
- * @throws BasetideError `shape_changed` when the rows were mapped for another shape, `lease_lost`,
- *   `replica_unavailable`; nothing is written after any
+ * @throws BasetideError `shape_changed` if the rows were mapped for another shape, `lease_lost`,
+ *   `replica_unavailable`; nothing is written after any of them
  */
 export function applyRowImages(
   replica: Replica,
@@ -63,12 +66,12 @@ export function applyRowImages(
 }
 
 /**
- * Keeps an image of a record whose table is not built yet, for the rebuild that is reading it.
+ * Stores a row image of a record whose table is not built yet, for the rebuild that is reading it.
  *
  * @param readVersion taken before the source was asked
  * @param record null: the record was deleted
- * @returns false when the image lost to one noted after its read version
- * @throws BasetideError `shape_changed` when the table is there by now: apply it instead
+ * @returns false if an image of the record was recorded after the read version was taken
+ * @throws BasetideError `shape_changed` if the table exists by now: apply the image instead
  */
 export function recordRowImage(
   { sql, swap }: Replica,
@@ -94,11 +97,13 @@ export interface RecentWrite {
   readVersion: number;
   /** The record was deleted. */
   isGone: boolean;
-  /** Absent where a sweep applied it. */
+  /** Null if a sweep applied it. */
   record: SourceRecord | null;
 }
 
-/** Entries of one table after `appliedVersion`: all of them up to the greatest applied version among them. */
+/**
+ * Returns the entries of one table after `appliedVersion`: all of them up to the greatest applied version among them.
+ */
 export function recentWritesSince(
   { sql, swap }: Replica,
   tableId: string,
@@ -112,8 +117,8 @@ export function recentWritesSince(
 }
 
 /**
- * A new read version, and for each of the records that the recent-writes log has: the read version before which the source was asked for the
- * image that was applied last. That image, or a newer one, is in SQL.
+ * Returns a new read version, and for each of the records in the recent-writes log the read version of the image that
+ * was applied last. That image, or a newer one, is in SQL.
  */
 export async function latestReadVersions(
   { sql, swap }: Replica,
@@ -129,7 +134,7 @@ export async function latestReadVersions(
   return { readVersion: row!.readVersion, readVersions: new Map(Object.entries(row!.readVersions)) };
 }
 
-/** Ids of the tables that the recent-writes log has entries of. */
+/** Returns the ids of the tables that have entries in the recent-writes log. */
 export async function loggedTables({ sql, swap }: Replica): Promise<string[]> {
   const rows = await onReplica(
     () => sql<{ id: string }[]>`select distinct table_id as id from ${sql.unsafe(swap)}._recent_writes`,
@@ -137,7 +142,7 @@ export async function loggedTables({ sql, swap }: Replica): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
-/** A record that was written after a applied version, and not by a sweep alone. */
+/** A record that was written after an applied version, and not by a sweep alone. */
 export interface LoggedWrite {
   tableId: string;
   recordId: string;
@@ -145,8 +150,8 @@ export interface LoggedWrite {
 }
 
 /**
- * Records of all tables that were written after `appliedVersion`: deleted by whomever, or written by somebody other than a sweep,
- * be it that one has touched them since.
+ * Returns the records of all tables that were deleted after `appliedVersion`, or written by something other than a
+ * sweep, even if a sweep has written them again since.
  */
 export function writesSince({ sql, swap }: Replica, appliedVersion: number): Promise<LoggedWrite[]> {
   return onReplica(
@@ -157,9 +162,9 @@ export function writesSince({ sql, swap }: Replica, appliedVersion: number): Pro
 }
 
 /**
- * Forgets entries up to `appliedVersion`; images with an older read version are refused from then on.
+ * Deletes entries up to `appliedVersion`; row images with an older read version are refused from then on.
  *
- * @throws BasetideError `lease_lost`: what another's lease still needs is not ours to forget
+ * @throws BasetideError `lease_lost`: another lease may still need the entries
  */
 export async function trimRecentWrites(
   { sql, swap }: Replica,
@@ -169,7 +174,7 @@ export async function trimRecentWrites(
   await onReplica(() => sql`select ${sql.unsafe(swap)}.trim_recent_writes(${epoch}, ${appliedVersion})`);
 }
 
-/** Ids of all rows of the live table, in batches. */
+/** Yields the ids of all rows of the live table, in batches. */
 export async function* rowIds(
   { sql, schema }: Replica,
   table: CatalogTable,
@@ -180,7 +185,7 @@ export async function* rowIds(
   for await (const batch of batches) yield batch.map((row) => row.id);
 }
 
-/** Issues under the names of `_sync_issues`' columns. */
+/** Returns the issues with the column names of `_sync_issues`. */
 export function issueRows(issues: CellIssue[]) {
   return issues.map((issue) => ({
     record_id: issue.recordId,
@@ -190,7 +195,7 @@ export function issueRows(issues: CellIssue[]) {
   }));
 }
 
-/** JSON that jsonb takes: it knows neither NUL nor half a surrogate pair, and ends where values nest too deeply. */
+/** JSON for jsonb, which accepts neither NUL nor unpaired surrogates, and fails where values nest too deeply. */
 function logText(value: unknown): string {
   return JSON.stringify(logValue(value, 0));
 }

@@ -1,6 +1,6 @@
 /**
- * What a superuser does once on a Postgres server so that the service can run without a superuser's rights: login roles,
- * and databases that change owners.
+ * One-time changes by a superuser on a Postgres server, so that the service can run without superuser rights: login
+ * roles, and new owners of databases.
  */
 import { readFileSync } from "node:fs";
 import type { Sql } from "postgres";
@@ -12,7 +12,7 @@ import { runWithPassword } from "./role-password";
 const takeOver = serverSql("take-over.sql");
 const NO_RIGHT = "42501";
 
-/** A login role, as a URL names it. */
+/** A login role with its password, as in a URL. */
 export interface Login {
   role: string;
   password: string;
@@ -34,9 +34,9 @@ export function loginOf(url: string, variable: string): Login & { database: stri
 }
 
 /**
- * Makes the role if it is absent, and gives it its password and `attributes`.
+ * Creates the role if it does not exist, and sets its password and `attributes`.
  *
- * @throws BasetideError `conflict` where the role is a superuser
+ * @throws BasetideError `conflict` if the role is a superuser
  */
 export async function ensureLogin(
   admin: Sql,
@@ -59,7 +59,7 @@ export async function ensureLogin(
   );
 }
 
-/** Gives `role` the database and all that is the superuser's in it. Idempotent. */
+/** Gives `role` the database and all objects of the superuser's in it. Idempotent. */
 export async function giveDatabase(superuserUrl: string, database: string, role: string): Promise<void> {
   const [name, owner] = [quoteIdent(database), quoteIdent(role)];
   await withAdmin(superuserUrl, (admin) =>
@@ -70,7 +70,7 @@ export async function giveDatabase(superuserUrl: string, database: string, role:
   );
 }
 
-/** Runs statements that only some servers let their admin run. @returns those that this server refused */
+/** Runs statements that only some servers allow their admin. @returns those that this server refused */
 export async function tryAll(admin: Sql, statements: string[]): Promise<string[]> {
   const refused: string[] = [];
   for (const statement of statements) {
@@ -84,7 +84,7 @@ export async function tryAll(admin: Sql, statements: string[]): Promise<string[]
   return refused;
 }
 
-/** The server's major version. */
+/** Returns the server's major version. */
 export async function majorVersion(admin: Sql): Promise<number> {
   const [row] = await admin<{ version: number }[]>`
     select current_setting('server_version_num')::int / 10000 as version`;

@@ -1,4 +1,4 @@
-/** What changed between two shapes of a table, for the log that people read. */
+/** Describes the changes between two shapes of a table, for the log that people read. */
 import type { ColumnSpec, TableSpec } from "./spec";
 
 export type ShapeChangeKind =
@@ -11,7 +11,7 @@ export type ShapeChangeKind =
   | "field_renamed"
   | "field_retyped";
 
-/** A table or a field at one time: its name in the source, its name in SQL, and for a field its types. */
+/** A table or a field at one time: its source name, its SQL name, and for a field its types. */
 export interface ShapeName {
   source_name: string;
   name: string;
@@ -21,17 +21,17 @@ export interface ShapeName {
 
 export interface ShapeChange {
   kind: ShapeChangeKind;
-  /** SQL name of the table after the change; of a dropped one, as it was. */
+  /** SQL name of the table after the change; of a dropped one, its last name. */
   table: string;
-  /** SQL name of the column, likewise; null where the change is the table's. */
+  /** SQL name of the column, likewise; null for a change of the table. */
   field: string | null;
   before: ShapeName | null;
   after: ShapeName | null;
 }
 
 /**
- * The changes from `before` to `after`; undefined where there is no table. What people do not see (descriptions, the
- * order of fields) is no change.
+ * Returns the changes from `before` to `after`; undefined stands for no table. Changes that people do not see
+ * (descriptions, the order of fields) are left out.
  */
 export function shapeChanges(before: TableSpec | undefined, after: TableSpec | undefined): ShapeChange[] {
   if (!after) return before ? [tableChange("table_dropped", before.name, before, undefined)] : [];

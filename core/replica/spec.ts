@@ -1,6 +1,6 @@
 /**
- * The shape of a replicated table: what the planner makes from the source's schema, what the catalog in
- * `<schema>_swap` remembers, and what the mapper and the writer work from.
+ * The shape of a replicated table: the planner derives it from the source's schema, the catalog in `<schema>_swap`
+ * stores it, and the mapper and the writer use it.
  */
 import type { FieldType } from "../source";
 
@@ -10,15 +10,15 @@ export type ColumnType = "text" | "text[]" | "numeric" | "bool" | "date" | "time
 export interface TypeSettings {
   linkedRecordsAsText: boolean;
   lookupsAsText: boolean;
-  /** How attachments are reached by URLs of ours; absent: by the source's. */
+  /** Basetide's own URLs for attachments; absent: the source's URLs. */
   attachmentUrls?: AttachmentUrls | undefined;
 }
 
-/** URLs of ours for attachments; the key that signs them is kept elsewhere. */
+/** Basetide's own URLs for attachments; the key that signs them is stored elsewhere. */
 export interface AttachmentUrls {
-  /** What they begin with: `https://…/attachments/bas_…`. */
+  /** Their common prefix: `https://…/attachments/bas_…`. */
   prefix: string;
-  /** Of the key: what an older one has signed opens nothing. */
+  /** Version of the key: URLs signed by an older key no longer work. */
   keyVersion: number;
 }
 
@@ -32,10 +32,10 @@ export interface ColumnSpec {
   type: FieldType;
   sourceType: string;
   result?: FieldType | undefined;
-  /** Of links: the source's id of the table that they lead to, where it says so. */
+  /** For links: the source's id of the linked table, if known. */
   linkedTableId?: string | undefined;
   columnType: ColumnType;
-  /** Attachments in its cells have these URLs; absent: the source's. */
+  /** URLs of the attachments in its cells; absent: the source's. */
   attachmentUrls?: AttachmentUrls | undefined;
 }
 
@@ -45,30 +45,30 @@ export interface TableSpec {
   name: string;
   sourceName: string;
   description?: string | undefined;
-  /** Which form its COMMENTs are of; absent in what older versions wrote. */
+  /** The form of its COMMENTs; absent if an older version wrote them. */
   commentForm?: number | undefined;
-  /** All columns but `id` and `created_time`, which every table has first. */
+  /** All columns except `id` and `created_time`, which every table has first. */
   columns: ColumnSpec[];
-  /** In the catalog: the table, or a column of it, was dropped behind our back. It is to be rebuilt. */
+  /** In the catalog: somebody else dropped the table or a column of it. It must be rebuilt. */
   isDamaged?: true | undefined;
 }
 
 /**
- * What the source's fields were when all cells of a table were read: by field id, of all fields that its cells come
- * from, tokens that are lost when such cells may have changed though no record did.
+ * The source's fields as they were when all cells of a table were read. Holds tokens by field id, for all fields that
+ * the table's cells come from; a token that disappears means that such cells may have changed though no record did.
  */
 export type ReadAs = Record<string, string[]>;
 
-/** A value that did not fit its column, or fitted only after a repair. */
+/** A value that did not fit its column, or fit only after a repair. */
 export interface CellIssue {
   recordId: string;
   /** SQL name of the column. */
   column: string;
-  /** What the source had, as JSON text, cut at 1,000 characters. */
+  /** The source's value, as JSON text, cut at 1,000 characters. */
   value: string;
   /** For people: `not a number`, `not a date`, `#ERROR!`… */
   reason: string;
 }
 
-/** One row for the writer: `id`, `created_time`, and a value per column name, ready for JSON → recordset. */
+/** One row for the writer: `id`, `created_time`, and a value per column name, for JSON → recordset. */
 export type Row = Record<string, string | number | boolean | null | (string | null)[]>;

@@ -1,7 +1,7 @@
 /**
- * The type mapping: one row per field type, which says what column it becomes and how its cells are read.
+ * The type mapping: one row per field type, with the column that the type becomes and the reader of its cells.
  *
- * This is the only place that decides it; the table of `docs/types.md` is rendered from it.
+ * It is decided only here; the table of `docs/types.md` is rendered from it.
  */
 import type { FieldType, SourceField } from "../source";
 import {
@@ -25,7 +25,7 @@ import {
 } from "./map-record-cells";
 import type { ColumnType, TypeSettings } from "./spec";
 
-/** How the cells of a column are made again from what it stores, where it stores all of them. */
+/** How a column's cells are reconstructed from its stored values, if it stores them completely. */
 export type ReadBack =
   | "text"
   | "number"
@@ -33,21 +33,23 @@ export type ReadBack =
   | "date"
   | "time"
   | "list"
-  /** As its declared result is; only where that is a number; several of them. */
+  /** As its declared result; only if that is a number; a list of results. */
   | "result"
   | "number_result"
   | "results";
 
-/** What else is known of a type; each is left out where it is the usual. */
+/** Other traits of a type; each is left out if it has the usual value. */
 export interface TypeTraits {
   /** The cell is computed from other cells, as the field's options say. */
   computed?: true;
-  /** `sometimes`: a cell fits its column or not whatever the schema says, as it is computed or typed in freely. */
+  /**
+   * `sometimes`: whether a cell fits its column does not depend on the schema, as it is computed or typed in freely.
+   */
   fits?: "sometimes";
   /** False: the feed reports no change of the record when such a cell changes. */
   reported?: false;
   readsBack?: ReadBack;
-  /** A rollup or formula with this result is a number as JSON gives it; a duration is its seconds. */
+  /** A rollup or formula with this result is a JSON number; a duration is in seconds. */
   numeric?: true;
 }
 
@@ -56,9 +58,9 @@ export interface TypeRow extends TypeTraits {
   label: string;
   column: ColumnType;
   read: CellReader;
-  /** What of the cell is stored, for people. */
+  /** What is stored of the cell, for people. */
   note: string;
-  /** The other column that the type can become, and when it does. */
+  /** The alternative column of the type, and when it applies. */
   instead?: {
     column: ColumnType;
     read: CellReader;
@@ -66,7 +68,7 @@ export interface TypeRow extends TypeTraits {
     /** `when`, for people. */
     shown: string;
   };
-  /** What an absent cell means; null unless given. */
+  /** The value of an absent cell; default null. */
   absent?: false;
 }
 
@@ -253,7 +255,7 @@ function isNumeric(type: FieldType): boolean {
   return traitsOf(type).numeric === true;
 }
 
-/** The type of the column that `field` becomes in a base with these settings. */
+/** Returns the type of the column that `field` becomes in a base with these settings. */
 export function columnTypeOf(
   field: Pick<SourceField, "type" | "result">,
   settings: TypeSettings,
@@ -262,7 +264,7 @@ export function columnTypeOf(
   return instead?.when(field, settings) ? instead.column : column;
 }
 
-/** How cells of a field of this type are read into a column of `columnType`. */
+/** Returns the reader for cells of this field type into a column of `columnType`. */
 export function cellReaderOf(type: FieldType, columnType: ColumnType): CellReader {
   const { read, instead } = typeMap[type];
   return instead?.column === columnType ? instead.read : read;

@@ -1,9 +1,9 @@
-/** Views of the customer over our tables; `sql/replica/views.sql` keeps them through every change of shape. */
+/** Customers' views over our tables; `sql/replica/views.sql` preserves them through every change of shape. */
 import { onReplica } from "./connection";
 import { checkReferences } from "./references";
 import type { Replica } from "./replica";
 
-/** Longest time for filling views at once: a sync may wait for it. */
+/** Longest time for one call that fills views, because a sync may wait for it. */
 const REFRESH_MS = 30_000;
 /** While we wait for a lock on a view, its readers wait behind us. */
 const REFRESH_LOCK_MS = 1000;
@@ -13,22 +13,22 @@ interface ViewName {
   name: string;
 }
 
-/** What follows a change of shape and is not done in its transaction, which readers wait for. */
+/** Completes a change of shape outside of its transaction, which readers wait for. */
 export async function settleDependents(replica: Replica): Promise<void> {
   await refreshViews(replica);
   await checkReferences(replica);
 }
 
 /**
- * Fills the materialized views that were made again and are still empty. One that cannot be filled now (its query fails,
- * or takes too long) is reported in `_sync_issues` and tried again at the next call.
+ * Fills the materialized views that were created again and are still empty. One that cannot be filled now (its query
+ * fails, or takes too long) is reported in `_sync_issues` and tried again at the next call.
  *
- * @param withinMs what all of it may take
+ * @param withinMs time limit for all of them
  */
 export async function refreshViews(replica: Replica, withinMs = REFRESH_MS): Promise<void> {
   const { sql, swap } = replica;
   const deadline = performance.now() + withinMs;
-  // A view over another one can be filled after that one.
+  // A view over another one can be filled only after that one.
   for (let isFurther = true; isFurther; ) {
     isFurther = false;
     const views = await onReplica(
@@ -43,11 +43,11 @@ export async function refreshViews(replica: Replica, withinMs = REFRESH_MS): Pro
   }
 }
 
-/** @returns whether nothing is left to be done for the view */
+/** @returns whether the view is done */
 async function refreshView({ sql, swap }: Replica, view: ViewName, withinMs: number): Promise<boolean> {
   const { schema, name } = view;
   try {
-    // The note goes with the view's rows, or stays.
+    // The note is removed together with filling the view, or stays.
     await onReplica(() =>
       sql.begin(async (tx) => {
         await tx.unsafe(
@@ -69,8 +69,8 @@ async function refreshView({ sql, swap }: Replica, view: ViewName, withinMs: num
 }
 
 /**
- * Names in the replica's schema that are taken by what is not ours. Leftovers of these tables of the source's are no
- * obstacle: a rebuild takes their place.
+ * Returns the names in the replica's schema that objects which are not ours have taken. Leftovers of these tables of
+ * the source are no obstacle: a rebuild replaces them.
  */
 export function foreignNames({ sql, schema, swap }: Replica, tableIds: readonly string[]): Promise<string[]> {
   return onReplica(async () => {

@@ -1,9 +1,9 @@
 /**
- * Ends sessions of customers' roles that exceed their limits. Their time-outs are defaults, which a role may change in its
- * own sessions: these limits it cannot.
+ * Ends sessions of customers' roles that exceed their limits. Their timeouts are defaults, which a role may change in
+ * its own sessions; it cannot change these limits.
  *
- * Needs no superuser: the admin of a cluster is a member of each role that it has made, so it sees and may end their
- * sessions, and no others.
+ * Needs no superuser: the admin of a cluster is a member of each role that it created, so it sees their sessions and
+ * may end them, and no others.
  */
 import type { Sql } from "postgres";
 import { SESSION_LIMITS } from "./role-limits";
@@ -30,18 +30,18 @@ export interface EndedSession {
 }
 
 export interface WatchOptions {
-  /** Roles of the installation's databases; others may share the cluster. */
+  /** Roles of the installation's databases; the cluster may have others. */
   roles: string[];
-  /** The database of each of `roles`, in their order: in no other may it have a session. */
+  /** The database of each of `roles`, in the same order: a role may have sessions in no other. */
   databases?: string[];
-  /** Those of writable databases: they may take transaction ids. */
+  /** Roles of writable databases: they may use transaction ids. */
   writers: string[];
-  /** Whose each of `roles` is, in their order, and how many sessions all roles of one account may have together. */
+  /** The account of each of `roles`, in the same order, and the maximum number of sessions of one account's roles. */
   accounts?: { ids: string[]; connections: number };
   limits?: typeof SESSION_LIMITS;
 }
 
-/** Ends what exceeds a limit, on the cluster that `admin` is connected to. */
+/** Ends the sessions that exceed a limit, on the cluster that `admin` is connected to. */
 export async function endExcess(
   admin: Sql,
   { roles, databases = [], writers, accounts, limits = SESSION_LIMITS }: WatchOptions,
@@ -87,7 +87,7 @@ export async function endExcess(
     where case when reason is null then false else pg_terminate_backend(pid) end`;
 }
 
-/** Bytes of temporary files by session; nothing where the admin may not look. */
+/** Returns bytes of temporary files by session; empty if the admin may not see them. */
 async function temporaryFiles(admin: Sql): Promise<{ pid: number; bytes: string }[]> {
   const [may] = await admin<{ look: boolean }[]>`
     select has_function_privilege('pg_ls_tmpdir()', 'execute') as look`;
