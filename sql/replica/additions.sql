@@ -1,7 +1,7 @@
--- What a live table of ours has that we have not put there. Installed with install.sql.
+-- Lists what others have put on a live table of ours. Installed with install.sql.
 
--- own_comment(spec, column): the comment that we put on the table (null), or on this column of it: as core/replica/ddl.ts
--- writes it. Null where it may be of an older form.
+-- own_comment(spec, column): the comment that we put on the table (column is null) or on this column of it, as
+-- core/replica/ddl.ts writes it. Null if it may be of an older form.
 create or replace function {{swap}}.own_comment(p_spec jsonb, p_column text) returns text language sql as $own_comment$
   select case
     when p_spec ->> 'commentForm' is distinct from '2' then null
@@ -14,18 +14,18 @@ create or replace function {{swap}}.own_comment(p_spec jsonb, p_column text) ret
   end
 $own_comment$;
 
--- own_columns(table): the columns that are not of the source.
+-- own_columns(table): the columns that are not from the source.
 create or replace function {{swap}}.own_columns(p_table oid, p_spec jsonb) returns setof pg_attribute
 language sql as $own_columns$
   select a.* from pg_attribute as a
   where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and a.attname not in ('id', 'created_time')
-    -- Of ours, on their way to become columns.
+    -- Ours, but being filled: they become columns of the source later.
     and not starts_with(a.attname, '_filling_')
     and not exists (
       select from jsonb_array_elements(p_spec -> 'columns') as s (value) where s.value ->> 'name' = a.attname)
 $own_columns$;
 
--- column_definition(column): what follows its name in ADD COLUMN. NOT NULL comes later, when it has its values.
+-- column_definition(column): the text after the column's name in ADD COLUMN. NOT NULL is added later, with the values.
 create or replace function {{swap}}.column_definition(p_column pg_attribute) returns text language sql as $definition$
   select format_type(p_column.atttypid, p_column.atttypmod)
     || case when p_column.attcollation <> (select t.typcollation from pg_type as t where t.oid = p_column.atttypid)
@@ -47,17 +47,17 @@ create or replace function {{swap}}.column_definition(p_column pg_attribute) ret
       else '' end
 $definition$;
 
--- Of earlier versions.
+-- From earlier versions.
 drop function if exists {{swap}}.additions(oid);
 
--- additions(table, spec): each with the statements that make it. A statement is a head, the table's name and a tail; without
--- a tail it is the head alone.
--- spec: the catalog's unless given.
+-- additions(table, spec): one row per addition, with the statements that create it. A statement is a head, the table's
+-- name and a tail; without a tail it is the head alone.
+-- spec: by default the catalog's.
 --   stage   build: before the new table is live; live: after it
---   place   in this order
---   probe   what Postgres evaluates while it makes the object
---   shown   for people, where the statements are not
---   obstacle  why it is not made again
+--   place   sort order
+--   probe   the expression that Postgres evaluates while it creates the object
+--   shown   the text for people, if it differs from the statements
+--   obstacle  why it is not created again
 create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default null) returns table (
   label text, kind text, name text, stage text, place integer, heads text[], tails text[], columns name[],
   needs text[], probe text, shown text, obstacle text
@@ -74,7 +74,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
       join pg_type as t on t.oid = a.atttypid
     where a.attname <> all (array(select m.attname from mine as m))
   ), found (kind, name, stage, place, heads, tails, probe, shown, obstacle) as (
-    -- Settings of the table.
+    -- Storage parameters of the table.
     select 'storage parameters', '', 'build', 5, array['alter table '],
       array[format(' set (%s)', array_to_string(this.reloptions || array(
         select 'toast.' || o from unnest(this.toast_options) as o), ', '))], null, null, null
@@ -86,7 +86,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
     union all
     select 'unlogged', '', 'build', 5, array['alter table '], array[' set unlogged'], null, null, null
     from this where this.relpersistence = 'u'
-    -- Columns of their own: then their values are filled in (copy_values).
+    -- Columns of the customer's: copy_values fills in their values.
     union all
     select 'column', m.attname, 'build', case when m.attgenerated = '' then 10 else 30 end, array['alter table '],
       array[format(' add column %I %s', m.attname, {{swap}}.column_definition(m))],
@@ -102,7 +102,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
       null, null, null
     from pg_attribute as a join this on a.attrelid = this.oid
     where a.attnum > 0 and a.attnotnull and not a.attisdropped and a.attidentity = '' and a.attname not in ('id', 'created_time')
-      -- Those that have a name are constraints.
+      -- Named ones are constraints.
       and not exists (
         select from pg_constraint as k where k.conrelid = p_table and k.contype = 'n' and k.conkey = array[a.attnum])
     union all
@@ -171,7 +171,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
           format(' FROM %s', p_table::regclass)
       ) as d (text, head, tail)
     where s.stxrelid = p_table
-    -- Who sees what.
+    -- Access rights.
     union all
     select 'row level security', '', 'build', 75, array['alter table '], array[' enable row level security'], null, null, null
     from this where this.relrowsecurity
@@ -202,7 +202,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
     from this join pg_attribute as a on a.attrelid = p_table and a.attnum > 0 and not a.attisdropped
       cross join aclexplode(a.attacl) as g
     where g.grantee <> this.relowner
-    -- What works on the live table.
+    -- Objects that refer to the live table.
     union all
     select 'cluster', quote_ident(c.relname), 'live', 10, array['alter table '], array[format(' cluster on %I', c.relname)], null, null, null
     from pg_index as i join pg_class as c on c.oid = i.indexrelid where i.indrelid = p_table and i.indisclustered
@@ -242,7 +242,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
     select 'inherits', h.inhparent::regclass::text, 'live', 50, array['alter table '],
       array[format(' inherit %s', h.inhparent::regclass)], null, null, null
     from pg_inherits as h where h.inhrelid = p_table
-    -- Comments, but for those that we write.
+    -- Comments, except those that we write.
     union all
     select 'comment', '', 'build', 95, array['comment on table '],
       array[format(' is %L', obj_description(p_table, 'pg_class'))], null, null, null

@@ -1,27 +1,28 @@
--- What others have put on our tables, through rebuilds: additions.sql lists it. Installed with install.sql.
+-- Carries over to a rebuilt table what others have put on our tables: additions.sql lists it. Installed with
+-- install.sql.
 --
--- A table that is rebuilt is another one to Postgres. What was put on the old one is put on the new one as well, by the
--- same name; what cannot be is reported in _sync_issues, with the statements that make it. What was on a table that is
--- dropped waits until the source has it again.
+-- To Postgres a rebuilt table is a different one. What was put on the old table is put on the new one too, by the same
+-- name; what cannot be carried over is reported in _sync_issues, with the statements that create it. What was on a
+-- table that is dropped is stored until the source has the table again.
 --
--- Only our own role, superusers and those to whom they gave the right can put anything on a table of ours. Statements run
--- with our rights; needs.sql says why that runs nothing that did not run before.
+-- Only our own role, superusers and roles that they granted the right to can put anything on a table of ours.
+-- Statements run with our rights; needs.sql says why that runs no code that did not run before.
 
--- Of earlier versions.
+-- From earlier versions.
 drop function if exists {{swap}}.outside_needs(oid, oid, oid, oid);
 
--- What tables that were dropped had.
+-- Additions of dropped tables.
 create table if not exists {{swap}}._orphaned_additions (
   table_id text not null,
   additions jsonb not null,
-  -- The catalog's row of then, and the table itself, which may have been put aside.
+  -- The catalog's row at that time, and the table itself, which may have been put aside.
   live jsonb not null,
   relation oid,
   constraint _orphaned_additions_pkey primary key (table_id)
 );
 
--- additions_for(live, table): the additions of a live table, for the one that takes its place: the columns that they need
--- must have the same names there.
+-- additions_for(live, table): the additions of a live table, for its replacement. The columns that they need must have
+-- the same names there.
 create or replace function {{swap}}.additions_for(p_live {{swap}}._tables, p_table jsonb) returns jsonb
 language sql as $additions_for$
   with old as (
@@ -52,16 +53,16 @@ language sql as $additions_for$
   select coalesce(jsonb_agg(to_jsonb(f.*)), '[]') from found as f
 $additions_for$;
 
--- shown_addition(addition, name): the statements that make it on the table of this name.
+-- shown_addition(addition, name): the statements that create it on the table of this name.
 create or replace function {{swap}}.shown_addition(p_one jsonb, p_name text) returns text language sql as $shown_addition$
   select coalesce(p_one ->> 'shown', string_agg(
     rtrim(h.value || coalesce({{swap}}.shown_name(p_name) || (p_one -> 'tails' ->> (h.nth - 1)::integer), ''), '; '), e';\n' order by h.nth))
   from jsonb_array_elements_text(p_one -> 'heads') with ordinality as h (value, nth)
 $shown_addition$;
 
--- carry_over(additions, stage, places, target, name): puts those of this stage and these places on `target`. What cannot
--- be is reported, under the table's name. Where a policy is missing the others go as well, as they might show too much:
--- all rows are hidden.
+-- carry_over(additions, stage, places, target, name): puts the additions of this stage and these places on `target`.
+-- Those that cannot be created are reported under the table's name. If a policy is missing, the other policies are
+-- dropped too, because they might show too much: all rows are then hidden.
 create or replace function {{swap}}.carry_over(
   p_additions jsonb, p_stage text, p_places int4range, p_target text, p_name text
 ) returns void language plpgsql as $carry_over$
@@ -74,7 +75,7 @@ begin
   for one in
     select a.value from jsonb_array_elements(p_additions) as a
     where a.value ->> 'stage' = p_stage and (a.value ->> 'place')::integer <@ p_places
-    -- Policies that cannot be made come first.
+    -- Policies that cannot be created come first.
     order by a.value ->> 'obstacle' is null, (a.value ->> 'place')::integer, a.value ->> 'label'
   loop
     v_kind := one ->> 'kind';
@@ -102,7 +103,8 @@ begin
   end if;
 end $carry_over$;
 
--- put_on(addition, target): errs where it cannot be, or would be something else than before.
+-- put_on(addition, target): creates it. Raises an error if that is impossible, or if the result would mean something
+-- else.
 create or replace function {{swap}}.put_on(p_one jsonb, p_target text) returns void language plpgsql as $put_on$
 declare
   v_needs text[] := array(select jsonb_array_elements_text(p_one -> 'needs'));
@@ -116,7 +118,7 @@ begin
   end if;
 end $put_on$;
 
--- drop_policies(additions, target, name): drops those that were made before one of them failed.
+-- drop_policies(additions, target, name): drops the policies that were created before one of them failed.
 create or replace function {{swap}}.drop_policies(p_additions jsonb, p_target text, p_name text) returns void
 language plpgsql as $drop_policies$
 declare
@@ -133,12 +135,12 @@ begin
   end loop;
 end $drop_policies$;
 
--- is_transient(state): locks, lost connections, full disks: the whole change is tried again.
+-- is_transient(state): locks, lost connections, full disks: the whole change is tried again later.
 create or replace function {{swap}}.is_transient(p_state text) returns boolean language sql immutable as $is_passing$
   select left(p_state, 2) in ('40', '53', '57', '58') or p_state = '55P03'
 $is_passing$;
 
--- report_lost(table, label, statement, reason): in _sync_issues.
+-- report_lost(table, label, statement, reason): reports it in _sync_issues.
 create or replace function {{swap}}.report_lost(p_name text, p_label text, p_statement text, p_reason text) returns void
 language sql as $report_lost$
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
@@ -147,8 +149,8 @@ language sql as $report_lost$
     set value = excluded.value, reason = excluded.reason, seen_at = excluded.seen_at
 $report_lost$;
 
--- grant_reads(built, live name): those who may read the live table may read the one that takes its place (carry_over);
--- a new table is for those to read whom the customer's default privileges name.
+-- grant_reads(built, live name): roles that may read the live table may read its replacement (carry_over); a new table
+-- may be read by the roles that the customer's default privileges name.
 create or replace function {{swap}}.grant_reads(p_built regclass, p_live text) returns void
 language plpgsql as $grant_reads$
 declare
@@ -174,8 +176,8 @@ begin
   execute format('grant select on %s to %I', p_built, (select s.reader from {{swap}}._state as s));
 end $grant_reads$;
 
--- copy_values(from, spec, target): the values of the columns that are not the source's. Nobody may change them from now
--- on: what was written after this would be lost.
+-- copy_values(from, spec, target): copies the values of the columns that are not the source's. From now on no other
+-- session may change them: later changes would be lost.
 create or replace function {{swap}}.copy_values(p_from oid, p_spec jsonb, p_target text) returns void
 language plpgsql as $copy_values$
 declare
@@ -196,8 +198,8 @@ begin
     (select string_agg(format('o.%I::text', c), ', ') from unnest(v_columns) as c));
 end $copy_values$;
 
--- prepare_build(additions, from, spec, target, name): puts on a table that is not live yet what comes before. The planner
--- knows its columns already; now it gets to know what has come to it.
+-- prepare_build(additions, from, spec, target, name): puts the additions of the build stage on a table that is not live
+-- yet. The planner has statistics of its own columns already and now gets those of the added ones.
 create or replace function {{swap}}.prepare_build(p_additions jsonb, p_from oid, p_spec jsonb, p_target text, p_name text)
 returns void language plpgsql as $prepare_build$
 begin
@@ -214,7 +216,7 @@ begin
   end if;
 end $prepare_build$;
 
--- settle_statistics(additions, target, name): those that were made in {{swap}} move to where they were.
+-- settle_statistics(additions, target, name): moves statistics that were created in {{swap}} to their original schema.
 create or replace function {{swap}}.settle_statistics(p_additions jsonb, p_target text, p_name text) returns void
 language plpgsql as $settle_statistics$
 declare
@@ -240,8 +242,8 @@ begin
   end loop;
 end $settle_statistics$;
 
--- keep_values(old, live, additions, name): does the old table have values in a column that cannot be carried over? It is
--- put aside then, until the issue that says so is deleted.
+-- keep_values(old, live, additions, name): returns whether the old table has values in a column that cannot be carried
+-- over. It is then put aside until the issue that reports the column is deleted.
 create or replace function {{swap}}.keep_values(p_old oid, p_live {{swap}}._tables, p_additions jsonb, p_name text) returns boolean
 language plpgsql as $keep_values$
 declare
@@ -266,14 +268,14 @@ begin
   return v_has_values;
 end $keep_values$;
 
--- orphans_of(table ids): tables that will be dropped, each with its row of the catalog and its additions.
+-- orphans_of(table ids): tables that will be dropped, each with its catalog row and its additions.
 create or replace function {{swap}}.orphans_of(p_ids text[]) returns jsonb language sql as $orphans_of$
   select coalesce(jsonb_agg(jsonb_build_object('live', to_jsonb(t.*), 'additions',
     {{swap}}.additions_for(t, jsonb_build_object('spec', t.spec)))), '[]')
   from {{swap}}._tables as t where t.table_id = any (p_ids) and {{swap}}.live_table(t.name) is not null
 $orphans_of$;
 
--- drop_tables(orphans): drops them, and keeps what they had for the day on which the source has them again.
+-- drop_tables(orphans): drops them, and stores their additions in case the source has the tables again.
 create or replace function {{swap}}.drop_tables(p_orphans jsonb) returns void language plpgsql as $drop_tables$
 declare
   one jsonb;
@@ -284,7 +286,7 @@ begin
   for one in select o.value from jsonb_array_elements(p_orphans) as o loop
     v_live := jsonb_populate_record(null::{{swap}}._tables, one -> 'live');
     v_old := format('{{schema}}.%I', v_live.name)::regclass;
-    -- The reader's right to read is ours to give, and so are the indexes of the base's setting.
+    -- The reader's SELECT right and the indexes of the base's setting are ours to create.
     v_additions := (
       select jsonb_agg(a.value) from jsonb_array_elements(one -> 'additions') as a
       where a.value ->> 'label' <> 'grant select to ' || (select quote_ident(s.reader) from {{swap}}._state as s)
@@ -306,8 +308,8 @@ begin
   end loop;
 end $drop_tables$;
 
--- adopt_additions(table, built): a table that was dropped comes back: what it had is put on the new one. Returns what
--- comes after it is live.
+-- adopt_additions(table, built): puts the stored additions of a dropped table that comes back on the new one. Returns
+-- those of the live stage.
 create or replace function {{swap}}.adopt_additions(p_table jsonb, p_built text) returns jsonb
 language plpgsql as $adopt_additions$
 declare
@@ -325,9 +327,9 @@ begin
   return coalesce(v_orphan.additions, '[]');
 end $adopt_additions$;
 
--- others_comments(table ids): statements that write the comments that are not ours once more.
+-- others_comments(table ids): statements that restore the comments that are not ours.
 create or replace function {{swap}}.others_comments(p_ids text[]) returns text[] language sql as $others_comments$
-  -- By its id: the statements run when the table and its columns have other names.
+  -- By id, because the statements run when the table and its columns have other names.
   select array(
     select format('select {{swap}}.comment_on(%s, %s, %L)', c.oid, d.objsubid, d.description)
     from {{swap}}._tables as t
@@ -347,8 +349,9 @@ begin
       from pg_attribute as a where (a.attrelid, a.attnum) = (p_table, p_column)) end;
 end $comment_on$;
 
--- forget_carried(): issues whose cause is gone: what was lost is on the table again, or what was kept needs no old table
--- any more. Old tables that nothing needs go. Once for each lease: a change of shape has readers waiting.
+-- forget_carried(): deletes issues whose cause is gone: the lost object is on the table again, or kept objects no
+-- longer need an old table. Drops old tables that nothing needs. Runs once per lease, not at each change of shape,
+-- because readers wait for that.
 create or replace function {{swap}}.forget_carried() returns void language plpgsql as $forget_carried$
 declare
   v_timeout text := current_setting('lock_timeout');

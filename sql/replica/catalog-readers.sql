@@ -1,16 +1,17 @@
--- Sessions that read the catalog and lock later what they found there, as pg_dump does. Installed with install.sql.
+-- Detects sessions that read the catalog and later lock what they found there, as pg_dump does. Installed with
+-- install.sql.
 --
--- pg_dump lists tables as of its snapshot, and then locks them by their names. What is dropped in between fails it, and a
--- table that is swapped in between is dumped as another one, with the rows that its snapshot shows of that: some, or none.
--- So such a session is given time to lock what it has found: core/replica/catalog-readers.ts.
+-- pg_dump lists tables as of its snapshot, and then locks them by name. If a table is dropped in between, the dump
+-- fails; if it is swapped in between, pg_dump dumps the new table, of which its snapshot shows some rows or none. So
+-- such a session gets time to lock what it found: core/replica/catalog-readers.ts.
 
--- is_dump(application_name): is the session pg_dump's or pg_dumpall's? Every role may see the name.
+-- is_dump(application_name): returns whether the session is pg_dump's or pg_dumpall's. Every role may see the name.
 create or replace function {{swap}}.is_dump(p_name text) returns boolean language sql immutable as $is_dump$
   select coalesce(p_name ~ '^pg_dump', false)
 $is_dump$;
 
--- is_dumped(table): does a pg_dump hold it? The workers of a parallel dump lock tables that their leader has locked, and fail
--- where they would have to wait: no lock that excludes readers may even be asked for.
+-- is_dumped(table): returns whether a pg_dump holds it. The workers of a parallel dump lock tables that their leader
+-- has locked, and fail if they would have to wait: not even a request for a lock that excludes readers is allowed then.
 create or replace function {{swap}}.is_dumped(p_table oid) returns boolean language sql as $is_dumped$
   select exists (
     select from pg_locks as l join pg_stat_activity as s on s.pid = l.pid
@@ -19,10 +20,11 @@ create or replace function {{swap}}.is_dumped(p_table oid) returns boolean langu
       and {{swap}}.is_dump(s.application_name))
 $is_dumped$;
 
--- catalog_readers(tables): sessions of others that have no lock on each of these tables, and list schemas, tables, extensions
--- or roles, which locks the catalog until their transaction ends; or are dumps that have connected, and list them in a moment.
--- A name for each and its transaction, and how many locks it has: more and more, while a dump locks what it found. A dump that
--- has one of the tables is waited for by their locks, with its workers.
+-- catalog_readers(tables): sessions other than ours that lack a lock on at least one of these tables, and that either
+-- hold locks on the catalog of schemas, tables, extensions or roles until their transaction ends, or are dumps that
+-- have just connected and are about to list them. Returns an id of the session and its transaction, and its number of
+-- locks, which grows while a dump locks what it found. A dump that holds one of the tables is waited for by means of
+-- their locks, with its workers.
 create or replace function {{swap}}.catalog_readers(p_tables oid[]) returns table (reader text, locks integer)
 language sql as $catalog_readers$
   with held as materialized (
@@ -35,7 +37,7 @@ language sql as $catalog_readers$
       array(select h.relation from held as h where h.pid = s.pid) as relations,
       (select min(h.transaction) from held as h where h.pid = s.pid) as transaction
     from pg_stat_activity as s
-    -- No user: a process of Postgres' own.
+    -- Without a user it is a process of Postgres' own.
     where s.usesysid is not null and s.pid <> pg_backend_pid() and s.datname = current_database()
       and not (s.usesysid = {{swap}}.our_role() and s.application_name = 'basetide')
   )
@@ -47,14 +49,14 @@ language sql as $catalog_readers$
         'pg_roles'::regclass]::oid[] end
 $catalog_readers$;
 
--- may_change(settled): errs with BT007 where a session reads the catalog that is none of these; null is all. The last thing
--- that a change does: a dump that connects and lists the tables between this and the end of the commit fails, as one that it
--- has found is gone.
+-- may_change(settled): raises BT007 if a session other than these reads the catalog; null stands for all sessions. The
+-- last step of a change: a dump that connects and lists the tables between this and the end of the commit fails,
+-- because a table that it found no longer exists.
 create or replace function {{swap}}.may_change(p_settled text[]) returns void language plpgsql as $may_change$
 begin
-  -- Else pg_stat_activity shows the sessions of when this transaction first asked.
+  -- Otherwise pg_stat_activity shows the sessions as of this transaction's first query.
   perform pg_stat_clear_snapshot();
-  -- None has a lock on the tables: we have.
+  -- None of them has a lock on the tables, because we hold it.
   if exists (select from {{swap}}.catalog_readers(array[0::oid]) as r where r.reader <> all (p_settled)) then
     raise exception 'a session reads the catalog, and may lock the table next' using errcode = 'BT007';
   end if;

@@ -1,8 +1,8 @@
--- What tells of changes, by the base's settings: _sync_history, and notifications. Installed with install.sql.
+-- Records and publishes changes, by the base's settings: _sync_history, and notifications. Installed with install.sql.
 --
--- Both happen in the statement that changes the rows: what is told of has happened, and what has happened is told of.
+-- Both happen in the statement that changes the rows, so they report exactly the changes that happened.
 
--- make_history(): the table that changes are noted in. False when its name is somebody else's.
+-- make_history(): creates the table in which changes are recorded. False if its name belongs to somebody else.
 create or replace function {{swap}}.make_history() returns boolean language plpgsql as $make_history$
 begin
   if not {{swap}}.bind_shown('_sync_history', '{id, seen_at, table_name, record_id, operation, old, new, by}') then
@@ -30,8 +30,8 @@ exception when sqlstate 'BT003' then
   return false;
 end $make_history$;
 
--- apply_settings(epoch, history, notify): from now on changes are noted, and told of, or not. False when they are to be
--- noted and cannot be; _sync_issues says so.
+-- apply_settings(epoch, history, notify): enables or disables recording and notifications from now on. False if history
+-- is enabled and cannot be recorded; _sync_issues then says so.
 create or replace function {{swap}}.apply_settings(p_epoch bigint, p_history boolean, p_notify boolean)
 returns boolean language plpgsql as $follow$
 declare
@@ -57,8 +57,8 @@ begin
   return v_history = p_history;
 end $follow$;
 
--- trim_history(epoch, days, most): forgets so many changes that are older, and says how many it were. Where history is
--- off and nothing is left of it, the table goes.
+-- trim_history(epoch, days, most): deletes up to `most` older changes and returns how many. If history is off and the
+-- table is empty, the table is dropped.
 create or replace function {{swap}}.trim_history(p_epoch bigint, p_days integer, p_most integer) returns integer
 language plpgsql as $trim_history$
 declare
@@ -78,7 +78,7 @@ begin
   return trimmed;
 end $trim_history$;
 
--- drop_history(): drops its table, unless the customer has made something over it.
+-- drop_history(): drops its table, unless the customer has created something on top of it.
 create or replace function {{swap}}.drop_history() returns void language plpgsql as $drop_history$
 begin
   perform {{swap}}.own_table('_sync_history');
@@ -87,7 +87,7 @@ begin
 exception when dependent_objects_still_exist then null;
 end $drop_history$;
 
--- signed_columns(columns of a spec): names of those whose texts may be signed URLs, which change at every read.
+-- signed_columns(columns of a spec): names of columns whose texts may be signed URLs, which change at every read.
 create or replace function {{swap}}.signed_columns(p_columns jsonb) returns text[] language sql as $signed$
   select array(
     select c.name from jsonb_to_recordset(p_columns) as c (name text, type text, result text)
@@ -96,14 +96,14 @@ create or replace function {{swap}}.signed_columns(p_columns jsonb) returns text
         and coalesce(c.result, 'unknown') in ('attachment', 'unknown', 'formula', 'lookup', 'rollup'))
 $signed$;
 
--- is_same_host(url, url): false as well of what is no URL.
+-- is_same_host(url, url): false for anything that is not a URL.
 create or replace function {{swap}}.is_same_host(p_one text, p_other text) returns boolean language sql immutable as $same_host$
   select coalesce(
     substring(p_one from '^https?://[^/]+/') = substring(p_other from '^https?://[^/]+/'), false)
 $same_host$;
 
--- is_same_files(old, new): may the new value be the old one, but for the signatures of URLs? Nothing but the host is
--- sure to be the same in the URLs of one file.
+-- is_same_files(old, new): returns whether the new value may equal the old one except for the signatures of URLs. Only
+-- the host is certain to be the same in the URLs of one file.
 create or replace function {{swap}}.is_same_files(p_old jsonb, p_new jsonb) returns boolean language sql stable as $same$
   select case
     when jsonb_typeof(p_old) = 'array' and jsonb_typeof(p_new) = 'array' then
@@ -116,11 +116,12 @@ create or replace function {{swap}}.is_same_files(p_old jsonb, p_new jsonb) retu
 $same$;
 
 -- differences(old row, new row, names, signed): the text of a query for the columns that differ, under their new names;
--- null where none does. Of columns and parameters of the statement that it becomes part of, which has no `cell` or `name`:
---   p_names   old name → new name, of the columns that are compared; null: all, and none has another name
---   p_signed  columns whose signatures do not matter
--- A text, as Postgres calls a function with a pinned search path once for each row. The rows must be columns there, not
--- expressions, which would be computed for every column anew.
+-- null if none does. The arguments are columns and parameters of the enclosing statement, which has no `cell` or
+-- `name`:
+--   p_names   old name → new name, of the columns to compare; null: all, and none was renamed
+--   p_signed  columns whose signatures are ignored
+-- It is a text because Postgres calls a function with a pinned search path once per row. The rows must be columns
+-- there, not expressions, which would be computed again for every column.
 create or replace function {{swap}}.differences(p_old text, p_new text, p_names text, p_signed text) returns text
 language sql as $differences$
   select format(
@@ -135,7 +136,7 @@ language sql as $differences$
 $differences$;
 drop function if exists {{swap}}.differences(jsonb, jsonb, jsonb, text[]);
 
--- rows_of(table, ids): these rows, before they are changed.
+-- rows_of(table, ids): these rows, before they change.
 create or replace function {{swap}}.rows_of(p_name text, p_ids text[]) returns jsonb[] language plpgsql as $rows_of$
 declare
   found jsonb[];
@@ -145,7 +146,7 @@ begin
   return coalesce(found, '{}');
 end $rows_of$;
 
--- record_changes(…): notes rows that were inserted, and those that were updated and were p_before.
+-- record_changes(…): records rows that were inserted, and rows that were updated (p_before has their old values).
 create or replace function {{swap}}.record_changes(
   p_table {{swap}}._tables, p_by text, p_before jsonb[], p_inserted text[], p_updated text[]
 ) returns void language plpgsql as $note_changes$
@@ -166,7 +167,7 @@ begin
     {{swap}}.signed_columns(p_table.spec -> 'columns');
 end $note_changes$;
 
--- record_deletes(…): notes rows that are about to be deleted.
+-- record_deletes(…): records rows that are about to be deleted.
 create or replace function {{swap}}.record_deletes(p_name text, p_by text, p_ids text[]) returns void
 language plpgsql as $note_deletes$
 begin
@@ -176,9 +177,9 @@ begin
      from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids;
 end $note_deletes$;
 
--- record_swap(live, built, table): notes by which rows a table that is about to be swapped in differs from the live one.
--- Columns that are in only one of them, or have another type, are not compared: the shape changed, not the records.
--- p_live.name is null for the first table of its id: all its rows are new.
+-- record_swap(live, built, table): records the rows in which a table that is about to be swapped in differs from the
+-- live one. Columns that only one of them has, or that changed type, are not compared: the shape changed, not the
+-- records. p_live.name is null for the first table of its id: all its rows are new.
 create or replace function {{swap}}.record_swap(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
 language plpgsql as $note_swap$
 declare
@@ -221,8 +222,8 @@ begin
     {{swap}}.signed_columns(p_table #> '{spec,columns}');
 end $note_swap$;
 
--- tell(payload): to whoever listens; the schema is said where it is not "public". Not while listeners who do not keep up
--- have filled half of the server's queue: a full one would fail the writes.
+-- tell(payload): notifies listeners; the payload names the schema if it is not "public". Does nothing while slow
+-- listeners have let half of the server's queue fill up: a full queue would fail the writes.
 create or replace function {{swap}}.tell(p_payload jsonb) returns void language plpgsql as $tell$
 declare
   v_schema text := left({{swap_text}}, -length('_swap'));
@@ -233,7 +234,7 @@ begin
   end if;
 end $tell$;
 
--- notify_changes(table, ids): in as many notifications as it takes: each is shorter than 8,000 bytes.
+-- notify_changes(table, ids): sends as many notifications as needed: each is shorter than 8,000 bytes.
 create or replace function {{swap}}.notify_changes(p_name text, p_ids text[]) returns void
 language plpgsql as $tell_changes$
 declare
@@ -252,11 +253,11 @@ begin
   end loop;
 end $tell_changes$;
 
--- Replicas that an older version installed have no view of it.
+-- Replicas installed by an older version have no view of it.
 update {{swap}}._state set history = {{swap}}.make_history() where history;
 
--- Versions before revision 3 left on our own tables and views what default privileges gave to others. What such a role was
--- also granted by somebody cannot be told from that, and goes along.
+-- Versions before revision 3 left grants that default privileges had given to others on our own tables and views.
+-- Grants that somebody made to such a role explicitly cannot be told apart, and are revoked too.
 do $given_by_default$
 declare
   one record;

@@ -1,8 +1,8 @@
--- Detects tables of ours that somebody else has dropped, truncated or altered: the owner of a database can. Installed
--- with install.sql.
+-- Detects tables of ours that somebody else has dropped, truncated or altered, as the owner of a database can.
+-- Installed with install.sql.
 
--- record_damage(epoch): marks the tables that are to be built anew, as they, or columns of theirs, are gone. Returns the ids
--- of those whose rows may have gone: another file holds them (truncate, vacuum full, a restore).
+-- record_damage(epoch): marks tables that must be rebuilt, because they or some of their columns no longer exist.
+-- Returns the ids of tables that may have lost rows: they have a new file (truncate, vacuum full, a restore).
 create or replace function {{swap}}.record_damage(p_epoch bigint) returns text[] language plpgsql as $note_damage$
 declare
   v_emptied text[];
@@ -22,13 +22,13 @@ begin
   return v_emptied;
 end $note_damage$;
 
--- live_table(name): the table of that name in {{schema}}; null where there is none.
+-- live_table(name): the table of that name in {{schema}}, or null.
 create or replace function {{swap}}.live_table(p_name text) returns oid language sql stable as $live_table$
   select c.oid from pg_class as c
   where c.relnamespace = to_regnamespace('{{schema}}') and c.relname = p_name and c.relkind = 'r'
 $live_table$;
 
--- is_whole(name, spec): are the table and all columns of its spec there?
+-- is_whole(name, spec): returns whether the table and all columns of its spec exist.
 create or replace function {{swap}}.is_whole(p_name text, p_spec jsonb) returns boolean language plpgsql stable as $is_whole$
 declare
   v_table oid := {{swap}}.live_table(p_name);
@@ -40,11 +40,11 @@ begin
     select a.attname from pg_attribute as a where a.attrelid = v_table and a.attnum > 0 and not a.attisdropped);
 end $is_whole$;
 
--- leftovers(): tables of ours that the catalog does not know: of a replica that was restored, or removed, in part. Their
--- comments say which of the source's tables they are copies of.
+-- leftovers(): tables of ours that the catalog does not know, from a replica that was partly restored or removed. Their
+-- comments say which tables of the source they are copies of.
 create or replace function {{swap}}.leftovers() returns table (name name, table_id text)
 language sql stable as $leftovers$
-  -- There are few, and comments are looked up for none but them.
+  -- There are few of them, and only their comments are looked up.
   with unknown as materialized (
     select c.oid, c.relname from pg_class as c
     where c.relnamespace = '{{schema}}'::regnamespace and c.relkind = 'r' and c.relowner = (select {{swap}}.our_role())
@@ -53,7 +53,7 @@ language sql stable as $leftovers$
   select u.relname, split_part(obj_description(u.oid, 'pg_class'), e'\n\n', 2) from unknown as u
 $leftovers$;
 
--- leftover_row(table_id): what the catalog would say of it, as far as comments tell.
+-- leftover_row(table_id): a catalog row for the leftover, as far as its comments tell.
 create or replace function {{swap}}.leftover_row(p_table text) returns {{swap}}._tables language plpgsql as $leftover_row$
 declare
   v_row {{swap}}._tables;
@@ -72,7 +72,7 @@ begin
   return v_row;
 end $leftover_row$;
 
--- free_index_names(table): the indexes of a table of {{swap}} take names that are free in {{schema}}, too.
+-- free_index_names(table): renames the indexes of a table in {{swap}} to names that are free in {{schema}}, too.
 create or replace function {{swap}}.free_index_names(p_table regclass) returns void language plpgsql as $free_names$
 declare
   one record;

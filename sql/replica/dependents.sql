@@ -1,19 +1,20 @@
--- What others' objects need our tables for: foreign keys, functions, inheritance children. Installed with install.sql.
+-- Handles others' objects that need our tables: foreign keys, functions, inheritance children. Installed with
+-- install.sql.
 --
--- Such an object keeps a table from being dropped. When its table is rebuilt, the old one is put aside with all that
--- needs it, each object is moved to the new table where we may (as its owner, or with the rights of its owner), and the
--- old one goes when nothing needs it any more. What cannot be moved is reported in _sync_issues, with the statements for
--- its owner. Views: views.sql.
+-- Such an object keeps a table from being dropped. When its table is rebuilt, the old one is put aside with everything
+-- that needs it, each object is moved to the new table if we may (as its owner, or with the rights of its owner), and
+-- the old one is dropped once nothing needs it. Objects that cannot be moved are reported in _sync_issues, with the
+-- statements for their owner. Views: views.sql.
 
--- Things that stay on a table that was put aside, as Postgres describes them.
+-- Objects that stay on a table that was put aside, as Postgres describes them.
 create table if not exists {{swap}}._kept_dependents (
   description text not null,
   constraint _kept_dependents_pkey primary key (description)
 );
--- Since tables' dependents are moved; null in what an earlier version put aside.
+-- Exist since dependents are moved; null in rows of an earlier version.
 alter table {{swap}}._kept_dependents add column if not exists table_id text, add column if not exists saved jsonb;
 
--- Tables that were put aside because of the values in columns that are not the source's, as long as _sync_issues has
+-- Tables that were put aside because of values in columns that are not the source's. They stay while _sync_issues has
 -- such a column of the table of this name.
 create table if not exists {{swap}}._kept_values (
   relation oid not null,
@@ -21,14 +22,14 @@ create table if not exists {{swap}}._kept_values (
   constraint _kept_values_pkey primary key (relation)
 );
 
--- Foreign keys that were checked, and are to be again: core/replica/references.ts.
+-- Foreign keys that were validated, and must be again: core/replica/references.ts.
 create table if not exists {{swap}}._references_to_check (
   relation oid not null,
   name name not null,
   constraint _references_to_check_pkey primary key (relation, name)
 );
 
--- Of earlier versions.
+-- From earlier versions.
 drop function if exists {{swap}}.take_references(oid, timestamptz);
 drop function if exists {{swap}}.give_references(jsonb, text);
 drop function if exists {{swap}}.report_kept(oid, text);
@@ -47,7 +48,7 @@ create or replace function {{swap}}.kept_relations() returns oid[] language sql 
       and c.relname ~ '^_kept_[0-9]+$')
 $kept_relations$;
 
--- dependents_of(relations): what needs them; without views, which have issues of their own.
+-- dependents_of(relations): objects that need them, except views, which have issues of their own.
 create or replace function {{swap}}.dependents_of(p_relations oid[]) returns table (
   classid oid, objid oid, objsubid integer, description text
 ) language sql as $dependents_of$
@@ -58,9 +59,9 @@ create or replace function {{swap}}.dependents_of(p_relations oid[]) returns tab
     and (d.classid, d.objid) not in (select p.classid, p.objid from part as p)
 $dependents_of$;
 
--- saved_dependents(table): what it takes to move each to another table. `head`, the table's name and `tail` are the
--- statement that makes it on that one; shown are the statements for its owner. kind: reference, child, replace or remake
--- (functions); other is not moved. {old} is what it is called when the table has been put aside.
+-- saved_dependents(table): for each dependent, the data needed to move it to another table. `head`, the table's name
+-- and `tail` are the statement that creates it there; `shown` has the statements for its owner. kind: reference, child,
+-- replace or remake (functions); other is not moved. {old} stands for the table's name after it has been put aside.
 create or replace function {{swap}}.saved_dependents(p_table oid) returns jsonb[] language sql as $saved_dependents$
   with needing as (select * from {{swap}}.dependents_of(array[p_table])), found as (
     select n.classid, n.objid, n.description, 'reference' as kind, c.relowner as owner, c.oid as relation, k.conname::text as name,
@@ -112,8 +113,9 @@ create or replace function {{swap}}.saved_dependents(p_table oid) returns jsonb[
   from found as f
 $saved_dependents$;
 
--- move_dependents(table, name, deadline): moves what stays on tables of this id that were put aside to the table that has
--- this name now. Without a deadline those that others hold stay for later. Old tables that nothing needs go.
+-- move_dependents(table, name, deadline): moves the dependents of put-aside tables of this id to the table that has
+-- this name now. Without a deadline, those that others hold are left for later. Old tables that nothing needs are
+-- dropped.
 create or replace function {{swap}}.move_dependents(p_table_id text, p_name text, p_deadline timestamptz) returns void
 language plpgsql as $move_dependents$
 declare
@@ -140,7 +142,7 @@ begin
   end loop;
 end $move_dependents$;
 
--- move_dependent(saved, name): errs where it cannot be, or would use something else than before.
+-- move_dependent(saved, name): moves it. Raises an error if that is impossible, or if it would use something else.
 create or replace function {{swap}}.move_dependent(p_saved jsonb, p_name text) returns void
 language plpgsql as $move_dependent$
 declare
@@ -152,7 +154,7 @@ begin
   case p_saved ->> 'kind'
     when 'reference' then
       execute format('alter table %s drop constraint %I', v_relation, p_saved ->> 'name');
-      -- Rows that are there are checked later: readers would wait for it.
+      -- Existing rows are checked later: readers would wait for it.
       execute (p_saved ->> 'head') || v_table || (p_saved ->> 'tail') || ' not valid';
       if (p_saved ->> 'is_checked')::boolean then
         insert into {{swap}}._references_to_check values (v_relation, p_saved ->> 'name') on conflict do nothing;
@@ -184,8 +186,8 @@ begin
   end if;
 end $move_dependent$;
 
--- remake_function(saved): one with the table's row type in its signature is another function: with its owner, rights and
--- comment.
+-- remake_function(saved): a function with the table's row type in its signature is a new function, and gets the owner,
+-- grants and comment of the old one.
 create or replace function {{swap}}.remake_function(p_saved jsonb) returns void language plpgsql as $remake_function$
 declare
   v_old oid := (p_saved ->> 'objid')::oid;
@@ -214,7 +216,8 @@ begin
   end if;
 end $remake_function$;
 
--- free_sequences(relation): those that belong to its columns stay when it goes. Returns what own_sequences takes.
+-- free_sequences(relation): detaches the sequences of its columns, so that they survive. Returns the input of
+-- own_sequences.
 create or replace function {{swap}}.free_sequences(p_relation oid) returns jsonb language plpgsql as $free_sequences$
 declare
   v_freed jsonb := (
@@ -227,7 +230,7 @@ begin
   return v_freed;
 end $free_sequences$;
 
--- own_sequences(freed, name): they belong to the columns of the table that has this name now.
+-- own_sequences(freed, name): attaches them to the columns of the table that has this name now.
 create or replace function {{swap}}.own_sequences(p_freed jsonb, p_name text) returns void language sql as $own_sequences$
   select {{swap}}.run(format('alter sequence %s owned by {{schema}}.%I.%I', f.value ->> 'sequence', p_name, f.value ->> 'column'))
   from jsonb_array_elements(p_freed) as f
@@ -236,18 +239,18 @@ create or replace function {{swap}}.own_sequences(p_freed jsonb, p_name text) re
     where a.attrelid = format('{{schema}}.%I', p_name)::regclass and a.attname = f.value ->> 'column' and not a.attisdropped)
 $own_sequences$;
 
--- put_aside(relation, table): moves a table or a view of ours that is locked to {{swap}}, with what needs it, and reports
--- that.
+-- put_aside(relation, table): moves a locked table or view of ours to {{swap}}, with everything that needs it, and
+-- reports the dependents.
 create or replace function {{swap}}.put_aside(p_relation oid, p_table_id text) returns void language plpgsql as $put_aside$
 declare
   v_kind text := (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c where c.oid = p_relation);
   v_name text := (select c.relname from pg_class as c where c.oid = p_relation);
   v_kept text := '_kept_' || p_relation;
-  -- While their texts have the names that they will have again.
+  -- Saved while their texts contain the names that they will use again.
   v_saved jsonb[] := {{swap}}.saved_dependents(p_relation);
   one record;
 begin
-  -- They go along, and their names may be taken there.
+  -- Indexes move with the table, and their names may be taken there.
   for one in
     select c.relname as name, row_number() over (order by c.oid) as nth
     from pg_index as i join pg_class as c on c.oid = i.indexrelid where i.indrelid = p_relation
@@ -272,8 +275,8 @@ begin
     set value = excluded.value, reason = excluded.reason, seen_at = excluded.seen_at;
 end $put_aside$;
 
--- strip_kept(relation): takes from a table that stays aside what the one in its place has by the same name, or would
--- hold up others.
+-- strip_kept(relation): removes from a put-aside table what its replacement has under the same name, or what would
+-- block others.
 create or replace function {{swap}}.strip_kept(p_relation oid) returns void language plpgsql as $strip_kept$
 declare
   one text;
@@ -298,8 +301,8 @@ begin
   end loop;
 end $strip_kept$;
 
--- drop_kept(): drops tables and views that were put aside and that nothing needs any more, and the issues of what no
--- longer uses one. What is held stays for the next time.
+-- drop_kept(): drops put-aside tables and views that nothing needs any longer, and deletes the issues of objects that
+-- no longer use one. Relations that others hold are left for the next time.
 create or replace function {{swap}}.drop_kept() returns void language plpgsql as $drop_kept$
 declare
   v_timeout text := current_setting('lock_timeout');
@@ -334,7 +337,8 @@ begin
   where i.table_name = g.description and i.record_id = '' and i.field = '';
 end $drop_kept$;
 
--- reference_checked(relation, name, error): a foreign key that was moved has been checked, or its rows do not fit (error).
+-- reference_checked(relation, name, error): a moved foreign key has been validated, or existing rows violate it
+-- (error).
 create or replace function {{swap}}.reference_checked(p_relation oid, p_name name, p_error text) returns void
 language plpgsql as $reference_checked$
 begin

@@ -1,6 +1,6 @@
--- Drops columns of deleted fields in place, where nothing but the table itself has them. Installed with install.sql.
+-- Drops columns of deleted fields in place, if only the table itself has them. Installed with install.sql.
 
--- going_columns(live, table): the live table's columns of fields that the table is to have no more.
+-- going_columns(live, table): the live table's columns that the new shape no longer has.
 create or replace function {{swap}}.going_columns(p_live {{swap}}._tables, p_table jsonb)
 returns table (attnum smallint, name name) language sql as $going_columns$
   select a.attnum, a.attname
@@ -10,8 +10,8 @@ returns table (attnum smallint, name name) language sql as $going_columns$
   where o."fieldId" not in (select n."fieldId" from jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text))
 $going_columns$;
 
--- can_drop_columns(live, table): does nothing depend on them, and has nobody put anything on them that would go with them
--- without a word?
+-- can_drop_columns(live, table): returns whether nothing depends on them, and nothing that others put on them would be
+-- lost silently.
 create or replace function {{swap}}.can_drop_columns(p_live {{swap}}._tables, p_table jsonb) returns boolean
 language sql as $can_drop_columns$
   with going as materialized (
@@ -31,11 +31,11 @@ language sql as $can_drop_columns$
       select from pg_inherits as i where i.inhparent = to_regclass(format('{{schema}}.%I', p_live.name)))
 $can_drop_columns$;
 
--- drop_columns(…): the live table loses the columns of fields that its new row of the catalog has not. False, with nothing
--- done, where something depends on them: swap a new table in. BT002: the live table has another shape than p_shape.
---   p_timeout   what all locks together are waited for
---   p_renames   give other columns the names that are free then      p_statements  run at the end
---   p_settled   sessions that read the catalog and had time to lock what they found there; null: all of them
+-- drop_columns(…): drops the live table's columns that its new catalog row does not have. False, with nothing done, if
+-- something depends on them: swap in a new table. BT002: the live table has another shape than p_shape.
+--   p_timeout   longest wait for all locks together
+--   p_renames   rename other columns to names that become free      p_statements  run at the end
+--   p_settled   sessions that read the catalog and had time to lock what they found; null: all of them
 create or replace function {{swap}}.drop_columns(
   p_epoch bigint, p_timeout text, p_shape integer, p_table jsonb, p_renames text[], p_statements text[], p_settled text[]
 ) returns boolean language plpgsql as $drop_columns$
@@ -62,7 +62,7 @@ begin
   perform {{swap}}.own_table(v_name);
   v_going := array(select g.name from {{swap}}.going_columns(v_live, p_table) as g);
   delete from {{swap}}._sync_issues where table_name = v_name and field = any (v_going) and record_id <> '';
-  -- Triggers of theirs that are deferred would be in the way.
+  -- The customer's deferred triggers would block the change.
   set constraints all immediate;
 
   perform {{swap}}.lock_for_links();
@@ -74,7 +74,7 @@ begin
   v_views := {{swap}}.lock_views(v_links, v_deadline);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   perform {{swap}}.lock_relations(array[v_name], v_deadline);
-  -- Nobody can put anything on them from here on.
+  -- From here on no other session can put anything on them.
   if not {{swap}}.can_drop_columns(v_live, p_table) then
     raise exception 'something depends on columns of table % by now', v_name using errcode = 'BT002';
   end if;

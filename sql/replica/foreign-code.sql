@@ -1,23 +1,23 @@
--- Whose code the customer's views need. Installed with install.sql.
+-- Determines whose code the customer's views need. Installed with install.sql.
 --
--- A literal of a type runs that type's checks when a view is parsed, and an index runs functions when it is made. What
--- belongs to us or to a superuser (an extension's functions, say) is not the customer's to change; what belongs to
--- anybody else is their code.
+-- A literal of a type runs that type's checks when a view is parsed, and an index runs functions when it is created.
+-- The customer cannot change what belongs to us or to a superuser (an extension's functions, for example); what belongs
+-- to any other role is that role's code.
 
--- is_trusted(owner): ourselves, or a superuser. False of none.
+-- is_trusted(owner): returns whether it is our role or a superuser. False for an unknown owner.
 create or replace function {{swap}}.is_trusted(p_owner oid) returns boolean language sql as $is_trusted$
   select exists (
     select from pg_roles as r where r.oid = p_owner and (r.rolsuper or r.rolname = current_user))
 $is_trusted$;
 
--- has_safe_columns(relation): are the types of its columns all ours, or Postgres' own? False of none.
+-- has_safe_columns(relation): returns whether the types of all its columns are trusted. False for an unknown relation.
 create or replace function {{swap}}.has_safe_columns(p_relation oid) returns boolean language sql as $safe_columns$
   select exists (select from pg_class as c where c.oid = p_relation) and not exists (
     select from pg_attribute as a join pg_type as t on t.oid = a.atttypid
     where a.attrelid = p_relation and a.attnum > 0 and not {{swap}}.is_trusted(t.typowner))
 $safe_columns$;
 
--- is_safe(class, object): may a text that names it be parsed? Kinds of objects that are not known here are not.
+-- is_safe(class, object): returns whether a text that names it may be parsed. Unknown kinds of objects are not safe.
 create or replace function {{swap}}.is_safe(p_class oid, p_object oid) returns boolean language sql as $is_safe$
   select case p_class
     when 'pg_class'::regclass then {{swap}}.has_safe_columns(p_object)
@@ -29,14 +29,14 @@ create or replace function {{swap}}.is_safe(p_class oid, p_object oid) returns b
     when 'pg_operator'::regclass then {{swap}}.is_trusted((select o.oprowner from pg_operator as o where o.oid = p_object))
     when 'pg_opclass'::regclass then {{swap}}.is_trusted((select o.opcowner from pg_opclass as o where o.oid = p_object))
     when 'pg_opfamily'::regclass then {{swap}}.is_trusted((select o.opfowner from pg_opfamily as o where o.oid = p_object))
-    -- They hold names and rules, no code.
+    -- These hold names and rules, no code.
     else p_class in ('pg_namespace'::regclass, 'pg_constraint'::regclass, 'pg_collation'::regclass,
       'pg_rewrite'::regclass, 'pg_am'::regclass, 'pg_extension'::regclass, 'pg_ts_config'::regclass)
   end
 $is_safe$;
 
--- foreign_code(view): describes what the view, its indexes, rules and triggers need and is somebody else's code; null
--- where nothing is. A trigger's function is none of it: making the trigger does not run it.
+-- foreign_code(view): describes the code of others that the view, its indexes, rules and triggers need; null if there
+-- is none. A trigger's function does not count: creating the trigger does not run it.
 create or replace function {{swap}}.foreign_code(p_view oid) returns text language sql as $foreign_code$
   with part (classid, objid) as (
     select 'pg_class'::regclass::oid, p_view

@@ -1,36 +1,36 @@
--- Indexes by the base's setting, on columns of our tables. Installed with install.sql.
+-- Manages the indexes of the base's setting, on columns of our tables. Installed with install.sql.
 --
--- They are made concurrently, which keeps no reader and no writer waiting and which Postgres does only outside of a
--- transaction: index_changes says what to run, and the caller runs it. A table that is swapped in has them already, as it
--- has all indexes (carry-over.sql).
+-- They are created concurrently, which blocks no reader or writer and which Postgres does only outside of a
+-- transaction: index_changes returns the statements, and the caller runs them. A table that is swapped in already has
+-- them, like all other indexes (carry-over.sql).
 
 create table if not exists {{swap}}._indexes (
   name text not null,
   table_id text not null,
   field_id text not null,
-  -- What it is to be, as pg_get_indexdef has it.
+  -- The wanted definition, in the form of pg_get_indexdef.
   definition text not null,
-  -- Why it could not be made, and when: it is not tried again soon.
+  -- Why and when it could not be created: it is not tried again soon.
   failure text,
   failed_at timestamptz,
   constraint _indexes_pkey primary key (name)
 );
 
--- index_name(table, field): the same whatever their names are.
+-- index_name(table, field): derived from the ids, so it is independent of their names.
 create or replace function {{swap}}.index_name(p_table text, p_field text) returns text language sql immutable as $index_name$
   select case when octet_length(p_table || p_field) <= 57 then format('_%s_%s_idx', p_table, p_field)
     else '_' || md5(p_table || ' ' || p_field) || '_idx' end
 $index_name$;
 
--- own_index(name): the index of ours that has this name; null where there is none, or it is somebody else's.
+-- own_index(name): the index of ours that has this name; null if there is none, or it is somebody else's.
 create or replace function {{swap}}.own_index(p_name text) returns oid language sql stable as $own_index$
   select c.oid from pg_class as c
   where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name and c.relkind = 'i'
     and c.relowner = {{swap}}.our_role()
 $own_index$;
 
--- trigram_class(): the operator class of the extension pg_trgm; null where it is not installed. Somebody else's of that
--- name is not part of the extension.
+-- trigram_class(): the operator class of the extension pg_trgm; null if the extension is not installed. Somebody else's
+-- class of that name is not part of the extension.
 create or replace function {{swap}}.trigram_class() returns text language sql stable as $trigram_class$
   select format('%I.%I', n.nspname, o.opcname)
   from pg_extension as e
@@ -41,8 +41,8 @@ create or replace function {{swap}}.trigram_class() returns text language sql st
   where e.extname = 'pg_trgm'
 $trigram_class$;
 
--- wanted_indexes(wanted): [{table_id, field_id, kind}], with the names of today, for columns that are there.
--- `obstacle`: why there cannot be one.
+-- wanted_indexes(wanted): [{table_id, field_id, kind}], with the current names, for columns that exist.
+-- `obstacle`: why the index is impossible.
 create or replace function {{swap}}.wanted_indexes(p_wanted jsonb) returns table (
   table_id text, field_id text, table_name text, column_name text, name text, target text, method text, obstacle text
 ) language sql as $wanted_indexes$
@@ -62,8 +62,8 @@ create or replace function {{swap}}.wanted_indexes(p_wanted jsonb) returns table
       and a.attname = case w.field_id when 'created_time' then 'created_time' else f.name end
 $wanted_indexes$;
 
--- index_changes(epoch, wanted): what to run, each outside of a transaction, to have these indexes and no other of the
--- setting's. What cannot be is in _sync_issues.
+-- index_changes(epoch, wanted): the statements, each to be run outside of a transaction, that make the setting's
+-- indexes exactly these. Indexes that are impossible are listed in _sync_issues.
 create or replace function {{swap}}.index_changes(p_epoch bigint, p_wanted jsonb) returns table (name text, statement text)
 language plpgsql as $index_changes$
 declare
@@ -75,7 +75,7 @@ begin
   from {{swap}}.wanted_indexes(p_wanted) as w where w.obstacle is null
   on conflict on constraint _indexes_pkey do update set definition = excluded.definition, failure = null, failed_at = null
     where known.definition <> excluded.definition;
-  -- While it is known which are the setting's.
+  -- Before entries are deleted from _indexes, which says which indexes are the setting's.
   perform {{swap}}.record_index_issues(p_wanted);
   for one in
     select i.*, x.indexrelid is not null as is_there,
@@ -103,12 +103,12 @@ begin
   end loop;
 end $index_changes$;
 
--- record_index_issues(wanted): why indexes are not there; none where they are, or are not wanted any more.
+-- record_index_issues(wanted): records why indexes are missing; removes issues of those that exist or are not wanted.
 create or replace function {{swap}}.record_index_issues(p_wanted jsonb) returns void language plpgsql as $note_index_issues$
 begin
   delete from {{swap}}._sync_issues as i
   where i.record_id = '' and (i.field like 'index on %' or exists (
-    -- What a swap could not carry over is made anew here.
+    -- Indexes that a swap could not carry over are created again here.
     select from {{swap}}._indexes as x where i.field = 'index ' || x.name));
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   select w.table_name, '', 'index on ' || w.column_name, '', coalesce(w.obstacle, i.failure)
@@ -117,7 +117,7 @@ begin
   on conflict do nothing;
 end $note_index_issues$;
 
--- record_index_failure(epoch, name, failure): it is not tried again for an hour.
+-- record_index_failure(epoch, name, failure): records it; the index is not tried again for an hour.
 create or replace function {{swap}}.record_index_failure(p_epoch bigint, p_name text, p_failure text) returns void
 language plpgsql as $note_index_failure$
 begin
@@ -125,9 +125,9 @@ begin
   update {{swap}}._indexes as i set failure = p_failure, failed_at = now() where i.name = p_name;
 end $note_index_failure$;
 
--- drop_full_indexes(epoch, table, message): where Postgres refuses a row as an index cannot hold its value, the index goes
--- and the row is written. Its message names the index, or none: then all go that may be it, and those that were not are
--- made again. Says whether there were any.
+-- drop_full_indexes(epoch, table, message): if Postgres refuses a row because an index cannot hold its value, the index
+-- is dropped so that the row can be written. The message names the index, or none: then all candidates are dropped, and
+-- those that were not the cause are created again. Returns whether there were any.
 create or replace function {{swap}}.drop_full_indexes(p_epoch bigint, p_table text, p_message text) returns boolean
 language plpgsql as $drop_full_indexes$
 declare

@@ -1,15 +1,15 @@
 -- Installs a replica: the customer's schema {{schema}} and ours, {{swap}}. Idempotent.
 --
 -- {{schema}} holds the replicated tables, _sync_meta (and its view __sync_meta__) and _sync_issues.
--- {{swap}} is where tables are built, and where the state lives that must be true in the same transaction
--- as the rows: the epoch, the catalog, the read versions, the recent-writes log. Customers have no right to it.
+-- {{swap}} is where tables are built. It also holds the state that must be consistent with the rows in one transaction:
+-- the epoch, the catalog, the read versions, the recent-writes log. Customers have no right to it.
 --
 -- Placeholders are quoted identifiers; {{swap_text}} is the name of {{swap}} as a string literal.
 
--- Others may create in {{schema}}, so nothing of ours is made there: it is made in {{swap}} and moved, which fails where
--- the name is taken. Statements that write to what was moved go through a view of its name in {{swap}}: a view holds on
--- to its table, whatever is put under that name later.
--- own-tables.sql holds the functions; BT003: something is in the way that is not ours.
+-- Others may create objects in {{schema}}, so nothing of ours is created there: it is created in {{swap}} and moved,
+-- which fails if the name is taken. Statements that write to a moved table go through a view of its name in {{swap}}: a
+-- view stays bound to its table, whatever is later created under that name.
+-- own-tables.sql holds the functions; BT003: an object that is not ours is in the way.
 
 do $sync_meta$
 begin
@@ -49,13 +49,14 @@ begin
   end if;
 end $sync_issues$;
 
--- One row. epoch: which lease of the base may write. recent_writes_floor: images with an older read version are refused,
--- because the recent-writes log no longer knows what was applied after them. reader: the customer's role.
+-- One row. epoch: the lease of the base that may write. recent_writes_floor: images with an older read version are
+-- refused, because the recent-writes log no longer knows which images were applied after them. reader: the customer's
+-- role.
 create table if not exists {{swap}}._state (
   epoch bigint not null default 0,
   recent_writes_floor bigint not null default 0,
   reader text,
-  -- What the base's settings want besides rows: link-views.sql, changes.sql.
+  -- Optional features, by the base's settings: link-views.sql, changes.sql.
   link_views boolean not null default false,
   history boolean not null default false,
   notify boolean not null default false
@@ -71,9 +72,9 @@ end $renamed$;
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
--- The catalog: the shape of each table, and the names given, by the source's ids.
--- shape is another whenever the columns change; apply_sql writes mapped rows into the live table. columns_since: the
--- read version counter when the table that is live was swapped in; an image asked for before may lack some of its columns.
+-- The catalog: the shape of each table, and the assigned names, by the source's ids.
+-- shape changes whenever the columns do; apply_sql writes mapped rows into the live table. columns_since: the value of
+-- the read version counter when the live table was swapped in; an image requested before may lack some of its columns.
 create table if not exists {{swap}}._tables (
   table_id text primary key,
   name text not null,
@@ -81,7 +82,7 @@ create table if not exists {{swap}}._tables (
   spec jsonb not null,
   apply_sql text not null,
   columns_since bigint not null default 0,
-  -- what the source's fields were when all cells were last read: core/sync/engine/read-as.ts
+  -- the source's fields when all cells were last read: core/sync/engine/read-as.ts
   read_as jsonb,
   -- pg_relation_filenode() of the live table, as last seen: damage.sql
   file oid,
@@ -96,16 +97,16 @@ begin
 end $renamed$;
 create sequence if not exists {{swap}}._versions;
 
--- Every shape of every table, so that one that is dropped and comes back has none that anybody may remember. Behind
--- those that an earlier version counted up by itself.
+-- Numbers every shape of every table, so that a table that is dropped and comes back gets a new number. Starts after
+-- the numbers that an earlier version assigned by itself.
 create sequence if not exists {{swap}}._shapes as integer;
 select setval('{{swap}}._shapes', greatest(
   nextval('{{swap}}._shapes'), (select coalesce(max(t.shape), 0) + 1 from {{swap}}._tables as t)));
 
--- The latest image applied to a record. applied_version: the read version counter at that moment. image: what the source
--- said, by field id, for a rebuild to apply again; null from a sweep, whose table no rebuild is reading. read_version: the
--- read version that was taken before the source was asked for the image. written: somebody other than a sweep wrote the record
--- since the entry is there.
+-- The latest image applied to a record. applied_version: the read version counter at that moment. image: the record as
+-- the source reported it, by field id, for a rebuild to apply again; null from a sweep, because no rebuild reads its
+-- table. read_version: the read version taken before the source was asked for the image. written: something other than
+-- a sweep has written the record since the entry exists.
 do $renamed$
 begin
   if to_regclass('{{swap}}._journal') is not null and to_regclass('{{swap}}._recent_writes') is null then
@@ -125,12 +126,13 @@ create table if not exists {{swap}}._recent_writes (
   constraint _recent_writes_pkey primary key (table_id, record_id)
 );
 create index if not exists _recent_writes_by_version on {{swap}}._recent_writes (applied_version);
--- One that an earlier version made.
+-- For replicas that an earlier version created.
 alter table {{swap}}._recent_writes add column if not exists written boolean not null default false;
 alter table {{swap}}._tables add column if not exists file oid;
 
--- identify_rows(): gives the tables without a primary key a replica identity: a publication of theirs may name all tables,
--- and Postgres then updates no table that has neither. A reader who holds one has it left for the next time.
+-- identify_rows(): gives tables without a primary key a replica identity: a publication of the customer's may include
+-- all tables, and Postgres then refuses updates of a table that has neither. A table that a reader holds is left for
+-- next time.
 create or replace function {{swap}}.identify_rows() returns void language plpgsql as $identify_rows$
 declare
   v_timeout text := current_setting('lock_timeout');
@@ -151,9 +153,9 @@ begin
 end $identify_rows$;
 select {{swap}}.identify_rows();
 
--- prepare_session(): of every statement that writes. BT003: what others commit while it waits for a lock would be hidden
--- from it, and the fence and the read versions rest on seeing that. A commit is durable when it is answered, on a synchronous
--- standby as well.
+-- prepare_session(): called by every statement that writes. BT003: the isolation level would hide commits made while
+-- the statement waits for a lock, which the fence and the read versions must see. A commit is durable when it is
+-- acknowledged, on a synchronous standby as well.
 create or replace function {{swap}}.prepare_session() returns void language plpgsql as $prepare$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
@@ -165,17 +167,17 @@ begin
   end if;
 end $prepare$;
 
--- timeline(): the timeline that the server writes. Another one is that of a standby that was promoted, or of a backup that
--- was put back: commits may be missing from it. Null where the server does not tell.
+-- timeline(): the timeline that the server writes to. It changes when a standby is promoted or a backup is restored,
+-- and commits may then be missing. Null if the server does not report it.
 create or replace function {{swap}}.timeline() returns text language plpgsql as $timeline$
 begin
-  -- That of the last checkpoint lags behind a promotion.
+  -- The timeline of the last checkpoint lags behind a promotion.
   return left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
 exception when others then
   return null;
 end $timeline$;
 
--- identity(): names the server, its timeline, and the database. What a server does not tell is left out.
+-- identity(): identifies the server, its timeline, and the database. Parts that a server does not report are left out.
 create or replace function {{swap}}.identity() returns text language plpgsql as $identity$
 declare
   v_server text;
@@ -189,9 +191,9 @@ begin
     (select d.oid from pg_database as d where d.datname = current_database()));
 end $identity$;
 
--- claim(): raises the epoch, which ends the right to write of whoever held the base before (I5). Waits for
--- that one's write in hand, which is a single statement and so cannot be held open by a frozen process. Tables that
--- were being built are of no use to anybody any more.
+-- claim(): raises the epoch, which ends the previous holder's right to write (I5). Waits for that holder's current
+-- write, which is a single statement, so a frozen process cannot hold it open. Drops tables that were being built:
+-- nothing needs them any longer.
 create or replace function {{swap}}.claim() returns bigint language plpgsql as $claim$
 declare
   v_timeout text := current_setting('lock_timeout');
@@ -204,7 +206,7 @@ begin
   for built in select c.relname from pg_class as c
     where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
   loop
-    -- One that a dump holds is left for the next build of its table.
+    -- A table that a dump holds is left for the next build of it.
     begin
       perform set_config('lock_timeout', '1s', true);
       execute format('drop table {{swap}}.%I', built);
@@ -216,17 +218,17 @@ begin
   return raised;
 end $claim$;
 
--- forget_started(): the sync under way will not complete. Nothing runs then, and the replica is complete up to the
--- start of the last one that did.
+-- forget_started(): records that the running sync will not complete. No sync runs then, and the replica is complete up
+-- to the start of the last completed one.
 create or replace function {{swap}}.forget_started() returns void language sql as $forget$
   update {{swap}}._sync_meta
   set started_at = completed_at - extract(epoch from duration_last) * interval '1 second'
   where started_at > completed_at or completed_at is null and started_at is not null;
 $forget$;
 
--- fence(epoch): errs with BT001 unless epoch is the current one; holds it until the transaction ends. Errs with BT006 where
--- the server has another timeline than when that lease began: what the lease knows of the rows may have been lost with
--- the old one, so another lease has to compare them. null passes: a proxied write belongs to no lease.
+-- fence(epoch): raises BT001 unless epoch is the current one; holds it until the transaction ends. Raises BT006 if the
+-- server's timeline has changed since that lease began: rows that the lease knows of may have been lost with the old
+-- timeline, so a new lease must compare them. null passes: a proxied write belongs to no lease.
 create or replace function {{swap}}.fence(p_epoch bigint) returns void language plpgsql as $fence$
 declare
   current_epoch bigint;
@@ -247,7 +249,7 @@ begin
   end if;
 end $fence$;
 
--- lock_table(table_id): one writer of a table at a time, until the transaction ends.
+-- lock_table(table_id): admits one writer of a table at a time, until the transaction ends.
 create or replace function {{swap}}.lock_table(p_table text) returns void language plpgsql as $lock$
 begin
   perform {{swap}}.prepare_session();
@@ -267,7 +269,7 @@ begin
   end if;
 end $mark$;
 
--- mark_sync_started(epoch, ago): a sync is under way that started so long ago.
+-- mark_sync_started(epoch, ago): a sync is running that started `ago` before now.
 create or replace function {{swap}}.mark_sync_started(p_epoch bigint, p_ago interval) returns void
 language plpgsql as $mark_started$
 begin
@@ -275,8 +277,8 @@ begin
   update {{swap}}._sync_meta set started_at = clock_timestamp() - p_ago;
 end $mark_started$;
 
--- mark_sync_unchanged(epoch, ago): the source was asked so long ago, and what it had until then is here: a sync that
--- started and completed.
+-- mark_sync_unchanged(epoch, ago): the source was asked `ago` before now, and everything it had until then is here:
+-- counts as a sync that started then and completed.
 create or replace function {{swap}}.mark_sync_unchanged(p_epoch bigint, p_ago interval) returns void
 language plpgsql as $mark_unchanged$
 begin
@@ -285,7 +287,7 @@ begin
   set started_at = clock_timestamp() - p_ago, completed_at = clock_timestamp(), duration_last = p_ago;
 end $mark_unchanged$;
 
--- mark_sync_ended(epoch): the sync under way has ended without completing.
+-- mark_sync_ended(epoch): the running sync has ended without completing.
 create or replace function {{swap}}.mark_sync_ended(p_epoch bigint) returns void
 language plpgsql as $mark_ended$
 begin

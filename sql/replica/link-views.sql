@@ -1,21 +1,21 @@
 -- Views over link arrays, by the base's setting: <table>__<column>, one row per link. Installed with install.sql.
 --
--- They change in the transaction that changes the tables under them: nobody sees one missing, or out of step. What the
--- customer has made over them is kept as over tables (views.sql): it follows a renamed one, and is an orphan when one
--- goes.
+-- They change in the transaction that changes the tables under them, so they are never missing or inconsistent.
+-- Customers' views over them are preserved like those over tables (views.sql): a view follows a renamed one, and
+-- becomes an orphan when its link view is dropped.
 
 create table if not exists {{swap}}._link_views (
   table_id text not null,
   field_id text not null,
-  -- The name it has unless somebody else has that.
+  -- Its name unless that is taken.
   stem text not null,
   name text not null,
-  -- Of its columns for the record that links and the record that is linked.
+  -- Its columns for the linking record and the linked record.
   columns text[] not null,
   constraint _link_views_pkey primary key (table_id, field_id)
 );
 
--- cut_name(name, bytes): as much of the name's beginning as fits.
+-- cut_name(name, bytes): the beginning of the name, as much as fits.
 create or replace function {{swap}}.cut_name(p_name text, p_bytes integer) returns text
 language plpgsql immutable as $cut$
 begin
@@ -28,8 +28,8 @@ begin
   return rtrim(p_name, '_');
 end $cut$;
 
--- link_view_stem(table, column): the two names with __ between them, which no name of a table has in it. Where they are
--- too long together each keeps at least 30 of its bytes.
+-- link_view_stem(table, column): the two names joined by __, which no table's name contains. If they are too long
+-- together, each keeps at least 30 of its bytes.
 create or replace function {{swap}}.link_view_stem(p_table text, p_column text) returns text
 language plpgsql immutable as $stem$
 declare
@@ -38,8 +38,8 @@ begin
   return {{swap}}.cut_name(p_table, 61 - octet_length(v_column)) || '__' || v_column;
 end $stem$;
 
--- wanted_link_views(): the views that there should be, by the setting and the catalog. One keeps its name as long as
--- the names that it is made of stay; of those that would have the same one the first by id gets it.
+-- wanted_link_views(): the views that should exist, by the setting and the catalog. A view keeps its name while the
+-- names that it is derived from stay; of views with the same stem, the first by id gets it.
 create or replace function {{swap}}.wanted_link_views() returns setof {{swap}}._link_views
 language plpgsql as $wanted$
 declare
@@ -87,14 +87,14 @@ begin
   end loop;
 end $wanted$;
 
--- own_view(name): the view of ours that has this name; null where there is none, or it is somebody else's.
+-- own_view(name): the view of ours that has this name; null if there is none, or it is somebody else's.
 create or replace function {{swap}}.own_view(p_name text) returns oid language sql stable as $own_view$
   select c.oid from pg_class as c
   where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name and c.relkind = 'v'
     and c.relowner = {{swap}}.our_role()
 $own_view$;
 
--- link_view_changes(): views that are not as they should be; had is null of new ones, wanted of those that go.
+-- link_view_changes(): views that differ from what is wanted; had is null for new ones, wanted for those to drop.
 create or replace function {{swap}}.link_view_changes() returns table (
   had {{swap}}._link_views, wanted {{swap}}._link_views, view oid
 ) language sql as $changes$
@@ -104,17 +104,17 @@ create or replace function {{swap}}.link_view_changes() returns table (
   where l is distinct from w or {{swap}}.own_view(l.name) is null
 $changes$;
 
--- going_link_views(): those that have to go.
+-- going_link_views(): those to drop.
 create or replace function {{swap}}.going_link_views() returns oid[] language sql as $going$
   select array(select c.view from {{swap}}.link_view_changes() as c where (c.wanted).name is null and c.view is not null)
 $going$;
 
--- changing_link_views(): those that change, and those that have to go among them.
+-- changing_link_views(): those that change, including those to drop.
 create or replace function {{swap}}.changing_link_views() returns oid[] language sql as $changing$
   select array(select c.view from {{swap}}.link_view_changes() as c where c.view is not null)
 $changing$;
 
--- lock_link_views(views, deadline): keeps everybody out of these.
+-- lock_link_views(views, deadline): locks these exclusively.
 create or replace function {{swap}}.lock_link_views(p_views oid[], p_deadline timestamptz) returns void
 language plpgsql as $lock_link_views$
 declare
@@ -130,7 +130,7 @@ begin
   end loop;
 end $lock_link_views$;
 
--- free_going_names(names): those that have to go and have one of these names, which others take, are put aside.
+-- free_going_names(names): puts aside views to be dropped that have one of these names, which others take.
 create or replace function {{swap}}.free_going_names(p_names text[]) returns void language plpgsql as $free$
 declare
   v_going {{swap}}._link_views[] := array(
@@ -144,8 +144,8 @@ begin
   end loop;
 end $free$;
 
--- rename_link_views(): those that stay get their new names, all at once, as some may take each other's. Before any is
--- dropped: what the customer has made over them follows.
+-- rename_link_views(): renames the views that stay in one step, because some may exchange names. Runs before any is
+-- dropped, so that customers' views over them follow.
 create or replace function {{swap}}.rename_link_views() returns void language plpgsql as $rename_link_views$
 declare
   v_had {{swap}}._link_views[];
@@ -172,7 +172,7 @@ begin
   end loop;
 end $rename_link_views$;
 
--- drop_link_views(): those that have to go, unless they have gone with their table.
+-- drop_link_views(): drops those to drop, unless they were dropped with their table.
 create or replace function {{swap}}.drop_link_views() returns void language plpgsql as $drop_link_views$
 declare
   one {{swap}}._link_views;
@@ -187,7 +187,7 @@ begin
   end loop;
 end $drop_link_views$;
 
--- make_link_views(): those that are missing.
+-- make_link_views(): creates the missing ones.
 create or replace function {{swap}}.make_link_views() returns void language plpgsql as $make_link_views$
 declare
   one {{swap}}._link_views;
@@ -208,7 +208,7 @@ begin
   end loop;
 end $make_link_views$;
 
--- linking_column(view): the names of its table and of the column that it unfolds.
+-- linking_column(view): the names of its table and of the column that it expands into rows.
 create or replace function {{swap}}.linking_column(
   p_view {{swap}}._link_views, out table_name text, out column_name text
 ) language sql as $linking$
@@ -228,12 +228,12 @@ begin
       n.table_name, n.column_name, p_view.columns[1], p_view.columns[2]));
 end $describe$;
 
--- lock_for_links(): one change of the views at a time. Before any other lock on a table or a view.
+-- lock_for_links(): serializes changes of the views. Taken before any other lock on a table or a view.
 create or replace function {{swap}}.lock_for_links() returns void language sql as $lock_for_links$
   select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' links', 0))
 $lock_for_links$;
 
--- apply_link_views(epoch, time-out, wanted): makes them, or takes them away, and repairs what is missing.
+-- apply_link_views(epoch, timeout, wanted): creates or drops the views, and repairs missing ones.
 create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
 language plpgsql as $follow_link_views$
 declare

@@ -1,18 +1,19 @@
--- Merges a table that was built aside into the live one, which stays, with all that others have put on it. Installed with
--- install.sql.
+-- Merges a table that was built in {{swap}} into the live one, which stays, with everything that others have put on it.
+-- Installed with install.sql.
 --
--- For a table that only gets columns, or whose rows are compared with the source's. A new column is shown with its values:
--- the value that most rows have is its default while it is added, which writes no row, and the rows that have another are
--- written in the same transaction. Where those are many, the values are first written to a column with a name of ours, a
--- few rows at a time, which then gets the column's name.
+-- Used for a table that only gains columns, or whose rows are compared with the source's. A new column appears together
+-- with its values: the most frequent value is its default while it is added, which writes no row, and the rows with
+-- another value are written in the same transaction. If there are many of those, the values are first written to a
+-- column with a name of ours, a few rows at a time, which is then renamed.
 
--- filling_name(field): the column that a field's values are written to before it has its name.
+-- filling_name(field): the name of the column that a field's values are written to before the column gets its own name.
 create or replace function {{swap}}.filling_name(p_field text) returns text language sql immutable as $filling_name$
   select '_filling_' || left(md5(p_field), 16)
 $filling_name$;
 
--- merge_columns(live, table): the columns of the table that is built. `was` is the live table's column of the same field,
--- null where it has none, also because somebody dropped it; is_filling: the values, or some, are in the live table already.
+-- merge_columns(live, table): the columns of the built table. `was` is the live table's column of the same field, null
+-- if it has none, for example because somebody dropped it; is_filling: some or all values are in the live table
+-- already.
 create or replace function {{swap}}.merge_columns(p_live {{swap}}._tables, p_table jsonb) returns table (
   name text, type regtype, was text, was_type oid, filling text, is_filling boolean
 ) language sql as $merge_columns$
@@ -25,8 +26,8 @@ create or replace function {{swap}}.merge_columns(p_live {{swap}}._tables, p_tab
       and f.attname = {{swap}}.filling_name(n."fieldId") and f.atttypid = n."columnType"::regtype
 $merge_columns$;
 
--- can_merge(live, table): does the live table only lack columns? Not where it lost its key, or somebody changed a column's
--- type, or has put one of theirs where a new one goes.
+-- can_merge(live, table): returns whether the live table differs only by missing columns. False if it lost its key, or
+-- if somebody changed a column's type or created a column under the name of a new one.
 create or replace function {{swap}}.can_merge(p_live {{swap}}._tables, p_table jsonb) returns boolean
 language sql as $can_merge$
   with live as (
@@ -52,8 +53,8 @@ language sql as $can_merge$
       where w.was is null and l.name not in (select o.was from wanted as o where o.was is not null))
 $can_merge$;
 
--- common_values(built, columns, published): what most rows of the built table have in each of the new columns, as text,
--- by name; null where that is not to be a default: those who subscribe to a publication would not get it.
+-- common_values(built, columns, published): the most frequent value of each new column in the built table, as text, by
+-- name; null if it must not be a default: subscribers of a publication would not get it.
 create or replace function {{swap}}.common_values(p_built text, p_columns text[], p_published boolean) returns jsonb
 language plpgsql as $common_values$
 declare
@@ -67,20 +68,20 @@ begin
       execute format('select f.value from (select b.%I::text as value from {{swap}}.%I as b limit 1000) as f
         group by f.value order by count(*) desc, f.value nulls first limit 1', one, p_built) into v_value;
     end if;
-    -- The catalog has no room for long ones.
+    -- The system catalog has no room for long values.
     v_values := v_values || jsonb_build_object(one, case when octet_length(v_value) <= 500 then v_value end);
   end loop;
   return v_values;
 end $common_values$;
 
--- is_published(name): do subscribers follow the table's rows?
+-- is_published(name): returns whether a publication includes the table's rows.
 create or replace function {{swap}}.is_published(p_name text) returns boolean language sql as $is_published$
   select exists (
     select from pg_publication as p cross join lateral pg_get_publication_tables(p.pubname::text) as t
     where t.relid = to_regclass(format('{{schema}}.%I', p_name)))
 $is_published$;
 
--- merge_state(live, table, common): what rows are compared by. They are compared again where it has changed.
+-- merge_state(live, table, common): the conditions of a comparison. If they have changed, rows are compared again.
 create or replace function {{swap}}.merge_state(p_live {{swap}}._tables, p_table jsonb, p_common jsonb) returns jsonb
 language sql as $merge_state$
   select jsonb_build_object('common', p_common,
@@ -88,8 +89,8 @@ language sql as $merge_state$
       from {{swap}}.merge_columns(p_live, p_table) as c))
 $merge_state$;
 
--- start_compare(epoch, shape, built, table): what the rows of both tables are to be compared by; null where they cannot be
--- merged.
+-- start_compare(epoch, shape, built, table): the conditions for comparing the rows of both tables; null if they cannot
+-- be merged.
 create or replace function {{swap}}.start_compare(p_epoch bigint, p_shape integer, p_built text, p_table jsonb)
 returns jsonb language plpgsql as $start_compare$
 declare
@@ -106,9 +107,9 @@ begin
     {{swap}}.common_values(p_built, v_new, {{swap}}.is_published(v_live.name)));
 end $start_compare$;
 
--- compare_some(…): ids of rows that differ, among the next p_most of the built table after the id p_after and what the live
--- table has between them; and the last id, null when there are no more. Keeps nobody waiting: what is written from now on
--- the recent-writes log tells.
+-- compare_some(…): ids of rows that differ, among the next p_most rows of the built table after the id p_after and the
+-- live table's rows in that range; and the last id, null when there are no more. Blocks no session: rows that are
+-- written from now on are in the recent-writes log.
 create or replace function {{swap}}.compare_some(
   p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_state jsonb, p_after text, p_most integer,
   out ids text[], out last text
@@ -141,19 +142,19 @@ begin
   ) into ids using p_after, last;
 end $compare_some$;
 
--- merge_in(…): makes the live table equal to the one that was built, whose columns it gets. That is left to be dropped.
---   behind   the recent-writes log has an image for this table that the caller has not seen (p_seen): read it and come again
+-- merge_in(…): makes the live table equal to the built one, columns included. The caller drops the built one.
+--   behind   the recent-writes log has an image for this table that the caller has not seen (p_seen): read it and call again
 --   unlike   they cannot be merged; swap it in
---   large    more rows than p_most would have to be written while readers wait: fill first (start_fill)
+--   large    more than p_most rows would have to be written while readers wait: fill first (start_fill)
 --   merged
--- Nothing is done but where it is merged. Readers are kept out only where the columns change. BT002: the live table has
+-- Nothing is done unless it is merged. Readers are locked out only if the columns change. BT002: the live table has
 -- another shape than p_shape.
---   p_timeout     what all locks together are waited for
---   p_table       the new row of the catalog      p_renames  give columns of the live table their new names
+--   p_timeout     longest wait for all locks together
+--   p_table       the new row of the catalog      p_renames  rename columns of the live table
 --   p_statements  run once the table has its new columns
---   p_compared    what compare_some found: {state, ids, since}, where since is the last applied_version of the recent-writes log before; null
---                 where all rows are to be compared here, while nobody else can write the table
---   p_settled     sessions that read the catalog and had time to lock what they found there; null: all of them
+--   p_compared    the result of compare_some: {state, ids, since}, where since is the last applied_version of the
+--                 recent-writes log before it; null: compare all rows here, while no other session can write the table
+--   p_settled     sessions that read the catalog and had time to lock what they found; null: all of them
 drop function if exists {{swap}}.merge_in(bigint, text, bigint, integer, text, jsonb, text[], text[], json, integer, jsonb);
 create or replace function {{swap}}.merge_in(
   p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
@@ -196,7 +197,7 @@ begin
   end if;
   perform {{swap}}.own_table(v_live.name);
 
-  -- All that takes long comes before the locks that readers notice.
+  -- Slow work comes before the locks that readers notice.
   v_common := p_compared #> '{state,common}';
   if v_state.recent_writes_floor <= (p_compared ->> 'since')::bigint
     and {{swap}}.merge_state(v_live, p_table, v_common) = p_compared -> 'state' then
@@ -209,13 +210,13 @@ begin
   end if;
   if cardinality(v_new) > 0 then
     v_ids := {{swap}}.ids_to_fill(v_live, p_built, p_table, v_common, v_among, p_most + 1);
-    -- Subscribers would have to have the column that is filled first, under its name of ours.
+    -- Subscribers would need the column that is filled first, under its temporary name.
     if cardinality(v_ids) > p_most and not {{swap}}.is_published(v_live.name) then
       merging := 'large';
       return;
     end if;
   end if;
-  -- What was lost here is no change of the source's.
+  -- Data that was lost here is no change in the source.
   if v_state.history and not v_live.spec ? 'isDamaged' then
     perform {{swap}}.record_swap({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
   end if;
@@ -231,7 +232,7 @@ begin
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   select v_name, i.record_id, i.field, i.value, i.reason
   from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
-  -- Triggers of theirs that are deferred would be in the way of the change of columns.
+  -- The customer's deferred triggers would block the change of columns.
   set constraints all immediate;
 
   perform {{swap}}.lock_for_links();
@@ -241,7 +242,7 @@ begin
     perform {{swap}}.set_catalog(jsonb_build_array(p_table));
     perform {{swap}}.run_all(p_statements);
   end if;
-  -- What was asked for before loses to this.
+  -- Images requested before this lose.
   update {{swap}}._tables set columns_since = nextval('{{swap}}._versions') where table_id = p_table ->> 'table_id';
   if v_state.notify and v_is_reshaped then
     perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
@@ -253,7 +254,7 @@ begin
   merging := 'merged';
 end $merge_in$;
 
--- run_all(statements): one after the other.
+-- run_all(statements): runs them one by one.
 create or replace function {{swap}}.run_all(p_statements text[]) returns void language plpgsql as $run_all$
 declare
   one text;
@@ -273,8 +274,8 @@ begin
   return p_live;
 end $as_it_is$;
 
--- ids_to_fill(…): rows of the built table that have, in a new column, something else than the column will show when it is
--- added, or has been filled with; so many at most, among p_among where that is not null.
+-- ids_to_fill(…): at most p_most rows of the built table whose value in a new column differs from the column's default
+-- or from what it has been filled with; among p_among unless that is null.
 create or replace function {{swap}}.ids_to_fill(
   p_live {{swap}}._tables, p_built text, p_table jsonb, p_common jsonb, p_among text[], p_most integer
 ) returns text[] language plpgsql as $ids_to_fill$
@@ -286,7 +287,7 @@ begin
       p_built,
       case when bool_or(c.is_filling) then format('left join {{schema}}.%I as l on l.id = b.id', p_live.name) else '' end,
       case when p_among is not null then 'b.id = any ($2) and' else '' end,
-      -- Rows that the live table lacks are added with what has been filled.
+      -- Rows that the live table lacks are inserted with the filled values.
       string_agg(case when c.is_filling then format('l.id is not null and b.%I is distinct from l.%I', c.name, c.filling)
         else format('b.%I is distinct from %L::%s', c.name, p_common ->> c.name, c.type) end, ' or '))
     from {{swap}}.merge_columns(p_live, p_table) as c where c.was is null
@@ -294,8 +295,8 @@ begin
   return found;
 end $ids_to_fill$;
 
--- merge_rows(…): the live table's known columns get the built table's values, and its rows, among p_among where that is not
--- null. Returns the ids of those that were other.
+-- merge_rows(…): copies the built table's values and rows to the live table's existing columns, among p_among unless
+-- that is null. Returns the ids of the rows that differed.
 drop function if exists {{swap}}.merge_rows({{swap}}._tables, text, jsonb, text[]);
 create or replace function {{swap}}.merge_rows(
   p_live {{swap}}._tables, p_built text, p_table jsonb, p_among text[],
@@ -337,8 +338,8 @@ begin
   ) into inserted_ids using p_among;
 end $merge_rows$;
 
--- reshape(…): the live table gets its new columns and names; readers wait from here to the end of the transaction.
---   p_common  the values that most rows have in the new columns      p_ids  the rows that have others
+-- reshape(…): gives the live table its new columns and names; readers wait from here to the end of the transaction.
+--   p_common  the most frequent values of the new columns      p_ids  the rows with other values
 create or replace function {{swap}}.reshape(
   p_live {{swap}}._tables, p_built text, p_table jsonb, p_timeout text, p_renames text[], p_statements text[],
   p_common jsonb, p_ids text[]
@@ -391,7 +392,7 @@ begin
   perform {{swap}}.adopt_orphans();
 end $reshape$;
 
--- stale_fillings(live, table): columns that were being filled, for fields that the table does not get.
+-- stale_fillings(live, table): columns being filled for fields that the table no longer gets.
 create or replace function {{swap}}.stale_fillings(p_live {{swap}}._tables, p_table jsonb) returns name[]
 language sql as $stale_fillings$
   select array(
@@ -401,7 +402,8 @@ language sql as $stale_fillings$
       and a.attname not in (select c.filling from {{swap}}.merge_columns(p_live, p_table) as c where c.is_filling and c.was is null))
 $stale_fillings$;
 
--- start_fill(…): the live table gets the columns that the values of new ones are written to. Parameters as of merge_in.
+-- start_fill(…): adds the columns to the live table that the values of new ones are written to. Parameters as for
+-- merge_in.
 drop function if exists {{swap}}.start_fill(bigint, text, integer, jsonb);
 create or replace function {{swap}}.start_fill(
   p_epoch bigint, p_timeout text, p_shape integer, p_table jsonb, p_settled text[]
@@ -426,7 +428,7 @@ begin
   perform {{swap}}.may_change(p_settled);
 end $start_fill$;
 
--- live_to_fill(table, shape): the catalog's row of the table, which nobody else writes until the transaction ends.
+-- live_to_fill(table, shape): the catalog's row of the table, locked against other writers until the transaction ends.
 create or replace function {{swap}}.live_to_fill(p_table jsonb, p_shape integer) returns {{swap}}._tables
 language plpgsql as $live_to_fill$
 declare
@@ -441,8 +443,8 @@ begin
   return v_live;
 end $live_to_fill$;
 
--- fill_some(…): writes the values of new columns for the next p_most rows after the id p_after, and returns the last id, null
--- when there are no more, and how many were written.
+-- fill_some(…): writes the values of new columns for the next p_most rows after the id p_after. Returns the last id,
+-- null when there are no more, and how many rows were written.
 drop function if exists {{swap}}.fill_some(bigint, integer, text, jsonb, text, integer);
 create or replace function {{swap}}.fill_some(
   p_epoch bigint, p_shape integer, p_built text, p_table jsonb, p_after text, p_most integer,
@@ -468,8 +470,8 @@ begin
   get diagnostics written = row_count;
 end $fill_some$;
 
--- forget_fillings(epoch): drops columns that a lease which has ended was filling. What others hold, or may lock next, is left
--- for the next time.
+-- forget_fillings(epoch): drops columns that an ended lease was filling. Columns of tables that others hold, or may
+-- lock next, are left for the next time.
 create or replace function {{swap}}.forget_fillings(p_epoch bigint) returns void language plpgsql as $forget_fillings$
 declare
   v_timeout text := current_setting('lock_timeout');

@@ -1,16 +1,16 @@
--- What an object depends on. Installed with install.sql.
+-- Determines what an object depends on. Installed with install.sql.
 --
--- An object is made again from its text, and a name in that text may mean something else by now: another role may have
--- put a function there that fits better. So an object counts as made again only if it depends on the same objects as
--- before, by their ids. What an object runs then is what it ran before, with the same rights. Expressions that Postgres
--- evaluates while it makes the object (of an index, a constraint, a column) are checked before: probe_expression.
+-- An object is created again from its text, and a name in that text may mean something else by then: another role may
+-- have created a function that fits better. So an object counts as restored only if it depends on the same objects as
+-- before, by their ids. It then runs the same code as before, with the same rights. Expressions that Postgres evaluates
+-- while it creates the object (of an index, a constraint, a column) are checked before: probe_expression.
 
--- role_name(role): for SQL text; 0 is everybody.
+-- role_name(role): for SQL text; 0 is PUBLIC.
 create or replace function {{swap}}.role_name(p_role oid) returns text language sql as $role_name$
   select case p_role when 0 then 'public' else quote_ident(pg_get_userbyid(p_role)) end
 $role_name$;
 
--- parts_of(relations): these relations, and what goes with them.
+-- parts_of(relations): these relations, and the objects that are part of them.
 create or replace function {{swap}}.parts_of(p_relations oid[]) returns table (classid oid, objid oid)
 language sql as $parts_of$
   select 'pg_class'::regclass::oid, r.oid from unnest(p_relations) as r (oid)
@@ -27,14 +27,14 @@ language sql as $parts_of$
     where w.ev_class = any (p_relations) and w.rulename <> '_RETURN'
 $parts_of$;
 
--- needs_of(class, object, part, table): the objects that it depends on, but for the table and what is part of it.
+-- needs_of(class, object, part, table): the objects that it depends on, except the table and its parts.
 create or replace function {{swap}}.needs_of(p_class oid, p_object oid, p_part integer, p_table oid) returns text[]
 language sql as $needs_of$
   select array(
     select distinct format('%s/%s', d.refclassid, d.refobjid)
     from pg_depend as d
     where (d.classid, d.objid, d.objsubid) = (p_class, p_object, p_part)
-      -- What it is part of, and the parts that were made for it.
+      -- Except the object that it is part of, and parts created for it.
       and d.deptype in ('n', 'a') and d.refclassid not in (
         'pg_namespace'::regclass, 'pg_publication'::regclass, 'pg_language'::regclass, 'pg_extension'::regclass)
       and (d.refclassid, d.refobjid) not in (select p.classid, p.objid from {{swap}}.parts_of(array[p_table]) as p)
@@ -51,7 +51,7 @@ language sql as $used_columns$
       and d.refobjsubid > 0)
 $used_columns$;
 
--- object_of(table, kind, name): where the catalog has this object of the table; part is that of a column.
+-- object_of(table, kind, name): the catalog address of this object of the table; part is the number of a column.
 create or replace function {{swap}}.object_of(p_table oid, p_kind text, p_name text)
 returns table (class oid, object oid, part integer) language sql as $object_of$
   select 'pg_policy'::regclass::oid, p.oid, 0 from pg_policy as p
@@ -84,7 +84,7 @@ returns table (class oid, object oid, part integer) language sql as $object_of$
     where p_kind = 'publication' and r.prrelid = p_table and p.pubname = p_name
 $object_of$;
 
--- all_needs(table, kind, name): of this object of the table.
+-- all_needs(table, kind, name): what this object of the table depends on.
 create or replace function {{swap}}.all_needs(p_table oid, p_kind text, p_name text) returns text[]
 language sql as $all_needs$
   select array(
@@ -94,12 +94,12 @@ language sql as $all_needs$
     order by 1)
 $all_needs$;
 
--- probe_expression(expression, table, needs): errs with BT004 where the expression comes to use something else on this
--- table than `needs`. A policy's expression is parsed, and nothing in it runs.
+-- probe_expression(expression, table, needs): raises BT004 if the expression would use anything on this table other
+-- than `needs`. The expression is parsed as that of a policy, and nothing in it runs.
 create or replace function {{swap}}.probe_expression(p_expression text, p_target regclass, p_needs text[]) returns void
 language plpgsql as $probe_expression$
 begin
-  -- It uses nothing but the table and what belongs to Postgres, whose names come first.
+  -- It uses only the table and objects of Postgres, whose names come first in the search path.
   if p_expression is null or p_needs = '{}' then
     return;
   end if;

@@ -1,9 +1,9 @@
--- What of {{schema}} is ours. The first part of the template: installs the schemas.
+-- Tells which objects in {{schema}} are ours. The first part of the template: creates the schemas.
 --
--- Where others may create there, or own the schema, a name says nothing about whose the thing is. A statement of ours that
--- read or wrote somebody else's would run their triggers, rules or functions with our rights. What is ours has our role
--- as its owner, so only we could have put a trigger, a rule or a policy on it, or whom we gave the right TRIGGER, which
--- is nobody.
+-- If others may create objects in the schema, or own it, a name does not show whose an object is. A statement of ours
+-- that read or wrote somebody else's table would run their triggers, rules or functions with our rights. Our objects
+-- have our role as their owner, so only our role could have put a trigger, a rule or a policy on them, or a role with
+-- the right TRIGGER, which we grant to none.
 
 do $schemas$
 declare
@@ -39,22 +39,22 @@ begin
   loop
     execute format('revoke all on schema {{swap}} from %s', v_other);
   end loop;
-  -- Earlier versions took it from themselves.
+  -- Earlier versions revoked it from themselves.
   execute format('grant all on schema {{swap}} to %I', current_user);
 end $schemas$;
 
--- our_role(): the role that owns everything of ours.
+-- our_role(): the role that owns all our objects.
 create or replace function {{swap}}.our_role() returns oid language sql stable as $our_role$
   select r.oid from pg_catalog.pg_roles as r where r.rolname = current_user
 $our_role$;
 
--- shown_name(name): of a relation in {{schema}}, for people.
+-- shown_name(name): the qualified name of a relation in {{schema}}, for people.
 create or replace function {{swap}}.shown_name(p_name text) returns text language sql as $shown_name$
   select format('%I.%I', left({{swap_text}}, -length('_swap')), p_name)
 $shown_name$;
 
--- own_kind(name): the kind of a relation of ours in {{schema}}, as pg_class has it; null where there is none. BT003: it is
--- somebody else's.
+-- own_kind(name): the kind of a relation of ours in {{schema}}, as in pg_class; null if there is none. BT003: the
+-- relation is somebody else's.
 create or replace function {{swap}}.own_kind(p_name text) returns "char" language plpgsql as $own_kind$
 declare
   v_kind "char";
@@ -70,8 +70,8 @@ begin
   return v_kind;
 end $own_kind$;
 
--- own_table(name): errs with BT003 unless the table is ours. Nobody can put another in its place until the transaction
--- ends. Looks before the lock, which others' tables may refuse us, and after it.
+-- own_table(name): raises BT003 unless the table is ours. No other table can take its place until the transaction ends.
+-- Checks before the lock, which we may not be allowed to take on others' tables, and again after it.
 create or replace function {{swap}}.own_table(p_name text) returns void language plpgsql as $own_table$
 begin
   perform {{swap}}.own_kind(p_name);
@@ -79,8 +79,8 @@ begin
   perform {{swap}}.own_kind(p_name);
 end $own_table$;
 
--- bind_shown(name, columns): makes the view of a table of {{schema}} in {{swap}} where it is missing. False where there is
--- no such table. BT003: what is there is not ours.
+-- bind_shown(name, columns): creates the view in {{swap}} of a table of {{schema}} if it is missing. False if there is
+-- no such table. BT003: the existing one is not ours.
 create or replace function {{swap}}.bind_shown(p_name text, p_columns name[]) returns boolean
 language plpgsql as $bind_shown$
 begin
@@ -101,8 +101,8 @@ begin
   return true;
 end $bind_shown$;
 
--- show_relation(name, kind): moves a relation of {{swap}} to {{schema}}, where the reader may read it and nobody else. BT003:
--- the name, or one that goes along (an index's, a sequence's, the row type's), is taken.
+-- show_relation(name, kind): moves a relation from {{swap}} to {{schema}}, readable by the reader only. BT003: the
+-- name, or one that moves with it (an index's, a sequence's, the row type's), is taken.
 create or replace function {{swap}}.show_relation(p_name text, p_kind text) returns void
 language plpgsql as $show_relation$
 begin
@@ -113,15 +113,15 @@ exception when duplicate_table or duplicate_object or unique_violation then
     using errcode = 'BT003';
 end $show_relation$;
 
--- show_table(name): moves a table of {{swap}} to {{schema}}, and leaves a view of it.
+-- show_table(name): moves a table from {{swap}} to {{schema}}, and leaves a view of it.
 create or replace function {{swap}}.show_table(p_name text) returns void language plpgsql as $show_table$
 begin
   perform {{swap}}.show_relation(p_name, 'table');
   execute format('create view {{swap}}.%1$I as table {{schema}}.%1$I', p_name);
 end $show_table$;
 
--- reserve_for_reader(relation): takes what default privileges gave to others on a relation that was just made, and on its
--- sequences; the reader may read it.
+-- reserve_for_reader(relation): revokes what default privileges granted to others on a new relation and its sequences,
+-- and lets the reader read it.
 create or replace function {{swap}}.reserve_for_reader(p_relation regclass) returns void
 language plpgsql as $reserve_for_reader$
 declare
@@ -139,7 +139,7 @@ begin
   loop
     execute format('revoke all on %s from %s', one.relation, one.grantee);
   end loop;
-  -- Before the first installation is complete there is none; it grants at its end.
+  -- No reader is known before the first installation is complete; it grants at its end.
   if to_regclass('{{swap}}._state') is not null then
     select s.reader into v_reader from {{swap}}._state as s;
     if to_regrole(quote_ident(v_reader)) is not null then
@@ -148,7 +148,7 @@ begin
   end if;
 end $reserve_for_reader$;
 
--- forbid_writes(relation): takes what default privileges gave to others, but for reading.
+-- forbid_writes(relation): revokes what default privileges granted to others, except SELECT.
 create or replace function {{swap}}.forbid_writes(p_relation regclass) returns void language plpgsql as $forbid_writes$
 declare
   one record;

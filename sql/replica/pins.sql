@@ -1,7 +1,7 @@
--- The last part of the template: what holds for everything above.
+-- The last part of the template: applies to everything above.
 
 -- Every function of ours runs with this search path, whatever the caller's is: names that a statement does not qualify
--- are Postgres' own. Here, so that none can be forgotten.
+-- are Postgres' own. Set here for all functions, so that none can be missed.
 do $pins$
 declare
   one regprocedure;

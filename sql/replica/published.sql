@@ -1,11 +1,11 @@
--- What subscribers of publications are sent when a table is swapped. Installed with install.sql.
+-- Sends subscribers of publications the changes of a swap. Installed with install.sql.
 --
 -- The rows of a new table were written before it was in any publication, so Postgres sends none of them. A subscriber has
--- the rows of the old one under the same name: it is sent, as ordinary changes in the transaction of the swap, what is
--- different now. Rows that are gone are deleted from the old table; the others are written once more to the new one.
+-- the rows of the old table under the same name. It is sent the differences as ordinary changes in the transaction of
+-- the swap: deleted rows are deleted from the old table; the others are written once more to the new one.
 
--- publication_changes(live, built, table): rows that a subscriber of the live table has to be sent; null where it is in no
--- publication. is_too_many: they are more than p_most, and not named.
+-- publication_changes(live, built, table): rows that must be sent to subscribers of the live table; null if it is in no
+-- publication. is_too_many: there are more than p_most, and they are not listed.
 create or replace function {{swap}}.publication_changes(
   p_live {{swap}}._tables, p_built text, p_table jsonb, p_most integer default 50000
 ) returns jsonb language plpgsql as $publication_changes$
@@ -41,7 +41,7 @@ begin
   return jsonb_build_object('new', coalesce(v_new, '{}'), 'changed', coalesce(v_changed, '{}'), 'gone', coalesce(v_gone, '{}'));
 end $publication_changes$;
 
--- publish_deletes(changes, name): from the live table, as if the records were deleted one by one.
+-- publish_deletes(changes, name): deletes them from the live table, as if the records were deleted one by one.
 create or replace function {{swap}}.publish_deletes(p_changes jsonb, p_name text) returns void
 language plpgsql as $publish_deletes$
 begin
@@ -56,7 +56,7 @@ exception when others then
   perform {{swap}}.report_unsent(p_name, 'rows that are no longer there could not be deleted: ' || sqlerrm);
 end $publish_deletes$;
 
--- publish_rows(changes, name): of the table that has this name now, before anything of others' could see it happen.
+-- publish_rows(changes, name): writes rows of the table that has this name now, before others' objects could see it.
 create or replace function {{swap}}.publish_rows(p_changes jsonb, p_name text) returns void
 language plpgsql as $publish_rows$
 declare
@@ -89,7 +89,7 @@ exception when others then
   perform {{swap}}.report_unsent(p_name, sqlerrm);
 end $publish_rows$;
 
--- report_unsent(name, reason): what subscribers have of the table is not what is in it.
+-- report_unsent(name, reason): reports that subscribers' copies differ from the table.
 create or replace function {{swap}}.report_unsent(p_name text, p_reason text) returns void language sql as $report_unsent$
   select {{swap}}.report_lost(p_name, 'rows at subscribers',
     format('-- on each subscriber:%1$struncate %2$s;%1$salter subscription … refresh publication with (copy_data = true);',

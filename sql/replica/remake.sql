@@ -1,13 +1,13 @@
--- Runs the statements that make a customer's view, with the rights of the view's owner and in a sandbox. Installed with
--- install.sql.
+-- Runs the statements that create a customer's view, with the rights of the view's owner and in a sandbox. Installed
+-- with install.sql.
 --
 -- The sandbox is Postgres' own: REFRESH MATERIALIZED VIEW runs a query as the materialized view's owner, in what Postgres
--- calls a security-restricted operation. What runs there cannot change its role, leave settings, temporary tables,
--- cursors or deferred triggers behind (which Postgres would run later, with our rights), or listen. A SECURITY DEFINER
--- function would allow all of these but the first.
+-- calls a security-restricted operation. Code in it cannot change its role, listen, or leave behind settings, temporary
+-- tables, cursors or deferred triggers (which Postgres would run later, with our rights). A SECURITY DEFINER function
+-- would allow all of these but the first.
 
--- run_statements(views): runs each view's statements, all or none; one row for each view that failed. Runs in the
--- sandbox, as somebody who may read nothing of ours: it names nothing in {{swap}}.
+-- run_statements(views): runs each view's statements, all or none; returns one row for each view that failed. Runs in
+-- the sandbox, as a role that may read nothing of ours, so it uses no names of {{swap}}.
 create or replace function {{swap}}.run_statements(p_views jsonb) returns table (nth integer, error text)
 language plpgsql as $run_statements$
 declare
@@ -20,7 +20,7 @@ begin
   loop
     begin
       execute one.view #>> '{statements,0}';
-      -- What default privileges gave is not what it had.
+      -- The view did not have the grants that default privileges have just added.
       for grantee in
         select distinct case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end
         from pg_class as c, aclexplode(c.relacl) as a where c.oid = (one.view ->> 'name')::regclass
@@ -34,7 +34,7 @@ begin
         execute statement;
       end loop;
     exception when others then
-      -- As is_transient has it, which the sandbox may not name.
+      -- Same states as in is_transient, which the sandbox may not call.
       if left(sqlstate, 2) in ('40', '53', '57', '58') or sqlstate = '55P03' then
         raise;
       end if;
@@ -44,10 +44,10 @@ begin
     end;
   end loop;
 end $run_statements$;
--- Whoever owns the sandbox calls it; nobody else can name it.
+-- The owner of the sandbox calls it; other roles cannot reach the schema.
 grant execute on function {{swap}}.run_statements(jsonb) to public;
 
--- view_statements(saved, definition): make the view as it was.
+-- view_statements(saved, definition): the statements that restore the view.
 create or replace function {{swap}}.view_statements(p_saved jsonb, p_definition text) returns text[]
 language plpgsql as $view_statements$
 declare
@@ -68,8 +68,8 @@ begin
     || array(select jsonb_array_elements_text(p_saved -> 'statements'));
 end $view_statements$;
 
--- remake(views): makes views of one owner, in this order, from their definitions of now. Returns an error, or null, for
--- each. We have all rights of the owner.
+-- remake(views): creates views of one owner, in this order, from their current definitions. Returns an error, or null,
+-- for each. We have all rights of the owner.
 create or replace function {{swap}}.remake(p_views jsonb[]) returns text[] language plpgsql as $remake$
 declare
   v_owner text := p_views[1] ->> 'owner';
@@ -83,7 +83,7 @@ begin
         'name', format('%I.%I', v ->> 'schema', v ->> 'name'),
         'statements', {{swap}}.view_statements(v, v ->> 'now')) order by nth)
       from unnest(p_views) with ordinality as u (v, nth)));
-  -- From ourselves, where the view is our role's, the right would be taken for good.
+  -- If the view belongs to our own role, a revoke afterwards would take the right from ourselves for good.
   if v_owner <> current_user then
     execute format('grant create on schema {{swap}} to %I', v_owner);
     execute format('alter materialized view {{swap}}._sandbox owner to %I', v_owner);
@@ -99,7 +99,7 @@ begin
   for nth in 1 .. cardinality(p_views) loop
     continue when v_errors[nth] is not null;
     v_view := format('%I.%I', p_views[nth] ->> 'schema', p_views[nth] ->> 'name')::regclass;
-    -- The names in the text may have come to mean something else since it was saved.
+    -- The names in the text may mean something else since it was saved.
     if {{swap}}.foreign_code(v_view) is not null then
       raise exception '% uses %', v_view::regclass, {{swap}}.foreign_code(v_view) using errcode = 'BT004';
     end if;
@@ -113,8 +113,9 @@ exception when sqlstate 'BT004' then
   return array(select sqlerrm from unnest(p_views));
 end $remake$;
 
--- lend_create(role, schemas): lets the role create in these schemas where it no longer may, and returns them. To be taken
--- back in the same transaction. Where we cannot, Postgres will say so when the view is made.
+-- lend_create(role, schemas): lets the role create in those of these schemas where it no longer may, and returns them.
+-- The caller revokes that in the same transaction. If we may not grant it, creating the view fails with an error of
+-- Postgres.
 create or replace function {{swap}}.lend_create(p_role text, p_schemas text[]) returns text[]
 language plpgsql as $lend_create$
 declare

@@ -1,6 +1,6 @@
--- Images of records: who applies one to a row, and the recent-writes log that says whose was the latest. Installed with install.sql.
+-- Applies row images of records, and keeps the recent-writes log of the latest ones. Installed with install.sql.
 
--- record_issues(table name, records, issues): the issues of these records become these.
+-- record_issues(table name, records, issues): replaces the issues of these records.
 create or replace function {{swap}}.record_issues(p_name text, p_ids text[], p_issues json) returns void
 language plpgsql as $issues$
 begin
@@ -19,13 +19,14 @@ begin
     where (old.value, old.reason) is distinct from (excluded.value, excluded.reason);
 end $issues$;
 
--- apply_row_images(…): applies images of records of one table, all read from the source after one read version was taken, and says which
--- lost. BT003: somebody else has put a table of theirs in its place. An image loses when another image of its record was applied after its read version: nobody can tell which
--- of the two is newer (I1, I2). BT002: the table has another shape than the rows were mapped for.
+-- apply_row_images(…): applies row images of records of one table, all requested after one read version was taken, and
+-- returns which lost. An image loses if another image of its record was applied after its read version was taken: which
+-- of the two is newer cannot be known (I1, I2). BT002: the table has another shape than the rows were mapped for.
+-- BT003: somebody else's table has taken its place.
 --   p_rows    mapped rows for apply_sql      p_ids     their ids
 --   p_gone    ids that the source no longer has
---   p_row_images  the source's records by id, for the recent-writes log; null from a sweep, which then notes only what changed
--- All in one statement of the client's: no process can freeze between its locks.
+--   p_row_images  the source's records by id, for the recent-writes log; null from a sweep, which records only changes
+-- Everything is one statement of the client: no process can freeze between its locks.
 create or replace function {{swap}}.apply_row_images(
   p_epoch bigint, p_table text, p_shape integer, p_read_version bigint,
   p_rows json, p_ids text[], p_gone text[], p_issues json, p_row_images jsonb,
@@ -54,9 +55,9 @@ begin
   from {{swap}}._recent_writes as j
   where j.table_id = p_table and j.applied_version > p_read_version
     and (j.record_id = any (p_ids) or j.record_id = any (p_gone));
-  -- After the recent-writes log: what was trimmed before that was read is behind the floor that is read now.
+  -- Read after the recent-writes log: if entries were trimmed before the log was read, the floor read now is past them.
   select * into state from {{swap}}._state;
-  -- I6. What was requested before the table had its columns would leave new ones empty.
+  -- I6. Images requested before the table had its columns would leave new ones empty.
   if p_read_version < greatest(target.columns_since, state.recent_writes_floor) then
     lost := p_ids || p_gone;
   end if;
@@ -104,8 +105,8 @@ begin
   deleted := cardinality(deleted_ids);
 end $apply$;
 
--- record_row_image(…): keeps an image of a record whose table is not built yet, for the rebuild that is reading it.
--- False when the image lost to one noted after its read version. BT002: the table is there by now.
+-- record_row_image(…): stores an image of a record whose table is not built yet, for the rebuild that is reading it.
+-- False if the image lost to one recorded after its read version was taken. BT002: the table exists by now.
 create or replace function {{swap}}.record_row_image(
   p_table text, p_read_version bigint, p_id text, p_gone boolean, p_row_image jsonb
 ) returns boolean language plpgsql as $note$
@@ -122,8 +123,8 @@ begin
   return found;
 end $note$;
 
--- recent_writes_since(table, applied_version): entries after applied_version. Under the table's lock, so that none with a smaller applied_version than
--- the ones given can still be on its way.
+-- recent_writes_since(table, applied_version): entries after applied_version. Takes the table's lock, so that no entry
+-- with a smaller applied_version than the returned ones can still be uncommitted.
 create or replace function {{swap}}.recent_writes_since(p_table text, p_applied_version bigint) returns setof {{swap}}._recent_writes
 language plpgsql as $since$
 begin
@@ -131,9 +132,9 @@ begin
   return query select * from {{swap}}._recent_writes as j where j.table_id = p_table and j.applied_version > p_applied_version;
 end $since$;
 
--- trim_recent_writes(epoch, up to): forgets notes no image can need any more, and refuses images older than them from now on.
--- Rows that an image is being noted in have a later applied_version in a moment, or are forgotten the next time: to wait for them,
--- with others in hand that the image comes to next, would be a deadlock.
+-- trim_recent_writes(epoch, up to): deletes entries that no image can need any longer, and refuses older images from
+-- now on. Skips locked entries: another writer is about to give them a later applied_version, or they are deleted the
+-- next time. Waiting for them could deadlock with a writer that needs other entries of this statement next.
 create or replace function {{swap}}.trim_recent_writes(p_epoch bigint, p_upto bigint) returns void
 language plpgsql as $trim$
 begin

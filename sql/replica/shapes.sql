@@ -1,6 +1,6 @@
--- The shape of tables: builds aside and their swap, renames, drops, and the catalog. Installed with install.sql.
+-- Changes the shape of tables: builds and swaps, renames, drops, and the catalog. Installed with install.sql.
 
--- lock_relations(names, deadline): keeps everybody out of these tables of ours. BT003: one is somebody else's.
+-- lock_relations(names, deadline): locks these tables of ours exclusively. BT003: one is somebody else's.
 create or replace function {{swap}}.lock_relations(p_names text[], p_deadline timestamptz) returns void
 language plpgsql as $lock_relations$
 declare
@@ -17,11 +17,11 @@ begin
   end loop;
 end $lock_relations$;
 
--- lock_patience(tables, timeout): how long a change waits for locks on these tables. While nothing but an autovacuum
--- holds them, longer than deadlock_timeout: Postgres cancels an autovacuum that others have waited for so long for.
+-- lock_patience(tables, timeout): how long a change waits for locks on these tables. If only an autovacuum holds them,
+-- it waits longer than deadlock_timeout: after that time Postgres cancels an autovacuum that blocks others.
 create or replace function {{swap}}.lock_patience(p_tables oid[], p_timeout interval) returns interval
 language sql as $lock_patience$
-  -- No user: a process of Postgres' own. Whose sessions are whose may be seen by all.
+  -- Without a user it is a process of Postgres' own. Every role may see the user of a session.
   select case when bool_and(s.usesysid is null) then
       greatest(p_timeout, current_setting('deadlock_timeout')::interval + interval '250 ms') else p_timeout end
   from pg_locks as l join pg_stat_activity as s on s.pid = l.pid
@@ -32,8 +32,8 @@ language sql as $lock_patience$
       union all select c.reltoastrelid from pg_class as c where c.oid = any (p_tables))
 $lock_patience$;
 
--- probe_table(name, timeout): errs as busy where the table could not be locked now. It is left as it was: what takes long
--- can come before the lock, and is not done in vain while a query holds the table.
+-- probe_table(name, timeout): raises a lock error if the table could not be locked now, and leaves it as it was. Slow
+-- work can then come before the lock without being wasted while a query holds the table.
 create or replace function {{swap}}.probe_table(p_name text, p_timeout text) returns void
 language plpgsql as $probe_table$
 begin
@@ -45,11 +45,11 @@ end $probe_table$;
 
 -- change_shape(…): runs DDL and sets catalog rows, all or nothing. BT002: one of the tables has another shape than the
 -- one that the change was planned for.
---   p_timeout     what all locks together are waited for: readers wait for no longer behind us
---   p_notes       statements that touch none of the locked tables: run before anybody waits for us
+--   p_timeout     longest wait for all locks together, and so the longest time that readers wait behind us
+--   p_notes       statements that touch none of the locked tables: run before other sessions wait for us
 --   p_locked      tables that p_statements lock, by name
---   p_tables      [{table_id, name, shape (until now), spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
---   p_settled     sessions that read the catalog and had time to lock what they found there; null: all of them
+--   p_tables      [{table_id, name, shape (current), spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
+--   p_settled     sessions that read the catalog and had time to lock what they found; null: all of them
 drop function if exists {{swap}}.change_shape(bigint, text, text[], text[], text[], jsonb, text[]);
 create or replace function {{swap}}.change_shape(
   p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
@@ -84,7 +84,7 @@ begin
   foreach one in array p_notes loop
     execute one;
   end loop;
-  -- Those among them that are locked below, too: comments need no lock of ours.
+  -- Includes those that are locked below: comments need no lock of ours.
   perform {{swap}}.own_table(t.name)
   from {{swap}}._tables as t join jsonb_to_recordset(p_tables) as p (table_id text) using (table_id);
   v_orphans := {{swap}}.orphans_of(p_dropped);
@@ -94,7 +94,7 @@ begin
   delete from {{swap}}._tables where table_id = any (p_dropped);
   perform {{swap}}.set_catalog(p_tables);
 
-  -- Finding out what is to be locked counts for nothing: there may be a thousand views.
+  -- The time to find out what must be locked does not count: there may be a thousand views.
   v_going := {{swap}}.going_link_views();
   v_changing := {{swap}}.changing_link_views();
   v_deadline := clock_timestamp() + {{swap}}.lock_patience(
@@ -118,7 +118,7 @@ begin
   perform {{swap}}.may_change(p_settled) where cardinality(p_locked || v_dropped) > 0;
 end $change$;
 
--- set_catalog(tables): these rows of the catalog become these, with a new shape each.
+-- set_catalog(tables): inserts or replaces these rows of the catalog, with a new shape each.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
   insert into {{swap}}._tables as known (table_id, name, shape, spec, apply_sql, read_as)
   select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.apply_sql, t.read_as
@@ -129,7 +129,7 @@ create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void lan
       read_as = coalesce(excluded.read_as, known.read_as)
 $catalog$;
 
--- mark_read(epoch, table, read_as): all cells of the table have been read.
+-- mark_read(epoch, table, read_as): records that all cells of the table have been read.
 create or replace function {{swap}}.mark_read(p_epoch bigint, p_table text, p_read_as jsonb) returns void
 language plpgsql as $mark_read$
 begin
@@ -137,13 +137,13 @@ begin
   update {{swap}}._tables set read_as = p_read_as where table_id = p_table;
 end $mark_read$;
 
--- swap_in(…): puts a table that was built in {{swap}} in the place of the live one. False, with nothing done,
--- when the recent-writes log has an image for this table that the caller has not seen (p_seen): read it and come again.
+-- swap_in(…): replaces the live table by one that was built in {{swap}}. False, with nothing done, if the recent-writes
+-- log has an image for this table that the caller has not seen (p_seen): read it and call again.
 -- BT002: the live table has another shape than p_shape (null: there is none).
---   p_timeout   what all locks together are waited for
+--   p_timeout   longest wait for all locks together
 --   p_built     the new table's name in {{swap}}      p_table  its row of the catalog
---   p_renames   statements that give columns of the live table the names that they have in the new one: views follow
---   p_settled   sessions that read the catalog and had time to lock what they found there; null: all of them
+--   p_renames   statements that rename columns of the live table as in the new one: views follow
+--   p_settled   sessions that read the catalog and had time to lock what they found; null: all of them
 drop function if exists {{swap}}.swap_in(bigint, text, bigint, integer, text, jsonb, text[], json);
 create or replace function {{swap}}.swap_in(
   p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
@@ -152,7 +152,7 @@ create or replace function {{swap}}.swap_in(
 declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
-  -- The name of what is in the place, the catalog's table or a leftover; and its id.
+  -- Name and id of the replaced table: the catalog's table or a leftover.
   v_old text;
   v_relation oid;
   is_whole boolean;
@@ -186,7 +186,7 @@ begin
     perform {{swap}}.probe_table(v_old, p_timeout);
     perform {{swap}}.own_table(v_old);
   end if;
-  -- All that takes long comes before the locks that readers notice.
+  -- Slow work comes before the locks that readers notice.
   delete from {{swap}}._sync_issues where table_name = v_live.name and record_id <> '';
   update {{swap}}._sync_issues as i set table_name = v_name
   where i.table_name = v_live.name and v_name <> v_live.name and not exists (
@@ -202,7 +202,7 @@ begin
     v_additions := {{swap}}.additions_for(v_live, p_table);
     perform {{swap}}.prepare_build(v_additions, v_relation, v_live.spec, format('{{swap}}.%I', p_built), v_name);
   end if;
-  -- What was lost here is no change of the source's.
+  -- Data that was lost here is no change in the source.
   if (is_whole or v_old is null and v_live.name is null) and (select s.history from {{swap}}._state as s) then
     perform {{swap}}.record_swap(v_live, p_built, p_table);
   end if;
@@ -242,7 +242,7 @@ begin
     end if;
   end if;
   perform {{swap}}.free_index_names(format('{{swap}}.%I', p_built)::regclass);
-  -- Under the last name at once: others may have taken any other one there.
+  -- Renamed to its final name at once: others may have taken any other name there.
   if p_built <> v_name then
     execute format('alter table {{swap}}.%I rename to %I', p_built, v_name);
   end if;
@@ -268,7 +268,7 @@ begin
   return true;
 end $swap$;
 
--- shape_build(…): runs the DDL of a table that is being built, which nobody else sees.
+-- shape_build(…): runs the DDL of a table that is being built, which no other session sees.
 create or replace function {{swap}}.shape_build(p_epoch bigint, p_statements text[]) returns void
 language plpgsql as $shape_build$
 declare
@@ -280,8 +280,8 @@ begin
   end loop;
 end $shape_build$;
 
--- drop_build(epoch, name, settled): drops a table that was being built, if it is there. It may be held by a dump, for as long
--- as that takes.
+-- drop_build(epoch, name, settled): drops a table that was being built, if it exists. A dump may hold it until the dump
+-- ends.
 create or replace function {{swap}}.drop_build(p_epoch bigint, p_name text, p_settled text[]) returns void
 language plpgsql as $drop_build$
 declare
@@ -299,7 +299,7 @@ begin
   perform {{swap}}.may_change(p_settled);
 end $drop_build$;
 
--- drop_builds(epoch, kept): drops the tables that leases which have ended were building, but for these. What others hold is
+-- drop_builds(epoch, kept): drops tables that ended leases were building, except these. Tables that others hold are
 -- left for the next time.
 create or replace function {{swap}}.drop_builds(p_epoch bigint, p_kept text[]) returns void
 language plpgsql as $drop_builds$
@@ -320,7 +320,8 @@ begin
   end loop;
 end $drop_builds$;
 
--- append_rows(…): writes mapped rows into a table that is being built, with the statement the builder made for it.
+-- append_rows(…): writes mapped rows into a table that is being built, with the statement that the builder generated
+-- for it.
 create or replace function {{swap}}.append_rows(p_epoch bigint, p_statement text, p_rows json, p_gone text[])
 returns void language plpgsql as $append$
 begin

@@ -1,26 +1,26 @@
--- Views of the customer over our tables. Installed with install.sql, and with its placeholders.
+-- Preserves the customer's views over our tables. Installed with install.sql, and with its placeholders.
 --
--- A table that is rebuilt is another one to Postgres, and one that a view needs cannot be dropped. So the views that
--- depend on it, and those that depend on them, are taken away and made again around it, in the same transaction: with
--- their owner, grants, options, comments, indexes and triggers. A view that does not fit any more (its column is gone)
--- stops nothing: it is kept in _orphaned_views and reported in _sync_issues, and comes back as soon as it fits.
+-- To Postgres a rebuilt table is a different one, and a table that a view needs cannot be dropped. So the views that
+-- depend on it, and the views over those, are dropped and created again in the same transaction: with their owner,
+-- grants, options, comments, indexes and triggers. A view that no longer fits (its column was dropped) does not stop
+-- the change: it is stored in _orphaned_views and reported in _sync_issues, and is restored as soon as it fits.
 --
 -- A customer's text never runs with our rights. It is parsed only in remake.sql's sandbox, as the view's owner, and only
--- if it needs no code of theirs (foreign-code.sql). Where we may not act as the owner, the view stays on the old table,
+-- if it needs no code of theirs (foreign-code.sql). If we may not act as the owner, the view stays on the old table,
 -- which is put aside.
 
 create table if not exists {{swap}}._orphaned_views (
   schema text not null,
   name text not null,
-  -- What save_view made of it.
+  -- The result of save_view.
   saved jsonb not null,
   reason text not null,
   orphaned_at timestamptz not null default now(),
   constraint _orphaned_views_pkey primary key (schema, name)
 );
 
--- Materialized views that were made again and are to be filled: not in the transaction of a swap, which readers wait
--- for.
+-- Materialized views that were created again and must be filled, outside of the transaction of a swap, which readers
+-- wait for.
 create table if not exists {{swap}}._views_to_refresh (
   schema text not null,
   name text not null,
@@ -35,9 +35,10 @@ create table if not exists {{swap}}._kept_views (
   constraint _kept_views_pkey primary key (view)
 );
 
--- wait_until(deadline): locks asked for from now on are waited for until then. lock_timeout by itself counts for each
--- lock anew, and whoever holds one and waits for the next keeps readers waiting for all of that time. What nobody holds
--- is had after it, too: a busy server may take longer over many locks, and would as long again next time.
+-- wait_until(deadline): locks requested from now on are waited for until then. lock_timeout by itself starts again for
+-- each lock, and a session that holds one lock and waits for the next keeps readers waiting all that time. A lock that
+-- is free is granted even after the deadline: a busy server may take longer over many locks, and would the next time as
+-- well.
 create or replace function {{swap}}.wait_until(p_deadline timestamptz) returns void language plpgsql as $wait$
 declare
   left_ms integer := greatest(1, ceil(extract(epoch from p_deadline - clock_timestamp()) * 1000));
@@ -45,7 +46,7 @@ begin
   perform set_config('lock_timeout', left_ms || 'ms', true);
 end $wait$;
 
--- dependent_views(tables): views and materialized views over them, and over those, with the number of steps up.
+-- dependent_views(tables): views and materialized views over them, and over those, with the number of levels.
 create or replace function {{swap}}.dependent_views(p_tables oid[]) returns table (view oid, depth integer)
 language sql as $dependent$
   with recursive above (view, depth) as (
@@ -61,7 +62,7 @@ language sql as $dependent$
   select above.view, max(above.depth) from above where above.depth > 0 group by above.view
 $dependent$;
 
--- save_view(view): all that it takes to make it again.
+-- save_view(view): everything needed to create it again.
 create or replace function {{swap}}.save_view(p_view oid) returns jsonb language sql as $save$
   select jsonb_build_object(
     'oid', c.oid::bigint,
@@ -88,7 +89,8 @@ create or replace function {{swap}}.save_view(p_view oid) returns jsonb language
   where c.oid = p_view
 $save$;
 
--- may_act_as(role): have we all rights of the role? Of the reader, which we made, we take them where they are missing.
+-- may_act_as(role): returns whether we have all rights of the role. Missing rights of the reader, our role, are
+-- granted.
 create or replace function {{swap}}.may_act_as(p_role text) returns boolean language plpgsql as $may$
 declare
   has_options boolean := current_setting('server_version_num')::integer >= 160000;
@@ -105,15 +107,15 @@ exception when insufficient_privilege or invalid_grant_operation then
   return false;
 end $may$;
 
--- has_all_rights_of(role): do its things count as ours, and may we hand things to it? One right before version 16.
+-- has_all_rights_of(role): returns whether we own its objects and may give it ours. A single right before version 16.
 create or replace function {{swap}}.has_all_rights_of(p_role text) returns boolean language plpgsql as $has_all$
 begin
   return pg_has_role(p_role, 'usage')
     and (current_setting('server_version_num')::integer < 160000 or pg_has_role(p_role, 'set'));
 end $has_all$;
 
--- lock_views(tables, deadline): keeps everybody out of the views over the tables, those first that nothing depends on,
--- as readers lock them. Returns what they are, for drop_views; without those of owners as whom we may not act.
+-- lock_views(tables, deadline): locks the views over the tables exclusively, those first that nothing depends on, in
+-- the order in which readers lock them. Returns them for drop_views, except those whose owners we may not act as.
 create or replace function {{swap}}.lock_views(p_tables oid[], p_deadline timestamptz) returns jsonb[]
 language plpgsql as $lock_views$
 declare
@@ -130,16 +132,16 @@ begin
       continue;
     end if;
     perform {{swap}}.wait_until(p_deadline);
-    -- Changes nothing, and takes the lock. LOCK TABLE would ask the view's owner for rights to our tables.
+    -- Changes nothing, but takes the lock. LOCK TABLE would require the view's owner to have rights to our tables.
     execute format('alter table %I.%I owner to %I',
       one.saved ->> 'schema', one.saved ->> 'name', one.saved ->> 'owner');
-    -- Once more: the customer may have replaced it before we had the lock.
+    -- Saved again: the customer may have replaced it before we had the lock.
     saved := saved || {{swap}}.save_view(one.view);
   end loop;
   return saved;
 end $lock_views$;
 
--- keep_view(saved, reason): the view stays on its table, which will be put aside.
+-- keep_view(saved, reason): records that the view stays on its table, which will be put aside.
 create or replace function {{swap}}.keep_view(p_saved jsonb, p_reason text) returns void language plpgsql as $keep$
 begin
   insert into {{swap}}._kept_views values ((p_saved ->> 'oid')::oid, p_saved ->> 'schema', p_saved ->> 'name')
@@ -150,7 +152,8 @@ begin
       p_saved ->> 'schema', p_saved ->> 'name'));
 end $keep$;
 
--- report_view(saved, reason, before): in _sync_issues, with the statements that make the view, and what comes before them.
+-- report_view(saved, reason, before): reports it in _sync_issues, with the statements of `before` and those that create
+-- it.
 drop function if exists {{swap}}.report_view(jsonb, text);
 create or replace function {{swap}}.report_view(p_saved jsonb, p_reason text, p_before text default '') returns void
 language plpgsql as $report_view$
@@ -162,9 +165,9 @@ begin
     set value = excluded.value, reason = excluded.reason, seen_at = excluded.seen_at;
 end $report_view$;
 
--- drop_views(saved): drops locked views. They are made again with the names that columns have now, which may have
--- changed since they were locked; people are shown the definition of before. What something else needs than views that
--- are dropped, too, stays on its table.
+-- drop_views(saved): drops locked views. They are created again with the current names of columns, which may have
+-- changed since they were locked; people are shown the earlier definition. A view that something other than dropped
+-- views needs stays on its table.
 create or replace function {{swap}}.drop_views(p_saved jsonb[]) returns jsonb[] language plpgsql as $drop_views$
 declare
   one jsonb;
@@ -188,7 +191,7 @@ begin
   return dropped;
 end $drop_views$;
 
--- make_views(dropped): makes dropped views again, but for ours (link-views.sql). Those that cannot be are kept as orphans.
+-- make_views(dropped): creates dropped views again, except ours (link-views.sql). Failed ones become orphans.
 create or replace function {{swap}}.make_views(p_dropped jsonb[]) returns void language plpgsql as $make_views$
 declare
   one jsonb;
@@ -209,7 +212,7 @@ begin
   perform {{swap}}.make_batch(v_batch);
 end $make_views$;
 
--- make_batch(views): of one owner.
+-- make_batch(views): creates views of one owner.
 create or replace function {{swap}}.make_batch(p_views jsonb[]) returns void language plpgsql as $make_batch$
 declare
   v_errors text[];
@@ -235,7 +238,7 @@ begin
   perform {{swap}}.report_view(p_saved, p_reason);
 end $orphan_view$;
 
--- adopt_orphans(): makes the orphans again that fit by now.
+-- adopt_orphans(): creates the orphans that fit by now.
 create or replace function {{swap}}.adopt_orphans() returns void language plpgsql as $adopt$
 declare
   one record;
@@ -253,7 +256,7 @@ begin
   perform {{swap}}.forget_views();
 end $adopt$;
 
--- forget_views(): the orphans whose name is taken by now, and the kept views that no longer show an old table.
+-- forget_views(): forgets orphans whose name has been taken, and kept views that no longer show an old table.
 create or replace function {{swap}}.forget_views() returns void language plpgsql as $forget_views$
 begin
   with found as (
@@ -271,14 +274,14 @@ begin
   where i.table_name = format('%I.%I', f.schema, f.name) and i.record_id = '' and i.field = '';
 end $forget_views$;
 
--- view_refreshed(schema, name, error): a materialized view that was made again has been filled, or could not be (error).
+-- view_refreshed(schema, name, error): records that a materialized view has been filled, or could not be (error).
 create or replace function {{swap}}.view_refreshed(p_schema text, p_name text, p_error text) returns void
 language plpgsql as $view_refreshed$
 declare
   v_view text := format('%I.%I', p_schema, p_name);
 begin
   if p_error is not null then
-    -- Somebody else may have filled it meanwhile.
+    -- Another session may have filled it meanwhile.
     if not exists (select from {{swap}}._views_to_refresh as r where (r.schema, r.name) = (p_schema, p_name)) then
       return;
     end if;
@@ -291,9 +294,9 @@ begin
     and starts_with(i.value, 'refresh ');
 end $view_refreshed$;
 
--- drop_own(relation, table): drops a table or a view of ours that is locked. Where something of the customer's needs it (a
--- function, a foreign key, a view that we may not touch), it is put aside instead, as it is. table: whose the catalog says
--- that it is.
+-- drop_own(relation, table): drops a locked table or view of ours. If an object of the customer's needs it (a function,
+-- a foreign key, a view that we may not touch), it is put aside unchanged instead. table: the table id that the catalog
+-- has for it.
 drop function if exists {{swap}}.drop_own(oid);
 create or replace function {{swap}}.drop_own(p_relation oid, p_table_id text default null) returns void
 language plpgsql as $drop_own$
@@ -301,7 +304,7 @@ begin
   execute format('drop %s %s', (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c
     where c.oid = p_relation), p_relation::regclass);
 exception when dependent_objects_still_exist then
-  -- A view that was made a moment ago: its like are seen to when we come again.
+  -- A view was created a moment ago: raise a lock error, and handle the view at the next try.
   if exists (
     select from {{swap}}.dependent_views(array[p_relation]) as d where d.view not in (
       select k.view from {{swap}}._kept_views as k union all select c.oid from pg_class as c
@@ -312,6 +315,6 @@ exception when dependent_objects_still_exist then
   perform {{swap}}.put_aside(p_relation, p_table_id);
 end $drop_own$;
 
--- Of older versions.
+-- From older versions.
 drop function if exists {{swap}}.make_view(jsonb, text);
 drop function if exists {{swap}}.drop_table(text);

@@ -1,5 +1,5 @@
--- Gives {{role}} what the current user owns in this database, except what belongs to Postgres or to an extension.
--- For databases that an older version made as a superuser; `reassign owned` refuses the superuser of `initdb`.
+-- Gives {{role}} the current user's objects in this database, except those of Postgres or of an extension. For
+-- databases that an older version created as a superuser; `reassign owned` refuses the superuser of `initdb`.
 do $$
 declare
   statement text;
@@ -16,7 +16,7 @@ begin
       from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
       where c.relowner = current_user::regrole and c.relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
         and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
-        -- The sequence of a column follows its table.
+        -- A column's sequence changes owners with its table.
         and not exists (
           select from pg_depend as d
           where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype in ('a', 'i')

@@ -1,7 +1,7 @@
 -- Locks down the database that replicas are copied from. Run there by a superuser; idempotent.
 --
--- Only the owner of the system catalogs may do this, and the admin of a cluster is not: a copy of a database that was
--- locked down needs no such rights.
+-- Only the owner of the system catalogs may do this, which the admin of a cluster is not: copying a locked-down
+-- database needs no such rights.
 --
 -- {{role}} is the cluster's admin, as a quoted identifier; {{forbidden}} a regular expression of function names.
 
