@@ -297,14 +297,14 @@ create table bases (
 CREATE INDEX bases_source_idx ON bases (platform, source_base_id);
 CREATE INDEX bases_source_user_idx ON bases (platform, source_user_id) WHERE (source_user_id IS NOT NULL);
 CREATE INDEX bases_workspace_idx ON bases (workspace_id) WHERE (workspace_id IS NOT NULL);
-comment on column bases.live is 'read changes from the source''s feed, where the key allows it';
+comment on column bases.live is 'read changes from the source''s feed, if the key allows it';
 comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
 comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
 comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
-comment on column bases.encrypted_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
+comment on column bases.encrypted_attachment_key is 'signs those URLs; stored while the setting is off, for URLs handed out before';
 comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
-comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica without the header that asks for it';
+comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
 comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
@@ -312,10 +312,10 @@ comment on column bases.sync_started_at is 'with kind, completed_at and duration
 comment on column bases.attempted_at is 'when the last sync ended, completed or not';
 comment on column bases.error_since is 'when the first of the unbroken run of failed syncs ended; null when the last one completed';
 comment on column bases.recent_sweep_ms is 'durations of the last 20 completed sweeps, latest first';
-comment on column bases.recent_rapid_ms is 'the same of cycles in rapid mode';
-comment on column bases.recent_live_ms is 'the same of batches in live mode that changed something';
-comment on column bases.sweep_started_at is 'with completed_at: the last time that every record was read, in the background too';
-comment on column bases.sweep_background_ms is 'how long a background sweep is expected to take';
+comment on column bases.recent_rapid_ms is 'likewise of cycles in rapid mode';
+comment on column bases.recent_live_ms is 'likewise of batches in live mode that changed something';
+comment on column bases.sweep_started_at is 'with completed_at: the last full read of all records, including those in the background';
+comment on column bases.sweep_background_ms is 'expected duration of a background sweep';
 
 create table clusters (
   id text not null,
@@ -606,7 +606,7 @@ CREATE INDEX sync_runs_base_idx ON sync_runs (base_id, id DESC);
 CREATE INDEX sync_runs_started_idx ON sync_runs (started_at);
 comment on column sync_runs.kind is 'rapid: a cycle over all tables, asking for modified records; live: a batch of changes from the feed';
 comment on column sync_runs.completed_at is 'null when the run failed';
-comment on column sync_runs.syncs is 'how many; started_at is of the first, completed_at and seen of the last, the other counts are sums';
+comment on column sync_runs.syncs is 'number of runs in the row; started_at is of the first, completed_at and seen of the last, the other counts are sums';
 
 create table task_attempts (
   task text not null,

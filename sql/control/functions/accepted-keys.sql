@@ -1,6 +1,7 @@
 -- Keys that the source has accepted for a base.
 
--- accept_key(base, hash): the source has accepted the key for the base. Keeps the 200 latest of a base, for a day.
+-- accept_key(base, hash): records that the source has accepted the key for the base. Keeps a base's 200 latest, for a
+-- day.
 create or replace function accept_key(p_base text, p_hash text) returns void
 language sql as $$
   insert into accepted_keys (source_base_id, key_hash) values (p_base, p_hash)

@@ -1,7 +1,7 @@
 -- Rate limits that all processes share.
 
--- attempt(key, most, window): counts one more. Returns 0, or, when there were `most` before it in the same window, the
--- milliseconds until that is over. One row, so all processes share the limit; the database's clock.
+-- attempt(key, most, window): counts an attempt. Returns 0, or, if there were already `most` in the same window, the
+-- milliseconds until that window ends. A single row per key and the database's clock make the limit global.
 create or replace function attempt(p_key text, p_most integer, p_window interval) returns integer language sql as $$
   insert into attempts as a (key, count, ends_at) values (p_key, 1, clock_timestamp() + p_window)
   on conflict (key) do update set

@@ -1,37 +1,42 @@
--- Reservations.
+-- Grants, returns and corrects reservations.
 
--- quota_acquire(key, limits, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each may go out.
+-- quota_acquire(key, limits, kind, share, within, back, now, user, margin, own): reserves calls, and returns when each
+-- may be sent.
 --   kind, share  'client'; 'sync', 'live' or 'named' with sync's share of requests a second (3 or 5); or 'unproven', a
 --                client whose key the source has not accepted for the base
---   within       one element per call wanted: how many ms ahead its reservation may begin
---   back         reservations made earlier that were not used: they are free again
---   now          a clock of the tests; else the server's, read after the locks, so that reservations are in order
---   user         sync, live, named: of the source, where its own limit over all bases (50 a second) may matter; null: it does not
---   margin       by how much later than others the calls may reach the source: the process's delay and the network's, ms
---   own          client: with a key of that very user, as far as is known
--- Returns asked_at (now); reservations (one per call wanted: by when it has reached the source, and its name; null when there is
--- nothing within reach); margin: it may go out from so long before that; and next_at: the earliest time that a further
--- call of this kind could get as things stand; of a 'live' or 'named' call, when to ask again.
+--   within       one element per call wanted: how many ms from now its reservation may begin at the latest
+--   back         earlier reservations that were not used: they are released
+--   now          a test's clock; otherwise the server's, read after the locks, so that reservations are in order
+--   user         for sync, live, named: the source's user, if that user's limit over all bases (50 a second) may
+--                matter; else null
+--   margin       how much later than others the calls may reach the source, by delays of the process and the network, ms
+--   own          for client: the request has a key of that user, as far as is known
+-- Returns asked_at (now); reservations (one per call wanted: the time by which the call has reached the source, which
+-- also identifies it; null if there is none within reach); margin: the call may be sent this long before that time; and
+-- next_at: the earliest time that one more call of this kind could get at present; for a 'live' or 'named' call, when
+-- to ask again.
 --
--- I4. From the end of the first reservation of five to the beginning of the sixth lies a second. A reservation never ends
--- before one made already, so clients keep their order, and sync, which asks for now and not for later, gets only what no
--- client has asked for.
--- Sync's reservations are spaced evenly over its share, or a client would find five of them gone at once and wait a
--- second (95 of 100 clients waited under 210 ms so, 260 to 450 ms where sync kept to its own spacing only).
--- Live calls are sync's, for a change that someone made and waits to see. They get what any call of sync gets; where
--- clients leave nothing, one reservation in five is theirs, at the end of the clients' queue. Named calls are those live
--- ones that bring what a read of the feed has just named: one need not wait for its second after that read, and the next
--- read waits for two. So there are never more than two live calls beyond one a second.
--- Clients who have to wait beside a sync are spaced evenly, too: five at once leave a live call nothing for a second.
--- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s too, but only while the window is half
--- empty. One that had none for 10 s gets in line with the clients, so that a new client of a busy base is not shut out.
--- They are not counted here: see quota_served.
--- A key that the source has slowed has two calls a second, and sync its part of those. What proxies that are silent may
--- give out by themselves is left to them, for a quarter of an hour: one that was killed and did not come back is no
--- different from here.
--- Of a user's fifty calls a second sync leaves ten to clients. Clients with other keys than the user's own count, since
--- they may be the user's, and are not held back, since they may not.
--- Locks are taken in one order, the key's and then the user's, so that no two calls wait for each other.
+-- I4. From the end of the first reservation of five to the beginning of the sixth at least a second passes. A
+-- reservation never ends before an existing one, so clients keep their order, and sync, which asks for now and not for
+-- later, gets only what no client has asked for.
+-- Sync's reservations are spaced evenly over its share; otherwise a client would find five of them taken at once and
+-- wait a second (with even spacing 95 of 100 clients waited under 210 ms; 260 to 450 ms when sync kept only its own
+-- spacing).
+-- Live calls are sync calls for a change that a person has made and waits to see. They get what any sync call gets; if
+-- clients leave nothing, they get one reservation in five, at the end of the clients' queue. Named calls are live calls
+-- that fetch records that a read of the feed has just named: one need not wait for its second after that read, and the
+-- next read waits for two. So there are never more than two live calls beyond one a second.
+-- Clients that have to wait while a sync runs are spaced evenly, too: five at once would leave a live call nothing for
+-- a second.
+-- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s, and only while the window is half
+-- empty. If none was granted for 10 s, one joins the clients' queue, so that a new client of a busy base is not shut
+-- out. They are not counted here: see quota_served.
+-- A key that the source has throttled has two calls a second, and sync its part of those. The share of silent proxies
+-- is left to them for a quarter of an hour: from here, a proxy that was killed and did not come back looks the same as
+-- one that still grants its share.
+-- Of a user's fifty calls a second sync leaves ten to clients. Clients with keys other than the user's own are counted,
+-- because they may be the user's, but are not delayed, because they may not be.
+-- Locks are taken in one order, the key's and then the user's, so that no two calls deadlock.
 create or replace function quota_acquire(
   p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[],
   p_back float8[] default '{}', p_now float8 default null, p_user text default null, p_margin float8 default 0,
@@ -40,29 +45,29 @@ create or replace function quota_acquire(
 language plpgsql as $$
 declare
   window_ms constant float8 := p_limits.window_ms;
-  -- What every reservation has at least: clocks, and a network that is no wider than it seems.
+  -- The minimum margin of a reservation: for the clocks, and for a network that varies more than measured.
   least_margin_ms constant float8 := 20;
   most_margin_ms constant float8 := 400;
-  -- A fifth is left to clients.
+  -- The rest, a fifth, is left to clients.
   sync_per_user constant integer := p_limits.per_user * 4 / 5;
-  -- How much earlier than evenly spaced sync may go, to make up for a slow page or a late start.
+  -- How much earlier than its even spacing sync may send, to make up for a slow page or a late start.
   quiet_credit_ms constant float8 := p_limits.window_ms + 25;
   busy_credit_ms constant float8 := 10;
-  -- A client is about for so long after it asked.
+  -- A client counts as active for this long after its last request.
   busy_ms constant float8 := 5000;
-  -- With the second between two tries of a sync and the two windows that may be reserved: one call in 10 s.
+  -- Together with the second between two tries of a sync and the two windows of its reach: one call in 10 s.
   overdue_ms constant float8 := 6900;
   count_every_ms constant float8 := 10000;
-  -- Unproven calls: five in so long, or one in so long while a client is about.
+  -- Unproven calls: five in the first period, or one in the second while a client is active.
   unproven_window_ms constant float8 := 25000;
   unproven_pause_ms constant float8 := 10000;
-  -- A proxy counts as silent after so long, and for so long. See core/limiter/heartbeat.ts.
+  -- A proxy counts as silent after silent_ms, and until remembered_ms. See core/limiter/heartbeat.ts.
   silent_ms constant float8 := 1500;
   remembered_ms constant float8 := 900000;
   q quota_windows;
   per_window integer := p_limits.per_window;
   share integer;
-  -- A second, and what a call may be on its way: what evenly spaced ones are spread over.
+  -- A window and the margin: evenly spaced calls are spread over this.
   pace_ms float8;
   spacing_ms float8;
   u quota_users;
@@ -72,7 +77,7 @@ declare
   is_sync boolean := p_kind in ('sync', 'live', 'named');
   is_live boolean := p_kind in ('live', 'named');
   is_named boolean := p_kind = 'named';
-  -- the end of the clients' queue, and when one reservation in five is a live call's again
+  -- the end of the clients' queue, and when live calls are due their one reservation in five again
   queue_end float8;
   turn_at float8;
   turn_ms float8;
@@ -114,7 +119,7 @@ begin
   spacing_ms := greatest(window_ms / share, pace_ms / per_window);
 
   if q.reservations[cardinality(q.reservations)] > asked_at + 5000 then
-    -- No reservation is made so far ahead: the clock was set back.
+    -- No reservation is granted this far ahead, so the clock was set back.
     q.reservations := '{}';
     q.sync_reservations := '{}';
     q.sync_from := 0;
@@ -123,7 +128,7 @@ begin
     q.blocked_until := asked_at + window_ms + margin;
   end if;
   if p_now is null then
-    -- While the server was away processes went on by themselves: see quota_open.
+    -- While the server was down, processes granted calls by themselves: see quota_open.
     q.blocked_until := greatest(q.blocked_until, extract(epoch from pg_postmaster_start_time()) * 1000 + 2100);
   end if;
   if asked_at - q.counted_from > count_every_ms and cardinality(p_within) > 0 then
@@ -150,7 +155,7 @@ begin
   foreach reservation in array p_back loop
     n := array_position(q.reservations, reservation);
     if n is null then
-      -- A process that stood still returns it late: it no longer limits anything, but it was counted and not used.
+      -- A suspended process returns it late: it no longer limits anything, but it was counted and not used.
       if reservation <= asked_at - window_ms then
         q.sync_calls := q.sync_calls - is_sync::integer;
         q.client_calls := q.client_calls - (not is_sync and not is_unproven)::integer;
@@ -159,7 +164,7 @@ begin
       continue;
     end if;
     q.reservations := q.reservations[:n - 1] || q.reservations[n + 1:];
-    -- Other keys may have one at the very same time: one goes, not all.
+    -- Other keys may have a reservation at the same time: remove one, not all.
     m := array_position(u.reservations, reservation);
     if m is not null then
       u.reservations := u.reservations[:m - 1] || u.reservations[m + 1:];
@@ -177,7 +182,7 @@ begin
   end loop;
 
   reservations := array_fill(null::float8, array[cardinality(p_within)]);
-  -- Once more than calls are wanted, for next_at.
+  -- One more iteration than calls wanted, for next_at.
   for i in 1 .. cardinality(p_within) + 1 loop
     n := cardinality(q.reservations);
     reservation := greatest(
@@ -201,8 +206,8 @@ begin
             else greatest(q.sync_reservations[m] + turn_ms, q.sync_reservations[m - 1] + 2 * turn_ms)
           end - margin;
           if turn_at > queue_end + busy_credit_ms then
-            -- A reservation ahead of the queue's end would hold up clients who are not in it yet: asked again when that
-            -- end is likely to be where the turn is.
+            -- A reservation beyond the queue's end would hold up clients that have not queued yet: ask again when the
+            -- queue's end is likely to have reached the live call's turn.
             reservation := least(reservation, asked_at + turn_at - queue_end);
           elsif reach is null then
             reservation := asked_at;
@@ -212,7 +217,7 @@ begin
           end if;
         end if;
       else
-        -- Sync must not stand still: for once it gets in line with the clients.
+        -- Sync must not starve: this call joins the clients' queue.
         reach := reach + 2 * window_ms;
       end if;
     end if;
@@ -263,8 +268,8 @@ begin
   end if;
 end $$;
 
--- quota_report_late(key, reservation, now, margin): a process stood still between its last look at the clock and the request: the call
--- of that reservation went out only now.
+-- quota_report_late(key, reservation, now, margin): records that the call of that reservation was sent only now,
+-- because the process was suspended between its last look at the clock and the request.
 create or replace function quota_report_late(p_key text, p_slot float8, p_now float8 default null, p_margin float8 default 20) returns void
 language plpgsql as $$
 declare
@@ -281,7 +286,7 @@ begin
   update quota_windows w set reservations = array(select s from unnest(taken) s order by s) where w.key = p_key;
 end $$;
 
--- quota_served(key, now): the source has served a call that was not counted when it was granted.
+-- quota_served(key, now): counts a call that the source has served and that was not counted when it was granted.
 create or replace function quota_served(p_key text) returns void
 language plpgsql as $$
 begin

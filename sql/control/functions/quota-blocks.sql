@@ -1,19 +1,19 @@
--- Refusals of the source, and keys that it slows.
+-- Handles refusals of the source, and keys that it throttles.
 
--- quota_block(key, limits, ms, reason, now, own): no call of the key for `ms`, for anyone. Reservations ahead are void: their
--- holders look at blocked_until before they go, and those calls are not counted.
--- What the source refuses though no more went out than it allows was refused
--- - because calls were longer on their way than their margins: those of the key are widened, for hours;
--- - because it has slowed the key, or somebody else asks for the same base: after the third refusal within ten minutes the
---   key keeps to two calls a second, for an hour, and for another where the first refusal after it comes at once. Only
---   refusals count before which the source had not served more than a slowed key may send: what it has served
---   faster, since the last pause, shows that the key is not slowed, and the count begins again;
--- - or by the user's limit over all keys, if the key had less than its five, or the user was near fifty: then all keys of
---   the user pause, and none of the above is concluded.
--- `own` is false for what a client's key was told, which may have been that client's own limit: then there is a pause only
--- where the base was asked at least three times in the last while, and no more comes of it. Returns whether there is a
--- pause.
--- What every account that has the base connected says has no cap is not slowed for what the source refuses.
+-- quota_block(key, limits, ms, reason, now, own): pauses all calls of the key for `ms`. Reservations ahead are void:
+-- their holders check blocked_until before they send, and those calls are not counted.
+-- If the source refuses calls although no more were sent than it allows, the cause is one of these:
+-- - calls took longer to reach it than their margins: the margins of the key are widened, for hours;
+-- - it has throttled the key, or somebody else asks for the same base: after the third refusal within ten minutes the
+--   key keeps to two calls a second, for an hour, and for another hour if the first refusal after that comes at once.
+--   A refusal counts only if the source had not served more calls before it than a throttled key may send: more calls
+--   served since the last pause show that the key is not throttled, and the count starts again;
+-- - the user's limit over all keys, if the key had sent less than its five, or the user was near fifty: then all keys
+--   of the user pause, and none of the above is concluded.
+-- `own` is false for a refusal of a client's key, which may be due to that client's own limit: then there is a pause
+-- only if the base was asked at least three times in the last window and a half, and nothing else follows. Returns
+-- whether there is a pause.
+-- A key is not throttled for refusals if every account that has the base connected says that its plan has no cap.
 create or replace function quota_block(
   p_key text, p_limits source_limits, p_ms float8, p_reason text, p_now float8 default null,
   p_own boolean default true) returns boolean
@@ -23,18 +23,18 @@ declare
   until_ms float8;
   begun_ms float8;
   lately integer;
-  -- More than so many calls within the last while: a slowed key allows two in a second.
+  -- More calls than this lately are more than a throttled key may send: two in a second.
   throttled_per_window constant integer := p_limits.throttled_per_window;
   per_window constant integer := p_limits.per_window;
-  -- Until then reservations end that may have been used: they have begun.
+  -- Reservations that end within this time may have been used: their windows have begun.
   most_margin_ms constant float8 := 400;
   usual_margin_ms constant float8 := 100;
   lately_ms constant float8 := 1.5 * p_limits.window_ms;
   remembered_ms constant float8 := 600000;
   suspected_ms constant float8 := 3600000;
-  -- What may go out at full rate before a refusal is known: four windows.
+  -- Calls that may be sent at full rate before a refusal is known: four windows.
   unanswered_calls constant integer := 4 * p_limits.per_window;
-  -- Twice as much as before, and this.
+  -- A widening doubles the previous one and adds this.
   widen_ms constant float8 := 30;
   most_widened_ms constant float8 := 200;
   q quota_windows;
@@ -115,9 +115,9 @@ begin
   return true;
 end $$;
 
--- quota_throttle(key, until, is_certain, now, account): two calls a second for the key until then (ms since 1970). Judging by
--- what the source refused (account ''): for everyone. By what an account says of its plan: only while no other account has
--- the base connected, as the claim of one must not slow another.
+-- quota_throttle(key, until, is_certain, now, account): limits the key to two calls a second until then (ms since
+-- 1970). If concluded from the source's refusals (account ''): for everyone. If based on what an account says of its
+-- plan: only while no other account has the base connected, because one account's claim must not slow another.
 create or replace function quota_throttle(
   p_key text, p_until float8, p_is_certain boolean, p_now float8 default null, p_account text default '') returns void
 language plpgsql as $$
@@ -138,8 +138,8 @@ begin
   end if;
 end $$;
 
--- quota_unthrottle(key, account): ends what the account's plan slowed, and what the source's refusals did where no other
--- account has the base connected. Without an account: all of it.
+-- quota_unthrottle(key, account): ends the throttling by the account's plan, and that by the source's refusals if no
+-- other account has the base connected. Without an account: all of it.
 create or replace function quota_unthrottle(p_key text, p_account text default null) returns void
 language plpgsql as $$
 declare
@@ -155,7 +155,7 @@ begin
   where w.key = p_key;
 end $$;
 
--- quota_is_sole(key, account): has no other account the base connected?
+-- quota_is_sole(key, account): returns whether no other account has the base connected.
 create or replace function quota_is_sole(p_key text, p_account text) returns boolean
 language sql stable as $$
   select not exists (

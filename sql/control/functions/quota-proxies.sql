@@ -1,14 +1,16 @@
 -- Heartbeats of proxies.
 
--- quota_heartbeat(id, seen, per_window, now): a proxy was there at `seen`, by its own idea of this server's time, so that a
--- message that was long on its way does not count for more. `per_window` is how many calls every source allows in a window.
--- Returns the proxy's share: with up to two proxies half of all but one call, with more one call, so that up to four silent
--- proxies leave one call of five to all other processes.
+-- quota_heartbeat(id, seen, per_window, now): records that a proxy was alive at `seen`, by its own estimate of this
+-- server's time, so that a delayed message does not count for more. `per_window` is how many calls every source allows
+-- in a window.
+--
+-- Returns the proxy's share: half of all calls but one with up to two proxies, one call with more, so that up to four
+-- silent proxies leave one call of five to all other processes.
 create or replace function quota_heartbeat(
   p_id text, p_seen float8, p_per_window integer, p_now float8 default null) returns integer
 language plpgsql as $$
 declare
-  -- As long as quota_acquire counts on a silent one.
+  -- The same as in quota_acquire.
   remembered_ms constant float8 := 900000;
   now_ms float8 := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   others integer := (

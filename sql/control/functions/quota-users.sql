@@ -14,9 +14,9 @@ begin
   return u;
 end $$;
 
--- quota_user_reservation(reservations, from, margin, most, window): the earliest time from `from` on at which one more call leaves no
--- more than `most` in any `window` ms. Reservations of other keys may lie ahead, so it looks both ways, and there as far
--- as both may be on their way.
+-- quota_user_reservation(reservations, from, margin, most, window): the earliest time at or after `from` at which one
+-- more call leaves no more than `most` in any `window` ms. Reservations of other keys may lie ahead, so it checks both
+-- directions, and ahead as far as both calls may be in transit.
 create or replace function quota_user_reservation(
   p_reservations float8[], p_from float8, p_margin float8, p_most integer, p_window_ms float8) returns float8
 language plpgsql immutable as $$

@@ -1,8 +1,8 @@
--- The row of a key: its creation, its counters, its widening.
+-- Manages the row of a key: its creation, its counters, its widening.
 
--- quota_open(key, now): makes the key's row and returns it. A key that was counted before and has no row
--- lived through a crash: other processes may have gone on by themselves until they see the server again
--- (within a second), so it stays shut for that second and a window after it.
+-- quota_open(key, now): creates the key's row and returns it. A key that was counted before and has no row lost it in a
+-- crash: other processes may have granted calls by themselves until they see the server again (within a second), so the
+-- key stays closed for that second and a window after it.
 create or replace function quota_open(p_key text, p_now float8) returns quota_windows
 language plpgsql as $$
 declare
@@ -27,8 +27,8 @@ begin
   return q;
 end $$;
 
--- quota_count(key, since, sync, client): adds calls to the month and to the minute that `since` lies in. It comes
--- once in 10 s of a key that is used, with what was counted since: what is older than an hour goes at the same time.
+-- quota_count(key, since, sync, client): adds calls to the month and the minute of `since`. Called once in 10 s for a
+-- key in use, with the calls since the last time; also deletes minutes older than an hour.
 create or replace function quota_count(p_key text, p_since float8, p_sync integer, p_client integer) returns void
 language sql as $$
   insert into quota_calls as c (key, month, sync, client)
@@ -42,15 +42,15 @@ language sql as $$
   where m.key = p_key and m.minute < to_timestamp(p_since / 1000) - interval '1 hour';
 $$;
 
--- quota_widened(ms, at, now): what is left of a widening; half of it after an hour.
+-- quota_widened(ms, at, now): the remainder of a widening; half of it after an hour.
 create or replace function quota_widened(p_ms float8, p_at float8, p_now float8) returns float8
 language sql immutable as $$
   select case when p_ms <= 0 or p_now - p_at > 36000000 then 0
     else p_ms * power(2, -greatest(0, p_now - p_at) / 3600000) end;
 $$;
 
--- quota_forget(key, window, now): drops what is kept of a key. Its window stays while calls of the last `window` ms or a
--- block still count: clients may go on asking for the base through the proxy.
+-- quota_forget(key, window, now): deletes the data of a key. Its window row stays while calls of the last `window` ms
+-- or a block still count: clients may still be asking for the base through the proxy.
 create or replace function quota_forget(p_key text, p_window_ms float8, p_now float8 default null) returns void
 language plpgsql as $$
 declare

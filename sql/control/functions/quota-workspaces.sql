@@ -1,7 +1,7 @@
--- Calls of bases that leave a workspace.
+-- Keeps the calls of bases that leave a workspace.
 
--- quota_carry_over(key, workspace, base): what a base that goes has used this month stays with its workspace. Of sync only its
--- own calls, where others have the source base connected, too.
+-- quota_carry_over(key, workspace, base): keeps the calls that a leaving base has used this month with its workspace.
+-- Of sync's calls only the base's own, if other bases have the same source base connected.
 create or replace function quota_carry_over(p_key text, p_workspace text, p_base text default null) returns void
 language plpgsql as $$
 declare

@@ -1,5 +1,6 @@
 -- The control plane's tables. Functions are in functions/, and schema.sql shows the whole as a server reports it.
--- Every `encrypted_…` column is encrypted by core/secrets, with `<table>.<what>:<id>` as its context.
+-- Every `encrypted_…` column is encrypted by core/secrets.ts, with `<table>.<column without the prefix>:<id>` as its
+-- context.
 
 -- ---------------------------------------------------------------------------------------------- accounts and users
 
@@ -163,7 +164,7 @@ create unlogged table attempts (
 -- Expired counters are deleted every hour.
 create index attempts_ends_idx on attempts (ends_at);
 
--- Who changed what. Without foreign keys: an entry outlives what it names.
+-- The log of changes by users and operators. Without foreign keys: an entry outlives the objects that it names.
 create table audit_log (
   id bigint generated always as identity,
   at timestamptz not null default clock_timestamp(),
@@ -173,12 +174,12 @@ create table audit_log (
   -- E-mail address of a user or operator, name of a token, or user name on the command line.
   actor text not null,
   action text not null,
-  -- Id of what was changed; its prefix says of which kind.
+  -- Id of the object that was changed; its prefix shows the kind.
   subject text,
   -- Facts for people, never a secret.
   details jsonb not null default '{}',
-  -- Entries that count frequent events (failed sign-ins, credentials read by a program): one per hour, so that nobody can
-  -- fill the log. Null: one event.
+  -- Entries that count frequent events (failed sign-ins, credentials read by a program): one per hour, so that they
+  -- cannot fill the log. Null: one event.
   period timestamptz,
   constraint audit_log_pkey primary key (id),
   constraint audit_log_actor_check check (actor_kind in ('user', 'token', 'operator', 'cli', 'system')),
@@ -240,10 +241,10 @@ comment on column databases.connection_limit is 'connections that the role of a 
 
 create index databases_account_idx on databases (account_id);
 create unique index databases_hosted_key on databases (cluster_id, name) where cluster_id is not null;
--- Two syncs into one schema would conflict: a customer's database is registered once, for all accounts.
+-- Two syncs into one schema would conflict: a customer's database is registered once over all accounts.
 create unique index databases_external_key on databases (external_host, external_port, name) where cluster_id is null;
 
--- The id of this installation: what it creates on a cluster that others use too bears it.
+-- The id of this installation: it labels what the installation creates on a cluster that others use too.
 create table installation (
   id text not null,
   made_at timestamptz not null default now(),
@@ -285,10 +286,10 @@ create table bases (
   source_base_id text not null,
   name text not null,
   encrypted_api_key text not null,
-  -- When the source last accepted the base's own key other than in a sync: at a change of the key, or when the key read
-  -- back a record that a client had written.
+  -- When the source last accepted the base's own key outside of a sync: at a change of the key, or when the key read a
+  -- record back that a client had written.
   key_accepted_at timestamptz,
-  -- Whose the API key is at the source; null until asked.
+  -- The user at the source whose API key it is; null until asked.
   source_user_id text,
   -- null: its calls are not capped
   workspace_id text,
@@ -319,11 +320,12 @@ create table bases (
   -- State
   state text not null default 'starting',
   resync_requested_at timestamptz,
-  -- The source's schema was found to differ from the replica's: the next sync reads it, however recently it was read.
+  -- The source's schema was found to differ from the replica's: the next sync reads it, no matter when it was last
+  -- read.
   schema_check_requested_at timestamptz,
-  -- When a client last wrote what only a sync can find; null: it has been found.
+  -- When a client last made a write that only a sync can find; null: it has been found.
   catch_up_requested_at timestamptz,
-  -- When the budget allows the next sync, where it delays it.
+  -- When the call budget allows the next sync, if it delays it.
   rests_until timestamptz,
   progress jsonb,
   tables jsonb not null default '[]',
@@ -345,8 +347,8 @@ create table bases (
   sweep_started_at timestamptz,
   sweep_completed_at timestamptz,
   sweep_background_ms double precision,
-  -- What the replica was when its last lease began. Another server, another timeline or an epoch that was seen before
-  -- means that the replica may have lost commits.
+  -- Identity and epoch of the replica when its last lease began. Another server, another timeline or an epoch that was
+  -- seen before means that the replica may have lost commits.
   replica_identity text,
   replica_epoch bigint,
 
@@ -366,14 +368,14 @@ create table bases (
 -- Updated after every sync: free space in the page keeps those updates HOT.
 with (fillfactor = 50);
 
-comment on column bases.live is 'read changes from the source''s feed, where the key allows it';
+comment on column bases.live is 'read changes from the source''s feed, if the key allows it';
 comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
 comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
 comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
-comment on column bases.encrypted_attachment_key is 'signs those URLs; kept while the setting is off, for URLs handed out before';
+comment on column bases.encrypted_attachment_key is 'signs those URLs; stored while the setting is off, for URLs handed out before';
 comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
-comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica without the header that asks for it';
+comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
 comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
@@ -381,10 +383,10 @@ comment on column bases.sync_started_at is 'with kind, completed_at and duration
 comment on column bases.attempted_at is 'when the last sync ended, completed or not';
 comment on column bases.error_since is 'when the first of the unbroken run of failed syncs ended; null when the last one completed';
 comment on column bases.recent_sweep_ms is 'durations of the last 20 completed sweeps, latest first';
-comment on column bases.recent_rapid_ms is 'the same of cycles in rapid mode';
-comment on column bases.recent_live_ms is 'the same of batches in live mode that changed something';
-comment on column bases.sweep_started_at is 'with completed_at: the last time that every record was read, in the background too';
-comment on column bases.sweep_background_ms is 'how long a background sweep is expected to take';
+comment on column bases.recent_rapid_ms is 'likewise of cycles in rapid mode';
+comment on column bases.recent_live_ms is 'likewise of batches in live mode that changed something';
+comment on column bases.sweep_started_at is 'with completed_at: the last full read of all records, including those in the background';
+comment on column bases.sweep_background_ms is 'expected duration of a background sweep';
 
 create index bases_source_idx on bases (platform, source_base_id);
 create index bases_workspace_idx on bases (workspace_id) where workspace_id is not null;
@@ -449,7 +451,7 @@ create unique index requests_open_key on requests (account_id, kind, coalesce(da
 
 -- ---------------------------------------------------------------------------------------------------------------- syncing
 
--- Sync runs of the last 30 days. Consecutive runs that are alike are one row; core/control/bases/runs.ts says which are.
+-- Sync runs of the last 30 days. Consecutive runs that are alike share a row; core/control/bases/runs.ts defines alike.
 create table sync_runs (
   id bigint generated always as identity,
   base_id text not null,
@@ -475,18 +477,18 @@ create table sync_runs (
 comment on column sync_runs.kind is 'rapid: a cycle over all tables, asking for modified records; live: a batch of changes from the feed';
 comment on column sync_runs.completed_at is 'null when the run failed';
 comment on column sync_runs.syncs is
-  'how many; started_at is of the first, completed_at and seen of the last, the other counts are sums';
+  'number of runs in the row; started_at is of the first, completed_at and seen of the last, the other counts are sums';
 
 create index sync_runs_base_idx on sync_runs (base_id, id desc);
 create index sync_runs_started_idx on sync_runs (started_at);
 
--- Changes in the schema of a base's replica, recorded when they were applied; kept for a year.
+-- Changes in the schema of a base's replica, recorded when they were applied; stored for a year.
 create table schema_changes (
   id bigint generated always as identity,
   base_id text not null,
   seen_at timestamptz not null default now(),
   kind text not null,
-  -- SQL names after the change; for drops, before it. field_name is null where the change is the table's.
+  -- SQL names after the change; for drops, before it. field_name is null for a change of the table itself.
   table_name text not null,
   field_name text,
   -- {source_name, name}, and for a field {source_type, type}
@@ -511,22 +513,22 @@ create table live_feeds (
   webhook_id text,
   -- The key that signs its notifications, encrypted.
   encrypted_secret text,
-  -- Everything before it is durable in the replica.
+  -- All changes before it are durable in the replica.
   cursor bigint not null default 1,
-  -- Where notifications go; null: the feed is polled.
+  -- The URL that notifications are sent to; null: the feed is polled.
   notification_url text,
   expires_at timestamptz,
-  -- The feed does not have changes from before then: a sweep that starts later must complete.
+  -- The feed gap: the feed lacks changes from before then, and a sweep that starts later must complete.
   gap_since timestamptz,
   notified_at timestamptz,
-  -- When a change was found that no notification had announced: until a later one arrives, the feed is polled.
+  -- When a change was found without a notification: until a later notification arrives, the feed is polled.
   missed_notification_at timestamptz,
   -- When the source was last asked for the webhook's state.
   checked_at timestamptz,
   read_at timestamptz,
-  -- By when it must be read again.
+  -- The time by which it must be read again.
   due_at timestamptz,
-  -- When it last had a change.
+  -- When the feed last had a change.
   changed_at timestamptz,
   -- Records known to have changed and not read again yet.
   waiting integer not null default 0,
@@ -546,14 +548,14 @@ create table live_feeds (
 -- Records that the source has written and a replica may not show yet: they are read again and applied.
 create table repairs (
   base_id text not null,
-  -- What names the table: its id, its name as in the request's path, or the id of one of its fields.
+  -- Identifies the table: by its id, its name as in the request's path, or the id of one of its fields.
   table_ref text not null,
   record_id text not null,
   recorded_at timestamptz not null default clock_timestamp(),
   attempts integer not null default 0,
-  -- A claim moves it ahead, so that what a crashed process had claimed becomes due again.
+  -- A claim postpones it, so that the claims of a crashed process become due again.
   due_at timestamptz not null default now(),
-  -- Claims in a row that were neither settled nor rescheduled: their processes crashed.
+  -- Consecutive claims that were neither settled nor rescheduled: their processes crashed.
   unsettled integer not null default 0,
   constraint repairs_pkey primary key (base_id, table_ref, record_id),
   constraint repairs_base_fkey foreign key (base_id) references bases (id) on delete cascade
@@ -580,27 +582,27 @@ create unlogged table workers (
 -- Bases whose workers crashed while they held them: a suspect is synced in a process of its own.
 create table base_crashes (
   base_id text not null,
-  -- Workers in a row that ended without releasing the base, except those that ran it in a process of its own.
+  -- Consecutive workers that ended without releasing the base, except those that ran it in a process of its own.
   crashes integer not null default 0,
   -- Jobs that failed before then are already counted.
   counted_until timestamptz not null default '-infinity',
-  -- Since when it is a suspect, or when the last process of its own crashed; null: not a suspect.
+  -- When it became a suspect, or when its own process last crashed; null: not a suspect.
   suspected_at timestamptz,
-  -- How many bases were in that process: when it was this one alone, the blame is exact.
+  -- Number of bases in that process: if it was this one alone, the blame is exact.
   company integer,
-  -- Processes in a row that crashed with this base alone; the base is paused until then.
+  -- Consecutive crashes of processes with this base alone; the base is paused until quarantined_until.
   quarantines integer not null default 0,
   quarantined_until timestamptz,
   constraint base_crashes_pkey primary key (base_id),
   constraint base_crashes_base_fkey foreign key (base_id) references bases (id) on delete cascade
 );
 
--- Tasks that run once (a deletion, the end of a move), counted before they start: a row that is left belongs to a process
+-- Tasks that run once (a deletion, the end of a move), counted before they start: a remaining row belongs to a process
 -- that crashed, or to a failure that is rescheduled.
 create table task_attempts (
   task text not null,
   subject text not null,
-  -- In a row, none of which ended.
+  -- Consecutive runs that did not end.
   unended integer not null default 0,
   failures integer not null default 0,
   due_at timestamptz not null default now(),
@@ -613,32 +615,32 @@ create table task_attempts (
 -- The quota ledger: when each base of a source may be asked. A key is a source base, independent of the API key
 -- ("airtable:appXXXX"). All times are milliseconds since 1970 by this server's clock, as float8.
 
--- One row per key, changed only by the functions of functions/quota.sql, under the key's advisory lock.
--- Unlogged, since its content is worthless after a few seconds: no WAL, no wait for a disk. A crash empties it; quota_open
--- then keeps the key closed until every reservation from before the crash has expired.
+-- One row per key, changed only by the functions of functions/quota-*.sql, under the key's advisory lock.
+-- Unlogged, because its content is worthless after a few seconds: no WAL, no disk writes to wait for. A crash empties
+-- it; quota_open then keeps the key closed until every reservation from before the crash has expired.
 create unlogged table quota_windows (
   key text constraint quota_windows_pkey primary key,
-  -- until when each reservation may be used, oldest first: those of the last window, then those ahead
+  -- end of each reservation, oldest first: those of the last window, then those ahead
   reservations float8[] not null default '{}',
   -- the last five reservations of sync
   sync_reservations float8[] not null default '{}',
   -- the last five reservations of calls whose key the source has not accepted
   unproven_reservations float8[] not null default '{}',
-  -- earliest next reservation of sync by its even spacing
+  -- earliest next reservation of sync under its even spacing
   sync_from float8 not null default 0,
   -- when a client last asked
   client_at float8 not null default 0,
   blocked_until float8 not null default 0,
   -- two calls a second until then
   throttled_until float8 not null default 0,
-  -- the same, because this account says so of its plan
+  -- likewise, because this account says so of its plan
   claimed_until float8 not null default 0,
   claimed_by text,
   -- recent times at which the source refused what should have been within its limit
   refused_at float8[] not null default '{}',
-  -- calls of the key in all at the last of them
+  -- all calls of the key at the last of them
   calls_at_refusal bigint not null default 0,
-  -- by how much reservations are longer since then, and since when
+  -- the amount by which margins have been widened, and since when
   widened_ms float8 not null default 0,
   widened_at float8 not null default 0,
   -- the user whose limit over all keys the calls count toward: that of the key that syncs; null where it does not matter
@@ -649,7 +651,7 @@ create unlogged table quota_windows (
   counted_from float8 not null
 ) with (fillfactor = 50);
 
--- Pauses that the source asked for; survives a crash, and is shown to people.
+-- Pauses that the source requested; survives a crash, and is shown to people.
 create table quota_blocks (
   key text constraint quota_blocks_pkey primary key,
   reason text not null constraint quota_blocks_reason_known check (reason in ('rate_limited', 'billing_limit')),
@@ -666,8 +668,8 @@ create table quota_calls (
   constraint quota_calls_pkey primary key (key, month)
 );
 
--- What the calls of sync were for, per key and month; up to 10 s behind. Keys `left:<workspace>` hold, here and in
--- quota_calls, the calls of deleted bases, which the source goes on counting.
+-- Calls of sync by purpose, per key and month; up to 10 s behind. Keys `left:<workspace>` hold, here and in
+-- quota_calls, the calls of deleted bases, which the source still counts.
 create table quota_kinds (
   key text not null,
   month date not null,
@@ -698,17 +700,17 @@ create table quota_proxies (
 -- Keys that the source answers only twice a second, as it does beyond a Team plan's cap; survives a crash.
 create table quota_throttled (
   key text not null,
-  -- '': known from the source's refusals; else the account that says so of its plan
+  -- '': concluded from the source's refusals; else the account that says so of its plan
   account_id text not null default '',
   since timestamptz not null,
   until timestamptz not null,
-  -- Known from the workspace's calls, and not only concluded from refusals.
+  -- Known from the workspace's calls, not only concluded from refusals.
   is_certain boolean not null,
   constraint quota_throttled_pkey primary key (key, account_id)
 );
 
--- Reservations of a user of the source over all keys, for the limit per user. Only of users with so many bases that it may
--- matter; worthless after a few seconds.
+-- Reservations of a user of the source over all keys, for the limit per user. Only for users with so many bases that
+-- the limit may matter; worthless after a few seconds.
 create unlogged table quota_users (
   id text not null,
   reservations float8[] not null default '{}',
@@ -728,7 +730,7 @@ create index accepted_keys_accepted_idx on accepted_keys (accepted_at);
 
 -- ----------------------------------------------------------------------------------------------------------------- alerts
 
--- What customers are told of bases and call budgets, and where each account wants it to go.
+-- Alerts for customers about bases and call budgets, and each account's targets for them.
 -- Tables without a primary key have a replica identity: a publication of all tables makes Postgres refuse updates and
 -- deletes in tables that have neither.
 
@@ -739,19 +741,19 @@ create table alert_clock (
 create unique index alert_clock_one_row on alert_clock ((true));
 insert into alert_clock (checked_at) values ('-infinity');
 
--- The state, and what was last told of it, per base or workspace and kind of alert.
+-- The state per base or workspace and kind of alert, and what was last reported of it.
 create table alert_states (
   base_id text,
   workspace_id text,
   kind text not null,
   state text not null default 'off',
   since timestamptz not null,
-  -- The state that was told last and still holds as far as people know; null: there is nothing to take back.
+  -- The last reported state that people still believe to hold; null: there is nothing to retract.
   told text,
   reported_at timestamptz,
-  -- How often it came back within an hour.
+  -- How often it recurred within an hour.
   times integer not null default 0,
-  -- schema_changed: the last change that was told or is exempt.
+  -- schema_changed: the last change that was reported or is exempt.
   cursor bigint,
   constraint alert_states_key unique nulls not distinct (base_id, workspace_id, kind),
   constraint alert_states_base_fkey foreign key (base_id) references bases (id) on delete cascade,
@@ -800,7 +802,7 @@ create table alerts (
   workspace_id text,
   kind text not null,
   at timestamptz not null,
-  -- What the text is made of: name, reason, since when, how often.
+  -- The data that the text is generated from: name, reason, since when, how often.
   facts jsonb not null,
   constraint alerts_pkey primary key (id),
   constraint alerts_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
@@ -814,10 +816,10 @@ create index alerts_account_idx on alerts (account_id);
 create index alerts_base_idx on alerts (base_id);
 create index alerts_workspace_idx on alerts (workspace_id) where workspace_id is not null;
 
--- Messages to one target each: one alert, or several that came together.
+-- Messages to one target each: one alert, or several that occurred together.
 create table alert_messages (
   id text not null,
-  -- The queue's job: a message is queued under one id, however often that is tried.
+  -- The queue's job: a message is queued under one id, no matter how often that is tried.
   job_id uuid not null default gen_random_uuid(),
   account_id text not null,
   user_id text,
@@ -846,7 +848,7 @@ create index alert_messages_webhook_idx on alert_messages (webhook_id, at);
 create index alert_messages_unqueued_idx on alert_messages (at) where queued_at is null;
 create index alert_messages_at_idx on alert_messages (at);
 
--- Each alert goes to each target once: in one message, or in none yet.
+-- Each alert goes to each target once: in one message, or not in one yet.
 create table alert_notices (
   alert_id bigint not null,
   account_id text not null,
@@ -871,9 +873,9 @@ alter table alert_states replica identity full;
 alter table alert_notices replica identity full;
 alter table watchdog_clock replica identity full;
 
--- The limits that a source sets, as the quota's functions are given them: how many calls of a key it allows in a window,
--- how many where it has slowed the key, how many of one user over all keys, and the plans whose calls it does not cap.
--- Each process passes those of the key's platform (core/source/registry.ts).
+-- The limits of a source, as arguments of the quota functions: how many calls of a key it allows in a window, how many
+-- if it has throttled the key, how many of one user over all keys, and the plans whose calls it does not cap. Each
+-- process passes those of the key's platform (core/source/registry.ts).
 create type source_limits as (
   window_ms float8,
   per_window integer,
@@ -884,7 +886,7 @@ create type source_limits as (
 
 -- ------------------------------------------------------------------------------------------------------------ functions
 
--- The version of functions/*.sql that is installed, and the functions it consists of; one row.
+-- The version of functions/*.sql that is installed, and the functions that it consists of; one row.
 create table installed_functions (
   version text not null,
   signatures text[] not null,
