@@ -1,4 +1,4 @@
-/** Counts what sync's calls are for, by key and month; written down every few seconds. */
+/** Counts sync's requests by key, month and purpose, and stores the counts every few seconds. */
 import type { Db } from "../context";
 import type { Logger } from "../log";
 import type { QuotaKey } from "./backend";
@@ -19,7 +19,7 @@ export class CallCounter {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
   }
 
-  /** Writes down what was counted; what cannot be written is kept for the next time. Never fails. */
+  /** Stores the counts; keeps those that cannot be stored for the next flush. Never fails. */
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
@@ -29,7 +29,7 @@ export class CallCounter {
       [...kinds].map(([kind, calls]) => ({ key, kind, calls })),
     );
     if (rows.length === 0) return;
-    // Two workers that write the same rows must do so in the same order.
+    // Workers that write the same rows must lock them in the same order.
     rows.sort((a, b) => (a.key === b.key ? order(a.kind, b.kind) : order(a.key, b.key)));
     try {
       await this.#ctx.db`
@@ -44,7 +44,7 @@ export class CallCounter {
     }
   }
 
-  /** The last flush. */
+  /** Flushes for the last time. */
   async stop(): Promise<void> {
     await this.flush();
     clearTimeout(this.#timer);

@@ -1,9 +1,9 @@
-/** The clock of this process that reservations are kept by; tests bring their own, which jumps. */
+/** The process clock that the limiter uses; tests bring their own, which jumps. */
 
 export interface QuotaClock {
-  /** ms on a scale of its own that never goes back. */
+  /** Returns ms on a monotonic scale. */
   now(): number;
-  /** Calls `wake` once, at `atMs` or as soon after it as the process gets to it; returns how to cancel that. */
+  /** Calls `wake` once, at `atMs` or as soon after it as the process can; returns a function that cancels it. */
   at(atMs: number, wake: () => void): () => void;
 }
 

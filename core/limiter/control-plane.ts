@@ -1,12 +1,13 @@
 /**
  * The limiter backend in the control plane, which all processes share.
  *
- * The server's clock orders the calls of all processes; its times are turned into this process's clock by the
- * least time an answer has lately taken. An answer that took longer is thereby seen to be late.
+ * The server's clock orders the requests of all processes. Its times are converted to this process's clock by the
+ * smallest offset of recent answers, so an answer that took longer shows as late.
  *
- * I4. A promoted standby may lack the last reservations, which are committed asynchronously, while their requests are on
- * the way. When a server has crashed, its start time tells `quota_acquire`; a standby has been running before. So a process
- * that comes to a promoted server, or back to it, reserves nothing until those are past.
+ * I4. A promoted standby may lack the last reservations, which are committed asynchronously, while their requests
+ * are on their way. After a crash of the server, `quota_acquire` knows from its start time; a standby has been
+ * running before. Therefore a process that reaches a promoted server, for the first time or again, reserves nothing
+ * until those reservations are past.
  */
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
@@ -15,21 +16,24 @@ import type { QuotaClock } from "./clock";
 import type { Membership } from "./heartbeat";
 import { sqlLimitsOf, strictest } from "./limits";
 
-/** After a failed call none is tried for so long, ms. `quota_acquire` counts on processes being back in 1 s. */
+/** Time without attempts after a failed call, ms. `quota_acquire` relies on processes being back within 1 s. */
 const RETRY_AFTER_MS = 500;
 /**
- * After the control plane was away: how long a key stays shut from the moment that a process is back, ms. Others are
- * back within a second or so, and what they granted by themselves is past then. `quota_open` has the same.
+ * After an outage of the control plane: how long a key stays shut from the moment that a process is back, ms. By
+ * then, other processes are back too (within about a second), and their own grants are past. `quota_open` has the
+ * same.
  */
 const REUNION_MS = 2100;
-/** From the first contact with a promoted server to the first reservation there, ms: as after the start of a server. */
+/**
+ * From the first contact with a promoted server to the first reservation there, ms: as after the start of a server.
+ */
 const PROMOTED_MS = 2100;
-/** How long the least time of an answer is remembered, ms; a clock drifts by less than 2 ms meanwhile. */
+/** How long the smallest offset is remembered, ms; a clock drifts by less than 2 ms in that time. */
 const OFFSET_MEMORY_MS = 10_000;
 
 /**
- * Answers timed before the first reservation is made: so many at least, and more until one was there and back in so few ms
- * (reservations are used late by as much as is not known), or for so long, ms.
+ * Answers timed before the first reservation: at least FIRST_SAMPLES, and more until one round trip took at most
+ * QUICK_MS (the unknown part of the offset makes reservations late by as much), or until SAMPLING_MS have passed.
  */
 const FIRST_SAMPLES = 3;
 const QUICK_MS = 8;
@@ -42,19 +46,19 @@ interface AcquireRow {
   margin: number;
 }
 
-/** What the calls of a wait queue count in, besides the key's own. */
+/** What the requests of a wait queue count in, besides the limit of the key. */
 export interface Counting {
-  /** Sync: the user of the source whose limit over all keys may matter. */
+  /** Sync: the source's user whose limit over all bases may apply. */
   user?: string | null | undefined;
-  /** Client: it calls with the key that syncs the base, and so as that user. */
+  /** Client: the request uses the base's own key, and so counts as that user's. */
   isOwnKey?: boolean | undefined;
 }
 
 export interface SharedBackend extends LimiterBackend {
   /**
-   * Shuts the key until those who were on their own are back, unless it is shut anyway.
+   * Shuts the key until all processes that used their fallback limiters are back, unless it is shut already.
    *
-   * @param hasGranted this process was one of them: what it granted counts from now on
+   * @param hasGranted this process granted requests by itself, which count from now on
    */
   rejoin(hasGranted: boolean): Promise<void>;
 }
@@ -64,12 +68,12 @@ export interface ControlPlane extends Membership {
   /**
    * Runs one statement against the control plane.
    *
-   * @throws BasetideError `control_unavailable` if it fails, does not answer in time, or did so a moment ago
+   * @throws BasetideError `control_unavailable` if it fails or times out, or if a call did so a moment ago
    */
   call<T>(query: (db: Db) => PromiseLike<T> & { cancel?: () => void }): Promise<T>;
 }
 
-/** @param onAway told when calls begin to fail (true) and when one succeeds again (false) */
+/** @param onAway called when calls begin to fail (true) and when one succeeds again (false) */
 export function controlPlane(
   db: Db,
   clock: QuotaClock,
@@ -77,7 +81,7 @@ export function controlPlane(
   onAway: (isAway: boolean, error?: unknown) => void,
 ): ControlPlane {
   let failedAt: number | undefined;
-  /** Since the process has started, or since a call has failed, the server has not been looked at. */
+  /** Whether the server is still to be checked: since the process started, or since a call failed. */
   let isNewcomer = true;
   let pausedUntil = -Infinity;
   const offset = clockOffset(clock);
@@ -101,7 +105,7 @@ export function controlPlane(
     }
   }
 
-  /** A first answer is a slow one: a reservation that comes with it would be used late, and nobody would know. */
+  /** Samples the offset: a first answer is slow, and a reservation that came with it would be used late unnoticed. */
   async function learnOffset(): Promise<void> {
     const from = clock.now();
     let quickestMs = Infinity;
@@ -112,7 +116,7 @@ export function controlPlane(
         select (extract(epoch from clock_timestamp()) * 1000)::float8 as now,
           pg_last_xact_replay_timestamp() is not null as is_promoted,
           current_setting('transaction_read_only')::boolean as is_read_only`,
-        // It answers, and no process can make a reservation there: as good as away.
+        // It answers, but grants no reservation: as good as unavailable.
         ([row]) => !row!.is_read_only,
       );
       offset.learn(row!.now);
@@ -130,7 +134,7 @@ export function controlPlane(
     if (failedAt !== undefined || !offset.isKnown) await learnOffset();
   }
 
-  /** What every key has. */
+  /** The requests per window that every key has. */
   const leastPerWindow = strictest().requestsPerWindow;
 
   async function heartbeat(id: string): Promise<number> {
@@ -208,15 +212,15 @@ export function controlPlane(
 }
 
 interface ClockOffset {
-  /** Takes in a time that the server has just answered; returns what to add to its times to have them here. */
+  /** Takes the time of a server's answer; returns the offset from the server's clock to this process's clock. */
   learn(serverNow: number): number;
-  /** What it last returned. */
+  /** The offset that `learn` returned last. */
   readonly ms: number;
-  /** Has an answer been seen lately? */
+  /** Whether an answer was seen recently. */
   readonly isKnown: boolean;
 }
 
-/** The least seen in the last 10 to 20 s: an answer can only be late. */
+/** Tracks the smallest offset of the last 10 to 20 s: delays only ever make it larger. */
 function clockOffset(clock: QuotaClock): ClockOffset {
   let [before, least, since] = [Infinity, Infinity, -Infinity];
   return {
@@ -252,7 +256,7 @@ async function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => vo
   }
 }
 
-/** A float8[] parameter: as text it needs no look at the server's types first. */
+/** Formats a float8[] parameter as text, which needs no lookup of the server's types. */
 function floats(numbers: number[]): string {
   return `{${numbers.join(",")}}`;
 }

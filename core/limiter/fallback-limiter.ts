@@ -1,8 +1,8 @@
 /**
- * The limiter backend of a proxy: the control plane, and a window of this process alone while that is away.
+ * The limiter backend of a proxy: the control plane, and a window of this process alone while that is unavailable.
  *
- * Other processes have one too and none knows of the others, so each grants its share of what the source allows
- * (see heartbeat.ts). Sync rests meanwhile.
+ * Other proxies have one too, and they do not know of each other; each grants its own share of the source's rate
+ * limit (see heartbeat.ts). Sync waits meanwhile.
  */
 import { isBasetideError } from "../errors";
 import { type LimiterBackend, reservationOf, wholeMs } from "./backend";
@@ -11,9 +11,10 @@ import type { SharedBackend } from "./control-plane";
 import type { Heartbeat } from "./heartbeat";
 
 /**
- * `shared`, and the local window for each question that the control plane does not answer.
+ * Combines `shared` with the local window, which answers the calls that the control plane does not answer.
  *
- * I4. The first question that it answers again shuts the key for a moment: others may still be on their own.
+ * I4. The first call that the control plane answers again shuts the key for a moment: other proxies may still be
+ * granting by themselves.
  */
 export function withFallback(
   shared: SharedBackend,
@@ -54,18 +55,18 @@ export function withFallback(
 }
 
 export interface FallbackLimiter extends LimiterBackend {
-  /** Grants `share` reservations in a second and a margin, and none before `atMs` on the clock. */
+  /** Grants `share` reservations per window and margin, and none before `atMs` on the clock. */
   open(share: number, atMs: number): void;
   /** Grants nothing before `atMs` on the clock. */
   shutUntil(atMs: number): void;
-  /** Does it know nothing that a new one would not? */
+  /** Whether its state equals that of a new one. */
   readonly isIdle: boolean;
 }
 
-/** A window of the key's platform that grants nothing before it is opened. */
+/** Creates a window of the key's platform; it grants nothing until `open` is called. */
 export function createFallbackLimiter(clock: QuotaClock, windowMs: number): FallbackLimiter {
   let perWindow = 0;
-  /** When each call has reached the source at the latest, as in the ledger. */
+  /** The latest arrival times of the granted requests, as in the quota ledger. */
   let arrivals: number[] = [];
   let shutUntilMs = -Infinity;
 

@@ -1,29 +1,33 @@
 /**
- * A proxy's standing with the ledger: while it can, it says twice a second that it is there.
+ * Sends a proxy's heartbeat to the control plane, twice a second while it can.
  *
- * I4. Once it cannot, it may serve clients by itself, and the ledger leaves reservations free for one that it no longer hears
- * of. Neither sees the other then, so each waits for what the other may still do: the proxy gives nothing out before its
- * silence must have been noticed, and is heard of again only when what it granted is past.
+ * I4. When it cannot, the proxy may serve clients by itself, and the control plane leaves reservations free for a
+ * proxy that it no longer hears from. Neither sees the other then, so each allows for what the other may still do:
+ * the proxy grants nothing before its silence must have been noticed, and sends heartbeats again only when its own
+ * grants are past.
  */
 import { MOST_DELAY_MS, MOST_MARGIN_MS } from "./backend";
 import type { QuotaClock } from "./clock";
 
 const EVERY_MS = 500;
-/** A proxy counts as silent when nothing was heard of it for so long, ms; `quota_acquire` has the same. */
+/** Time without a heartbeat after which a proxy counts as silent, ms; `quota_acquire` has the same. */
 const SILENT_MS = 1500;
 
 export interface Heartbeat {
-  /** Reservations per window and key that this process may grant by itself; 0 while the ledger does not know it. */
+  /**
+   * Reservations per window and key that this process may grant by itself; 0 until the control plane has registered
+   * it.
+   */
   readonly share: number;
-  /** From when on it may, ms on the clock. */
+  /** The time from which it may grant them, ms on the clock. */
   readonly freeFrom: number;
-  /** A reservation was granted for `at`, ms on the clock. */
+  /** Records that a reservation was granted for `at`, ms on the clock. */
   recordGrant(at: number): void;
-  /** Ends it; the ledger forgets the process where it can be told so. */
+  /** Stops the heartbeat and, if the control plane can be reached, removes the process there. */
   leave(): Promise<void>;
 }
 
-/** How a proxy speaks to the ledger. */
+/** A proxy's calls to the control plane about itself. */
 export interface Membership {
   /**
    * Resolves when the control plane answers and its clock is known; changes nothing there.
@@ -32,7 +36,7 @@ export interface Membership {
    */
   reach(): Promise<void>;
   /**
-   * Says that a process is there. What comes of it is not known where it fails: the message may arrive, and late.
+   * Sends one heartbeat. If it fails, the outcome is unknown: it may still arrive, late.
    *
    * @returns the process's share
    * @throws BasetideError `control_unavailable`
@@ -43,7 +47,7 @@ export interface Membership {
 }
 
 /**
- * @param id of the process; one that is started again in its place has the same
+ * @param id identifies the process; a restarted process in its place has the same
  * @param windowMs the longest window of any key
  */
 export function startHeartbeat(
@@ -52,9 +56,12 @@ export function startHeartbeat(
   id: string,
   windowMs: number,
 ): Heartbeat {
-  /** How far ahead others may have reserved by then: an overdue sync two windows, and what it asks early; clients less. */
+  /**
+   * How far ahead other processes may have reserved: an overdue sync two windows and its early request; clients
+   * less.
+   */
   const bookedAheadMs = 2 * windowMs + 10 + MOST_DELAY_MS + MOST_MARGIN_MS;
-  /** From the last word of a proxy to the first reservation that it grants by itself. */
+  /** From a proxy's last heartbeat to the first reservation that it grants by itself. */
   const noticedMs = SILENT_MS + bookedAheadMs + windowMs;
   let share = 0;
   let sentAt = -Infinity;
@@ -72,7 +79,7 @@ export function startHeartbeat(
         share = await membership.heartbeat(id);
       }
     } catch {
-      // Who takes reservations meets the same, and says so.
+      // Callers that take reservations meet the same error and report it.
     }
     if (!hasLeft) cancelAlarm = clock.at(clock.now() + EVERY_MS, () => (beating = beat()));
   }

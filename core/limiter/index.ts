@@ -1,4 +1,4 @@
-/** The rate limiter: no request goes to a source without a reservation. */
+/** The rate limiter: no request is sent to a source without a reservation. */
 export type { LivePriority } from "./backend";
 export { CallCounter } from "./call-counter";
 export { processClock, type QuotaClock } from "./clock";

@@ -1,9 +1,9 @@
-/** The limits of a key's platform, as the SQL functions take them. */
+/** The rate limits of a key's platform, as the SQL functions take them. */
 import { limitsOfKey, platformFacts, strictest } from "../source";
 
 export { limitsOfKey, strictest };
 
-/** A value of the SQL type `source_limits`. */
+/** Returns a value of the SQL type `source_limits`. */
 export function sqlLimitsOf(key: string): string {
   const { windowMs, requestsPerWindow, slowedPerWindow, userRequestsPerWindow } = limitsOfKey(key);
   return `(${windowMs},${requestsPerWindow},${slowedPerWindow},${userRequestsPerWindow},"{${uncappedPlans().join(",")}}")`;

@@ -1,9 +1,9 @@
-/** What the ledger tells Prometheus; labels are the kind of call and the reason, never a base. */
+/** The limiter's Prometheus metrics; their labels are the kind of request and the reason, never a base. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { BlockReason, Priority } from "./backend";
 
 export interface QuotaMetrics {
-  /** A call may go out; it waited so long, ms. */
+  /** Records that a request was granted after waiting `waitedMs`. */
   granted(kind: Priority, waitedMs: number): void;
   expired(kind: Priority): void;
   blocked(reason: BlockReason): void;
@@ -12,7 +12,7 @@ export interface QuotaMetrics {
 
 const WAIT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** The metrics of a registry; the ledgers of one process (`apps/up`) share them. */
+/** Returns the limiter metrics of a registry; rate limiters in one process (`apps/up`) share them. */
 export function quotaMetrics(registry: Registry): QuotaMetrics {
   const registers = [registry];
   function counter(name: string, help: string, label: string): Counter {

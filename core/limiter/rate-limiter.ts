@@ -1,8 +1,9 @@
 /**
  * The rate limiter of a process: every request to a source needs a reservation before it is sent.
  *
- * I4. Never more than 5 requests in any one-second window for one base, over all processes together; clients go
- * first. The rule itself is `quota_acquire` in sql/control/functions; here is who waits how.
+ * Guarantees I4: never more than 5 requests in any one-second window for one base, over all processes together;
+ * clients go first. The rule itself is `quota_acquire` in sql/control/functions; this module decides which requests
+ * wait in which queue.
  */
 import type { Registry } from "prom-client";
 import type { Db } from "../context";
@@ -19,24 +20,24 @@ import { quotaMetrics } from "./metrics";
 import { createSchedulingDelay } from "./scheduling-delay";
 import { type Connections, createWaitQueue, type WaitOptions, type WaitQueue } from "./wait-queue";
 
-/** The longest pause that is kept, ms: a month and a day. */
+/** The longest pause that is recorded, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
-/** Keys known before those that nobody waits for are dropped. */
+/** Number of known keys from which idle ones are dropped. */
 const KEYS_KEPT = 1000;
 
 export interface RateLimiterOptions {
-  /** A control plane that does not answer within it counts as away, ms. */
+  /** A control plane that does not answer within this time counts as unavailable, ms. */
   callTimeoutMs?: number;
   /**
-   * Names a process that serves clients while the control plane is away (a proxy's host and port); others say that it
-   * is away.
+   * Names a process that serves clients while the control plane is unavailable (a proxy's host and port). Other
+   * processes report the outage instead.
    */
   instanceId?: string;
   clock?: QuotaClock;
 }
 
 export interface QuotaUsage {
-  /** The running month, UTC: `2026-11`. */
+  /** The current month in UTC: `2026-11`. */
   month: string;
   sync: number;
   client: number;
@@ -45,29 +46,29 @@ export interface QuotaUsage {
 export interface ClientCall {
   deadlineMs: number;
   signal: AbortSignal;
-  /** Callers take turns; those without a name are one. */
+  /** Requests of different callers are granted in turn; requests without a name count as one caller. */
   caller?: string;
-  /** The key that syncs the base: the call counts against its user's limit, too. */
+  /** The request uses the base's own key, so it also counts against the limit of that key's user. */
   isOwnKey?: boolean;
-  /** Where the call's connection is from; absent: it needs none. */
+  /** The pool that the request's connection comes from; absent if it needs none. */
   connections?: Connections | undefined;
 }
 
 export interface SyncCall {
-  /** For a change that someone waits to see: one reservation in five, whatever clients ask for. */
+  /** For a change that someone waits to see: gets one reservation in five, however much clients request. */
   live?: LivePriority | undefined;
-  /** Of the source, where the limit that it sets each user may matter. */
+  /** The source's user, where the source's limit per user may apply. */
   user?: string | null | undefined;
-  /** Where the call's connection is from; absent: it needs none. */
+  /** The pool that the request's connection comes from; absent if it needs none. */
   connections?: Connections | undefined;
 }
 
 export interface RateLimiter {
   /**
-   * Resolves when a sync request may be sent, which must then happen at once, on the connection that it resolves with.
+   * Resolves when a sync request may be sent. It must then be sent at once, on the returned connection.
    *
    * @param share requests per window that sync may use (`syncShare`)
-   * @throws BasetideError `control_unavailable`; what opening a connection failed with; the signal's reason
+   * @throws BasetideError `control_unavailable`; the error of opening a connection; the signal's reason
    */
   acquireSync(
     key: QuotaKey,
@@ -76,47 +77,48 @@ export interface RateLimiter {
     options?: SyncCall,
   ): Promise<HeldConnection | undefined>;
   /**
-   * Resolves when a client's request may be sent, as `acquireSync`. Where the process stands in for the control plane, it
-   * goes on without it, at a lower rate.
+   * Resolves when a client's request may be sent, as `acquireSync`. A process with a fallback limiter goes on
+   * without the control plane, at a lower rate.
    *
    * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
-   *   `control_unavailable` where nobody stands in; what opening a connection failed with; the signal's reason, and the
-   *   reservation goes to whoever is next
+   *   `control_unavailable` if there is no fallback limiter; the error of opening a connection; the signal's
+   *   reason, and the reservation goes to the next waiter
    */
   acquireClient(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
   /**
-   * Resolves when a client's request may be sent whose key the source has not accepted for the base: behind clients and
-   * sync, and rarely. It is not counted: see `countServed`.
+   * Resolves when a client's request may be sent whose key the source has not accepted for the base: after clients
+   * and sync, and rarely. It is not counted: see `countServed`.
    *
    * @throws BasetideError as `acquireClient`
    */
   acquireUnproven(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
-  /** The source has served a request of `acquireUnproven`: it counts in the month after all. Never fails. */
+  /** Counts a request of `acquireUnproven` in the month, because the source has served it. Never fails. */
   countServed(key: QuotaKey): Promise<void>;
   /**
-   * The source said 429. `rate_limited`: nobody gets a request of the key for `ms`. `billing_limit`: the month's cap
-   * is spent for `ms`; that is noted, for people to see, and shuts nobody out: sync stops by itself, and clients are
-   * told by the source. Never fails: the answer is what counts.
+   * Records that the source answered 429. `rate_limited`: no request of the key is granted for `ms`.
+   * `billing_limit`: the month's cap is used up for `ms`; this is recorded for display only and stops no request:
+   * sync stops by itself, and clients get the source's answer. Never fails, so that the source's answer reaches the
+   * caller.
    *
-   * @param options.isOwn false: a client's key was told so, which may be that client's own limit. There is a pause then
-   *   only where the base was asked often enough to be over its limit
+   * @param options.isOwn false if a client's key got the answer, which may be that client's own limit. Requests
+   *   pause then only if the base had enough requests to be over its limit
    */
   block(key: QuotaKey, ms: number, reason: BlockReason, options?: { isOwn: boolean }): Promise<void>;
-  /** The source answers again, before a spent cap was to end. Never fails. */
+  /** Records that the source answers again before the end of a used-up cap. Never fails. */
   lift(key: QuotaKey): Promise<void>;
   /**
-   * Requests granted this month, without those granted while the control plane was away.
+   * Returns the requests granted this month, without those granted while the control plane was unavailable.
    *
    * @throws BasetideError `control_unavailable`
    */
   usage(key: QuotaKey): Promise<QuotaUsage>;
   /**
-   * Drops what is kept of a deleted base.
+   * Deletes the state of a deleted base.
    *
    * @throws BasetideError `control_unavailable`
    */
   forget(key: QuotaKey): Promise<void>;
-  /** Ends what stands in for the control plane. Never fails. */
+  /** Stops the heartbeat. Never fails. */
   close(): Promise<void>;
 }
 
@@ -178,7 +180,7 @@ export function createRateLimiter(
     return fallback;
   }
 
-  /** Nobody pauses for a client's own limit, at the price that a base's limit is seen only by those who meet it. */
+  /** A client's own limit pauses no other client; in exchange, only the clients that meet a base's limit see it. */
   async function blockIfPlausible(key: QuotaKey, ms: number): Promise<void> {
     try {
       const [row] = await control.call(

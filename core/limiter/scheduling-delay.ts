@@ -1,23 +1,24 @@
 /**
- * By how much this process is late for its reservations: what its timers and the answers of the control plane take more than at
- * best. With the spread of the network (core/http/connections/round-trips.ts) it is the margin of each reservation.
+ * Measures how late this process uses its reservations: how much longer than at best its timers and the control
+ * plane's answers take. With the spread of the network (core/http/connections/round-trips.ts) it is the margin of
+ * each reservation.
  */
 import { MOST_DELAY_MS, SPARE_MS } from "./backend";
 
-/** How much longer the delay gets with each call that is later, ms. */
+/** How much the delay grows with each request that is later, ms. */
 const STEP_MS = 5;
-/** Of all calls, those that may be later than their delay. */
+/** The share of requests that may be later than the delay. */
 const LATER_SHARE = 0.05;
 
 export interface SchedulingDelay {
-  /** How long after its time a call may go out, ms: 0 where there is CPU to spare. */
+  /** How long after its time a request may be sent, ms: 0 on a machine with spare CPU. */
   readonly ms: number;
-  /** A call went, or would have gone, out so long after its time. */
+  /** Records that a request was sent, or would have been sent, `delayMs` after its time. */
   learn(delayMs: number): void;
 }
 
 /**
- * Finds the delay that all but one in twenty calls keep to, by small steps.
+ * Estimates, in small steps, the delay that 19 of 20 requests do not exceed.
  *
  * Source: Robbins and Monro, A Stochastic Approximation Method (1951), for a quantile.
  */

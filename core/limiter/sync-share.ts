@@ -1,8 +1,8 @@
-/** How many requests per window a sync may make: the rest is left to clients while they ask for nothing. */
+/** Returns how many requests per window a sync may use; the rest stays free for clients, even when they send none. */
 import type { QuotaKey } from "./backend";
 import { limitsOfKey } from "./limits";
 
-/** Without turbo, of all: three of five. */
+/** Without Turbo: three of five. */
 const USUAL_PART = 0.6;
 
 export function syncShare(key: QuotaKey, isTurbo: boolean): number {

@@ -1,13 +1,13 @@
-/** Clears away windows of keys that nobody has used for long: of paused bases, of bases that are gone. */
+/** Deletes the windows of keys without recent requests: of paused and deleted bases. */
 import type { Db } from "../context";
 
-/** A window is a second; whoever asks after this long waits two seconds for the first reservation. */
+/** A window is a second; after this time, the first request of a key waits two seconds for its reservation. */
 const UNUSED_MS = 24 * 3600_000;
 
 /**
- * Drops the windows of keys that were not used for a day; what they counted is kept.
+ * Deletes the windows of keys without a request for a day; their counts are preserved.
  *
- * @returns how many there were
+ * @returns the number of deleted windows
  */
 export async function trimWindows(db: Db): Promise<number> {
   const unused = db`
@@ -18,7 +18,7 @@ export async function trimWindows(db: Db): Promise<number> {
   let dropped = 0;
   for (const { key } of keys) {
     dropped += await db.begin(async (tx) => {
-      // As every reservation of the key does.
+      // The lock that every reservation of the key takes.
       await tx`select pg_advisory_xact_lock(hashtextextended('quota:' || ${key}, 0))`;
       const { count } = await tx`
         with gone as (delete from quota_windows as w where w.key = ${key} and ${unused} returning w.*)

@@ -1,16 +1,18 @@
 /**
  * FIFO queue of this process's pending requests for one key and priority.
  *
- * Calls of one caller get their reservations in the order they came, and callers take turns, so that one with many calls
- * does not keep the others waiting (fair queuing). At most one question to the backend is on its way at a time, and
- * it asks for all that wait (up to five); the answer says when asking again makes sense.
+ * Requests of one caller get their reservations in the order they came. Callers take turns, so that one with many
+ * requests does not delay the others (fair queuing). At most one call to the backend runs at a time; it asks for
+ * all waiting requests (up to five), and the answer says when the next call makes sense.
  *
- * I4. A reservation is made only for a call with an established connection in hand, so that no handshake lies between the
- * reservation and the source. The first five in line have one each while the backend is asked; a call that gets no reservation gives its
- * connection back.
- * I4. A reservation is good for as long as this process is usually late. One that its caller gets to even later (a stalled
- * process, a slow answer) is given back and another is taken. A process may also be stopped between its last look at the
- * clock and the request: the backend is told as soon as that is known, and counts the window from then.
+ * I4. Only a request that already has an established connection gets a reservation, so that no handshake lies
+ * between the reservation and the source. The first five requests hold one each while the backend is called; a
+ * request that gets no reservation returns its connection.
+ *
+ * I4. A reservation is valid for the process's usual scheduling delay. One that is reached later (stalled process,
+ * slow answer) is returned, and the request waits for another. A process may also be stopped between its last check
+ * of the clock and the request: it reports this to the backend as soon as it knows, and the window counts from
+ * then.
  */
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
@@ -18,49 +20,52 @@ import type { Grant, LimiterBackend, Margin, Priority, Reservation } from "./bac
 import type { QuotaClock } from "./clock";
 import type { SchedulingDelay } from "./scheduling-delay";
 
-/** Calls asked for at once: what one window holds. */
+/** Reservations requested in one call: the content of one window. */
 const MOST_AT_ONCE = 5;
 /**
- * How far ahead a reservation may begin, ms. Clients reserve ahead to keep their order over all processes; no more than this,
- * since what is reserved shuts others out: a live call finds room in the next window, and what a crash of the backend forgets is
- * past when it is back.
+ * How far ahead a reservation may begin, ms. Clients reserve ahead to keep their order over all processes. They
+ * reserve no further, because a reservation blocks others: a live request finds room in the next window, and the
+ * reservations that a crash of the backend loses are past when it is back.
  */
 const CLIENT_REACH_MS = 300;
 /**
- * How far ahead sync reserves, ms, and what the process is late by: it leaves everything ahead to clients, but for what saves
- * it a second question when it asks early.
+ * How far ahead sync reserves, ms, plus the scheduling delay. The time ahead is left to clients, except for what
+ * saves sync a second call when it calls early.
  */
 const SYNC_REACH_MS = 10;
-/** How much earlier than `nextAt` sync asks, ms, and what the process is late by: what timers and the way to the backend take. */
+/**
+ * How much earlier than `nextAt` sync calls, ms, plus the scheduling delay: the time of timers and the call itself.
+ */
 const SYNC_EARLY_MS = 4;
-/** Longest time between two questions while somebody waits, ms: reservations given back by others come to notice. */
+/** Longest time between two calls while requests wait, ms, so that reservations returned by others are noticed. */
 const LONGEST_PAUSE_MS = 1000;
-/** A reservation further ahead than this is looked at again before it is used, ms: a block may have made it void. */
+/** A reservation further ahead than this is checked again before use, ms: a block may have voided it. */
 const RECHECK_AFTER_MS = 50;
-/** How long before its time, ms. */
+/** How long before its time it is checked, ms. */
 const RECHECK_LEAD_MS = 5;
 /**
- * Reservations expired in a row before a call goes out all the same, and the backend is told: a process this slow must still get
- * on, and each that is missed costs a question more, which makes a machine without free CPU slower still.
+ * Reservations that may expire in a row before a request is sent anyway and reported as late. Even a process this
+ * slow must make progress, and each expired reservation costs another call, which slows down a machine without free
+ * CPU further.
  */
 const MOST_EXPIRED = 5;
 
-/** A connection that is being opened is of use to others, too. */
+/** Never aborted: a connection that is being opened is useful to other requests, too. */
 const NEVER = new AbortController().signal;
 
 interface Waiter {
-  /** Its number in the line. */
+  /** Position in order of arrival. */
   order: number;
-  /** Whose it is: callers take turns. */
+  /** Callers take turns. */
   caller: string;
-  /** Calls of lower rounds go first; a caller has one call in each. */
+  /** Requests of lower rounds go first; a caller has one request in each. */
   round: number;
-  /** Latest time its reservation may have, ms on the clock. */
+  /** Latest start of its reservation, ms on the clock. */
   deadlineAt: number;
   expired: number;
   /** Held until its time comes. */
   reservation: Reservation | undefined;
-  /** Where its connection is from; absent: it needs none. */
+  /** The pool that its connection comes from; absent if it needs none. */
   connections: Connections | undefined;
   held: HeldConnection | undefined;
   isConnecting: boolean;
@@ -69,29 +74,29 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** What a wait queue needs of a pool of connections (core/http/connections). */
+/** What a wait queue needs of a connection pool (core/http/connections). */
 export interface Connections {
-  /** By how much longer one request may be on its way than another, ms. */
+  /** How much the travel times of two requests may differ, ms. */
   readonly spreadMs: number;
-  /** Requests are going to be sent. */
+  /** Announces that requests are about to be sent. */
   keepWarm(): void;
   tryTake(): HeldConnection | undefined;
   take(signal: AbortSignal): Promise<HeldConnection>;
 }
 
 export interface WaitOptions {
-  /** Those with the same name go in the order they came; callers take turns. */
+  /** Requests with the same name go in order of arrival; callers take turns. */
   caller?: string | undefined;
-  /** Where the call's connection is from; absent: it needs none. */
+  /** The pool that the request's connection comes from; absent if it needs none. */
   connections?: Connections | undefined;
 }
 
 export interface WaitQueue {
   /**
-   * Resolves when the request may be sent, which must then happen at once, on the connection that it resolves with.
+   * Resolves when the request may be sent. It must then be sent at once, on the returned connection.
    *
    * @throws BasetideError `quota_timeout` (with `retryAfterSeconds`) once it is known that it would be later than
-   *   `deadlineAt`; the backend's error; what opening a connection failed with; the signal's reason
+   *   `deadlineAt`; the backend's error; the error of opening a connection; the signal's reason
    */
   wait(deadlineAt: number, signal: AbortSignal, options?: WaitOptions): Promise<HeldConnection | undefined>;
   readonly isIdle: boolean;
@@ -108,11 +113,11 @@ export function createWaitQueue(
   let unused: number[] = [];
   let holding = 0;
   let lastOrder = 0;
-  /** The latest round that a call has had its reservation in. */
+  /** The latest round in which a request got its reservation. */
   let lastRound = 0;
   let isAsking = false;
   let askFrom = 0;
-  /** When one call more could go, as the backend last said. */
+  /** The earliest time for one more request, by the backend's last answer. */
   let nextAt = -Infinity;
   let cancelAlarm = () => {};
 
@@ -154,7 +159,7 @@ export function createWaitQueue(
         drop(waiter);
       };
       const timeOut = () => {
-        // A reservation that is held lies before the deadline; its timer is only a moment behind this one.
+        // A reservation that is held begins before the deadline; its timer fires only a moment after this one.
         if (waiter.reservation) return;
         waiter.reject(timedOut());
         drop(waiter);
@@ -166,7 +171,7 @@ export function createWaitQueue(
     });
   }
 
-  /** One after the last of the caller's that wait, and not before those whose round it is. */
+  /** Returns the round after the caller's last waiting request, and at least the current one. */
   function nextRound(caller: string): number {
     const last = waiters.findLast((other) => other.caller === caller);
     return Math.max(lastRound, (last?.round ?? -1) + 1);
@@ -177,7 +182,7 @@ export function createWaitQueue(
     waiters.splice(behind < 0 ? waiters.length : behind, 0, waiter);
   }
 
-  /** Asks the backend for those who wait, if nobody is asking and it is time. */
+  /** Calls the backend for the waiting requests, if no call is running and it is time. */
   async function ask(): Promise<void> {
     if (isAsking) return;
     cancelAlarm();
@@ -207,7 +212,10 @@ export function createWaitQueue(
     ask();
   }
 
-  /** Has it a connection, or needs none? If not one is opened for it, and the backend is asked when that is there. */
+  /**
+   * Returns whether the request has, or needs no, connection. If not, opens one, and `ask` runs again when it is
+   * open.
+   */
   function isConnected(waiter: Waiter): boolean {
     const { connections } = waiter;
     if (!connections) return true;
@@ -222,7 +230,7 @@ export function createWaitQueue(
     waiter.isConnecting = true;
     try {
       const held = await connections.take(NEVER);
-      // It may have left, or found another.
+      // It may have left the queue, or found another connection.
       if (waiter.isDone || waiter.held?.isOpen) return held[Symbol.dispose]();
       waiter.held = held;
     } catch (error) {
@@ -264,7 +272,7 @@ export function createWaitQueue(
     });
   }
 
-  /** Keeps a reservation until its time, and lets its call go then. */
+  /** Holds a reservation until its time, then releases its request. */
   async function hold(waiter: Waiter, reservation: Reservation): Promise<void> {
     waiter.reservation = reservation;
     holding++;
@@ -273,7 +281,7 @@ export function createWaitQueue(
         await until(reservation.at - RECHECK_LEAD_MS);
         if (waiter.isDone) return;
         if (await backend.isVoid(reservation)) {
-          // The book may have taken it for one that was used before the block.
+          // The backend may have counted it as used before the block.
           unused.push(reservation.arrivesBy);
           return requeue(waiter);
         }
@@ -283,7 +291,7 @@ export function createWaitQueue(
       const now = clock.now();
       delay.learn(now - reservation.at);
       const isExpired = now > reservation.until && waiter.expired < MOST_EXPIRED;
-      // The source may have closed the connection meanwhile; any other that is open will do.
+      // The source may have closed the connection meanwhile; any other open one will do.
       if (isExpired || !isConnected(waiter)) {
         if (isExpired) {
           waiter.expired++;
@@ -313,7 +321,7 @@ export function createWaitQueue(
     ask();
   }
 
-  /** Takes a waiter out of the line; a reservation that it holds and has no use for goes back. */
+  /** Removes a waiter from the queue, and returns the reservation that it holds unused. */
   function drop(waiter: Waiter): void {
     const index = waiters.indexOf(waiter);
     if (index >= 0) waiters.splice(index, 1);
@@ -324,8 +332,8 @@ export function createWaitQueue(
   }
 
   /**
-   * When whoever waited for a reservation has sent its request. In a busy process the next turn of the event loop would be
-   * long after that, and the backend told of calls that went in time.
+   * Resolves when the released caller has sent its request. In a busy process, the next turn of the event loop
+   * would come long after that, and requests that were sent in time would be reported as late.
    */
   function whenSent(): Promise<number> {
     return new Promise((resolve) => process.nextTick(() => resolve(clock.now())));
@@ -336,7 +344,7 @@ export function createWaitQueue(
     return new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } });
   }
 
-  /** Resolves at a time; at once, without losing a turn of the event loop, when it is past. */
+  /** Resolves at a time; if it is past, at once, without waiting for a turn of the event loop. */
   async function until(atMs: number): Promise<void> {
     if (atMs > clock.now()) await new Promise<void>((resolve) => clock.at(atMs, resolve));
   }
@@ -353,9 +361,10 @@ function goesBefore(a: Waiter, b: Waiter): boolean {
   return a.round < b.round || (a.round === b.round && a.order < b.order);
 }
 
-/** How far ahead of now a reservation may begin, and how long before that it is asked for, ms. */
+/** How far ahead of now a reservation may begin, and how long before that time the backend is called, ms. */
 function aheadOf(kind: Priority, { delayMs }: Margin): { reachMs: number; earlyMs: number } {
   if (kind !== "client") return { reachMs: SYNC_REACH_MS + delayMs, earlyMs: SYNC_EARLY_MS + delayMs };
-  // A little later than as early as can be: rounded, the reservation would be beyond reach, and be asked for again and again.
+  // One ms later than the earliest useful time: rounded, the reservation would be out of reach, and the call would
+  // be repeated over and over.
   return { reachMs: CLIENT_REACH_MS, earlyMs: CLIENT_REACH_MS - 1 };
 }
