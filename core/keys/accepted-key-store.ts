@@ -1,27 +1,27 @@
-/** Accepted keys in the control plane, by which the proxies know each other's: hashes, bounded per base, for a day. */
+/** Stores accepted keys in the control plane, shared by all proxies: hashes, a limited number per base, for a day. */
 
 import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { Logger } from "../log";
 import { LruMap } from "../lru-map";
 
-/** What the control plane said of a base is used for so long, ms. */
+/** How long the control plane's answer about a base is used, ms. */
 const LOOKUP_AGE_MS = 3000;
-/** A control plane that does not answer within this counts as away, ms. */
+/** A control plane that does not answer within this time counts as unavailable, ms. */
 const LOOKUP_MS = 1000;
-/** Once it was away, it is not asked again for so long, ms. */
+/** How long it is not asked again after it was unavailable, ms. */
 const AWAY_MS = 1000;
 const MAX_BASES = 2000;
 
 interface Lookup {
   at: number;
-  /** How long ago each key was accepted, ms, at `at`. */
+  /** How long before `at` each key was accepted, ms. */
   agoMs: Promise<Map<string, number>>;
 }
 
 export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () => number) {
   const lookups = new LruMap<string, Lookup>(MAX_BASES);
-  /** The last change under way of each key: one that ends its standing must not be overtaken by the one before. */
+  /** The running change of each key: a removal must not be overtaken by an earlier store. */
   const changes = new Map<string, Promise<unknown>>();
   let awayUntil = -Infinity;
 
@@ -54,7 +54,7 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
   }
 
   return {
-    /** How long ago some proxy stored the key, ms. Never fails. */
+    /** Returns how long ago a proxy stored the key, ms. Never fails. */
     async acceptedAgoMs(sourceBaseId: string, hash: string): Promise<number | undefined> {
       let lookup = lookups.get(sourceBaseId);
       if (!lookup || now() - lookup.at > LOOKUP_AGE_MS) {

@@ -1,11 +1,14 @@
 /**
- * API keys that the source has accepted for a base: only they use the base's wait queue, count in its budget, cause a
- * pause, or read a replica.
+ * API keys that the source has accepted for a base. Only they use the base's wait queue, count in its budget, cause
+ * a pause, or read a replica.
  *
- * K1. A key is accepted by a 2xx of the source to a call that names the base, and by nothing that a client says. A
- *     401 ends that at once; so do ten 403s in a row, since a single one may be about one table.
- * K2. A key known in memory is decided on without waiting; the control plane is asked for unknown keys only, at most
- *     once in a few seconds per base, and its absence never stops a known key.
+ * Guarantees:
+ *
+ * K1. A key is accepted by a 2xx of the source to a request that names the base, and by nothing that a client says.
+ * A 401 ends that at once; so do ten 403s in a row, since a single one may be about one table.
+ *
+ * K2. A key that is known in memory is decided without waiting. The control plane is asked for unknown keys only,
+ * at most once in a few seconds per base, and an outage never stops a known key.
  */
 import type { Config } from "../config";
 import type { Db } from "../context";
@@ -14,34 +17,34 @@ import { LruMap } from "../lru-map";
 import { acceptedKeyStore } from "./accepted-key-store";
 import { type KeyHasher, keyHasher } from "./key-hash";
 
-/** How long an accepted key may use the base's queue without being accepted again, ms. */
+/** How long an accepted key may use the base's queue without another acceptance, ms. */
 const ACCEPTED_MS = 24 * 3600_000;
 /** How long it may read a replica after the source let it read the base, ms. */
 const READ_MS = 10 * 60_000;
-/** How long a key that the source does not know is not sent again, ms. */
+/** How long a key that the source has refused is not sent again, ms. */
 const REFUSED_MS = 60_000;
-/** A key is stored again after this, ms. */
+/** Minimum time between two stores of a key, ms. */
 const STORE_EVERY_MS = 5 * 60_000;
-/** 403s without a 2xx between them that end a key's standing: some are about one table or one field only. */
+/** 403s without a 2xx in between that end an acceptance: a single one may be about one table or one field. */
 const MOST_FORBIDDEN = 10;
 const MAX_ACCEPTED = 20_000;
 const MAX_REFUSED = 5000;
 
 interface Entry {
   acceptedAt: number;
-  /** When the source last let it read records of the base. */
+  /** When the source last let the key read records of the base. */
   readAt: number;
   storedAt: number;
   forbidden: number;
 }
 
-/** What the source answered to a call that names the base. */
+/** The source's answer to a request that names the base. */
 export interface KeyAnswer {
   method: string;
   status: number;
-  /** The answer holds records of the base. */
+  /** Whether the answer contains records of the base. */
   isRead?: boolean;
-  /** Other processes need to know the key: somebody has connected the base. */
+  /** Whether other processes need to know the key, because the base is connected. */
   isConnected: boolean;
 }
 
@@ -58,18 +61,20 @@ export class AcceptedKeys {
     this.#now = now;
   }
 
-  /** Known in this process; asks nobody. */
+  /** Returns whether this process knows the key as accepted. */
   isKnown(hash: string): boolean {
     const entry = this.#accepted.get(hash);
     return entry !== undefined && this.#now() - entry.acceptedAt < ACCEPTED_MS;
   }
 
-  /** Has the source refused this key less than a minute ago? @returns for how long it is not asked again, ms */
+  /**
+   * Returns how long a key that the source refused less than a minute ago must not be sent again, ms; 0 if it may.
+   */
   refusedForMs(hash: string): number {
     return Math.max(0, (this.#refusedUntil.get(hash) ?? 0) - this.#now());
   }
 
-  /** Like `isKnown`, but asks the control plane where this process does not know. Never fails. */
+  /** Like `isKnown`, but asks the control plane about keys that this process does not know. Never fails. */
   async isAccepted(sourceBaseId: string, hash: string): Promise<boolean> {
     if (this.isKnown(hash)) return true;
     const agoMs = await this.#store.acceptedAgoMs(sourceBaseId, hash);
@@ -79,22 +84,22 @@ export class AcceptedKeys {
     return true;
   }
 
-  /** Has the source let it read records of the base in the last ten minutes? */
+  /** Returns whether the source has let the key read records of the base in the last ten minutes. */
   mayRead(hash: string): boolean {
     return this.#now() - (this.#accepted.get(hash)?.readAt ?? -Infinity) < READ_MS;
   }
 
-  /** Learns from an answer of the source to a request with this key. */
+  /** Records the source's answer to a request with this key. */
   record(sourceBaseId: string, hash: string, answer: KeyAnswer): void {
     const { method, status } = answer;
-    // What a preflight or a HEAD says need not have been checked against the key.
+    // The source may answer a preflight or a HEAD without checking the key.
     if (method === "OPTIONS" || method === "HEAD") return;
     if (status >= 200 && status < 300) this.#accept(sourceBaseId, hash, answer);
     else if (status === 401) this.#refuse(sourceBaseId, hash);
     else if (status === 403) this.#forbid(sourceBaseId, hash);
   }
 
-  /** Waits for what is being stored. */
+  /** Waits for running stores. */
   close(): Promise<void> {
     return this.#store.settled();
   }

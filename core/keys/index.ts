@@ -1,4 +1,4 @@
-/** API keys that the source has accepted for a base, and the queue that the others wait in. */
+/** Accepted API keys, and the queue for requests with unproven keys. */
 export { AcceptedKeys } from "./accepted-keys";
 export { type IsOwnKey, ownKeys } from "./own-keys";
 export { UnprovenQueue } from "./unproven-queue";

@@ -1,17 +1,18 @@
 /**
- * Identifies an API key without storing it: an HMAC of the `Authorization` header, one per base, keyed with SECRET_KEY.
+ * Identifies an API key without storing it: an HMAC of the `Authorization` header, keyed with SECRET_KEY, different
+ * for each base.
  */
 import { createHmac } from "node:crypto";
 import { LruMap } from "../lru-map";
 import { loadSecretKeys } from "../secrets";
 
-/** Hashes that are remembered, so that a client's next request does not pay for its own again. */
+/** Number of cached hashes, so that a client's later requests need no HMAC. */
 const MAX_REMEMBERED = 5000;
-/** Longer headers are hashed each time; remembering them would let strangers fill the memory. */
+/** Longer headers are not cached, because unknown clients could fill the memory with them. */
 const MAX_REMEMBERED_LENGTH = 512;
 const PURPOSE = "accepted keys";
 
-/** @returns the name of a key for one base; the same key has another name for another base */
+/** Returns the hash of a key for one base; it differs between bases. */
 export type KeyHasher = (sourceBaseId: string, authorization: string) => string;
 
 export function keyHasher(config: Parameters<typeof loadSecretKeys>[0]): KeyHasher {
@@ -29,7 +30,7 @@ export function keyHasher(config: Parameters<typeof loadSecretKeys>[0]): KeyHash
   };
 }
 
-/** The header that a client with this key sends. */
+/** Returns the `Authorization` header that a client with this key sends. */
 export function authorizationOf(apiKey: string): string {
   return `Bearer ${apiKey}`;
 }

@@ -1,4 +1,4 @@
-/** Tells whether a client's key is the one that a connected base is synced with. */
+/** Decides whether a client's key is the one that its base is synced with. */
 import type { Context } from "../context";
 import { decryptApiKey } from "../control/bases";
 import { LruMap } from "../lru-map";
@@ -12,7 +12,7 @@ interface BaseWithKey {
   encryptedApiKey: string;
 }
 
-/** @returns whether `hash` names the base's own key; false where that cannot be decrypted */
+/** Returns whether `hash` is that of the base's own key; false if that key cannot be decrypted. */
 export type IsOwnKey = (base: BaseWithKey, hash: string) => boolean;
 
 export function ownKeys(ctx: Pick<Context, "secrets">, hashOf: KeyHasher): IsOwnKey {

@@ -1,22 +1,25 @@
 /**
- * The wait queue of requests whose key the source has not accepted for the base yet, for all bases of a process.
+ * The wait queue of requests with unproven keys, for all bases of a process.
  *
- * U1. One request at a time per base and key, and per base and client network; so many per network and in all.
- * U2. When the queue is full, the newcomer of a network that has fewer in it takes the place of the newest waiter of
- *     the network that has the most: one network cannot keep the others out.
- * U3. Bases and networks are served in the order of who was served least recently, so that neither can keep another
- *     waiting by sending more.
+ * U1. One request at a time per base and key, and per base and client network; the number per network and in total
+ * is limited.
+ *
+ * U2. When the queue is full, a request from a network with fewer entries replaces the newest waiting request of
+ * the network that has the most: one network cannot exclude the others.
+ *
+ * U3. Bases and networks are served in order of least recent service, so that none can delay another by sending
+ * more.
  */
 import { RateWindow } from "../http";
 import { LruMap } from "../lru-map";
 
 export interface UnprovenLimits {
-  /** Requests that wait or are served, over all bases and networks. */
+  /** Entries, waiting or being served, over all bases and networks. */
   most: number;
   mostPerNetwork: number;
-  /** Served at the same time for one base: the others stay in the queue. */
+  /** Requests served at the same time for one base; the others stay in the queue. */
   servedPerBase: number;
-  /** From one network, whatever becomes of them. */
+  /** Requests from one network, regardless of their outcome. */
   perMinute: number;
 }
 
@@ -25,14 +28,14 @@ const MAX_NETWORKS = 5000;
 
 export interface Unproven {
   sourceBaseId: string;
-  /** Names key and base. */
+  /** Identifies the key and the base. */
   keyHash: string;
   network: string;
 }
 
 /**
- * `served`: the caller's turn, until it calls `leave`. `decided`: the source has answered another request of this key:
- * ask again how it stands. `full`: it cannot wait here.
+ * `served`: the request may go on, and ends with `leave`. `decided`: the source has answered another request with
+ * this key, so the caller checks the key again. `full`: there is no room in the queue.
  */
 export type Entrance = { kind: "served"; leave(): void } | { kind: "decided" } | { kind: "full" };
 
@@ -45,7 +48,7 @@ export class UnprovenQueue {
   readonly #limits: UnprovenLimits;
   readonly #entries = new Set<Entry>();
   readonly #arrivals: RateWindow;
-  /** When a network of a base was served last, as a running number. */
+  /** When each network of a base was last served, as a sequence number. */
   readonly #servedAs = new LruMap<string, number>(MAX_NETWORKS);
   #served = 0;
 
@@ -83,14 +86,14 @@ export class UnprovenQueue {
     });
   }
 
-  /** The source has accepted or refused the key: those that wait with it need not wait here. */
+  /** Dismisses the requests that wait with this key, because the source has accepted or refused it. */
   decided(keyHash: string): void {
     for (const entry of this.#entries) {
       if (entry.keyHash === keyHash && !entry.isServed) this.#dismiss(entry, "decided");
     }
   }
 
-  /** Makes room where that is fair. */
+  /** Returns whether there is room, and makes some where that is fair (U2). */
   #hasRoom(network: string): boolean {
     const counts = new Map<string, number>();
     for (const entry of this.#entries) counts.set(entry.network, (counts.get(entry.network) ?? 0) + 1);

@@ -1,39 +1,39 @@
 /**
- * Which bases are suspected of ending the workers that hold them, and what is known of each.
+ * Records which bases are suspected of crashing the workers that hold them.
  *
- * A job that failed is one whose worker did not give it back: it was killed, crashed, ran out of memory or froze. After
- * SUSPECT_AFTER in a row a base is a suspect, and is synced in a child process, with fewer and fewer others in it. The
- * death of a child that holds one base blames that base exactly: it is quarantined. Nothing is written of a base whose
- * worker never died.
+ * A job fails if its worker did not release it: the worker was killed, crashed, ran out of memory or froze. After
+ * SUSPECT_AFTER failures in a row a base is a suspect, and is synced in a child process, together with fewer and
+ * fewer others. A crash of a child process that holds a single base identifies that base as the cause: it is
+ * quarantined. A base whose worker never crashed has no row.
  */
 import type { Db } from "../context";
 import { SYNC_QUEUE, type SyncJob } from "./jobs";
 
-/** Workers in a row that died while they held the base. */
+/** Crashes in a row of workers that held the base. */
 const SUSPECT_AFTER = 3;
-/** A base whose worker did not die for so long starts over. */
+/** A base without a crash for this long starts from zero. */
 const FORGOTTEN_AFTER = "1 day";
 /**
- * How long a suspect must be synced without a death before it returns to the worker, s: doubled by each further death,
- * so that a base that behaves for a while ends fewer and fewer workers.
+ * How long a suspect must be synced without a crash before it returns to the worker, s. Each further crash doubles
+ * it, so that a base that only works for a while crashes fewer and fewer workers.
  */
 const TRIAL_SECONDS = 30;
 const MAX_TRIAL_SECONDS = 3600;
-/** Rest of a quarantined base, s; doubled by each further death. */
+/** How long a base is quarantined, s; each further crash doubles it. */
 const FIRST_QUARANTINE_SECONDS = 60;
 const MAX_QUARANTINE_SECONDS = 3600;
-/** A quarantined base that its owner asks to sync is tried again this long after its last death, s. */
+/** How long after its last crash a quarantined base is tried again when its owner clicks Resync, s. */
 const SOONEST_RETRY_SECONDS = 60;
 
 export interface Suspect {
   baseId: string;
-  /** How many bases were in the last child that died with it; null: it was in none yet. */
+  /** How many bases were in the last child process that crashed with it; null if it was in none yet. */
   company: number | null;
-  /** Not to be tried for so long, ms. */
+  /** Time until it may be tried again, ms. */
   restMs: number;
 }
 
-/** Counts the jobs of these bases that failed since they were last counted. @returns the suspects among the bases */
+/** Counts the newly failed jobs of these bases. @returns the suspects among the bases */
 export async function countCrashes(db: Db, baseIds: string[]): Promise<Map<string, Suspect>> {
   if (baseIds.length === 0) return new Map();
   const rows = await db<Suspect[]>`
@@ -72,7 +72,7 @@ export async function countCrashes(db: Db, baseIds: string[]): Promise<Map<strin
   return new Map(rows.map((row) => [row.baseId, row]));
 }
 
-/** These jobs were lost while their worker lived: no death is to be counted. */
+/** Removes jobs that were lost while their worker lived, so that they do not count as crashes. */
 export async function forgiveJobs(db: Db, jobs: SyncJob[]): Promise<void> {
   await db`
     delete from pgboss.job
@@ -80,9 +80,9 @@ export async function forgiveJobs(db: Db, jobs: SyncJob[]): Promise<void> {
 }
 
 /**
- * A child process died that held these bases. One that was alone in it is quarantined.
+ * Records the crash of a child process that held these bases. A base that was alone in it is quarantined.
  *
- * @returns how long a quarantined base rests, ms; null where there were several
+ * @returns the length of the quarantine, ms; null if there were several bases
  */
 export async function recordCrash(db: Db, baseIds: string[]): Promise<number | null> {
   const isAlone = baseIds.length === 1;
@@ -97,7 +97,10 @@ export async function recordCrash(db: Db, baseIds: string[]): Promise<number | n
   return isAlone ? (row?.restMs ?? FIRST_QUARANTINE_SECONDS * 1000) : null;
 }
 
-/** A lease of a suspect has ended well. @returns whether it is none any more: it was synced without a death for long enough */
+/**
+ * Records that a lease of a suspect ended normally. @returns whether it was synced long enough to be no longer a
+ * suspect
+ */
 export async function clearSuspect(db: Db, baseId: string): Promise<boolean> {
   const { count } = await db`
     update base_crashes

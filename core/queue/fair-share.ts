@@ -1,22 +1,24 @@
 /**
- * How many bases each worker is to hold: as many as its capacity is of all capacity.
+ * Calculates how many bases each worker should hold, in proportion to its capacity.
  *
- * Every worker works it out by itself from the same rows, so the answer must be the same for all of them, and such
- * that it moves as little as possible: what does not divide evenly goes to those who hold more already.
+ * Every worker calculates this by itself from the same rows. The result is therefore deterministic, and moves as
+ * few bases as possible: a remainder goes to the workers that already hold more.
  */
 
-/** A worker as the others see it. */
+/** A worker as other workers see it. */
 export interface Holder {
   id: string;
-  /** Bases in hand. */
+  /** Number of bases that it holds. */
   bases: number;
-  /** Bases that it takes at most. */
+  /** Largest number of bases that it may hold. */
   capacity: number;
 }
 
 /**
- * @returns a share per holder, by its id: never above its capacity, together `jobs` or all there is room for, and
- *   with equal capacities even within one
+ * Divides the jobs among the holders.
+ *
+ * @returns a share per holder id: at most its capacity, together `jobs` or the total capacity, and differing by at
+ *   most one for holders of equal capacity
  */
 export function fairShares(jobs: number, holders: Holder[]): Map<string, number> {
   const capacity = holders.reduce((sum, holder) => sum + holder.capacity, 0);

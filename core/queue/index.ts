@@ -2,11 +2,12 @@
  * The queue of sync jobs: pg-boss in the control plane, one job per base.
  *
  * A job is queued or active, never both and never twice (policy `exclusive`, keyed by the base). Its holder sends
- * heartbeats; one that stops is failed within HEARTBEAT_SECONDS, and the reconciler queues the base again: every
- * base that is to be synced has a job, whatever died. Measured sturdier than retries and than `stately` queues.
+ * heartbeats. A job without heartbeats fails within HEARTBEAT_SECONDS, and the reconciler queues the base again, so
+ * that every base that must be synced has a job, whichever process died. In measurements this was more robust than
+ * retries and than `stately` queues.
  *
- * A worker keeps a job for as long as the base is to be synced and is its to hold, which spares the queue a new row
- * per lease. One that is to go elsewhere is put back, the same row, in one statement.
+ * A worker keeps a job for as long as the base must be synced and the worker may hold it, which saves a new row per
+ * lease. To move a job to another worker, the same row is requeued, in one statement.
  */
 import { PgBoss } from "pg-boss";
 import type { Db } from "../context";
@@ -30,54 +31,57 @@ export { fairShares, type Holder } from "./fair-share";
 export { type QueueLoad, queueDepth, type SyncJob } from "./jobs";
 
 const WAKE_CHANNEL = "basetide_sync_queued";
-/** Shortest that pg-boss takes. */
+/** The minimum that pg-boss accepts. */
 const HEARTBEAT_SECONDS = 10;
-/** How often dead holders are looked for. */
+/** How often jobs without heartbeats are looked for. */
 const MONITOR_SECONDS = 2;
-/** Longest that one job may be active: a first sync of the largest base at the slowest pace, twice over. */
+/** Longest time that one job may be active: twice the first sync of the largest base at the slowest pace. */
 const EXPIRE_SECONDS = 12 * 3600;
-/** Jobs that are done are of no use to anybody. */
+/** Finished jobs are deleted after this time; nothing reads them. */
 const DELETE_AFTER_SECONDS = 300;
 const CONNECTIONS = 3;
 
 export interface Queue {
-  /** Queues the base's next sync, unless it is running, and wakes the workers. */
+  /** Queues the base's next sync, unless one is running, and wakes the workers. */
   requestSync(baseId: string): Promise<void>;
-  /** Up to `limit` jobs, now this process's: those that have waited longest. */
+  /** Takes up to `limit` jobs for this process, the longest waiting first. */
   fetch(limit: number): Promise<SyncJob[]>;
-  /** Says that the jobs' holder is alive. To be called every few seconds. @returns those that are not its any more */
+  /** Sends a heartbeat for the jobs; call it every few seconds. @returns the jobs that this process has lost */
   heartbeat(jobs: SyncJob[]): Promise<SyncJob[]>;
-  /** Takes the jobs of these bases again that were lost meanwhile, and that nobody else has taken. */
+  /** Takes back the lost jobs of these bases that no other process has taken. */
   reclaim(baseIds: string[]): Promise<SyncJob[]>;
-  /** Ends the job: the base is queued again only when it is to be synced and has none. */
+  /** Ends the job. The base is queued again only if it must be synced and has no job. */
   finish(job: SyncJob): Promise<void>;
-  /** Leaves the job to whoever takes it, `afterMs` from now; if that is at once, wakes the workers. */
+  /** Requeues the job, for any worker, in `afterMs`; if that is 0, wakes the workers. */
   giveBack(job: SyncJob, afterMs: number): Promise<void>;
-  /** Which of these bases are suspected of ending the workers that hold them. To be asked before each is leased. */
+  /** Returns the suspects among these bases; call it before each lease. */
   suspects(baseIds: string[]): Promise<Map<string, Suspect>>;
-  /** These jobs were lost, and their worker lives. */
+  /** Removes jobs that were lost while their worker lived, so that they do not count as crashes. */
   forgive(jobs: SyncJob[]): Promise<void>;
-  /** A child process died that held these bases. @returns how long a base that was alone in it rests, ms; else null */
+  /**
+   * Records the crash of a child process with these bases. @returns the quarantine of a base that was alone in it,
+   * ms; else null
+   */
   crashed(baseIds: string[]): Promise<number | null>;
-  /** A lease of a suspect has ended well. @returns whether it is none any more */
+  /** Records that a lease of a suspect ended normally. @returns whether it is no longer a suspect */
   behaved(baseId: string): Promise<boolean>;
   load(): Promise<QueueLoad>;
-  /** Queues every base that is to be synced and has no job. Returns how many there were. */
+  /** Queues every base that must be synced and has no job. @returns how many */
   reconcile(): Promise<number>;
-  /** Calls `wake` whenever somebody requests a sync or gives a job back. */
+  /** Calls `wake` whenever a process requests a sync or requeues a job. */
   onRequest(wake: () => void): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface OpenQueue extends Queue {
-  /** For queues of other work, on the same connections. */
+  /** For queues of other work, which share the connections. */
   boss: PgBoss;
 }
 
 /**
- * Opens the queue, creating what it needs in the control plane.
+ * Opens the queue, and creates what it needs in the control plane.
  *
- * @param options.isWorker workers also watch over each other's heartbeats
+ * @param options.isWorker workers also monitor each other's heartbeats
  */
 export async function openQueue(
   ctx: { db: Db; log: Logger },
@@ -131,7 +135,7 @@ export async function openQueue(
       return jobs.filter((job) => !beating.has(job.id));
     },
     async reclaim(baseIds) {
-      // Those that were failed a moment ago may not be queued yet.
+      // Jobs that failed a moment ago may not be queued again yet.
       await reconcile();
       return takeJobsOf(db, baseIds);
     },
@@ -158,7 +162,7 @@ export async function openQueue(
   };
 }
 
-/** Of the row `bases` of a query: has the base a job? */
+/** A condition on a row of `bases`: the base has a job. */
 function hasJob(db: Db): ReturnType<Db> {
   return db`exists (
     select from pgboss.job where name = ${SYNC_QUEUE} and state <= 'active' and singleton_key = bases.id)`;

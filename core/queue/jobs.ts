@@ -1,25 +1,25 @@
 /**
- * What pg-boss has no call for, on its table of jobs: a job that goes from hand to hand without ceasing to be.
+ * Operations on pg-boss's table of jobs for which it has no call: a job that changes hands without being deleted.
  *
- * Each is one statement, so that no kill leaves a base without a job, or with two.
+ * Each is one statement, so that a crash never leaves a base without a job or with two.
  */
 import type { Db } from "../context";
 
 export const SYNC_QUEUE = "sync";
 
-/** A job that nobody took for so long may be taken by any worker that has room, whatever its share, s. */
+/** After waiting this long, a job may be taken by any worker with free capacity, whatever its share, s. */
 const OVERDUE_SECONDS = 5;
 
-/** A job in hand: the right to try for a lease of the base. */
+/** A job that this process holds: the right to try for a lease of the base. */
 export interface SyncJob {
   id: string;
   baseId: string;
 }
 
 export interface QueueLoad {
-  /** Jobs in hand or ready to be. */
+  /** Jobs that are active or ready to be taken. */
   jobs: number;
-  /** Of those, the ones that have been waiting for too long. */
+  /** Ready jobs that have waited too long. */
   overdue: number;
 }
 
@@ -32,7 +32,7 @@ export async function queueLoad(db: Db): Promise<QueueLoad> {
   return row!;
 }
 
-/** Says that the holder of these jobs is alive. @returns the ids of those that are in hand */
+/** Sends a heartbeat for these jobs. @returns the ids of those that are still active */
 export async function touchJobs(db: Db, ids: string[]): Promise<Set<string>> {
   const rows = await db<{ id: string }[]>`
     update pgboss.job set heartbeat_on = now()
@@ -40,7 +40,7 @@ export async function touchJobs(db: Db, ids: string[]): Promise<Set<string>> {
   return new Set(rows.map((row) => row.id));
 }
 
-/** Puts a job that is in hand back, behind those that wait, for whoever takes it `afterMs` from now. */
+/** Requeues an active job behind the waiting ones, for any worker, in `afterMs`. */
 export async function releaseJob(db: Db, job: SyncJob, afterMs: number): Promise<void> {
   await db`
     update pgboss.job set state = 'created', created_on = now(), started_on = null, heartbeat_on = null,
@@ -48,7 +48,7 @@ export async function releaseJob(db: Db, job: SyncJob, afterMs: number): Promise
     where name = ${SYNC_QUEUE} and id = ${job.id} and state = 'active'`;
 }
 
-/** Takes the jobs of these bases that nobody has in hand, in or out of turn. */
+/** Takes the jobs of these bases that no worker holds, even if they are not due. */
 export async function takeJobsOf(db: Db, baseIds: string[]): Promise<SyncJob[]> {
   return db<SyncJob[]>`
     update pgboss.job set state = 'active', started_on = now(), heartbeat_on = now()
@@ -56,14 +56,14 @@ export async function takeJobsOf(db: Db, baseIds: string[]): Promise<SyncJob[]> 
     returning id, singleton_key as "baseId"`;
 }
 
-/** A job that was put back for later is for now. */
+/** Makes a job that was requeued for later due now. */
 export async function bringForward(db: Db, baseId: string): Promise<void> {
   await db`
     update pgboss.job set start_after = now()
     where name = ${SYNC_QUEUE} and singleton_key = ${baseId} and state < 'active' and start_after > now()`;
 }
 
-/** How many sync jobs wait, and how many are in hand. */
+/** Returns how many sync jobs wait, and how many are active. */
 export async function queueDepth(db: Db): Promise<{ waiting: number; active: number }> {
   const [row] = await db<{ waiting: number; active: number }[]>`
     select count(*) filter (where state in ('created', 'retry'))::int as waiting,
