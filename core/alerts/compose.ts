@@ -1,9 +1,10 @@
 /**
- * Makes messages of what each target is to be told: all that is there, in one.
+ * Composes messages: everything that waits for one target goes into one message.
  *
- * A5. A target gets no more than so many messages in an hour; what is more waits, and is one message then.
- * A6. What is about to be told of the same account is waited for, for GATHER_MS: when a source is down for everybody,
- *     one message says so.
+ * A5. A target gets at most MOST_PER_HOUR messages in an hour. Further alerts wait, and go into one message then.
+ *
+ * A6. Alerts of an account wait up to GATHER_MS for others that are about to follow: when a source is down for all
+ * bases, one message says so.
  */
 import type { TransactionSql } from "postgres";
 import { newId } from "../ids";
@@ -11,7 +12,7 @@ import { subjectOf } from "./format";
 import type { Alert } from "./kinds";
 import { GATHER_MS } from "./rules";
 
-/** Messages that a target gets in an hour at most: a person's patience, and a program's. */
+/** The most messages that a target gets in an hour: few for a person, more for a program. */
 const MOST_PER_HOUR = { user: 6, webhook: 30 };
 const HOUR_MS = 60 * 60_000;
 
@@ -25,7 +26,7 @@ interface Pending {
   recent: number;
 }
 
-/** @param settling accounts of which more is to be told in a moment */
+/** @param settling accounts for which further alerts are about to follow */
 export async function composeMessages(tx: TransactionSql, settling: Set<string>, now: Date): Promise<void> {
   for (const pending of await pendingNotices(tx, now)) {
     const { accountId, userId, webhookId, alerts, oldestAt, recent } = pending;
@@ -43,7 +44,7 @@ export async function composeMessages(tx: TransactionSql, settling: Set<string>,
   }
 }
 
-/** By target, the oldest alert first. */
+/** Returns the pending alerts of each target, the oldest first. */
 function pendingNotices(tx: TransactionSql, now: Date): Promise<Pending[]> {
   const hourAgo = new Date(now.getTime() - HOUR_MS);
   return tx<Pending[]>`

@@ -1,8 +1,9 @@
 /**
- * Delivers one message to its target. The queue holds the message's id only: addresses and secrets are opened here.
+ * Delivers one message to its target. The queue holds only the message's id: addresses and secrets are decrypted
+ * here.
  *
- * A7. A message that has arrived is noted as sent before its job ends, and no other attempt sends it. It is sent again
- *     only where nobody can know whether it arrived: then under the same id, by which a receiver can tell.
+ * A7. A message that has arrived is recorded as sent before its job ends, and no other attempt sends it. It is sent
+ * again only if its arrival is unknown, and then under the same id, so that a receiver can recognize it.
  */
 import type { Counter } from "prom-client";
 import { version } from "../../package.json" with { type: "json" };
@@ -19,7 +20,7 @@ import { NotDelivered, post } from "./post";
 import { getWebhook, openWebhook, recordOutcome, type Webhook } from "./webhooks";
 
 export interface DeliveryContext extends Pick<Context, "db" | "config" | "secrets" | "log"> {
-  /** Null where there is no mail server. */
+  /** Null without a mail server. */
   sendMail: SendMail | null;
   mailPermits: MailPermits;
   counts: Counter<"kind" | "channel" | "outcome">;
@@ -28,7 +29,7 @@ export interface DeliveryContext extends Pick<Context, "db" | "config" | "secret
 type Channel = "mail" | "webhook" | "slack";
 type Outcome = "sent" | "failed" | "given_up" | "dropped";
 
-/** @throws NotDelivered, to be tried again; its words hold no address and no secret */
+/** @throws NotDelivered to be retried; its text contains no address and no secret */
 export async function deliver(ctx: DeliveryContext, messageId: string): Promise<void> {
   const message = await takeMessage(ctx.db, messageId);
   if (!message) return;
@@ -52,7 +53,7 @@ export async function deliver(ctx: DeliveryContext, messageId: string): Promise<
   count(ctx, message.alerts, target.channel, "sent");
 }
 
-/** After the last attempt. */
+/** Gives up on the message after the last attempt. */
 export async function giveUp(ctx: DeliveryContext, messageId: string): Promise<void> {
   const alerts = await alertsOf(ctx.db, messageId);
   const [message] = await ctx.db<{ form: Webhook["form"] | null }[]>`
@@ -63,7 +64,7 @@ export async function giveUp(ctx: DeliveryContext, messageId: string): Promise<v
   count(ctx, alerts, form === null ? "mail" : form === "slack" ? "slack" : "webhook", "given_up");
 }
 
-/** Sends a test delivery now, once. @throws NotDelivered saying why it did not arrive */
+/** Sends a test delivery now, once. @throws NotDelivered with the reason */
 export async function tryWebhook(
   ctx: Pick<Context, "db" | "config" | "secrets">,
   webhook: Pick<Webhook, "id" | "form" | "name">,
@@ -78,7 +79,7 @@ export async function tryWebhook(
   await recordOutcome(ctx.db, webhook.id, null);
 }
 
-/** How to reach it; null where nothing is to be sent any more. */
+/** Returns how to reach the target; null if nothing more must be sent to it. */
 async function targetOf(
   ctx: DeliveryContext,
   message: TakenMessage,

@@ -1,9 +1,8 @@
 /**
- * Looks at everything that people may have to be told of, once over all processes, and writes what is to be told into
- * the outbox.
+ * Evaluates all states that may cause an alert, in one process at a time, and writes the alerts into the outbox.
  *
- * A4. Looking, remembering and the outbox are one transaction, under the lock of the clock's row: whatever dies in
- *     between has told nothing and forgotten nothing, and two that look at once do so one after the other.
+ * A4. Reading, saving the states and the outbox are one transaction, under the lock of the clock's row: a process
+ * that dies in between has sent nothing and lost nothing, and concurrent evaluations run one after the other.
  */
 import type { TransactionSql } from "postgres";
 import type { Context } from "../context";
@@ -23,13 +22,13 @@ import {
   saveStates,
 } from "./states";
 
-/** Between two statements of a look there is a moment; after so long, ms, whoever looks has frozen. */
+/** Longest pause between two statements of an evaluation, ms; after it, the process counts as frozen. */
 const FROZEN_MS = 60_000;
 
 export interface EvaluateOptions {
-  /** Nothing is done when somebody looked less than so long ago, ms. */
+  /** Minimum time since the last evaluation, ms; before that, nothing is done. */
   everyMs: number;
-  /** The database's clock unless given. */
+  /** Defaults to the database's clock. */
   now?: Date | undefined;
 }
 
@@ -41,21 +40,21 @@ interface NewAlert {
   facts: AlertFacts;
 }
 
-/** What one look has found. */
+/** The result of one evaluation. */
 interface Observation {
   alerts: NewAlert[];
   changes: StateChange[];
-  /** Accounts of which more is to be told in a moment. */
+  /** Accounts for which further alerts are about to follow. */
   settling: Set<string>;
 }
 
-/** @returns alerts that came of it; null when it was not due, or another process is at it */
+/** @returns the number of new alerts; null if no evaluation was due, or another process runs one */
 export async function evaluate(
   ctx: Pick<Context, "db" | "config">,
   { everyMs, now: given }: EvaluateOptions,
 ): Promise<number | null> {
   return ctx.db.begin(async (tx) => {
-    // A process that freezes here must not keep the others from looking.
+    // A process that freezes here must not keep the others from evaluating.
     await tx`set local idle_in_transaction_session_timeout = ${tx.unsafe(String(FROZEN_MS))}`;
     const [clock] = await tx<{ now: Date }[]>`
       select coalesce(${given ?? null}::timestamptz, now()) as now from alert_clock
@@ -83,7 +82,7 @@ async function observeBases(
   now: Date,
   observation: Observation,
 ): Promise<void> {
-  // Read on another connection, outside the transaction: whoever reads is the console, too.
+  // Reads on another connection, outside the transaction, with the code that the console uses.
   for await (const { id, accountId, condition, facts } of seenBases(db, now)) {
     const before = healthIn(states, id);
     const { after, tell, isSettling } = stepHealth(before, condition, now);
@@ -131,7 +130,7 @@ async function observeSchemaChanges(tx: TransactionSql, now: Date, observation: 
   }
 }
 
-/** @returns the new alerts' ids; what concerns something that has gone meanwhile is left out */
+/** @returns the new alerts' ids; leaves out alerts whose base or workspace was deleted meanwhile */
 async function insertAlerts(tx: TransactionSql, alerts: NewAlert[], now: Date): Promise<string[]> {
   if (alerts.length === 0) return [];
   const rows = alerts.map(({ accountId, baseId = null, workspaceId = null, kind, facts }) => ({

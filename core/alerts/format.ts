@@ -1,23 +1,24 @@
 /**
- * What is said: the same words in mails and to webhooks. What, since when, why, what to do, and where to look.
+ * The text of alerts, the same in mails and for webhooks: what happened, since when, why, what to do, and where to
+ * look.
  *
- * Names and reasons are other people's: they are kept to one line each, so none can make up a line of ours.
+ * Names and reasons come from other people. Each is reduced to one line, so that it cannot imitate a line of ours.
  */
 import type { Alert, AlertFacts, AlertKind } from "./kinds";
 
-/** Alerts of one message that are told one by one. */
+/** The most alerts of one message that are described one by one. */
 const MOST_TOLD = 20;
 const MAX_NAME_LENGTH = 80;
 const MAX_REASON_LENGTH = 500;
-/** A message that arrives so long after it was made, ms, says so. */
+/** A message that arrives this long after it was created says so, ms. */
 const LATE_MS = 2 * 60_000;
 
-/** An alert in words; `url` is of the page that shows more. */
+/** The text of an alert; `url` is the page with more details. */
 export interface AlertText {
   title: string;
   /** Since when and why. */
   detail: string;
-  /** Empty where there is nothing to do. */
+  /** Empty if there is nothing to do. */
   advice: string;
   url: string;
 }
@@ -31,14 +32,14 @@ export function alertText(alert: Alert, consoleUrl: string): AlertText {
   };
 }
 
-/** `Inventory has turned red`; of several `3 alerts: 2 bases have turned red, 1 has recovered`. */
+/** `Inventory has turned red`; for several alerts `3 alerts: 2 bases have turned red, 1 has recovered`. */
 export function subjectOf(alerts: Alert[]): string {
   const [first] = alerts;
   if (first && alerts.length === 1) return titleOf(first);
   return summaryOf(alerts);
 }
 
-/** The whole message, without whom it goes to. */
+/** The whole message, without its recipient. */
 export function textOf(alerts: Alert[], consoleUrl: string): string {
   const [first] = alerts;
   if (first && alerts.length === 1) {
@@ -64,7 +65,7 @@ export function textOf(alerts: Alert[], consoleUrl: string): string {
     .join("\n\n");
 }
 
-/** What stands before a message that a receiver could not be reached for: things may be otherwise by now. */
+/** The notice before a message that could not be delivered in time: the state may have changed since. */
 export function lateNotice(at: Date, now: Date): string {
   if (now.getTime() - at.getTime() < LATE_MS) return "";
   return `This is of ${inUtc(at.toISOString())} and could not be delivered before.\n\n`;

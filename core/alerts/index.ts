@@ -1,4 +1,4 @@
-/** Alerts to customers: what is worth telling, to whom, and bringing it there. */
+/** Alerts to customers: decides what to report and to which targets, and delivers it. */
 export { tryWebhook } from "./deliver";
 export { type AlertKind, alertKindLabels, alertKinds, usualKinds } from "./kinds";
 export { listMessages, type SentMessage, toMessageJson, trimAlerts } from "./messages";

@@ -1,4 +1,4 @@
-/** What people can be told of, and what they are told unless they say otherwise. */
+/** The kinds of alerts, and those that are on by default. */
 
 export const alertKinds = ["red", "recovered", "needs_attention", "call_budget", "schema_changed"] as const;
 
@@ -35,38 +35,38 @@ export const alertKindLabels: Record<AlertKind, { label: string; short: string; 
 
 export const usualKinds: AlertKind[] = ["red", "recovered", "needs_attention", "call_budget"];
 
-/** Each once, in the order that they are shown in. */
+/** Returns each kind once, in the order in which they are shown. */
 export function inOrder(kinds: readonly string[]): AlertKind[] {
   return alertKinds.filter((kind) => kinds.includes(kind));
 }
 
-/** What an alert tells of its base or workspace, besides its kind. */
+/** What an alert says about its base or workspace, besides its kind. */
 export interface AlertFacts {
   name: string;
   /** ISO 8601. */
   since: string;
-  /** Why, in the indicator's words; of a budget, in the budget's. */
+  /** The reason, in the indicator's words; for a budget, in the budget's. */
   reason: string;
   /** Of the error that stops the base. */
   code?: string;
-  /** How often it came, never an hour apart. */
+  /** How often the condition occurred with less than an hour in between. */
   times: number;
-  /** call_budget: how far it is. */
+  /** call_budget: the state of the budget. */
   level?: BudgetLevel;
-  /** call_budget: when calls are counted anew, ISO 8601. */
+  /** call_budget: when the next month's calls begin to count, ISO 8601. */
   endsAt?: string;
-  /** schema_changed: the first of them, in words, and how many there are. */
+  /** schema_changed: the first changes as text, and the number of all. */
   changes?: string[];
   changeCount?: number;
 }
 
-/** From bad to worse. */
+/** From best to worst. */
 export const budgetLevels = ["inside", "forecast", "spent", "over"] as const;
 
-/** `forecast`: the month will end beyond the cap; `spent`: sync has nothing left; `over`: beyond the cap itself. */
+/** `forecast`: the month will end above the cap; `spent`: sync has no calls left; `over`: above the cap itself. */
 export type BudgetLevel = (typeof budgetLevels)[number];
 
-/** An alert as it is kept. */
+/** An alert as it is stored. */
 export interface Alert {
   id: string;
   kind: AlertKind;

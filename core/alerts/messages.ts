@@ -1,16 +1,16 @@
-/** The outbox: messages as they are queued, sent and given up, and as people see them. */
+/** The outbox: messages that wait, were sent or were given up, and their list for the console. */
 import type { Db } from "../context";
 import type { Alert } from "./kinds";
 import type { Message } from "./payload";
 
-/** Alerts and messages are kept for so long. */
+/** How long alerts and messages are stored. */
 const KEPT = "90 days";
-/** Messages queued in one go. */
+/** Messages queued in one batch. */
 const BATCH = 500;
 
 export type MessageState = "waiting" | "sent" | "given_up" | "dropped";
 
-/** A message as people see it. */
+/** A message as the console shows it. */
 export interface SentMessage {
   id: string;
   at: Date;
@@ -25,7 +25,7 @@ export interface SentMessage {
   endedAt: Date | null;
 }
 
-/** The account's latest, the newest first. */
+/** Returns the account's latest messages, the newest first. */
 export async function listMessages(
   db: Db,
   accountId: string,
@@ -63,7 +63,7 @@ export interface Unqueued {
   jobId: string;
 }
 
-/** Messages that the queue does not know yet. */
+/** Returns the messages that are not in the queue yet. */
 export async function unqueuedMessages(db: Db): Promise<Unqueued[]> {
   return db<Unqueued[]>`
     select id, job_id as "jobId" from alert_messages where queued_at is null order by at, id limit ${BATCH}`;
@@ -73,7 +73,7 @@ export async function recordQueued(db: Db, ids: string[]): Promise<void> {
   await db`update alert_messages set queued_at = now() where id = any (${ids})`;
 }
 
-/** The messages of each target by themselves, in the order that they tell of things. */
+/** Groups messages by target, each group in chronological order. */
 export async function byTarget(db: Db, ids: string[]): Promise<string[][]> {
   const rows = await db<{ ids: string[] }[]>`
     select array_agg(id order by at, id) as ids from alert_messages
@@ -81,14 +81,14 @@ export async function byTarget(db: Db, ids: string[]): Promise<string[][]> {
   return rows.map((row) => row.ids);
 }
 
-/** A message in hand. */
+/** A message that this process is delivering. */
 export interface TakenMessage extends Message {
   accountId: string;
   userId: string | null;
   webhookId: string | null;
 }
 
-/** Counts one more attempt. @returns null for one that has ended, or has gone with its target */
+/** Counts one more attempt. @returns null if the message has ended or was deleted with its target */
 export async function takeMessage(db: Db, id: string): Promise<TakenMessage | null> {
   const [message] = await db<Omit<TakenMessage, "alerts">[]>`
     update alert_messages set attempts = attempts + 1 where id = ${id} and state = 'waiting'
@@ -120,7 +120,7 @@ export async function recordFailure(db: Db, id: string, error: string): Promise<
   await db`update alert_messages set error = ${error} where id = ${id} and state = 'waiting'`;
 }
 
-/** Clears away what is too old. @returns alerts deleted */
+/** Deletes expired alerts and messages. @returns the number of alerts deleted */
 export async function trimAlerts(db: Db): Promise<number> {
   await db`delete from alert_messages where at < now() - ${KEPT}::interval`;
   const { count } = await db`delete from alerts where at < now() - ${KEPT}::interval`;

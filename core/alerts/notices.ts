@@ -1,8 +1,8 @@
-/** Who is to be told of an alert: each target once, whatever happens (the key of `alert_notices`). */
+/** Assigns alerts to targets, each target once (guaranteed by the key of `alert_notices`). */
 import type { TransactionSql } from "postgres";
 import { usualKinds } from "./kinds";
 
-/** Members whose address is confirmed, by what they chose, and the account's webhooks that are on. */
+/** Adds members with a confirmed address, by their preferences, and the account's active webhooks. */
 export async function addNotices(
   tx: TransactionSql,
   alertIds: string[],

@@ -1,4 +1,4 @@
-/** What is: the same indicator that the console shows, budgets as they stand, and what changed in schemas. */
+/** Reads the current states: the indicator that the console shows, call budgets, and schema changes. */
 import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
 import { type Budget, budgetsOf } from "../control/budgets";
@@ -7,9 +7,9 @@ import type { AlertFacts, BudgetLevel } from "./kinds";
 import type { BaseCondition } from "./rules";
 import { describeChange, type SchemaChangeRow } from "./schema-format";
 
-/** Bases looked at in one go, so that the process does other things in between. */
+/** Bases read in one batch; between batches the process does other work. */
 const BATCH = 500;
-/** Changes of a schema that are named one by one. */
+/** The most schema changes that are listed one by one. */
 const MAX_CHANGES = 10;
 
 export interface SeenBase {
@@ -19,7 +19,7 @@ export interface SeenBase {
   facts: Pick<AlertFacts, "name" | "reason"> & { code?: string; since?: Date };
 }
 
-/** All bases as they are at `now`. */
+/** Reads all bases as of `now`. */
 export async function* seenBases(db: Db, now: Date): AsyncGenerator<SeenBase> {
   for (let after = ""; ; ) {
     const rows = await db<{ id: string }[]>`
@@ -56,7 +56,7 @@ export interface SeenBudget {
   facts: Pick<AlertFacts, "name" | "reason" | "endsAt">;
 }
 
-/** Budgets of workspaces that have a cap, and bases. */
+/** Reads the budgets of workspaces that have a cap and bases. */
 export async function seenBudgets(db: Db, now: Date): Promise<SeenBudget[]> {
   const rows = await db<{ id: string; accountId: string }[]>`
     select id, account_id as "accountId" from workspaces as w
@@ -95,8 +95,8 @@ export interface SeenChanges {
 }
 
 /**
- * What changed in schemas that nobody was told of. What a first sync finds is no change: a base is looked at from when
- * it has completed one.
+ * Reads schema changes that no alert has reported. The tables that a first sync finds are not changes: a base is
+ * observed once its first sync is complete.
  */
 export async function seenChanges(tx: TransactionSql, now: Date): Promise<SeenChanges[]> {
   await tx`
@@ -105,7 +105,7 @@ export async function seenChanges(tx: TransactionSql, now: Date): Promise<SeenCh
     from bases as b
     where b.sync_completed_at is not null and not exists (
       select from alert_states as s where s.base_id = b.id and s.kind = 'schema_changed')`;
-  // A rebuild of a table is what the others were carried out by.
+  // A rebuild of a table carries out other changes, and is no change by itself.
   const rows = await tx<
     (Omit<SeenChanges, "facts"> & { name: string; changes: SchemaChangeRow[]; count: number })[]
   >`

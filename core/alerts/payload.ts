@@ -1,4 +1,4 @@
-/** What webhooks are sent: JSON of ours, or text as Slack and its likes take it; and the signature over it. */
+/** Bodies for webhooks, our JSON or text that Slack and compatible services accept, and their signature. */
 import { createHmac } from "node:crypto";
 import { alertText, lateNotice, textOf } from "./format";
 import type { Alert } from "./kinds";
@@ -9,7 +9,7 @@ export type WebhookForm = (typeof webhookForms)[number];
 export const SIGNATURE_HEADER = "X-Basetide-Signature";
 export const DELIVERY_HEADER = "X-Basetide-Delivery";
 
-/** Slack takes 40,000 letters, others that take its form half of that. */
+/** Slack accepts 40,000 characters, compatible services half of that. */
 const MAX_SLACK_LENGTH = 12_000;
 
 export interface Message {
@@ -18,7 +18,7 @@ export interface Message {
   alerts: Alert[];
 }
 
-/** The body for a webhook of this form, sent at `now`. */
+/** Returns the body for a webhook of this form, sent at `now`. */
 export function bodyOf(
   form: WebhookForm,
   { id, at, alerts }: Message,
@@ -37,20 +37,20 @@ export function bodyOf(
       });
 }
 
-/** The same for a test delivery: nothing has happened. */
+/** Returns the body of a test delivery, which reports no alert. */
 export function testBody(form: WebhookForm, id: string, at: Date, name: string): string {
   const text = `A test delivery of the webhook “${name}” of Basetide: alerts will arrive here.`;
   if (form === "slack") return slackBody(text);
   return JSON.stringify({ id, created_at: at.toISOString(), test: true, text, alerts: [] });
 }
 
-/** `t=1795300000,v1=…`: HMAC-SHA256, in hex, with the webhook's secret over the time, a dot, and the body. */
+/** Returns `t=1795300000,v1=…`: HMAC-SHA256, in hex, with the webhook's secret over the time, a dot, and the body. */
 export function signatureOf(secret: string, body: string, at: Date): string {
   const time = Math.floor(at.getTime() / 1000);
   return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`;
 }
 
-/** Slack takes `<…>` for links and for calls of everybody. */
+/** Slack interprets `<…>` as links and as mentions of everyone. */
 function slackBody(text: string): string {
   const short =
     text.length <= MAX_SLACK_LENGTH ? text : `${text.slice(0, MAX_SLACK_LENGTH - 1).toWellFormed()}…`;

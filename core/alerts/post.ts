@@ -1,9 +1,9 @@
 /**
- * Sends a body to an address that somebody else has chosen.
+ * Sends a body to an address that a customer has chosen.
  *
- * The address is looked up once, refused unless it may be reached (`core/control/address-guard`), and that very address
- * is connected to: a name that leads elsewhere a moment later leads nowhere. Redirects are not followed, the answer's
- * body is not read, and all of it takes a bounded time.
+ * The address is resolved once and refused unless it is allowed (`core/net/address-guard.ts`). The connection goes
+ * to the resolved address, so a later change of the DNS entry has no effect. Redirects are not followed, the
+ * answer's body is not read, and the total time is limited.
  */
 import { lookup } from "node:dns/promises";
 import { type RequestOptions, request as requestHttp } from "node:http";
@@ -12,10 +12,10 @@ import { isIP, type LookupFunction } from "node:net";
 import type { Config } from "../config";
 import { kindOfAddress } from "../net";
 
-/** Longest that a receiver may take, ms. */
+/** Longest time that a receiver may take, ms. */
 const POST_TIMEOUT_MS = 10_000;
 
-/** Why a message did not arrive, in words for people, without the address. */
+/** Why a message was not delivered, as text for people, without the address. */
 export class NotDelivered extends Error {
   override readonly name = "NotDelivered";
 }
@@ -66,7 +66,7 @@ export async function post(
   );
 }
 
-/** All addresses of the host. @throws NotDelivered for one that nobody knows, or that may not be reached */
+/** Returns all addresses of the host. @throws NotDelivered if it is unknown, or one of them is not allowed */
 export async function checkReceiver(host: string, allowed: Config["privateDestinations"]): Promise<string[]> {
   const addresses = isIP(host) ? [host] : await lookUp(host);
   for (const address of addresses) checkAddress(address, allowed);
@@ -104,7 +104,7 @@ function checkAddress(address: string, allowed: Config["privateDestinations"]): 
     );
 }
 
-/** A driver's error in words: its own may hold the address. */
+/** Describes a driver's error: its own text may contain the address. */
 function inWords(error: Error, timeoutMs: number | null): NotDelivered {
   if (error instanceof NotDelivered) return error;
   if (timeoutMs !== null) return new NotDelivered(`The receiver did not answer within ${timeoutMs / 1000} s`);

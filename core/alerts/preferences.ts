@@ -1,4 +1,4 @@
-/** What each member of an account wants to be told of by e-mail. */
+/** The kinds of alerts that each member of an account gets by e-mail. */
 import type { Context, Db } from "../context";
 import { recordChange } from "../control/audit";
 import { BasetideError } from "../errors";
@@ -7,7 +7,7 @@ import { type AlertKind, inOrder, usualKinds } from "./kinds";
 export interface Preference {
   userId: string;
   email: string;
-  /** To an address that nobody has confirmed nothing is sent. */
+  /** Nothing is sent to an unconfirmed address. */
   isEmailVerified: boolean;
   kinds: AlertKind[];
 }
@@ -23,7 +23,7 @@ export async function listPreferences(db: Db, accountId: string): Promise<Prefer
     where m.account_id = ${accountId} order by m.role = 'owner' desc, u.email`;
 }
 
-/** For several members at once, all or none. @throws BasetideError `not_found` for who is no member */
+/** Sets those of several members, all or none. @throws BasetideError `not_found` if one is not a member */
 export async function setPreferences(
   { db, actor }: Pick<Context, "db" | "actor">,
   accountId: string,

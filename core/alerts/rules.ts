@@ -1,48 +1,50 @@
 /**
- * When something is worth telling: rules over what is seen, without a clock and without SQL.
+ * The rules that decide when to alert, given the observed states; without a clock and without SQL.
  *
- * A1. Of one base (or workspace) at most one alert of a kind in QUIET_MS.
- * A2. Nothing is told that has not lasted for SETTLE_MS; recovered only where trouble was told.
- * A3. Once nothing changes any more, what was told last is what is, QUIET_MS + SETTLE_MS later at the latest.
+ * A1. At most one alert of a kind in QUIET_MS for one base (or workspace).
+ *
+ * A2. A condition is reported only after it has lasted for SETTLE_MS, and a recovery only after a reported failure.
+ *
+ * A3. When nothing changes any more, the last report matches the state, after QUIET_MS + SETTLE_MS at the latest.
  */
 import { type AlertKind, type BudgetLevel, budgetLevels } from "./kinds";
 
-/** How long red, and being well again, must last before people are told, ms. */
+/** How long a failure, or a recovery, must last before it is reported, ms. */
 export const SETTLE_MS = 2 * 60_000;
-/** Shortest time between two alerts of a kind about the same base, ms: what comes and goes within it is counted. */
+/** Minimum time between two alerts of a kind about the same base, ms; changes in between are counted. */
 export const QUIET_MS = 60 * 60_000;
-/** What is to be told within this time is waited for, so that what fails together is told together, ms. */
+/** Alerts that will be due within this time are awaited, so that simultaneous failures are reported together, ms. */
 export const GATHER_MS = 2 * 60_000;
 
-/** What is seen of one kind, and what was told of it. */
+/** The observed state for one kind, and what was reported. */
 export interface KindState {
   state: string;
-  /** Since when `state` is so. */
+  /** Since when `state` holds. */
   since: Date;
-  /** The state that people believe in; null: none. */
+  /** The state that was last reported; null: none. */
   told: string | null;
   reportedAt: Date | null;
-  /** How often it came, never QUIET_MS apart. */
+  /** How often the condition occurred with less than QUIET_MS in between. */
   times: number;
 }
 
 export const failingConditions = ["red", "needs_attention"] as const;
 export type FailingCondition = (typeof failingConditions)[number];
-/** `frozen`: paused or being deleted, which says nothing of how well it is. */
+/** `frozen`: paused or being deleted, which says nothing about its health. */
 export type BaseCondition = FailingCondition | "well" | "frozen";
 export type Health = Record<FailingCondition | "recovered", KindState>;
 
 export interface AlertStep<State> {
   after: State;
   tell: { kind: AlertKind; since: Date; times: number } | null;
-  /** Is something to be told within GATHER_MS unless it changes? */
+  /** Whether an alert will be due within GATHER_MS unless the state changes. */
   isSettling: boolean;
 }
 
-/** Of what nobody has ever seen. */
+/** The state of what was never observed. */
 export const UNSEEN: KindState = { state: "off", since: new Date(0), told: null, reportedAt: null, times: 0 };
 
-/** A base that is in this condition at `now`. */
+/** Applies the condition of a base at `now`. */
 export function stepHealth(before: Health, condition: BaseCondition, now: Date): AlertStep<Health> {
   const seen = { ...before };
   for (const kind of failingConditions) seen[kind] = turned(before[kind], condition, kind, now);
@@ -66,7 +68,10 @@ export function stepHealth(before: Health, condition: BaseCondition, now: Date):
   return { ...quiet, after, tell: { kind: condition, since, times } };
 }
 
-/** A workspace whose budget is so at `now`. Each level is told once a month (UTC), and only from bad to worse. */
+/**
+ * Applies the budget level of a workspace at `now`. Each level is reported once a month (UTC), and only if it is
+ * worse.
+ */
 export function stepBudget(before: KindState, level: BudgetLevel, now: Date): AlertStep<KindState> {
   const isOther = before.state !== level;
   const after: KindState = { ...before, state: level, since: isOther ? now : before.since, times: 1 };
@@ -78,7 +83,7 @@ export function stepBudget(before: KindState, level: BudgetLevel, now: Date): Al
   return { after: { ...after, told: level, reportedAt: now }, tell, isSettling: false };
 }
 
-/** When something that has been so since `since` may be told. */
+/** Decides when a state that began at `since` may be reported. */
 export function due(
   since: Date,
   reportedAt: Date | null,
@@ -90,7 +95,7 @@ export function due(
 }
 
 function turned(before: KindState, condition: BaseCondition, kind: FailingCondition, now: Date): KindState {
-  // Who has paused a base knows how it was; one that nobody was told of begins anew.
+  // A failure that was reported before the pause counts as known; one that was not starts again after it.
   const isOn = condition === "frozen" ? before.state === "on" && before.told !== null : condition === kind;
   if (isOn === (before.state === "on")) return before;
   if (!isOn) return { ...before, state: "off", since: now };
@@ -98,7 +103,7 @@ function turned(before: KindState, condition: BaseCondition, kind: FailingCondit
   return { ...before, state: "on", since: now, times: isNew ? 1 : before.times + 1 };
 }
 
-/** What is told next takes the place of all that was told before. */
+/** The next report replaces all earlier ones. */
 function untold(health: Health): Health {
   const after = { ...health };
   for (const kind of failingConditions) after[kind] = { ...health[kind], told: null };

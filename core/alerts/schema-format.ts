@@ -1,4 +1,4 @@
-/** Changes of a schema in a line each, in the words of SQL. */
+/** Formats schema changes, one line each, with the terms of SQL. */
 import type { SchemaChange } from "../control/bases";
 
 export type SchemaChangeRow = Pick<SchemaChange, "kind" | "table" | "field" | "before" | "after">;

@@ -1,9 +1,9 @@
 /**
- * Alerts in a process that lasts, a worker or a console: looks at states now and then, and delivers.
+ * Runs alerts in a long-lived process, a worker or a console: evaluates states periodically, and delivers messages.
  *
- * Every such process does both. A lock decides who looks (A4), the queue who delivers, so any of them may die, and
- * alerts still go out while no worker is there: which is what turns bases red. A schedule of the queue's own would do
- * for neither: it knows no less than a minute, and only workers run it.
+ * Every such process does both. A lock decides which process evaluates (A4), and the queue decides which one
+ * delivers, so any of them may die. Alerts are also sent when no worker runs, which is what turns bases red. A
+ * schedule of pg-boss would serve neither purpose: its shortest interval is a minute, and only workers run it.
  */
 import type { JobResult, PgBoss } from "pg-boss";
 import { Counter } from "prom-client";
@@ -17,16 +17,16 @@ import { NotDelivered } from "./post";
 
 const QUEUE = "alerts";
 const GIVEN_UP_QUEUE = "alerts_given_up";
-/** How often states are looked at, over all processes, ms. */
+/** How often states are evaluated, over all processes, ms. */
 const EVERY_MS = 15_000;
 const POLL_SECONDS = 3;
-/** Messages that a process delivers at once. */
+/** Messages that a process delivers concurrently. */
 const AT_ONCE = 20;
-/** Longer than any AT_ONCE attempts one after the other take. */
+/** Longer than AT_ONCE attempts in sequence can take. */
 const EXPIRE_SECONDS = 900;
-/** What a process that died had in hand is another's after so long. */
+/** After this time, another process takes the jobs of a process that died. */
 const HEARTBEAT_SECONDS = 30;
-/** 20 s, 40 s … 30 min: an hour and a quarter in all, and then it is news no more. */
+/** 20 s, 40 s … 30 min: an hour and a quarter in total; after that, an alert is no longer news. */
 const RETRIES = { limit: 8, firstSeconds: 20, longestSeconds: 30 * 60 };
 const DELETE_AFTER_SECONDS = 3600;
 
@@ -37,13 +37,13 @@ export interface AlertOptions {
 }
 
 export interface RunningAlerts {
-  /** Does what is due now. Never fails. */
+  /** Runs what is due now. Never fails. */
   look(): Promise<void>;
-  /** Ends what is in hand. */
+  /** Finishes running deliveries. */
   stop(): Promise<void>;
 }
 
-/** @param boss the process's queue, which outlives this */
+/** @param boss the process's queue, which is stopped after this */
 export async function startAlerts(
   ctx: Context,
   boss: PgBoss,
@@ -86,7 +86,10 @@ interface Job {
   messageId: string;
 }
 
-/** What a look has found is queued here, or, if this process dies before, after anybody's next look. */
+/**
+ * Queues the alerts of one evaluation. If this process dies before, any process queues them after the next
+ * evaluation.
+ */
 async function lookOnce(ctx: Context, boss: PgBoss, everyMs: number): Promise<void> {
   try {
     const alerts = await evaluate(ctx, { everyMs });
@@ -97,7 +100,7 @@ async function lookOnce(ctx: Context, boss: PgBoss, everyMs: number): Promise<vo
   }
 }
 
-/** Queueing a message twice is queueing it once: its job has the message's own id. */
+/** Idempotent: the job has the message's own id. */
 async function queueMessages({ db }: Pick<Context, "db">, boss: PgBoss): Promise<void> {
   const messages = await unqueuedMessages(db);
   if (messages.length === 0) return;
@@ -126,8 +129,8 @@ async function makeQueues(boss: PgBoss, retries: typeof RETRIES): Promise<void> 
 }
 
 /**
- * Those of one target one after the other: recovered is not to arrive before red. Each is ended by itself, so that a
- * receiver that is slow or away keeps none of the others.
+ * Delivers the messages of one target in sequence: a recovery must not arrive before the failure. Each target has
+ * its own sequence, so that a slow or unavailable receiver does not delay the others.
  */
 async function deliverAll(
   delivery: DeliveryContext,
@@ -141,18 +144,18 @@ async function deliverAll(
       let failed: string | undefined;
       for (const messageId of ids) {
         const id = jobOf.get(messageId)!;
-        // What comes after it is not to overtake it, and would fare no better.
+        // Later messages must not overtake the failed one, and would fail as well.
         if (failed === undefined) failed = await reasonOf(deliver(delivery, messageId));
         else await recordFailure(delivery.db, messageId, failed);
         done.set(messageId, failed === undefined ? { id, status: "completed" } : failure(id, failed));
       }
     }),
   );
-  // Those that are not there any more have gone with their target.
+  // Messages that no longer exist were deleted with their target.
   return jobs.map(({ id, data }) => done.get(data.messageId) ?? { id, status: "completed" });
 }
 
-/** Why it failed; undefined: it did not. */
+/** Returns why it failed, or undefined if it did not. */
 async function reasonOf(delivery: Promise<void>): Promise<string | undefined> {
   try {
     await delivery;
@@ -162,7 +165,7 @@ async function reasonOf(delivery: Promise<void>): Promise<string | undefined> {
   }
 }
 
-/** For the queue: it keeps the words of a failure, which hold no address. */
+/** A result for the queue, which stores the reason; it contains no address. */
 function failure(id: string, reason: string): JobResult {
   return { id, status: "failed", output: { reason } };
 }

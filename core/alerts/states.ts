@@ -1,4 +1,4 @@
-/** The memory of what was seen and told, as rows; only what differs is written. */
+/** Loads and saves observed and reported states; writes only rows that differ. */
 import type { TransactionSql } from "postgres";
 import { type Health, type KindState, UNSEEN } from "./rules";
 
@@ -11,7 +11,7 @@ export interface StateChange {
   state: KindState;
 }
 
-/** All but those of schemas, which are looked at in SQL. */
+/** Loads all but the states of schemas, which are handled in SQL. */
 export async function loadStates(tx: TransactionSql): Promise<States> {
   const rows = await tx<(KindState & { subject: string; kind: string })[]>`
     select coalesce(base_id, workspace_id) as subject, kind, state, since, told, reported_at as "reportedAt", times
@@ -33,7 +33,7 @@ export function healthIn(states: States, baseId: string): Health {
   };
 }
 
-/** Those of `after` that are not as they were. */
+/** Returns the states in `after` that differ from `before`. */
 export function changedHealth(baseId: string, before: Health, after: Health): StateChange[] {
   return (["red", "needs_attention", "recovered"] as const)
     .filter((kind) => !isSame(before[kind], after[kind]))
@@ -50,7 +50,7 @@ export function isSame(one: KindState, other: KindState): boolean {
   );
 }
 
-/** Those of bases and workspaces that have gone meanwhile are left out. */
+/** Saves the states, except those of bases and workspaces that were deleted meanwhile. */
 export async function saveStates(tx: TransactionSql, changes: StateChange[]): Promise<void> {
   if (changes.length === 0) return;
   const rows = changes.map(({ subject, kind, state }) => ({

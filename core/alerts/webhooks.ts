@@ -1,7 +1,7 @@
 /**
- * The account's webhooks: where alerts go besides people's mail.
+ * The account's webhooks: targets of alerts besides members' e-mail.
  *
- * Both the address and the secret that messages are signed with are encrypted; the secret is shown once, when it is made.
+ * The URL and the secret that signs messages are both encrypted. The secret is shown once, when it is created.
  */
 import { randomBytes } from "node:crypto";
 import type { TransactionSql } from "postgres";
@@ -14,7 +14,7 @@ import { type AlertKind, inOrder, usualKinds } from "./kinds";
 import type { WebhookForm } from "./payload";
 import { checkReceiver, NotDelivered } from "./post";
 
-/** Of one account: more is a mistake. */
+/** Per account: more is a mistake. */
 const MAX_WEBHOOKS = 10;
 const MAX_NAME_LENGTH = 100;
 const MAX_URL_LENGTH = 2000;
@@ -24,7 +24,7 @@ export interface Webhook {
   accountId: string;
   name: string;
   form: WebhookForm;
-  /** The rest of the address is kept to ourselves. */
+  /** Only the host is shown; the rest of the URL is secret. */
   host: string;
   kinds: AlertKind[];
   isOn: boolean;
@@ -35,11 +35,11 @@ export interface Webhook {
 }
 
 export interface NewWebhook {
-  /** The host unless given. */
+  /** Defaults to the host. */
   name?: string | undefined;
   url: string;
   form: WebhookForm;
-  /** As for people unless given. */
+  /** Defaults to the kinds that members get by default. */
   kinds?: AlertKind[] | undefined;
 }
 
@@ -47,12 +47,12 @@ export type WebhookChange = Partial<NewWebhook & Pick<Webhook, "isOn">>;
 
 type ChangeContext = Pick<Context, "db" | "config" | "secrets" | "actor">;
 
-/** In the order they were made. */
+/** In order of creation. */
 export async function listWebhooks(db: Db, accountId: string): Promise<Webhook[]> {
   return selectWebhooks(db, db`account_id = ${accountId}`);
 }
 
-/** @throws BasetideError `not_found`, also when it is another account's */
+/** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getWebhook(db: Db, id: string, accountId: string): Promise<Webhook> {
   const [found] = isId("alert_webhook", id)
     ? await selectWebhooks(db, db`id = ${id} and account_id = ${accountId}`)
@@ -63,7 +63,7 @@ export async function getWebhook(db: Db, id: string, accountId: string): Promise
 
 /**
  * @returns the webhook and its secret, which cannot be read again later
- * @throws BasetideError `invalid_request` for an address that cannot be used, `conflict` when there are too many
+ * @throws BasetideError `invalid_request` for a URL that cannot be used, `conflict` if there are too many
  */
 export async function createWebhook(
   ctx: ChangeContext,
@@ -98,7 +98,7 @@ export async function createWebhook(
   return { webhook: await getWebhook(ctx.db, id, accountId), secret };
 }
 
-/** Changes what is given. @throws BasetideError `invalid_request`, `not_found` when it has gone */
+/** Changes the given settings. @throws BasetideError `invalid_request`, `not_found` if it was deleted */
 export async function updateWebhook(
   ctx: ChangeContext,
   webhook: Webhook,
@@ -123,7 +123,7 @@ export async function updateWebhook(
   return getWebhook(ctx.db, id, accountId);
 }
 
-/** Nothing more is sent there, what waits neither. @throws BasetideError `not_found` */
+/** Deletes the webhook and its waiting messages. @throws BasetideError `not_found` */
 export async function deleteWebhook(
   ctx: Pick<Context, "db" | "actor">,
   { id, accountId, name }: Pick<Webhook, "id" | "accountId" | "name">,
@@ -135,7 +135,7 @@ export async function deleteWebhook(
   });
 }
 
-/** Where it is and what it is signed with, in plain. @throws BasetideError `not_found`, `secret_unreadable` */
+/** Returns its URL and its secret, decrypted. @throws BasetideError `not_found`, `secret_unreadable` */
 export async function openWebhook(
   { db, secrets }: Pick<Context, "db" | "secrets">,
   id: string,
@@ -149,7 +149,7 @@ export async function openWebhook(
   };
 }
 
-/** What became of the last message. @param error why it did not arrive; null: it did */
+/** Records the outcome of the last message. @param error why it was not delivered; null if it was */
 export async function recordOutcome(db: Db, id: string, error: string | null): Promise<void> {
   await db`
     update alert_webhooks set error = ${error},
@@ -174,7 +174,7 @@ export function toWebhookJson(webhook: Webhook) {
   };
 }
 
-/** An address that may be reached now; it is looked at again whenever something is sent there. */
+/** Checks that the URL is allowed now; every delivery checks it again. */
 async function checkUrl(
   text: string,
   { isProduction, privateDestinations }: Pick<Context["config"], "isProduction" | "privateDestinations">,
