@@ -1,11 +1,11 @@
-/** All accounts with what they have, for the operator. */
+/** All accounts with their sizes, for the operator. */
 import type { Db } from "../../context";
 
 export interface AccountSummary {
   id: string;
   email: string;
   isOperator: boolean;
-  /** Where its new databases go; null: wherever there is room. */
+  /** The region of its new databases; null: any. */
   region: string | null;
   bases: number;
   records: number;

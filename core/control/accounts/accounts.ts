@@ -1,4 +1,4 @@
-/** Accounts: who owns bases, and who operates the service. Each is made with the user who owns it. */
+/** Accounts, which own bases or operate the service. Each is created with the user who owns it. */
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { newId } from "../../ids";
@@ -10,17 +10,17 @@ const EMAIL = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,255}$/u;
 
 export interface Account {
   id: string;
-  /** Address of its owner. */
+  /** The owner's address. */
   email: string;
   isOperator: boolean;
 }
 
 /**
- * An account, and the user who owns it and signs in to the console with this password. The address counts as verified:
- * an operator vouches for it.
+ * Creates an account, and the user who owns it and signs in to the console with this password. The address counts
+ * as verified, because an operator vouches for it.
  *
- * @throws BasetideError `invalid_request` for an address or password that cannot be used, `already_exists` when
- *   the address has an account, however it is capitalised
+ * @throws BasetideError `invalid_request` for an invalid address or password, `already_exists` if the address has
+ *   an account, regardless of case
  */
 export async function createAccount(
   db: Db,
@@ -61,14 +61,14 @@ export async function accountByEmail(db: Db, email: string): Promise<Account> {
   return account;
 }
 
-/** The address in the one form that it is kept in. @throws BasetideError `invalid_request` */
+/** Returns the address in the form in which it is stored. @throws BasetideError `invalid_request` */
 export function checkEmail(text: string): string {
   const email = text.trim().toLowerCase();
   if (EMAIL.test(email)) return email;
   throw new BasetideError("invalid_request", `"${text.trim()}" is not an e-mail address`);
 }
 
-/** What a user is called until they say otherwise. */
+/** The default name of a user. */
 export function nameOf(email: string): string {
   return email.split("@")[0] ?? email;
 }

@@ -1,4 +1,4 @@
-/** Who looks at the console: a user, and the account that their session looks at. */
+/** The user who is signed in to the console, and the account that their session shows. */
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { newId } from "../../ids";
@@ -6,13 +6,13 @@ import { isUniqueViolation } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Account } from "./accounts";
 
-/** The owner may invite and remove members; all else a member may do too. */
+/** Only the owner may invite and remove members; a member may do everything else. */
 export type Role = "owner" | "member";
 
 export interface CurrentUser {
   userId: string;
   sessionId: string;
-  /** The user's own address; the account's is that of its owner. */
+  /** The user's own address; an account's address is that of its owner. */
   email: string;
   isEmailVerified: boolean;
   /** The account that the pages show. */
@@ -21,7 +21,7 @@ export interface CurrentUser {
   accounts: (Account & { role: Role })[];
 }
 
-/** The currentUser as the audit log names them. */
+/** Returns the user as an actor of the audit log. */
 export function actorOf(currentUser: Pick<CurrentUser, "email">): Actor {
   return { kind: "user", name: currentUser.email };
 }
@@ -32,7 +32,7 @@ interface SignedInUser {
   emailVerified: boolean;
 }
 
-/** The currentUser of a session; a user who comes for the first time gets an account of their own. */
+/** Returns the user of a session; a user's first session creates an account of their own. */
 export async function currentUserOf(db: Db, user: SignedInUser, sessionId: string): Promise<CurrentUser> {
   let rows = await accountsOf(db, user.id, sessionId);
   if (!rows.some((row) => row.role === "owner")) {
@@ -58,7 +58,7 @@ export async function currentUserOf(db: Db, user: SignedInUser, sessionId: strin
   };
 }
 
-/** From now on the session looks at another of its user's accounts. @throws BasetideError `not_found` */
+/** Switches the session to another of its user's accounts. @throws BasetideError `not_found` */
 export async function switchAccount(db: Db, currentUser: CurrentUser, accountId: string): Promise<void> {
   if (!currentUser.accounts.some((account) => account.id === accountId)) {
     throw new BasetideError("not_found", "You are not a member of that account");
@@ -66,7 +66,7 @@ export async function switchAccount(db: Db, currentUser: CurrentUser, accountId:
   await db`update sessions set account_id = ${accountId} where id = ${currentUser.sessionId}`;
 }
 
-/** Makes the account that every user owns, if it is not there. Safe to call twice at once. */
+/** Creates the account that every user owns, unless it exists. Safe to call concurrently. */
 async function ensureOwnAccount(db: Db, user: SignedInUser): Promise<void> {
   try {
     await db.begin(async (tx) => {
@@ -86,7 +86,7 @@ async function ensureOwnAccount(db: Db, user: SignedInUser): Promise<void> {
   }
 }
 
-/** A membership that was taken away no longer counts, whatever the session still says. */
+/** Only memberships that still exist count, whatever the session says. */
 async function accountsOf(db: Db, userId: string, sessionId: string) {
   return db<(Account & { role: Role; is_current: boolean })[]>`
     select a.id, a.email, a.is_operator as "isOperator", m.role,

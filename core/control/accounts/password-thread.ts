@@ -1,18 +1,19 @@
 /**
  * The thread that hashes and verifies passwords, one message at a time; started by passwords.ts.
  *
- * It has a low priority: a check takes a core for 25 ms, and what a guest makes us compute must not hold up what
- * customers wait for. Only Linux has a priority for each thread; elsewhere it would be the whole process's.
+ * It runs at a low priority: a check takes a core for 25 ms, and sign-in attempts of strangers must not delay
+ * customers' requests. Only Linux has priorities per thread; elsewhere the priority would be that of the whole
+ * process.
  */
 import { setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
 
-/** The lowest cost that OWASP recommends for argon2id: 19 MiB, 2 passes. Hashes of another cost stay valid. */
+/** The lowest cost that OWASP recommends for argon2id: 19 MiB, 2 passes. Hashes with another cost remain valid. */
 const HASH = { algorithm: "argon2id", memoryCost: 19_456, timeCost: 2 } as const;
-/** On a busy machine it gets a third of what another thread gets, and a check ends all the same. */
+/** On a busy machine it gets a third of the CPU time of another thread, so a check still ends. */
 const NICE = 5;
 
-/** With `hash`, whether the password has it; without, the password's hash. */
+/** With `hash`, checks whether it is the hash of the password; without, asks for the password's hash. */
 export interface Work {
   password: string;
   hash?: string;

@@ -1,8 +1,8 @@
 /**
- * Passwords: their rules and their hashes, in one place for the console, the command line and the demo.
+ * Passwords: their rules and their hashes, for the console, the command line and the demo.
  *
- * Anybody can ask a console to check a password, and each check keeps a core and a thread of the runtime busy. So they
- * wait in a queue and run one at a time, on a thread of a low priority: pages do not wait for sign-ins.
+ * Anyone can make a console check a password, and each check occupies a core and a thread of the runtime. Checks
+ * therefore wait in a queue and run one at a time, on a low-priority thread, so that sign-ins do not delay pages.
  */
 import { Worker } from "node:worker_threads";
 import PQueue from "p-queue";
@@ -10,7 +10,7 @@ import { BasetideError } from "../../errors";
 import type { Done, Work } from "./password-thread";
 
 export const MIN_PASSWORD_LENGTH = 8;
-/** argon2 reads it all: without a limit, a long password is a way to keep the process busy. */
+/** Argon2 reads all of it: without a limit, long passwords could keep the process busy. */
 export const MAX_PASSWORD_LENGTH = 1000;
 
 /** @throws BasetideError `invalid_request` */
@@ -22,29 +22,29 @@ export function checkPassword(password: string): void {
   );
 }
 
-/** Each takes about 25 ms: a tenth of a core, and more sign-ins than people make. */
+/** Each takes about 25 ms: together a tenth of a core, and more sign-ins than people need. */
 const PER_SECOND = 4;
-/** Ten seconds' worth. */
+/** The work of ten seconds. */
 const MAX_WAITING = 40;
 
 const queue = new PQueue({ concurrency: 1, intervalCap: PER_SECOND, interval: 1000 });
 
-/** More passwords wait to be checked than a person would wait for. */
+/** Whether more passwords wait to be checked than a person would wait for. */
 export function isPasswordQueueFull(): boolean {
   return queue.size >= MAX_WAITING;
 }
 
 export interface QueueOptions {
-  /** It goes before those that are not. */
+  /** Goes before those that are not urgent. */
   isUrgent?: boolean;
 }
 
-/** Waits its turn. @returns argon2id, in the PHC string format */
+/** Hashes a password in its turn. @returns argon2id, in the PHC string format */
 export function hashPassword(password: string, options: QueueOptions = {}): Promise<string> {
   return enqueue({ password }, options) as Promise<string>;
 }
 
-/** Waits its turn. */
+/** Verifies a password in its turn. */
 export function verifyPassword(password: string, hash: string, options: QueueOptions = {}): Promise<boolean> {
   return enqueue({ password, hash }, options) as Promise<boolean>;
 }
@@ -55,12 +55,12 @@ function enqueue(work: Work, { isUrgent = false }: QueueOptions): Promise<string
 
 let thread: Worker | undefined;
 
-/** One at a time: the next answer is this work's. */
+/** Runs one piece of work at a time, so that the next answer belongs to it. */
 function onThread(work: Work): Promise<string | boolean> {
   thread ??= startThread();
   const used = thread;
   return new Promise((resolve, reject) => {
-    // A process ends without waiting for the thread, but not while somebody waits for an answer.
+    // The thread keeps the process alive only while an answer is awaited.
     used.ref();
     const settle = () => {
       used.unref();

@@ -1,4 +1,4 @@
-/** Links to set a password: those that an operator makes for a person who gets no mail, and what using any of them ends. */
+/** Links to set a password: creates those that operators hand out, and completes the use of any link. */
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
@@ -8,8 +8,8 @@ import { recordUserEvent } from "../audit";
 const LIFE = "1 hour";
 
 /**
- * Makes a link that works once. Setting a password with it confirms the user's address: the operator vouches for whom
- * they give it to.
+ * Creates a link that works once. Setting a password with it confirms the user's address: the operator vouches for
+ * the person who gets it.
  *
  * @returns the path with the token, which cannot be read again later
  * @throws BasetideError `not_found`
@@ -30,8 +30,8 @@ export async function makeResetLink(db: Db, email: string, actor?: Actor): Promi
 }
 
 /**
- * What follows from a password that was set by a link. The link went to the user's mailbox, so the address is confirmed.
- * All sessions and all other links of the user end.
+ * Applies the consequences of a password that was set by a link. The link went to the user's mailbox, so it
+ * confirms the address. All sessions and all other links of the user end.
  */
 export async function completeReset(db: Db, user: { id: string; email: string }): Promise<void> {
   await db.begin(async (tx) => {
@@ -42,7 +42,9 @@ export async function completeReset(db: Db, user: { id: string; email: string })
   });
 }
 
-/** As the library for sign-in keeps it: hashed, so that the table opens nothing. A test holds the two together. */
+/**
+ * Hashed, as the sign-in library stores it, so that the table reveals no token. A test checks that both are equal.
+ */
 function identifierOf(token: string): string {
   return createHash("sha256").update(`reset-password:${token}`).digest("base64url");
 }

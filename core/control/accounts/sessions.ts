@@ -1,4 +1,4 @@
-/** Where a user is signed in. Sessions are made by the library for sign-in; here they are shown and ended. */
+/** Sessions of users. The sign-in library creates them; this module lists and ends them. */
 import type { Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId } from "../../ids";
@@ -8,7 +8,7 @@ import type { CurrentUser } from "./current-user";
 export interface Session {
   id: string;
   createdAt: Date;
-  /** Last time that it was prolonged: to the day. */
+  /** When it was last extended, accurate to a day. */
   seenAt: Date;
   ipAddress: string | null;
   userAgent: string | null;
@@ -24,7 +24,7 @@ export async function listSessions(db: Db, userId: string): Promise<Session[]> {
 
 type SessionUser = Pick<CurrentUser, "userId" | "sessionId" | "email">;
 
-/** Its cookie no longer works. @throws BasetideError `not_found`, also when it is another user's */
+/** Ends a session: its cookie no longer works. @throws BasetideError `not_found`, also if it is another user's */
 export async function revokeSession(db: Db, currentUser: SessionUser, sessionId: string): Promise<void> {
   const { userId: id, email } = currentUser;
   await db.begin(async (tx) => {
@@ -36,7 +36,7 @@ export async function revokeSession(db: Db, currentUser: SessionUser, sessionId:
   });
 }
 
-/** Ends all of the user's sessions but their current one. */
+/** Ends all of the user's sessions except the current one. */
 export async function revokeOtherSessions(db: Db, currentUser: SessionUser): Promise<void> {
   const { userId: id, sessionId, email } = currentUser;
   await db.begin(async (tx) => {
@@ -46,7 +46,7 @@ export async function revokeOtherSessions(db: Db, currentUser: SessionUser): Pro
   });
 }
 
-/** Deletes what has expired and would otherwise accumulate. Part of the hourly housekeeping. */
+/** Deletes expired rows. Part of the hourly housekeeping. */
 export async function forgetExpired(db: Db): Promise<void> {
   await db`delete from sessions where expires_at < now()`;
   await db`delete from verifications where expires_at < now()`;

@@ -1,6 +1,6 @@
 /**
- * API tokens: `bt_` and 32 random bytes. Only their SHA-256 is kept, so the table opens nothing; a token is
- * shown once, when it is made.
+ * API tokens: `bt_` and 32 random bytes. Only their SHA-256 is stored, so the table reveals no token; a token is
+ * shown once, when it is created.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor, Db } from "../../context";
@@ -13,7 +13,7 @@ import type { Account } from "./accounts";
 const TOKEN = /^bt_[A-Za-z0-9_-]{43}$/;
 
 /**
- * @param by.userId the member who makes it: it is revoked when they leave the account
+ * @param by.userId the member who creates it: it is revoked when they leave the account
  * @returns the token itself; it cannot be read again later
  */
 export async function createToken(
@@ -37,18 +37,20 @@ export interface ApiToken {
   id: string;
   name: string;
   createdAt: Date;
-  /** To the hour; null: never. */
+  /** Accurate to an hour; null: never. */
   lastUsedAt: Date | null;
 }
 
-/** The account's tokens, the newest first; never the tokens themselves. */
+/** The account's tokens, the newest first, without the tokens themselves. */
 export async function listTokens(db: Db, accountId: string): Promise<ApiToken[]> {
   return db<ApiToken[]>`
     select id, name, created_at as "createdAt", last_used_at as "lastUsedAt"
     from api_tokens where account_id = ${accountId} order by created_at desc, id`;
 }
 
-/** The token opens nothing from now on. @throws BasetideError `not_found`, also when it is another account's */
+/**
+ * Revokes a token, which stops working at once. @throws BasetideError `not_found`, also if it is another account's
+ */
 export async function revokeToken(db: Db, accountId: string, tokenId: string, actor?: Actor): Promise<void> {
   await db.begin(async (tx) => {
     const [gone] = isId("api_token", tokenId)
@@ -61,18 +63,18 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
   });
 }
 
-/** Who a token stands for. */
+/** The account that a token authenticates. */
 export interface Bearer extends Account {
   token: {
     id: string;
     name: string;
-    /** Made by the account's owner, or by the operator for them: may manage members. */
+    /** Created by the account's owner, or by the operator for them: may manage members. */
     isOwners: boolean;
   };
 }
 
 /**
- * The account of a request's `Authorization` header, and the token itself.
+ * Returns the account of a request's `Authorization` header, and the token.
  *
  * @throws BasetideError `unauthorized` for a missing, malformed or unknown token
  */
@@ -98,7 +100,7 @@ export async function authenticate(db: Db, authorization: string | null | undefi
   };
 }
 
-/** A control plane that takes no writes can still be read with a token. */
+/** Never fails: a read-only control plane can still be read with a token. */
 async function recordUse(db: Db, tokenId: string): Promise<void> {
   try {
     await db`update api_tokens set last_used_at = now() where id = ${tokenId}`;

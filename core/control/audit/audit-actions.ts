@@ -1,4 +1,4 @@
-/** Everything that the audit log tells of, and how it is said of its actor: "a@b.c connected a base". */
+/** All actions of the audit log, each as a predicate of its actor: "a@b.c connected a base". */
 export const auditActions = {
   "account.created": "created the account",
   "sign_in.succeeded": "signed in",

@@ -1,7 +1,8 @@
 /**
- * The audit log: who changed what, written with the change itself, so that neither is there without the other.
+ * The audit log: who changed what, written in the transaction of the change, so that neither exists without the
+ * other.
  *
- * What is told is for people: names and settings, never a key, a password or a cell.
+ * Its details are for people: names and settings, never a key, a password or a cell.
  */
 import type { Sql, TransactionSql } from "postgres";
 import type { Actor, Db } from "../../context";
@@ -9,7 +10,7 @@ import { BasetideError } from "../../errors";
 import { jsonParameter } from "../../postgres";
 import type { AuditAction } from "./audit-actions";
 
-/** Long enough to look back on a year from the month after it. */
+/** Long enough to look back over a year from the following month. */
 const KEPT = "400 days";
 
 export type { AuditAction };
@@ -20,7 +21,7 @@ export interface Change {
   /** Null: the service as a whole. */
   accountId: string | null;
   action: AuditAction;
-  /** Id of what was changed. */
+  /** Id of the changed object. */
   subject?: string;
   details?: AuditDetails;
 }
@@ -28,7 +29,7 @@ export interface Change {
 export interface AuditEntry {
   id: string;
   at: Date;
-  /** E-mail address of the account; null where it is gone, and for what concerns the whole service. */
+  /** The account's e-mail address; null if the account was deleted or the change concerns the whole service. */
   account: string | null;
   accountId: string | null;
   actorKind: Actor["kind"];
@@ -38,7 +39,7 @@ export interface AuditEntry {
   details: Record<string, string | number | boolean | null>;
 }
 
-/** Notes a change: in the transaction of the change itself. @param by the service itself unless given */
+/** Records a change, in the transaction of the change itself. @param by defaults to the service itself */
 export async function recordChange(
   db: Sql | TransactionSql,
   by: Actor | undefined,
@@ -51,10 +52,10 @@ export async function recordChange(
 }
 
 /**
- * The newest first.
+ * Lists changes, the newest first.
  *
- * @param filter.before id of an entry: only what is older
- * @throws BasetideError `invalid_request` for a `before` that is none
+ * @param filter.before id of an entry: lists only older ones
+ * @throws BasetideError `invalid_request` for an invalid `before`
  */
 export async function listChanges(
   db: Db,
@@ -73,7 +74,7 @@ export async function listChanges(
     order by l.id desc limit ${limit}`;
 }
 
-/** Clears away what is too old. @returns entries deleted */
+/** Deletes expired entries. @returns entries deleted */
 export async function trimAudit(db: Db): Promise<number> {
   const { count } = await db`delete from audit_log where at < now() - ${KEPT}::interval`;
   return count;

@@ -1,6 +1,6 @@
 /**
- * Audit entries about a user: signing in, failing to, passwords. Each is written to the log of every account that the
- * user belongs to, since each of them is what somebody with that user's password can reach.
+ * Audit entries about a user: sign-ins, failed sign-ins, passwords. Each is written to the log of every account
+ * that the user belongs to, since the user's password gives access to all of them.
  */
 import type { Sql, TransactionSql } from "postgres";
 import type { Actor } from "../../context";
@@ -13,7 +13,7 @@ export interface UserEvent {
   details?: AuditDetails;
 }
 
-/** Records one event. @param actor the user themselves unless given */
+/** Records one event. @param actor defaults to the user */
 export async function recordUserEvent(
   db: Sql | TransactionSql,
   user: { id: string; email: string },
@@ -27,10 +27,10 @@ export async function recordUserEvent(
 }
 
 /**
- * Counts an event that strangers can cause, in one entry per hour: they cannot fill the log. Does nothing for an
- * address without a user.
+ * Counts an event that strangers can cause, in one entry per hour, so that they cannot fill the log. Does nothing
+ * for an address without a user.
  *
- * @param email as somebody typed it
+ * @param email as it was typed
  */
 export async function countUserEvent(
   db: Sql | TransactionSql,
@@ -49,7 +49,7 @@ export async function countUserEvent(
         || jsonb_build_object('times', (l.details ->> 'times')::integer + 1)`;
 }
 
-/** The same for what a program of the account may do every minute. */
+/** Does the same for changes that a program of the account may make every minute. */
 export async function countChange(
   db: Sql | TransactionSql,
   { kind, name }: Actor,

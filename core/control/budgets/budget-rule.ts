@@ -1,14 +1,15 @@
 /**
- * The arithmetic of a call budget: what sync may still use, how fast, and where the month will end. No clock and no SQL.
+ * The arithmetic of a call budget: how many calls sync may still make, how fast, and where the month will end.
+ * Without a clock and without SQL.
  *
- * Sync never takes what is kept for clients, nor the last hundredth: the month ends inside the cap unless clients
- * alone go beyond their reserve late in it. Nothing here ever refuses a client.
+ * Sync never uses the clients' reserve, nor the last hundredth: the month ends within the cap unless clients alone
+ * exceed their reserve late in the month. No rule here ever rejects a client's request.
  */
 
 export interface Cap {
   /** Null: no cap. */
   callsPerMonth: number | null;
-  /** Calls of the month that are kept for clients. */
+  /** Calls of the month that are reserved for clients. */
   reserve: number;
 }
 
@@ -18,18 +19,18 @@ export interface MonthUse {
 }
 
 export interface Forecast {
-  /** At the month's end. */
+  /** At the end of the month. */
   calls: number;
   at: Date;
-  /** Is that within the cap? */
+  /** Whether that is within the cap. */
   endsInside: boolean;
 }
 
-/** What several workers may ask for at the same moment, and what the source counts and we do not see. */
+/** Covers concurrent requests of several workers, and calls that the source counts and we do not see. */
 const KEPT_BACK = 0.01;
-/** A rate over less time than this says little, ms. */
+/** A rate over a shorter period is not meaningful, ms. */
 const SHORTEST_PAST_MS = 24 * 3600_000;
-/** The last seconds of a month are not worth a rush, ms. */
+/** Lower limit of the time until the month's end, ms: the rate does not rise further in the last seconds. */
 const SHORTEST_REST_MS = 60_000;
 
 /** Calls that sync may still make this month; Infinity without a cap. */
@@ -39,14 +40,14 @@ export function leftForSync(cap: Cap, used: MonthUse): number {
   return Math.max(0, cap.callsPerMonth - keptBack(cap.callsPerMonth) - forClients - used.sync);
 }
 
-/** Calls a second for each of so many bases that spend evenly what is left until the month's end. */
+/** Calls a second for each base, if `bases` bases spend `left` evenly until the month's end. */
 export function rateOf(left: number, now: Date, bases: number): number {
   const restMs = Math.max(SHORTEST_REST_MS, nextMonth(now).getTime() - now.getTime());
   return left / (restMs / 1000) / Math.max(1, bases);
 }
 
 /**
- * What the month ends with if clients and sync go on as they did, and sync keeps to the budget.
+ * Forecasts the month's calls if clients and sync continue at their rates, and sync keeps to the budget.
  *
  * @param since when counting began, if that was this month
  */
@@ -66,7 +67,7 @@ function keptBack(callsPerMonth: number): number {
   return Math.ceil(callsPerMonth * KEPT_BACK);
 }
 
-/** When the source's monthly caps on calls are counted anew: the first of the next month, UTC. */
+/** When the next month of the source's call caps begins: on the first, UTC. */
 export function nextMonth(now: Date): Date {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1));
 }

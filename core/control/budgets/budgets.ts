@@ -1,19 +1,19 @@
-/** Call budgets as they stand: what a workspace has used this month and by what, what that leaves, and to whom. */
+/** Current call budgets: the calls of a workspace this month, by kind, and what is left for each base. */
 import type { Db } from "../../context";
 import { platformFacts } from "../../source";
 import { type Forecast, forecastOf, leftForSync, type MonthUse, nextMonth, rateOf } from "./budget-rule";
 import { ownCallsKey } from "./quota-key";
 import { leftKey, type Plan, sourcePlans, type Workspace } from "./workspaces";
 
-/** Beyond their cap the source only slows the bases; those of other plans it blocks, or does not cap. */
+/** Above their cap, the source only slows the bases down; with other plans it blocks them, or has no cap. */
 const SLOWED_PLANS = sourcePlans.filter(({ beyond }) => beyond === "slowed").map(({ id }) => id);
 
-/** All requests of so many bases are within what every source allows their user. */
+/** Up to this number of bases, all requests together stay within every source's limit per user. */
 const BASES_WITHIN_USER_LIMIT = Math.min(
   ...platformFacts.map(({ limits }) => Math.floor(limits.userRequestsPerWindow / limits.requestsPerWindow)),
 );
 
-/** `spent`: sync has nothing left until the month ends, and clients go on; `over`: beyond the cap itself. */
+/** `spent`: sync has no calls left until the month ends, and clients go on; `over`: above the cap itself. */
 export type BudgetState = "no_cap" | "inside" | "spent" | "over";
 
 export interface Budget {
@@ -22,11 +22,11 @@ export interface Budget {
   plan: Plan;
   callsPerMonth: number | null;
   reserve: number;
-  /** Of the month, over all bases; up to 10 s behind by kind. */
+  /** Of the month, over all bases; the calls by kind are up to 10 s old. */
   used: MonthUse & {
     /** `2026-11`, UTC. */
     month: string;
-    /** What sync's calls were for (`payloads`, `records`, `sweep`, `schema`, `freshness`, `hooks`). */
+    /** The purposes of sync's calls (`payloads`, `records`, `sweep`, `schema`, `freshness`, `hooks`). */
     byKind: Record<string, number>;
   };
   forecast: Forecast;
@@ -35,13 +35,13 @@ export interface Budget {
   left: number | null;
   /** For each base that syncs; null without a cap. */
   ratePerHour: number | null;
-  /** When calls are counted anew. */
+  /** When the next month begins. */
   endsAt: Date;
-  /** The source answers only twice a second, until then at least; not `isCertain`: judging by what it refuses. */
+  /** The source answers only twice a second, at least until then; not `isCertain`: inferred from its refusals. */
   slowed: { until: Date; isCertain: boolean } | null;
 }
 
-/** What a worker goes by for one base. */
+/** A worker's limits for one base. */
 export interface Allowance {
   baseId: string;
   /** Null: no cap. */
@@ -52,9 +52,9 @@ export interface Allowance {
   bases: number;
   /** For this base; Infinity without a cap. */
   ratePerSecond: number;
-  /** When calls are counted anew. */
+  /** When the next month begins. */
   endsAt: Date;
-  /** The key's user, where so many bases are synced with their keys that the source's limit per user may matter. */
+  /** The key's user, if the user's keys sync so many bases that the source's limit per user may apply. */
   user: string | null;
 }
 
@@ -78,8 +78,8 @@ export async function budgetOf(
 }
 
 /**
- * What each of these bases may use; those that are gone are not among the answers. A workspace that is found beyond a
- * cap that slows it is noted as slowed, for clients too.
+ * Returns the allowance of each of these bases that exists. Records a workspace as slowed if it is above a cap
+ * beyond which the source slows it down, for clients too.
  */
 export async function allowancesOf(db: Db, baseIds: string[], now = new Date()): Promise<Allowance[]> {
   const bases = await db<{ id: string; workspace_id: string | null; user: string | null }[]>`
@@ -124,7 +124,7 @@ export function toWorkspaceJson(workspace: Workspace, budget: Budget) {
   };
 }
 
-/** The budget of a base's workspace, in the base. */
+/** The budget of a base's workspace, as part of the base. */
 export function toBudgetJson(budget: Budget) {
   return {
     workspace_id: budget.workspaceId,
@@ -174,7 +174,7 @@ function toBudget(row: WorkspaceUse, now: Date): Budget {
 function stateOf(row: WorkspaceUse, left: number): BudgetState {
   if (row.calls_per_month === null) return "no_cap";
   if (row.sync + row.client >= row.calls_per_month) return "over";
-  // Each base has its part, and less than a call is none.
+  // Each base has its share, and less than one call is none.
   return left < Math.max(1, row.syncing) ? "spent" : "inside";
 }
 
@@ -191,7 +191,7 @@ async function slowWhatIsOver(db: Db, row: WorkspaceUse, now: Date): Promise<voi
     ) as slowed`;
 }
 
-/** All that is known of workspaces and their calls in the month that `now` lies in, in one statement. */
+/** Reads workspaces and their calls in the month of `now`, in one statement. */
 async function workspaceUse(db: Db, ids: string[], now: Date): Promise<WorkspaceUse[]> {
   const month = `${now.toISOString().slice(0, 7)}-01`;
   return db<WorkspaceUse[]>`

@@ -1,16 +1,16 @@
-/** Call budgets of all workspaces together, as metrics show them: no label names a workspace. */
+/** Call budgets of all workspaces together, for metrics; no label names a workspace. */
 import type { Db } from "../../context";
 import { type Budget, budgetsOf } from "./budgets";
 
-/** `forecast`: sync has calls left, but the month will end beyond the cap. */
+/** `forecast`: sync has calls left, but the month will end above the cap. */
 const states = ["no_cap", "inside", "forecast", "spent", "over"] as const;
 
 export interface FleetBudgets {
-  /** Workspaces that have bases, by state; every state is there. */
+  /** Number of workspaces with bases, by state; contains every state. */
   workspaces: Record<string, number>;
-  /** The largest part of its cap that any of them has used; null where none has a cap. */
+  /** The largest used share of a cap; null if no workspace has a cap. */
   usedRatio: number | null;
-  /** Of this month (UTC), of all bases, those without a workspace and those that are gone too; up to 10 s behind. */
+  /** This month's calls (UTC) of all bases, including deleted ones and those without a workspace; up to 10 s old. */
   calls: { sync: number; client: number };
 }
 

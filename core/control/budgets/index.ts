@@ -1,4 +1,4 @@
-/** Workspaces of the source: plans, call budgets and use. */
+/** Workspaces of the source: plans, call budgets and usage. */
 export { nextMonth } from "./budget-rule";
 export {
   type Allowance,

@@ -1,8 +1,8 @@
-/** A source base as the quota ledger knows it: whoever's key is used, its quota is one. */
+/** Keys of the quota ledger. A source base has one quota, whichever API key is used. */
 import type { Db } from "../../context";
 import { limitsOfKey } from "../../source";
 
-/** A base as its source knows it. */
+/** Identifies a base at its source. */
 export interface SourceBaseRef {
   platform: string;
   sourceBaseId: string;
@@ -12,19 +12,20 @@ export function quotaKeyOf(base: SourceBaseRef): string {
   return `${base.platform}:${base.sourceBaseId}`;
 }
 
-/** The key under which the calls of one connected base's syncs are counted: several accounts may have its source base. */
+/** The key for counting one connected base's sync calls; several accounts may have connected the same source base. */
 export function ownCallsKey(baseId: string): string {
   return `base:${baseId}`;
 }
 
-/** Drops what the ledger has of a source base that nobody has connected any more; its workspace keeps the month's calls. */
+/** Deletes the ledger's rows of a source base that is no longer connected; its workspace keeps the month's calls. */
 export async function forgetUnusedQuota(
   db: Db,
   base: SourceBaseRef & { id: string; workspaceId: string | null },
 ): Promise<void> {
   const key = quotaKeyOf(base);
   await db.begin(async (tx) => {
-    // Where others have the base connected, too, and it comes back, that counts twice: rather too much than too little.
+    // If other accounts have the base connected, and this one connects it again, it counts twice: too high rather
+    // than too low.
     if (base.workspaceId !== null) await tx`select quota_carry_over(${key}, ${base.workspaceId}, ${base.id})`;
     await tx`delete from quota_kinds where key = ${ownCallsKey(base.id)}`;
     const [used] = await tx`

@@ -1,8 +1,8 @@
-/** How much of a base's quota is used, for people to see: by the minute and by the month. */
+/** The usage of a base's quota, by minute and by month, for display. */
 import type { Db } from "../../context";
 import { quotaKeyOf, type SourceBaseRef } from "./quota-key";
 
-/** Calls in one minute. */
+/** Requests in one minute. */
 export interface MinuteUse {
   minute: Date;
   sync: number;
@@ -10,15 +10,15 @@ export interface MinuteUse {
 }
 
 export interface QuotaUse {
-  /** The last `minutes`, the oldest first, without gaps; the running one is up to 10 s behind. */
+  /** The last `minutes`, the oldest first, without gaps; the current one is up to 10 s old. */
   minutes: MinuteUse[];
   /** Since the first of the month, UTC. */
   month: { sync: number; client: number };
-  /** The source asked for a pause that is not over: until when, and why. */
+  /** A pause that the source asked for and that has not ended: its end and its reason. */
   blocked: { until: Date; reason: string } | null;
   /**
-   * The source answers only twice a second, until then at least. `isCertain`: its workspace is beyond its cap; else
-   * judging by what it refused, and tried again every hour.
+   * The source answers only twice a second, at least until then. `isCertain`: the workspace is above its cap;
+   * otherwise inferred from the source's refusals, and tried again every hour.
    */
   slowed: { until: Date; isCertain: boolean } | null;
 }

@@ -1,6 +1,6 @@
 /**
- * Workspaces: what the source counts calls by. A workspace's plan caps the calls of a month over all its bases, and a
- * part of them is kept for clients.
+ * Workspaces, by which the source counts calls. A workspace's plan caps the monthly calls of all its bases; a part
+ * of them is reserved for clients.
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
@@ -11,22 +11,25 @@ import { platformFacts, type SourcePlan } from "../../source";
 import type { AuditAction } from "../audit";
 import { recordChange } from "../audit";
 
-/** The plans that the sources sell, in the order that they are shown. */
+/** The plans that the sources sell, in display order. */
 export const sourcePlans: readonly SourcePlan[] = platformFacts.flatMap(({ plans }) => plans);
-/** The id of one of `sourcePlans`, or `custom`, whose calls the customer says. */
+/** The id of one of `sourcePlans`, or `custom`, for which the customer states the calls. */
 export type Plan = string;
 export const plans: readonly Plan[] = [...sourcePlans.map(({ id }) => id), "custom"];
 
-/** Calls a month of a plan other than `custom`; null: no cap. @throws BasetideError `invalid_request` if there is none */
+/**
+ * Calls a month of a plan other than `custom`; null: no cap. @throws BasetideError `invalid_request` if it does not
+ * exist
+ */
 export function callsOfPlan(plan: Plan): number | null {
   const found = sourcePlans.find(({ id }) => id === plan);
   if (found) return found.callsPerMonth;
   throw new BasetideError("invalid_request", `There is no plan "${plan}"; there is: ${plans.join(", ")}`);
 }
 
-/** The part of the calls that is kept for clients unless somebody says otherwise. */
+/** The default share of the calls that is reserved for clients. */
 const DEFAULT_RESERVE = 0.2;
-/** What the column holds. */
+/** The largest value of the column. */
 const MOST_CALLS = 2_000_000_000;
 const MAX_NAME_LENGTH = 100;
 
@@ -39,25 +42,27 @@ export interface Workspace {
   callsPerMonth: number | null;
   /** Calls of the month that sync leaves to clients; 0 without a cap. */
   reserve: number;
-  /** In the order they were connected. */
+  /** In the order in which they were connected. */
   baseIds: string[];
   createdAt: Date;
 }
 
-/** What the management of workspaces needs. */
+/** What changes of workspaces need. */
 type ChangeContext = Pick<Context, "db" | "actor">;
 type WakeContext = Pick<Context, "db"> & { queue: { requestSync(baseId: string): Promise<void> } };
 
 export interface NewWorkspace {
   name: string;
   plan: Plan;
-  /** With `custom`: calls, or null for no cap. With the other plans it is known. */
+  /** With `custom`: the calls, or null for no cap. Other plans determine it. */
   callsPerMonth?: number | null | undefined;
-  /** A fifth of the calls unless given. */
+  /** Defaults to a fifth of the calls. */
   reserve?: number | undefined;
 }
 
-/** @throws BasetideError `already_exists` for a name that the account has, `invalid_request` for numbers that do not fit */
+/**
+ * @throws BasetideError `already_exists` if the account has the name already, `invalid_request` for invalid numbers
+ */
 export async function createWorkspace(
   ctx: ChangeContext,
   accountId: string,
@@ -73,7 +78,7 @@ export async function createWorkspace(
   return getWorkspace(ctx.db, id);
 }
 
-/** @throws BasetideError `not_found`, also when it is not `accountId`'s, if one is given */
+/** @throws BasetideError `not_found`, also if it does not belong to a given `accountId` */
 export async function getWorkspace(db: Db, id: string, accountId?: string): Promise<Workspace> {
   const own = accountId === undefined ? db`` : db`and w.account_id = ${accountId}`;
   const [found] = isId("workspace", id) ? await selectWorkspaces(db, db`w.id = ${id} ${own}`) : [];
@@ -81,14 +86,14 @@ export async function getWorkspace(db: Db, id: string, accountId?: string): Prom
   return found;
 }
 
-/** In the order they were made. */
+/** In order of creation. */
 export async function listWorkspaces(db: Db, accountId: string): Promise<Workspace[]> {
   return selectWorkspaces(db, db`w.account_id = ${accountId}`);
 }
 
 /**
- * Changes what is given. Another plan brings its calls with it, and a reserve of a fifth unless one is given. The bases
- * go by it within a quarter of a minute; those that rested because of the old one look again at once.
+ * Changes the given properties. A new plan sets its calls, and a reserve of a fifth unless one is given. The bases
+ * follow within a quarter of a minute; those that pause because of the old budget check the new one at once.
  *
  * @throws BasetideError as `createWorkspace`
  */
@@ -119,7 +124,7 @@ export async function updateWorkspace(
   return getWorkspace(ctx.db, id);
 }
 
-/** @throws BasetideError `conflict` while it has bases, which would go on without a cap */
+/** @throws BasetideError `conflict` while it has bases, which would continue without a cap */
 export async function deleteWorkspace(ctx: ChangeContext, { id, name, accountId }: Workspace): Promise<void> {
   await getWorkspace(ctx.db, id, accountId);
   await ctx.db.begin(async (tx) => {
@@ -141,12 +146,12 @@ export async function deleteWorkspace(ctx: ChangeContext, { id, name, accountId 
   });
 }
 
-/** The key under which the ledger counts what bases of the workspace used that are gone. */
+/** The ledger's key for the calls of deleted bases of the workspace. */
 export function leftKey(workspaceId: string): string {
   return `left:${workspaceId}`;
 }
 
-/** Lets go what rests, or is slowed, because of a budget that is not theirs any more. */
+/** Resumes bases that pause, or are slowed down, because of a previous budget. */
 async function endRest({ db, queue }: WakeContext, { id: workspaceId, accountId }: Workspace): Promise<void> {
   const woken = await db<{ id: string; key: string; is_woken: boolean }[]>`
     update bases set rests_until = null
@@ -154,7 +159,7 @@ async function endRest({ db, queue }: WakeContext, { id: workspaceId, accountId 
     returning id, platform || ':' || source_base_id as key, state not in ('paused', 'deleting') as is_woken`;
   for (const { id, key, is_woken } of woken) {
     await db`select quota_unthrottle(${key}, ${accountId})`;
-    // The queue's reconciler finds those whose job is not queued now.
+    // The queue's reconciler finds those that are not queued now.
     if (is_woken) await queue.requestSync(id).catch(() => {});
   }
 }
@@ -191,7 +196,7 @@ function isCount(value: number, least: number): boolean {
   return Number.isInteger(value) && value >= least && value <= MOST_CALLS;
 }
 
-/** Makes a change and notes it in one transaction. @throws BasetideError `already_exists` */
+/** Makes a change and records it in one transaction. @throws BasetideError `already_exists` */
 async function changing(
   { db, actor }: ChangeContext,
   action: AuditAction,
