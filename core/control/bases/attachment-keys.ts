@@ -1,6 +1,6 @@
 /**
- * The key of a base that signs the URLs of its attachments. Made when they are first asked for, and kept while the
- * setting is off, so that links which were handed out go on working until somebody revokes them.
+ * The key of a base that signs the URLs of its attachments. It is created when URLs are first requested, and stored
+ * while the setting is off, so that existing links work until they are revoked.
  */
 import { randomBytes } from "node:crypto";
 import type { Context } from "../../context";
@@ -9,18 +9,18 @@ import type { Base } from "./base-row";
 
 const KEY_BYTES = 32;
 
-/** A new key for the base, encrypted. */
+/** Returns a new key for the base, encrypted. */
 export function newAttachmentKey({ secrets }: Pick<Context, "secrets">, baseId: string): string {
   return secrets.encrypt(randomBytes(KEY_BYTES).toString("base64url"), keyContext(baseId));
 }
 
-/** A base whose attachments have URLs of ours, and what checks those. */
+/** A base whose attachments have URLs of ours, and the signer that checks them. */
 export interface LinkedBase extends Pick<Base, "id" | "platform" | "sourceBaseId"> {
   signer: AttachmentSigner;
 }
 
 /**
- * The base with its signer as it is now; null where there is none, or no such base any more.
+ * Returns the base with its current signer; null if it has none, or the base does not exist.
  *
  * @throws BasetideError `secret_unreadable`
  */
@@ -37,7 +37,7 @@ export async function linkedBase(
   return { ...base, signer: createSigner(secrets.decrypt(encryptedKey, keyContext(baseId)), keyVersion) };
 }
 
-/** What signs the base's attachment URLs, if anything does. @throws BasetideError `secret_unreadable` */
+/** Returns the signer of the base's attachment URLs, if they are on. @throws BasetideError `secret_unreadable` */
 export async function attachmentSigner(
   ctx: Pick<Context, "db" | "secrets">,
   baseId: string,

@@ -1,4 +1,4 @@
-/** A base as the control plane knows it, and the one query that reads it. */
+/** A base as the control plane stores it, and the one query that reads it. */
 
 import type { Db } from "../../context";
 import type { ErrorCode } from "../../errors";
@@ -7,13 +7,13 @@ import { hasNotifications } from "../feeds";
 import { settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
 
-/** How many of the latest syncs say what is usual. */
+/** Number of latest syncs that define the usual duration. */
 export const USUAL_SWEEPS = 20;
 
 export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "deleting";
 /**
- * `rapid`: a cycle over all tables, asking each for what was modified; `live`: a round over what the source's feed
- * told of.
+ * `rapid`: a cycle, which asks every table for modified records; `live`: a batch of the changes that the source's
+ * feed reported.
  */
 export type SyncKind = "first" | "rebuild" | "sweep" | "rapid" | "live";
 
@@ -21,7 +21,7 @@ export type SyncKind = "first" | "rebuild" | "sweep" | "rapid" | "live";
 export interface TableCount {
   name: string;
   source_name: string;
-  /** The source's id of the table, for links into it; absent in what older versions reported. */
+  /** The source's id of the table, for links to it; absent in reports of older versions. */
   source_id?: string | undefined;
   records: number;
 }
@@ -37,7 +37,7 @@ export interface BaseIssue {
   reason: string;
 }
 
-/** How far a first sync or a rebuild is. */
+/** Progress of a first sync or a rebuild. */
 export interface Progress {
   kind: SyncKind;
   /** ISO 8601. */
@@ -46,27 +46,27 @@ export interface Progress {
     name: string;
     source_name: string;
     records_done: number;
-    /** Null while nobody knows. */
+    /** Null while it is unknown. */
     records_estimate: number | null;
     done: boolean;
-    /** It has been read, and waits for transactions that hold the table. */
+    /** The table has been read, and waits for transactions that lock it. */
     waiting?: boolean;
   }[];
 }
 
-/** The feed of changes that live mode reads. */
+/** The state of the feed of changes that live mode reads. */
 export interface LiveState {
   /** `refused`: `reason` says what the key or the source lacks; the base is swept instead. */
   state: "making" | "on" | "refused";
   reason: string;
-  /** Told by the source, or asked for. */
+  /** Changes are reported by notifications, or found by polling. */
   by: "ping" | "poll";
-  /** When the feed last told of a change. */
+  /** When the feed last reported a change. */
   changedAt: Date | null;
   readAt: Date | null;
-  /** By when it is to be read again. */
+  /** When it must be read again at the latest. */
   dueAt: Date | null;
-  /** Records known to have changed and not read again yet, and since when there are some. */
+  /** Records that are known to have changed and were not read again yet, and since when there are some. */
   waiting: number;
   waitingSince: Date | null;
   /** Records that only a sweep found changed, and when it last did. */
@@ -75,9 +75,9 @@ export interface LiveState {
   /** When SQL was last compared with the source, and since when it is known to be behind. */
   comparedAt: Date | null;
   driftedSince: Date | null;
-  /** Changes of before then are not in the feed: a sweep is to find them. */
+  /** The feed lacks the changes before then: a sweep will find them. */
   gapSince: Date | null;
-  /** When the source's webhook ends unless it is refreshed, on the source's clock. */
+  /** When the source's webhook expires unless it is refreshed, on the source's clock. */
   expiresAt: Date | null;
 }
 
@@ -92,44 +92,44 @@ export interface Base {
   database: { id: string; name: string; schema: string; host: string; port: number };
   /** Of the key that signs its attachment URLs; 0: it has none yet. */
   attachmentKeyVersion: number;
-  /** Whose calls are capped together; null: no cap. */
+  /** The workspace whose bases share a cap on calls; null: no cap. */
   workspaceId: string | null;
-  /** Whose the API key is, as the source says; null while nobody has asked. */
+  /** The user of the API key, as the source reports it; null if unknown. */
   sourceUserId: string | null;
   resyncRequestedAt: Date | null;
-  /** A client has written what nothing told of: see `core/sync/engine/catch-up.ts`. */
+  /** A client has written something that no event reported: see `core/sync/engine/catch-up.ts`. */
   catchUpRequestedAt: Date | null;
-  /** The last sync that completed; in rapid mode a turn, which knows nothing of deletes and computed fields. */
+  /** The last completed sync; in rapid mode a cycle, which does not see deletions and computed fields. */
   sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
   /**
-   * The last time that every record was read: rows are as of then in every respect. `backgroundMs`: how long a sweep
-   * beside rapid turns is expected to take.
+   * The last time that every record was read: rows are complete as of then. `backgroundMs`: the expected duration
+   * of a sweep in the background of rapid cycles.
    */
   sweep: { startedAt: Date; completedAt: Date; backgroundMs: number } | null;
-  /** How its changes are told of; null where that was never tried. */
+  /** How its changes are reported; null if live mode was never tried. */
   live: LiveState | null;
   /** When the last sync ended, completed or not. */
   attemptedAt: Date | null;
-  /** Why syncs fail, and since when; null when the last one completed. */
+  /** Why syncs fail, and since when; null if the last one completed. */
   error: { code: ErrorCode; message: string; since: Date } | null;
   progress: Progress | null;
   tables: TableCount[];
   issueCount: number;
   issues: BaseIssue[];
-  /** Durations of the last 20 sweeps that completed (of turns in rapid mode, of rounds in live mode), the latest first. */
+  /** Durations of the last 20 completed sweeps (rapid mode: cycles; live mode: batches), the latest first. */
   recentSweepMs: number[];
-  /** When the budget lets the next sync begin, where that is a while off. */
+  /** When the budget allows the next sync, if that is a while from now. */
   restsUntil: Date | null;
   /** Records whose proxied write the replica does not show yet. */
   repairs: number;
   createdAt: Date;
-  /** All times are the server's; this process's clock is so far ahead of it, ms. See `serverNow`. */
+  /** All times are the server's; this process's clock is this far ahead of it, ms. See `serverNow`. */
   clockAheadMs: number;
-  /** The control plane took no writes when the base was read: what is known of it may be old. */
+  /** The control plane was read-only when the base was read: the data may be old. */
   isReadOnly: boolean;
 }
 
-/** Bases with everything about them, for the rows that `where` keeps. */
+/** Reads the bases that match `where`, with all their properties. */
 export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]> {
   const rows = await db<BaseRow[]>`
     select b.*, d.name as database_name,
@@ -268,7 +268,7 @@ interface BaseRow extends FeedRow, SettingsRow {
   is_read_only: boolean;
 }
 
-/** All null where there is no feed. */
+/** All null without a feed. */
 interface FeedRow {
   feed_state: LiveState["state"] | null;
   feed_reason: string | null;

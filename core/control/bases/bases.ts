@@ -1,6 +1,6 @@
 /**
- * Bases: connecting a source base, looking at it, changing its settings, and where its replica is.
- * `delete-base.ts` takes one away again.
+ * Bases: connecting a source base, reading it, changing its settings, and locating its replica. `delete-base.ts`
+ * deletes it.
  */
 import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
@@ -25,15 +25,18 @@ import { settingAssignments, settingColumns, settingDetails, settingValues } fro
 import type { BaseSettings } from "./settings";
 import { findSourceUser } from "./source-user";
 
-/** A base that needs a person's attention is tried again this often, in case somebody repaired the source. */
+/** How often a base that needs attention is tried again, in case the source was repaired. */
 const ATTENTION_RETRY = "3 minutes";
-/** One whose monthly cap is spent: each look costs a call, and nothing but a dearer plan or the first helps. */
+/**
+ * The same for a base whose monthly cap is used up: each try costs a call, and only a larger plan or the next month
+ * helps.
+ */
 const CAP_RETRY = "1 hour";
 
-/** What the management of bases needs beside the plain context. */
+/** What the management of bases needs in addition to the plain context. */
 export interface ManagementContext extends Context {
   queue: { requestSync(baseId: string): Promise<void> };
-  /** The source platforms, in the order that people are shown. */
+  /** The source platforms, in display order. */
   platforms: Platform[];
 }
 
@@ -43,19 +46,22 @@ export interface NewBase {
   sourceBaseId: string;
   destination?: Destination | undefined;
   settings?: Partial<BaseSettings> | undefined;
-  /** Whose calls are capped together; without one there is no cap. */
+  /** The workspace whose cap applies; without one there is no cap. */
   workspaceId?: string | null | undefined;
 }
 
 export interface SyncTarget {
-  /** That very database, with the rights to write there. */
+  /** That database, with the right to write there. */
   url: ServerUrl;
   schema: string;
-  /** Who reads there; undefined where that is our own role. */
+  /** The role that reads there; undefined if it is our own. */
   role: string | undefined;
 }
 
-/** Bases that the key opens. @throws BasetideError `source_…` in the source's words; `invalid_request` for a platform that is not there */
+/**
+ * Lists the bases that the key can read. @throws BasetideError `source_…` with the source's message;
+ * `invalid_request` for an unknown platform
+ */
 export async function listSourceBases(
   ctx: Pick<ManagementContext, "config" | "platforms">,
   platform: string,
@@ -66,10 +72,10 @@ export async function listSourceBases(
 }
 
 /**
- * Connects a source base: checks the key, makes the destination ready, and asks for the first sync.
+ * Connects a source base: checks the key, prepares the destination, and requests the first sync.
  *
- * @throws BasetideError `already_exists` when the account has connected it, `source_…` when the key does not open
- *   it, `destination_invalid`, `not_found` for a workspace that is not the account's
+ * @throws BasetideError `already_exists` if the account has connected it, `source_…` if the key cannot read it,
+ *   `destination_invalid`, `not_found` for a workspace that is not the account's
  */
 export async function createBase(ctx: ManagementContext, accountId: string, base: NewBase): Promise<Base> {
   const { db, log, secrets } = ctx;
@@ -99,7 +105,7 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
       await recordChange(tx, ctx.actor, { accountId, action: "base.connected", subject: id, details });
     });
   } catch (error) {
-    // Somebody was faster with the same base or schema; a database that was made for this one is not left behind.
+    // A concurrent request took the same base or schema; a database that was created for this one is removed.
     await removeUnusedDatabase(ctx, destination.databaseId);
     if (isUniqueViolation(error)) throw alreadyConnected(base);
     throw error;
@@ -109,7 +115,7 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
   return getBase(db, id);
 }
 
-/** @throws BasetideError `not_found`, also when it is not `accountId`'s, if one is given */
+/** @throws BasetideError `not_found`, also if it does not belong to a given `accountId` */
 export async function getBase(db: Db, id: string, accountId?: string): Promise<Base> {
   const own = accountId === undefined ? db`` : db`and b.account_id = ${accountId}`;
   const [base] = isId("base", id) ? await selectBases(db, db`b.id = ${id} ${own}`) : [];
@@ -117,16 +123,17 @@ export async function getBase(db: Db, id: string, accountId?: string): Promise<B
   return base;
 }
 
-/** The account's bases, or everybody's, in the order they were connected. */
+/** The account's bases, or all bases, in the order in which they were connected. */
 export async function listBases(db: Db, accountId?: string): Promise<Base[]> {
   return selectBases(db, accountId === undefined ? db`true` : db`b.account_id = ${accountId}`);
 }
 
 /**
- * Bases that a worker should sync: not paused, not going, not resting for their budget; one in need of
- * attention every few minutes, or, where the monthly cap is spent, every hour and when a month (UTC) begins.
+ * Returns the bases that a worker should sync: not paused, not being deleted, not pausing for their budget. One
+ * that needs attention is included every few minutes or, if its monthly cap is used up, every hour and when a month
+ * (UTC) begins.
  *
- * @param except a condition on `bases`: rows that are left out
+ * @param except a condition on `bases`: rows to exclude
  */
 export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
@@ -146,10 +153,10 @@ export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`):
 }
 
 /**
- * Changes what is given and leaves the rest; a new key is checked at the source first.
+ * Changes the given settings; a new key is checked at the source first.
  *
- * @throws BasetideError `source_…` for a key that does not open the base, `conflict` when it is being deleted,
- *   `not_found` for a workspace that is not the account's
+ * @throws BasetideError `source_…` if the key cannot read the base, `conflict` if it is being deleted, `not_found`
+ *   for a workspace that is not the account's
  */
 export async function updateSettings(
   ctx: ManagementContext,
@@ -205,7 +212,7 @@ export async function updateSettings(
     };
     const change = { accountId: base.accountId, subject: base.id, details };
     await recordChange(tx, ctx.actor, { ...change, action: "base.changed" });
-    // What the old plan slowed the new one may not.
+    // The new workspace may not be slowed down where the old one was.
     if (workspaceId !== base.workspaceId) {
       await tx`select quota_unthrottle(${quotaKeyOf(base)}, ${base.accountId})`;
     }
@@ -217,7 +224,7 @@ export async function updateSettings(
   return getBase(db, base.id);
 }
 
-/** Stops syncing; the replica stays readable as it is. */
+/** Stops syncing; the replica stays readable. */
 export async function pause(ctx: ManagementContext, base: Base): Promise<Base> {
   return updateSettings(ctx, base, { paused: true });
 }
@@ -226,12 +233,15 @@ export async function resume(ctx: ManagementContext, base: Base): Promise<Base> 
   return updateSettings(ctx, base, { paused: false });
 }
 
-/** The budget lets the base's next sync begin in `ms`; people end that by asking for one, or by a change. */
+/** Postpones the base's next sync by `ms`, for its budget; a requested sync or a change of settings ends that. */
 export async function restUntil(db: Db, baseId: string, ms: number): Promise<void> {
   await db`update bases set rests_until = now() + ${ms} * interval '1 ms' where id = ${baseId}`;
 }
 
-/** Asks for a sync now, whatever the base waits for. @throws BasetideError `conflict` when it is paused or going */
+/**
+ * Requests a sync now, even if the base is waiting. @throws BasetideError `conflict` if it is paused or being
+ * deleted
+ */
 export async function requestResync(ctx: ManagementContext, base: Base): Promise<Base> {
   await ctx.db.begin(async (tx) => {
     const [updated] = await tx`
@@ -245,7 +255,7 @@ export async function requestResync(ctx: ManagementContext, base: Base): Promise
   return getBase(ctx.db, base.id);
 }
 
-/** The base's API key in plain. @throws BasetideError `not_found`, `secret_unreadable` */
+/** Returns the base's API key, decrypted. @throws BasetideError `not_found`, `secret_unreadable` */
 export async function openApiKey(
   ctx: Pick<Context, "db" | "secrets">,
   base: Pick<Base, "id">,
@@ -256,7 +266,7 @@ export async function openApiKey(
   return decryptApiKey(ctx, { id: base.id, encryptedApiKey: row.encrypted_api_key });
 }
 
-/** The same of a base whose encrypted key is at hand. @throws BasetideError `secret_unreadable` */
+/** Decrypts a base's API key that was read already. @throws BasetideError `secret_unreadable` */
 export function decryptApiKey(
   { secrets }: Pick<Context, "secrets">,
   { id, encryptedApiKey }: { id: string; encryptedApiKey: string },
@@ -264,7 +274,7 @@ export function decryptApiKey(
   return secrets.decrypt(encryptedApiKey, apiKeyContext(id));
 }
 
-/** Where the base's replica is, with the rights to write it. @throws BasetideError `secret_unreadable` */
+/** Returns the base's replica, with the right to write it. @throws BasetideError `secret_unreadable` */
 export async function replicaTarget(
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
   base: Pick<Base, "database">,
@@ -277,7 +287,7 @@ export async function replicaTarget(
   };
 }
 
-/** @throws BasetideError `source_not_found` when the key opens bases, but not this one */
+/** @throws BasetideError `source_not_found` if the key can read other bases, but not this one */
 async function findSourceBase(
   ctx: ManagementContext,
   platform: string,
@@ -293,7 +303,7 @@ async function findSourceBase(
   );
 }
 
-/** Most repeats are noticed here, before anything is made. */
+/** Finds most duplicates before anything is created. */
 async function refuseConnected(db: Db, accountId: string, base: NewBase): Promise<void> {
   const [connected] = await db`
     select from bases where account_id = ${accountId} and platform = ${base.platform}
@@ -305,7 +315,7 @@ function alreadyConnected(base: NewBase): BasetideError {
   return new BasetideError("already_exists", `The base ${base.sourceBaseId} is connected already`);
 }
 
-/** Wakes a worker. Not worth failing for: the queue's reconciler finds every active base that has no job. */
+/** Wakes a worker. Never fails: the queue's reconciler finds every active base without a job. */
 async function askForSync(ctx: ManagementContext, baseId: string): Promise<void> {
   try {
     await ctx.queue.requestSync(baseId);

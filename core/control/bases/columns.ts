@@ -5,13 +5,13 @@ import type { Base } from "./base-row";
 import { replicaTarget } from "./bases";
 
 export interface ReplicaShape {
-  /** Every live table, by name. */
+  /** All live tables, by name. */
   tables: TableSpec[];
   linkViews: LinkView[];
 }
 
 /**
- * For the pages that ask for it: the control plane does not keep columns.
+ * Reads the columns from the replica, because the control plane does not store them.
  *
  * @throws BasetideError `replica_unavailable`
  */

@@ -1,10 +1,11 @@
 /**
- * Taking a base away. It is marked `deleting` first, which ends its syncs; a crash after that is picked up by a console
- * within minutes. Each attempt is counted: one that ends its process is made without what may have ended it, and a
- * deletion that ended three is quarantined. Nothing has to be asked of a database that a customer hosts.
+ * Deletes a base. It is marked `deleting` first, which ends its syncs; after a crash, a console resumes the
+ * deletion within minutes. Each attempt is counted. After an attempt that crashed its process, the next one leaves
+ * out the steps that may have caused it, and a deletion that crashed three processes is quarantined. The deletion
+ * does not depend on a database that a customer hosts.
  *
- * Nothing is left behind: neither database, role, jobs nor what the quota ledger has of a source base that nobody
- * else has connected.
+ * Nothing is left behind: no database, role or jobs, and no rows of the quota ledger for a source base that no
+ * other account has connected.
  */
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
@@ -28,30 +29,30 @@ import { type ManagementContext, openApiKey } from "./bases";
 import { removeWebhook } from "./remove-webhook";
 
 type DeleteContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
-/** Where the platforms are not given, a webhook at the source ends by itself. */
+/** Without the platforms, a webhook at the source is left to expire. */
 type DeleteBaseContext = DeleteContext & Partial<Pick<ManagementContext, "platforms" | "metrics">>;
 
-/** How long the worker that has the base is given to notice. It can write nothing any more in any case. */
+/** How long to wait for the worker that has the base to notice. It cannot write any more in any case. */
 const NOTICE_MS = 5000;
 
 const QUARANTINED =
   "Three attempts to delete this base ended the process that made them, so it is not tried again by itself. The operator can complete it";
-/** How long a database that a customer hosts is given to be fenced, as a courtesy to it. */
+/** How long to try to fence a database that a customer hosts; this is a courtesy. */
 const FENCE_EXTERNAL_MS = 2000;
 
 export interface DeletionOptions {
   /** Runs in the background: a deletion that is not due is left for later. */
   isBackground?: boolean;
-  /** Also when it is quarantined, and asking nothing of the source or of a database that the customer hosts. */
+  /** Deletes also a quarantined base, without any request to the source or to a database that the customer hosts. */
   isForced?: boolean;
 }
 
 /**
- * Deletes the base and its replica: the whole database when no other base lives there, else its schemas. What lies
+ * Deletes the base and its replica: the whole database if no other base uses it, otherwise its schemas. A replica
  * in a database that the customer hosts stays there.
  *
- * @returns whether it was deleted: one in the background may not be due
- * @throws BasetideError `conflict` when the deletion is quarantined
+ * @returns whether it was deleted: in the background, the deletion may not be due
+ * @throws BasetideError `conflict` if the deletion is quarantined
  */
 export async function deleteBase(
   ctx: DeleteBaseContext,
@@ -69,7 +70,7 @@ export async function deleteBase(
   return done !== null;
 }
 
-/** @param isCautious asks nothing that the deletion can do without */
+/** @param isCautious leaves out all optional steps */
 async function carryOut(
   ctx: DeleteBaseContext,
   base: Base,
@@ -93,7 +94,7 @@ async function carryOut(
   await forgetUnusedQuota(ctx.db, base);
 }
 
-/** A database that the customer hosts may not answer: the deletion goes on without. */
+/** Fences the replica once. A database that the customer hosts may not answer: the deletion goes on without it. */
 async function fenceOnce(ctx: DeleteBaseContext, database: Database, schema: string): Promise<void> {
   const fenced = fence(ctx, database, schema);
   if (database.clusterId !== null) return fenced;
@@ -108,7 +109,7 @@ async function removeWebhookOf({ platforms, metrics, ...ctx }: DeleteBaseContext
   await removeWebhook({ ...ctx, platforms, metrics }, base, () => openApiKey(ctx, base));
 }
 
-/** The base is going from now on. Told of once, also where a crash has the deletion begin again. */
+/** Marks the base as being deleted. Recorded once, even if a crash makes the deletion start again. */
 async function mark(
   ctx: DeleteContext,
   base: Base,
@@ -126,7 +127,9 @@ async function mark(
   });
 }
 
-/** Ends the right to write of whoever syncs into the schema. Into what cannot be reached nobody does. */
+/**
+ * Revokes the current writer's right to write into the schema. A database that is unreachable has no writer either.
+ */
 export async function fence(ctx: DeleteContext, database: Database, schema: string): Promise<void> {
   const replica = openReplica({ url: await databaseAdminUrl(ctx, database), schema });
   try {
@@ -139,8 +142,8 @@ export async function fence(ctx: DeleteContext, database: Database, schema: stri
 }
 
 /**
- * Ends the deletions that a crash or a lost cluster interrupted, and drops what broken moves and creations left: those
- * that are due, one after the other.
+ * Finishes deletions that a crash or an unreachable cluster interrupted, one after the other, if they are due, and
+ * drops what broken moves and creations left.
  *
  * @returns bases deleted
  */

@@ -1,6 +1,6 @@
 /**
- * Ends what earlier processes left unfinished, in the background: no start depends on it, nor on a customer's server.
- * Of all processes one does it at a time, and one task after the other.
+ * Finishes, in the background, what earlier processes left unfinished, so that no start depends on it or on a
+ * customer's server. One process at a time does this, one task after the other.
  */
 
 import { asOnly } from "../../postgres";
@@ -9,7 +9,7 @@ import { listBases, type ManagementContext } from "./bases";
 import { finishDeletions } from "./delete-base";
 
 const EVERY_MS = 60_000;
-/** Longest that a process which stops waits for the task in hand. Another process takes it up. */
+/** Longest time that a stopping process waits for its current task. Another process resumes it. */
 const STOP_MS = 5000;
 
 export function startFinishing(ctx: ManagementContext): Running {

@@ -1,4 +1,4 @@
-/** The setting `indexes`: columns of a base's tables that have an index in its replica. */
+/** The setting `indexes`: the columns of a base's tables that have an index in its replica. */
 import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import {
@@ -12,26 +12,26 @@ import {
 import type { Base } from "./base-row";
 import { replicaTarget } from "./bases";
 
-/** Names as they were last seen: the index stays with the field, whatever that is called. */
+/** The last known names: the index stays with the field when it is renamed. */
 export interface IndexSetting extends WantedIndex {
   table: string;
   column: string;
 }
 
-/** An index as people ask for it, by SQL names. */
+/** An index as requested, by SQL names. */
 export interface AskedIndex {
   table: string;
   column: string;
   kind?: IndexKind | undefined;
 }
 
-/** Each index makes every write of its table dearer. */
+/** Each index makes every write to its table more expensive. */
 export const MOST_INDEXES = 100;
 
 /**
- * The setting that these make, for a base whose tables are there.
+ * Returns the setting for these indexes, for a base whose tables exist.
  *
- * @throws BasetideError `invalid_request` naming what is not there or not possible, `replica_unavailable`
+ * @throws BasetideError `invalid_request` naming what does not exist or is not possible, `replica_unavailable`
  */
 export async function resolveIndexes(
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
@@ -94,7 +94,7 @@ export function sameIndexes(one: readonly IndexSetting[], other: readonly IndexS
   return Bun.deepEquals(one, other);
 }
 
-/** Tables or columns have other names now: unless somebody has changed the setting meanwhile. */
+/** Applies new names of tables or columns, unless the setting was changed meanwhile. */
 export async function renameIndexes(
   db: Db,
   baseId: string,

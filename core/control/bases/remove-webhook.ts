@@ -1,8 +1,9 @@
 /**
- * Takes a base's webhook away at the source, for those who have no worker for it: live mode is switched off, the base is
- * deleted, or its key is replaced.
+ * Deletes a base's webhook at the source without a worker: when live mode is switched off, the base is deleted, or
+ * its key is replaced.
  *
- * Done as well as can be within seconds: a webhook that is left behind tells nobody anything and ends after a week.
+ * This is best effort, within seconds: a webhook that is left behind notifies an address that ignores it, and
+ * expires after a week.
  */
 import type { Context } from "../../context";
 import { type ErrorCode, isBasetideError } from "../../errors";
@@ -14,7 +15,7 @@ import { dropWebhook, forgetFeed, forgetRefusal, loadFeed } from "../feeds";
 import type { Base } from "./base-row";
 
 const REMOVAL_TIMEOUT_MS = 5000;
-/** What a source says to a key that may not see the webhooks. */
+/** The source's answers to a key that may not see the webhooks. */
 const KEY_REFUSALS = new Set<ErrorCode>(["source_forbidden", "source_key_refused", "source_not_found"]);
 
 export interface WebhookContext extends Pick<Context, "db" | "log" | "metrics"> {
@@ -23,7 +24,7 @@ export interface WebhookContext extends Pick<Context, "db" | "log" | "metrics"> 
 
 type BaseWithWebhook = Pick<Base, "id" | "platform" | "sourceBaseId">;
 
-/** Deletes the webhook and forgets the feed. @param openKey the base's key */
+/** Deletes the webhook and the state of the feed. @param openKey returns the base's key */
 export async function removeWebhook(
   ctx: WebhookContext,
   base: BaseWithWebhook,
@@ -37,8 +38,8 @@ export async function removeWebhook(
 }
 
 /**
- * After another key has taken the place of `oldKey`: the webhook stays if the new key can see it, or else is deleted with
- * the old one, since nobody can read it.
+ * Applies the replacement of `oldKey`: the webhook stays if the new key can see it. Otherwise it is deleted with
+ * the old key, since no key could read it.
  */
 export async function applyKey(
   ctx: WebhookContext,
@@ -54,7 +55,10 @@ export async function applyKey(
   });
 }
 
-/** @throws BasetideError what says nothing about the key: the source is away, the quota has no room */
+/**
+ * @throws BasetideError for failures that say nothing about the key: the source is unavailable, the quota has no
+ *   room
+ */
 async function canSee(
   ctx: WebhookContext,
   base: BaseWithWebhook,
@@ -82,7 +86,7 @@ async function deleteAtSource(
   ctx.log.info({ baseId: base.id, webhookId }, "hook removed at the source");
 }
 
-/** One request, when the base's quota has room for it (I4). */
+/** Sends one request when the base's quota has room for it (I4). */
 async function call<T>(
   ctx: WebhookContext,
   base: BaseWithWebhook,

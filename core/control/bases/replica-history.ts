@@ -1,9 +1,9 @@
 /**
- * What a base's replica was when its last lease began.
+ * The state of a base's replica at the start of its last lease.
  *
- * A replica that is on another server, on another timeline of its server, or at an epoch that it has been at before may
- * have lost commits: a standby was promoted that lagged behind, or a backup was put back. What workers remember of its
- * rows is worth nothing then, nor is the cursor up to which the feed has been read.
+ * A replica may have lost commits if it is on another server, on another timeline of its server, or at an epoch
+ * that it had before: a standby that lagged behind was promoted, or a backup was restored. Workers' caches of its
+ * rows are then worthless, and so is the cursor up to which the feed was read.
  */
 import type { Db } from "../../context";
 import { recordFeedGapOfBase } from "../feeds";
@@ -14,14 +14,17 @@ export interface ReplicaState {
   epoch: number;
 }
 
-/** As it was noted last; null before a base's first lease. */
+/** Returns the last recorded state; null before a base's first lease. */
 export async function lastReplicaState(db: Db, baseId: string): Promise<ReplicaState | null> {
   const [row] = await db<{ identity: string | null; epoch: string | null }[]>`
     select replica_identity as identity, replica_epoch as epoch from bases where id = ${baseId}`;
   return row?.identity ? { identity: row.identity, epoch: Number(row.epoch) } : null;
 }
 
-/** Notes what it is now; where it may have lost commits, a sweep has to find what the feed told of before now. */
+/**
+ * Records the current state. If commits may be lost, a sweep must find the changes that the feed reported before
+ * now.
+ */
 export async function recordReplicaState(
   db: Db,
   baseId: string,

@@ -6,10 +6,10 @@ import type { Base } from "./base-row";
 import { getBase, type ManagementContext } from "./bases";
 
 /**
- * Ends every attachment link that was handed out, at once, by another key. Rows with such links are written anew by
- * the sync that is asked for.
+ * Ends every existing attachment link at once, by replacing the key. A requested sync rewrites the rows with such
+ * links.
  *
- * @throws BasetideError `conflict` where the base has no links, or is being deleted
+ * @throws BasetideError `conflict` if the base has no links, or is being deleted
  */
 export async function revokeAttachmentLinks(ctx: ManagementContext, base: Base): Promise<Base> {
   await ctx.db.begin(async (tx) => {
@@ -23,7 +23,7 @@ export async function revokeAttachmentLinks(ctx: ManagementContext, base: Base):
     const { accountId, id } = base;
     await recordChange(tx, ctx.actor, { accountId, action: "base.attachment_links_revoked", subject: id });
   });
-  // Not worth failing for: the links are revoked, and the queue's reconciler finds the base.
+  // Must not fail the request: the links are revoked, and the queue's reconciler finds the base.
   await ctx.queue.requestSync(base.id).catch((error: unknown) => {
     ctx.log.warn({ baseId: base.id, error }, "sync not queued");
   });

@@ -1,9 +1,10 @@
 /**
- * Sync runs: what each sync did, and what the base knows of its last one. Kept for 30 days.
+ * Sync runs: what each sync did, and the state of a base after its last one. Stored for 30 days.
  *
- * A small base is synced every second, which would be 2.6 million rows in that time. So a completed sweep, turn or round
- * joins the row of the one before it: for up to a minute whatever they did, for up to an hour where none changed
- * anything. First syncs, rebuilds and failures have rows of their own, and end those before them.
+ * A small base is synced every second, which would be 2.6 million rows in that time. Therefore a completed sweep,
+ * cycle or batch is merged into the row of the previous one: for up to a minute in any case, for up to an hour if
+ * none of them changed anything. First syncs, rebuilds and failures have rows of their own, and end the rows before
+ * them.
  */
 import type { Db } from "../../context";
 import { type BasetideError, type ErrorCode, nextStep } from "../../errors";
@@ -11,21 +12,21 @@ import { cleanText, jsonParameter, serverTime } from "../../postgres";
 import { type BaseIssue, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
 
 const KEPT = "30 days";
-/** How long the syncs of one row may go on, where they change something and where they do not. */
+/** How long the syncs of one row may span, with changes and without. */
 const JOINED = "1 minute";
 const JOINED_UNCHANGED = "1 hour";
-/** A sweep beside others has this part of the requests that a sweep alone has. */
+/** A background sweep gets one request in this many of those that a foreground sweep gets. */
 const BESIDE_SLOWNESS = 6;
 const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 1000;
 
-/** What a sync did, told when it ended. */
+/** The result of a sync, reported when it ended. */
 export interface RunReport {
   kind: SyncKind;
   startedAt: Date;
   /** Null when it failed. */
   completedAt: Date | null;
-  /** A sweep that went on beside rapid turns or live rounds: those say how the base is. */
+  /** A sweep in the background of rapid cycles or live batches: those determine the state of the base. */
   isBackground?: boolean | undefined;
   /** Records. */
   seen: number;
@@ -37,22 +38,22 @@ export interface RunReport {
   /** Time spent waiting for the quota. */
   waitMs: number;
   error?: Pick<BasetideError, "code" | "message"> | undefined;
-  /** Absent: as before. */
+  /** Absent: unchanged. */
   tables?: TableCount[] | undefined;
   issueCount?: number | undefined;
-  /** The first 100 are kept. */
+  /** Only the first 100 are stored. */
   issues?: BaseIssue[] | undefined;
 }
 
-/** One sync, or several that were alike. */
+/** One sync, or several similar ones. */
 export interface SyncRun {
   id: string;
   kind: SyncKind;
-  /** How many syncs the row stands for. */
+  /** Number of syncs in the row. */
   syncs: number;
   /** Of the first. */
   started_at: Date;
-  /** Of the last; null when it failed. */
+  /** Of the last; null if it failed. */
   completed_at: Date | null;
   /** The mean, and the longest. */
   duration_ms: number | null;
@@ -69,9 +70,9 @@ export interface SyncRun {
 }
 
 /**
- * Keeps the run, and changes what the base says of its last sync. A completed run makes the base `active` and ends
- * its error; one that needs a person makes it `needs_attention`. A base that was paused or marked for deletion
- * meanwhile stays so. A run of a base that is gone is not kept.
+ * Stores the run, and updates the base's columns about its last sync. A completed run makes the base `active` and
+ * clears its error; one with an error that needs a person makes it `needs_attention`. A base that was paused or
+ * marked for deletion meanwhile stays so. A run of a deleted base is not stored.
  */
 export async function recordRun(db: Db, baseId: string, report: RunReport): Promise<void> {
   const told = {
@@ -82,7 +83,7 @@ export async function recordRun(db: Db, baseId: string, report: RunReport): Prom
     tables: report.tables ? jsonParameter(report.tables) : null,
     issues: report.issues ? jsonParameter(report.issues.slice(0, MAX_ISSUES)) : null,
   };
-  // One statement, as every sync of every base ends with it.
+  // One statement, because every sync of every base ends with it.
   await db`
     with updated as (${report.isBackground ? updateBackground(db, baseId, told) : updateBase(db, baseId, told)}),
     joined as (${joinRun(db, baseId, told)})
@@ -116,7 +117,7 @@ function outcomeOf(report: RunReport) {
 function updateBase(db: Db, baseId: string, told: Told) {
   const { kind, isCompleted, durationMs, errorCode } = told;
   const needsAttention = errorCode !== null && nextStep[errorCode] === "needs_attention";
-  // A turn or a round has not read every record.
+  // A cycle or a batch has not read every record.
   const isWhole = isCompleted && kind !== "rapid" && kind !== "live";
   return db`
     update bases set
@@ -169,7 +170,7 @@ function updateBackground(db: Db, baseId: string, told: Told) {
     returning id`;
 }
 
-/** Adds the run to the row of the one before it, where they may share one. */
+/** Merges the run into the row of the previous one, if they may share a row. */
 function joinRun(db: Db, baseId: string, told: Told) {
   const { kind, startedAt, durationMs } = told;
   const mayJoin = told.isCompleted && (kind === "sweep" || kind === "rapid" || kind === "live");
@@ -198,12 +199,12 @@ function joinRun(db: Db, baseId: string, told: Told) {
     returning id`;
 }
 
-/** Says how far the running first sync or rebuild is; `recordRun` of a completed one clears it. */
+/** Saves the progress of a running first sync or rebuild; `recordRun` of a completed one clears it. */
 export async function saveProgress(db: Db, baseId: string, progress: Progress): Promise<void> {
   await db`update bases set progress = ${jsonParameter(progress)}::text::jsonb where id = ${baseId}`;
 }
 
-/** The latest runs, the newest first. */
+/** Returns the latest runs, the newest first. */
 export async function listRuns(db: Db, baseId: string, limit: number): Promise<SyncRun[]> {
   return db<SyncRun[]>`
     select id, kind, syncs, started_at, completed_at, total_ms / syncs as duration_ms, longest_ms,

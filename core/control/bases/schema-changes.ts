@@ -1,4 +1,4 @@
-/** The log of what changed in the shape of replicas, and requests to look for such changes. Kept for a year. */
+/** The log of schema changes of replicas, and requests for schema checks. Stored for a year. */
 import type { Db } from "../../context";
 import { jsonParameter } from "../../postgres";
 import type { ShapeChange, ShapeChangeKind, ShapeName } from "../../replica";
@@ -15,7 +15,7 @@ export interface SchemaChange {
   after: ShapeName | null;
 }
 
-/** Notes changes that were carried out; those of a base that is gone are not kept. */
+/** Records changes that were carried out; those of a deleted base are not stored. */
 export async function recordSchemaChanges(db: Db, baseId: string, changes: ShapeChange[]): Promise<void> {
   if (changes.length === 0) return;
   await db`
@@ -30,7 +30,7 @@ export async function recordSchemaChanges(db: Db, baseId: string, changes: Shape
       as c (kind text, "table" text, field text, before jsonb, after jsonb)`;
 }
 
-/** The latest changes, the newest first. */
+/** Returns the latest changes, the newest first. */
 export async function listSchemaChanges(db: Db, baseId: string, limit: number): Promise<SchemaChange[]> {
   return db<SchemaChange[]>`
     select id, seen_at, kind, table_name as table, field_name as field,
@@ -40,7 +40,7 @@ export async function listSchemaChanges(db: Db, baseId: string, limit: number): 
     order by id desc limit ${limit}`;
 }
 
-/** The look that was requested then has been made; one that was requested since is still to be. */
+/** Completes the schema check that was requested at `requestedAt`; a later request stays open. */
 export async function completeSchemaCheck(db: Db, baseId: string, requestedAt: Date): Promise<void> {
   // A Date has no microseconds.
   await db`

@@ -1,4 +1,4 @@
-/** Texts that are made from the table of settings: the notice after a change, and the table in the docs. */
+/** Texts that are generated from the table of settings: the notice after a change, and the table in the docs. */
 import { type Setting, settingList } from "./setting-values";
 import type { Interrupts } from "./settings";
 

@@ -1,4 +1,4 @@
-/** Reads and writes the settings of a base by the table of settings: as columns, as JSON, and as audit details. */
+/** Converts the settings of a base to columns, JSON and audit details, by the table of settings. */
 
 import type { PendingQuery, Row } from "postgres";
 import type { Db } from "../../context";
@@ -22,7 +22,7 @@ export const settingList: readonly Setting[] = Object.entries<SettingSpec>(setti
   ([name, spec]) => ({ column: name, ...spec, name, key: toCamelCase(name) }) as Setting,
 );
 
-/** @returns undefined for a name that is no setting's */
+/** Returns undefined if no setting has the name. */
 export function settingByName(name: string): Setting | undefined {
   return settingList.find((setting) => setting.name === name);
 }
@@ -57,7 +57,7 @@ export function settingValues(db: Db, given: Partial<BaseSettings>) {
   );
 }
 
-/** What an update of `bases` sets: what is given changes, the rest stays. */
+/** The assignments of an update of `bases`: only given settings change. */
 export function settingAssignments(db: Db, given: Partial<BaseSettings>) {
   return joined(
     db,
@@ -85,7 +85,7 @@ export function settingsJson(values: BaseSettings): SettingsJson {
   return Object.fromEntries(entries) as SettingsJson;
 }
 
-/** Boolean and integer settings that a request of the API gives; indexes need the base (`resolveIndexes`). */
+/** Returns the boolean and integer settings of an API request; indexes need the base (`resolveIndexes`). */
 export function settingsFromJson(json: Partial<Omit<SettingsJson, "indexes">>): Partial<BaseSettings> {
   const given = settingList.filter(
     ({ name, type }) => type !== "indexes" && json[name as keyof typeof json] !== undefined,
@@ -93,7 +93,7 @@ export function settingsFromJson(json: Partial<Omit<SettingsJson, "indexes">>): 
   return Object.fromEntries(given.map(({ name, key }) => [key, json[name as keyof typeof json]]));
 }
 
-/** Changes of settings, as the audit log shows them. */
+/** Returns changes of settings as the audit log shows them. */
 export function settingDetails(changes: Partial<BaseSettings>): AuditDetails {
   const given = settingList.filter(({ key }) => changes[key] !== undefined);
   return Object.fromEntries(
@@ -107,7 +107,7 @@ export function settingDetails(changes: Partial<BaseSettings>): AuditDetails {
   );
 }
 
-/** What a change from `before` to `now` interrupts; the most of what any changed setting does. */
+/** Returns what a change from `before` to `now` interrupts: the most that any changed setting does. */
 export function interruptedBy(before: BaseSettings, now: BaseSettings): Interrupts {
   const changed = settingList.filter(
     ({ key, interrupts }) => interrupts !== "nothing" && before[key] !== now[key],

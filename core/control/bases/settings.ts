@@ -40,7 +40,7 @@ export type SettingSpec = Row &
     | { type: "indexes"; default: readonly [] }
   );
 
-/** By name: that of the API's field, and the key in `BaseSettings` in camel case. */
+/** By name: the name of the API's field, and in camel case the key in `BaseSettings`. */
 export const settings = {
   live: {
     type: "boolean",
@@ -174,7 +174,7 @@ export const settings = {
     label: "Paused",
     hint: "Syncing is paused. The database stays readable as it is.",
     effect: "Stops the running sync and all requests to Airtable. The database stays readable.",
-    // A paused base has no sync to start again: the lease ends by the base's state.
+    // A paused base has no sync to restart: the lease ends because of the base's state.
     interrupts: "nothing",
   },
 } as const satisfies Record<string, SettingSpec>;

@@ -1,9 +1,9 @@
-/** Whose an API key is: the source limits each user over all bases, whichever of their keys is used. */
+/** The user of an API key: the source limits each user over all bases, whichever of their keys is used. */
 import type { Db } from "../../context";
 import { platformById } from "../../source";
 import type { ManagementContext } from "./bases";
 
-/** Null where the source does not say; whoever syncs asks again. */
+/** Returns null if the source does not say; the next sync asks again. */
 export async function findSourceUser(
   ctx: Pick<ManagementContext, "config" | "log" | "platforms">,
   platform: string,
@@ -18,7 +18,7 @@ export async function findSourceUser(
   }
 }
 
-/** Notes whose the base's key is, unless somebody has. */
+/** Records the user of the base's key, unless it is known. */
 export async function recordSourceUser(db: Db, baseId: string, userId: string): Promise<void> {
   await db`update bases set source_user_id = coalesce(source_user_id, ${userId}) where id = ${baseId}`;
 }

@@ -1,4 +1,4 @@
-/** What a running sync goes by and people may change at any moment, read for many bases at once. */
+/** What a running sync depends on and people may change at any time, read for many bases at once. */
 import type { Db } from "../../context";
 import type { BaseState } from "./base-row";
 import { settingColumns, settingsOf } from "./setting-values";
@@ -11,17 +11,17 @@ export interface SyncFacts {
   resyncRequestedAt: Date | null;
   schemaCheckRequestedAt: Date | null;
   catchUpRequestedAt: Date | null;
-  /** Where the replica lives: a move changes it. */
+  /** The replica's database: a move changes it. */
   databaseId: string;
-  /** Of the replica's server; null where it is not known. */
+  /** Of the replica's server; null if unknown. */
   timeline: string | null;
-  /** Another one for another API key. */
+  /** Changes with the API key. */
   keyVersion: string;
-  /** Another one for another key of the attachment URLs. */
+  /** Changes with the key of the attachment URLs. */
   attachmentKeyVersion: number;
 }
 
-/** Bases that are gone are not among the answers. */
+/** Returns the facts of those bases that exist. */
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
   const rows = await db<FactsRow[]>`
     select id, state, ${settingColumns(db)}, attachment_key_version, resync_requested_at, schema_check_requested_at,
