@@ -15,7 +15,7 @@ const KEPT = "30 days";
 /** How long the syncs of one row may span, with changes and without. */
 const JOINED = "1 minute";
 const JOINED_UNCHANGED = "1 hour";
-/** A background sweep gets one request in this many of those that a foreground sweep gets. */
+/** How many times slower a background sweep is, by its share of the requests. */
 const BESIDE_SLOWNESS = 6;
 const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 1000;

@@ -1,4 +1,4 @@
-/** State of the source's change feeds. */
+/** The stored state of the source's change feeds. */
 export {
   addMissedChanges,
   closeFeedGap,

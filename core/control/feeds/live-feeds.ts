@@ -1,40 +1,41 @@
 /**
- * What is kept of a base's feed of changes: the source's webhook, how far it has been read, and how well it does.
+ * The stored state of a base's feed of changes: the source's webhook, how far it was read, and its health.
  *
- * G1. A webhook and the gap before it are noted in one statement: there is never a webhook that nobody knows to have begun
- *     only then.
- * G2. What is noted of a webhook is noted only while that webhook is the base's: whoever still holds an older one changes
- *     nothing.
+ * G1. A webhook and the feed gap before it are recorded in one statement, so that a new webhook is never taken for
+ * one that covers earlier changes.
+ *
+ * G2. The state of a webhook is recorded only while that webhook is the base's: a process with an older one changes
+ * nothing.
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
 import { serverTime } from "../../postgres";
 
-/** Notifications are passed on to workers here; the payload is the base's id. */
+/** Postgres channel that passes notifications on to workers; the payload is the base's id. */
 export const NOTIFICATION_CHANNEL = "basetide_notification";
 
-/** A source that has refused is asked again after so long, or at once with another key. */
+/** How long after a refusal the source is asked again; with another key it is asked at once. */
 const REFUSED_RETRY = "1 hour";
 
 export interface SavedFeed {
   state: "making" | "on" | "refused";
-  /** Refused, and not to be tried again yet. */
+  /** Refused, and not to be retried yet. */
   isResting: boolean;
   webhookId: string | null;
   encryptedSecret: string | null;
-  /** Of the webhook: what is before it is durable in the replica. */
+  /** Of the webhook: changes before it are durable in the replica. */
   cursor: number;
   notificationUrl: string | null;
   /** On the source's clock, ms since 1970. */
   expiresMs: number | undefined;
-  /** By the server's clock; its age by nobody's. */
+  /** By the server's clock; `gapMsAgo` is its age and depends on no clock. */
   gapSince: Date | null;
   gapMsAgo: number | null;
-  /** Are its notifications to be waited for? */
+  /** Whether to wait for its notifications. */
   hasNotifications: boolean;
-  /** Has it been notified since it was last read? */
+  /** Whether a notification arrived since the feed was last read. */
   isNotified: boolean;
-  /** How long ago the source was asked how the webhook is; Infinity: never. */
+  /** Time since the source was asked for the webhook's state; Infinity: never. */
   checkedMsAgo: number;
 }
 
@@ -63,9 +64,9 @@ export async function loadFeed(db: Db, baseId: string): Promise<SavedFeed | unde
 }
 
 /**
- * Puts a new webhook in the place of `replaced`, to be read from its beginning (G1).
+ * Replaces the webhook `replaced` by a new one, which is read from its beginning (G1).
  *
- * @returns the gap that it begins with; null, changing nothing, when the base is not to be live any more or has another
+ * @returns the gap that it begins with; null, without a change, if the base no longer uses live mode or has another
  *   webhook by now
  */
 export async function saveWebhook(
@@ -74,7 +75,7 @@ export async function saveWebhook(
   replaced: string | null,
   webhook: NewFeedWebhook,
 ): Promise<Date | null> {
-  // A lock: who switches live mode off and removes the webhook after it must find this one.
+  // The lock makes sure that a process that switches live mode off, and then removes the webhook, finds this one.
   const [kept] = await db<{ gapSince: Date }[]>`
     insert into live_feeds as f
       (base_id, state, webhook_id, encrypted_secret, cursor, notification_url, expires_at, gap_since, checked_at)
@@ -92,7 +93,7 @@ export async function saveWebhook(
   return kept?.gapSince ?? null;
 }
 
-/** The source says that the webhook is well. */
+/** Records that the source reports the webhook as healthy. */
 export async function recordWebhookHealthy(
   db: Db,
   baseId: string,
@@ -105,7 +106,7 @@ export async function recordWebhookHealthy(
     where base_id = ${baseId} and webhook_id = ${webhookId}`;
 }
 
-/** The source does not let the key have a feed: why, in words for people. */
+/** Records that the source refuses a feed to the key, with the reason as text for people. */
 export async function recordRefused(db: Db, baseId: string, reason: string): Promise<void> {
   await db`
     insert into live_feeds (base_id, state, reason, refused_at)
@@ -113,7 +114,10 @@ export async function recordRefused(db: Db, baseId: string, reason: string): Pro
     on conflict (base_id) do update set state = 'refused', reason = excluded.reason, refused_at = now()`;
 }
 
-/** Changes of before now are not in the feed. @returns since when; null when the base has another webhook by now (G2) */
+/**
+ * Records that the feed lacks the changes before now. @returns the time of the gap; null if the base has another
+ * webhook by now (G2)
+ */
 export async function recordFeedGap(db: Db, baseId: string, webhookId: string): Promise<Date | null> {
   const [noted] = await db<{ gapSince: Date }[]>`
     update live_feeds set gap_since = greatest(gap_since, ${gapNow(db)})
@@ -121,12 +125,12 @@ export async function recordFeedGap(db: Db, baseId: string, webhookId: string): 
   return noted?.gapSince ?? null;
 }
 
-/** The same for whatever webhook the base has: its replica is another one from now on. */
+/** Records the same for the base's current webhook, whichever it is, because its replica was replaced. */
 export async function recordFeedGapOfBase(db: Db | TransactionSql, baseId: string): Promise<void> {
   await db`update live_feeds set gap_since = greatest(gap_since, ${gapNow(db)}) where base_id = ${baseId}`;
 }
 
-/** A sweep has found what was missing before `gapSince`; null: nothing was. What somebody has noted since stays. */
+/** Closes the gap that began at `gapSince`, or null for none, after a sweep. A gap that was recorded since stays. */
 export async function closeFeedGap(db: Db, baseId: string, gapSince: Date | null): Promise<void> {
   const isOpen = db`coalesce(gap_since > ${gapSince}::timestamptz, gap_since is not null)`;
   await db`
@@ -143,9 +147,9 @@ export async function saveCursor(db: Db, baseId: string, webhookId: string, curs
 }
 
 export interface ReadFacts {
-  /** How long ago the last read that succeeded began, ms. */
+  /** Time since the last successful read began, ms. */
   readMsAgo: number;
-  /** Until it is to be read again, ms. */
+  /** Time until it must be read again, ms. */
   dueInMs: number;
   waiting: number;
   changedAt: Date | null;
@@ -162,7 +166,7 @@ export async function recordRead(db: Db, baseId: string, facts: ReadFacts): Prom
     where base_id = ${baseId}`;
 }
 
-/** A change was found that no notification had told of. */
+/** Records that a change was found without a notification. */
 export async function recordMissedNotification(db: Db, baseId: string): Promise<void> {
   await db`update live_feeds set missed_notification_at = now() where base_id = ${baseId}`;
 }
@@ -173,14 +177,17 @@ export async function addMissedChanges(db: Db, baseId: string, count: number): P
     update live_feeds set missed = missed + ${count}, missed_at = now() where base_id = ${baseId}`;
 }
 
-/** SQL was compared with the source, and shows what it should as far as the comparison went. */
+/** Records that a comparison of SQL with the source found no difference, as far as it went. */
 export async function recordInSync(db: Db, baseId: string): Promise<void> {
   await db`
     update live_feeds set compared_at = now(), drifted_since = case when gap_since is not null then drifted_since end
     where base_id = ${baseId}`;
 }
 
-/** SQL was compared with the source, and lags behind: the feed told nothing of what changed before now. */
+/**
+ * Records that a comparison found SQL behind the source: the feed lacks changes before now. @returns the time of
+ * the gap
+ */
 export async function recordDrift(db: Db, baseId: string): Promise<Date | null> {
   const [noted] = await db<{ gapSince: Date }[]>`
     update live_feeds set compared_at = now(), drifted_since = coalesce(drifted_since, now()),
@@ -189,12 +196,12 @@ export async function recordDrift(db: Db, baseId: string): Promise<Date | null> 
   return noted?.gapSince ?? null;
 }
 
-/** A gap is known by its time, and a Date holds no more than ms. */
+/** The current time without microseconds: a gap is identified by its time, and a JavaScript Date has only ms. */
 function gapNow(db: Db | TransactionSql) {
   return db`date_trunc('milliseconds', clock_timestamp())`;
 }
 
-/** Whose notifications the webhook's are, or undefined where the base has none: what they are signed with. */
+/** Returns the secret that signs the notifications of the base's webhook; undefined without a webhook. */
 export async function webhookSecret(
   { db, secrets }: Pick<Context, "db" | "secrets">,
   baseId: string,
@@ -206,21 +213,21 @@ export async function webhookSecret(
     : undefined;
 }
 
-/** The source says that there is something new: wakes the worker that has the base. */
+/** Records a notification of the source, and wakes the worker that has the base. */
 export async function recordNotification(db: Db, baseId: string): Promise<void> {
   await db`
     with notified as (update live_feeds set notified_at = now() where base_id = ${baseId} returning base_id)
     select pg_notify(${NOTIFICATION_CHANNEL}, base_id) from notified`;
 }
 
-/** The webhook is none of the base's any more, or cannot be seen: another is to be made. */
+/** Forgets a webhook that is no longer the base's, or cannot be seen, so that another one is created. */
 export async function dropWebhook(db: Db, baseId: string): Promise<void> {
   await db`
     update live_feeds set webhook_id = null, encrypted_secret = null, state = 'making', reason = '', refused_at = null
     where base_id = ${baseId}`;
 }
 
-/** A key that was refused is not the key any more: it is to be tried at once. */
+/** Forgets the refusal of a key that was replaced, so that the new key is tried at once. */
 export async function forgetRefusal(db: Db, baseId: string): Promise<void> {
   await db`
     update live_feeds set state = 'making', reason = '', refused_at = null
@@ -231,7 +238,7 @@ export async function forgetFeed(db: Db, baseId: string): Promise<void> {
   await db`delete from live_feeds where base_id = ${baseId}`;
 }
 
-/** Where the secret is kept, for the box that encrypts it. */
+/** The context that the encrypted secret is bound to. */
 export function webhookSecretContext(baseId: string): string {
   return `live_feeds.secret:${baseId}`;
 }
@@ -241,8 +248,8 @@ function dateOf(ms: number | undefined): Date | null {
 }
 
 /**
- * A condition on the row `f` of live_feeds: notifications have an address, none was missing since the last one came, and one
- * did come, of this feed or, which also shows that the console can be reached, of another.
+ * A condition on the row `f` of live_feeds: notifications have an address, none was missed since the last one
+ * arrived, and one did arrive, for this feed or for another, which also shows that the console can be reached.
  */
 export function hasNotifications(db: Db): ReturnType<Db> {
   return db`(f.notification_url is not null

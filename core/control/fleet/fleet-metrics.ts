@@ -1,21 +1,24 @@
 /**
- * What the control plane knows of all bases and workspaces together, as gauges of the console. Every console says the
- * same: take the maximum. No label names a base or a workspace.
+ * Gauges of the console about all bases and workspaces. Every console reports the same values: take the maximum. No
+ * label names a base or a workspace.
  */
 import { Gauge } from "prom-client";
 import type { Context } from "../../context";
 import { type FleetBudgets, readFleetBudgets } from "../budgets";
 import { quarantine } from "../jobs";
 
-/** Asked once for scrapes that come together. */
+/** How long a result is reused, for scrapes that arrive together. */
 const FRESH_MS = 5_000;
-/** A control plane that hangs is not waited for: a scrape ends after 10 s, and the console would seem to be down. */
+/**
+ * How long to wait for the control plane: a scrape ends after 10 s, and a hanging one would make the console appear
+ * down.
+ */
 const PATIENCE_MS = 3_000;
 
 interface FleetFacts {
   states: Record<string, number>;
   failing: number;
-  /** s; of bases that sweep or turn all the time. */
+  /** s; of bases that run sweeps or cycles all the time. */
   longestUnsynced: number;
   /** s since the feed of a live base was due to be read. */
   longestUnread: number;
@@ -28,7 +31,7 @@ interface FleetFacts {
 
 type Facts = FleetFacts & FleetBudgets;
 
-/** Registers the gauges; once per registry. What cannot be asked for is left out of a scrape. */
+/** Registers the gauges; call it once per registry. A scrape leaves out values that cannot be read. */
 export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics" | "log">): void {
   let asked: Promise<Facts | null> | undefined;
   const facts = () => {
@@ -58,7 +61,7 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
         const now = known && value(known);
         if (typeof now === "number") this.set(now);
         else if (now) for (const [key, count] of Object.entries(now)) this.set({ [label!]: key }, count);
-        // The reset has left it at 0, which would say that there are no workers.
+        // The reset has set it to 0, which would mean that there are no workers.
         else if (label === undefined) this.remove();
       },
     });

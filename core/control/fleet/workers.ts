@@ -1,13 +1,13 @@
-/** The fleet: which workers are alive, what they have in hand, and how far behind the oldest base is. */
+/** The fleet: which workers are alive, how many bases they hold, and how far behind the oldest base is. */
 import type { Db } from "../../context";
 
-/** A worker that was not heard of for so long is shown as dead. */
+/** A worker without a report for this long is shown as dead. */
 const SILENCE = "15 seconds";
-/** And after so long its share is the others', who have to find its jobs free a moment later. */
+/** After this time, its share goes to the other workers, which find its jobs free a moment later. */
 const SHARE_SILENCE = "9 seconds";
-/** So long after it came a worker is given what others hold: one that does not last would only cost them. */
+/** A new worker gets bases of other workers only after this time: moves to a short-lived worker would be wasted. */
 const SETTLED = "10 seconds";
-/** Rows of workers that died without a word are kept for so long, to be seen. */
+/** How long rows of crashed workers are shown. */
 const KEPT = "1 day";
 
 export interface WorkerReport {
@@ -15,9 +15,9 @@ export interface WorkerReport {
   host: string;
   pid: number;
   startedAt: Date;
-  /** Bases in hand. */
+  /** Bases that it holds. */
   bases: number;
-  /** Bases that it takes at most. */
+  /** The most bases that it takes. */
   capacity: number;
 }
 
@@ -27,15 +27,15 @@ export interface WorkerStatus extends WorkerReport {
 }
 
 export interface FleetState {
-  /** By what they are to the service; `syncing` have been synced and are to be synced on. */
+  /** By state for the service; `syncing` bases have been synced and will be synced again. */
   bases: { syncing: number; starting: number; paused: number; needsAttention: number };
-  /** How far behind the base is that is furthest behind, in ms; null without one that syncs. */
+  /** How far the most outdated base is behind, in ms; null if no base syncs. */
   oldestLagMs: number | null;
-  /** That base's id. */
+  /** The id of that base. */
   oldestBaseId: string | null;
 }
 
-/** Says that the worker is alive. To be called every few seconds. */
+/** Reports that the worker is alive; call it every few seconds. */
 export async function reportWorker(db: Db, worker: WorkerReport): Promise<void> {
   await db`
     insert into workers (id, host, pid, started_at, seen_at, bases, capacity)
@@ -44,12 +44,12 @@ export async function reportWorker(db: Db, worker: WorkerReport): Promise<void> 
     on conflict (id) do update set seen_at = now(), bases = excluded.bases`;
 }
 
-/** A worker among whom the bases are shared out. */
+/** A worker that takes part in the distribution of bases. */
 export interface LivingWorker {
   id: string;
   bases: number;
   capacity: number;
-  /** Has it been here for long enough to be given what others hold? */
+  /** Whether it has run long enough to get bases that others hold. */
   isSettled: boolean;
 }
 
@@ -59,20 +59,20 @@ export async function livingWorkers(db: Db): Promise<LivingWorker[]> {
     from workers where seen_at > now() - ${SHARE_SILENCE}::interval`;
 }
 
-/** Which of these bases have their first sync or a rebuild under way. */
+/** Returns those of the bases that run a first sync or a rebuild. */
 export async function basesBuilding(db: Db, ids: string[]): Promise<string[]> {
   const rows = await db<{ id: string }[]>`
     select id from bases where id = any (${ids}) and progress is not null`;
   return rows.map((row) => row.id);
 }
 
-/** The worker has stopped. What others left behind without a word, and old counts, go with it. */
+/** Removes a stopped worker, and also rows of workers that crashed, and old counts. */
 export async function removeWorker(db: Db, id: string): Promise<void> {
   await db`delete from workers where id = ${id} or seen_at < now() - ${KEPT}::interval`;
   await db`delete from quota_minutes where minute < now() - interval '1 hour'`;
 }
 
-/** The living first, then the latest to be heard of. */
+/** Workers that are alive first, then by their last report. */
 export async function listWorkers(db: Db): Promise<WorkerStatus[]> {
   return db<WorkerStatus[]>`
     select id, host, pid, started_at as "startedAt", seen_at as "seenAt", bases, capacity,
@@ -80,7 +80,7 @@ export async function listWorkers(db: Db): Promise<WorkerStatus[]> {
     from workers order by "isAlive" desc, host, started_at, id`;
 }
 
-/** What is asked of the fleet, and how it keeps up. */
+/** The fleet's bases and how far behind they are. */
 export async function fleetState(db: Db): Promise<FleetState> {
   const [row] = await db<
     (FleetState["bases"] & { oldestLagMs: number | null; oldestBaseId: string | null })[]

@@ -1,4 +1,4 @@
-/** Jobs and requests of bases, and what is quarantined because it ended processes. */
+/** Jobs and requests of bases, and the quarantine of those that crash processes. */
 export { forgetJobs, untilReleased } from "./jobs-of-base";
 export { type Quarantine, quarantine, REPAIR_CLAIMS, retryQuarantined } from "./quarantine";
 export { requestCatchUp, requestRepairs, settleCatchUp } from "./repair-requests";

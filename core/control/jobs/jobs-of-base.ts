@@ -1,9 +1,9 @@
-/** The jobs of one base as those see them who take the base away, and have no queue open. */
+/** The jobs of one base, for the deletion of the base, which has no queue open. */
 import type { Db } from "../../context";
 
 const POLL_MS = 50;
 
-/** Waits until no worker has the base in hand. @returns false when one still has after `timeoutMs` */
+/** Waits until no worker holds the base. @returns false if one still does after `timeoutMs` */
 export async function untilReleased(db: Db, baseId: string, timeoutMs: number): Promise<boolean> {
   const until = performance.now() + timeoutMs;
   while (await isHeld(db, baseId)) {
@@ -13,7 +13,7 @@ export async function untilReleased(db: Db, baseId: string, timeoutMs: number): 
   return true;
 }
 
-/** Deletes what the queue has of the base. */
+/** Deletes the base's jobs from the queue. */
 export async function forgetJobs(db: Db, baseId: string): Promise<void> {
   if (await hasQueue(db)) await db`delete from pgboss.job where singleton_key = ${baseId}`;
 }
@@ -25,7 +25,7 @@ async function isHeld(db: Db, baseId: string): Promise<boolean> {
   return active !== undefined;
 }
 
-/** Before the first process has opened the queue there is none. */
+/** It does not exist before the first process has opened the queue. */
 async function hasQueue(db: Db): Promise<boolean> {
   const [row] = await db<{ found: boolean }[]>`select to_regclass('pgboss.job') is not null as found`;
   return row!.found;

@@ -1,16 +1,16 @@
-/** Everything that is quarantined because it ended processes, for those who run the service. */
+/** Lists everything that is quarantined because it crashed processes, for the operator. */
 import type { Db } from "../../context";
 import { forgetTask, type QuarantinedTask, quarantinedTasks } from "./task-attempts";
 
-/** Claims of a repair in a row whose proxy died: from then on the base's repairs are put off for longer and longer. */
+/** Claims of a repair in a row whose proxy crashed: from then on the base's repairs are delayed more and more. */
 export const REPAIR_CLAIMS = 3;
 
 export interface Quarantine {
-  /** Bases whose syncs ended processes. */
+  /** Bases whose syncs crashed processes. */
   baseIds: string[];
-  /** Deletions and the like. */
+  /** Deletions and other tasks. */
   tasks: QuarantinedTask[];
-  /** Records whose repair ended proxies, by base. */
+  /** Records whose repair crashed proxies, by base. */
   repairs: { baseId: string; records: number }[];
 }
 
@@ -24,9 +24,10 @@ export async function quarantine(db: Db): Promise<Quarantine> {
 }
 
 /**
- * What is quarantined of this base or database may be tried again. A base stays a suspect: it is synced in a child process.
+ * Allows another try of everything that is quarantined for this base or database. A base remains a suspect: it is
+ * synced in a child process.
  *
- * @returns whether a sync of it was
+ * @returns whether a sync of it was quarantined
  */
 export async function retryQuarantined(db: Db, subject: string): Promise<boolean> {
   for (const task of ["move", "stray"] as const) await forgetTask(db, { task, subject });

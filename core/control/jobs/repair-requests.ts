@@ -1,10 +1,10 @@
-/** What is asked of syncs and proxies about a base: to find what was written without a trace, and to read records again. */
+/** Requests about a base: that a sync finds unreported writes, and that proxies read records again. */
 import type { Db } from "../../context";
 
-/** Repairs of one base that are kept; past them its next sync brings what is missing. */
+/** Repairs that are stored per base; its next sync covers any further ones. */
 const MAX_PER_BASE = 10_000;
 
-/** Asks the proxies' repairs to read records again. */
+/** Requests that proxies read these records again. */
 export async function requestRepairs(
   db: Db,
   baseId: string,
@@ -21,12 +21,12 @@ export async function requestRepairs(
       set recorded_at = excluded.recorded_at, attempts = 0, due_at = greatest(repairs.due_at, excluded.due_at)`;
 }
 
-/** Asks a sync to find what clients have written where nothing says which records that was. */
+/** Requests that a sync finds writes of clients for which the affected records are unknown. */
 export async function requestCatchUp(db: Db, baseId: string): Promise<void> {
   await db`update bases set catch_up_requested_at = now() where id = ${baseId}`;
 }
 
-/** What was requested until then has been found. */
+/** Completes the requests until `requestedAt`. */
 export async function settleCatchUp(db: Db, baseId: string, requestedAt: Date): Promise<void> {
   // A Date has no microseconds.
   await db`

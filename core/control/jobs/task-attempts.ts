@@ -1,21 +1,22 @@
 /**
- * Tasks that end a process must not end the next one that tries them: each attempt is counted before it begins.
+ * Keeps a task that crashes its process from crashing one process after another: each attempt is counted before it
+ * begins.
  *
- * An attempt that comes to an end, good or bad, clears the count. After QUARANTINED_AFTER attempts in a row whose process
- * died the task is quarantined: it is not tried again until an operator asks for it.
+ * An attempt that ends, successfully or not, clears the count. After QUARANTINED_AFTER attempts in a row whose
+ * process crashed, the task is quarantined: it is not tried again until an operator requests it.
  */
 import type { Db } from "../../context";
 
 const QUARANTINED_AFTER = 3;
-/** Pause after an attempt began, s; doubled by each one whose process died: another process may be at it until then. */
+/** Pause after an attempt began, s, doubled by each crash: until then another process may still be running it. */
 const FIRST_PAUSE_SECONDS = 60;
-/** Pause after an attempt that failed, s; doubled by each. */
+/** Pause after an attempt that failed, s; doubled by each failure. */
 const FIRST_FAILURE_PAUSE_SECONDS = 30;
 const MAX_PAUSE_SECONDS = 3600;
 
 export interface Task {
   task: "deletion" | "move" | "stray";
-  /** What it is done to: the id of a base or database. */
+  /** The id of the base or database that the task concerns. */
   subject: string;
 }
 
@@ -24,11 +25,11 @@ export interface QuarantinedTask extends Task {
 }
 
 /**
- * Does `work` unless the task is quarantined or not due.
+ * Runs `work` unless the task is quarantined or not due.
  *
- * @param isUrgent somebody waits for it: it is done also when it is not due
- * @param work is given how many attempts before it died
- * @returns null when nothing was done
+ * @param isUrgent a caller waits for it: runs it even if it is not due
+ * @param work gets the number of earlier attempts that crashed
+ * @returns null if it did not run
  */
 export async function attempt<T>(
   db: Db,
@@ -57,7 +58,7 @@ export async function attempt<T>(
   }
 }
 
-/** The task is over, or starts over. */
+/** Forgets the attempts of a task that is done, or starts over. */
 export async function forgetTask(db: Db, { task, subject }: Task): Promise<void> {
   await db`delete from task_attempts where task = ${task} and subject = ${subject}`;
 }

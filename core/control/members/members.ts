@@ -1,8 +1,8 @@
 /**
  * Members of an account: its owner invites them by e-mail (and removes them: `remove-member.ts`).
  *
- * An invitation is a link with 32 random bytes, of which only the SHA-256 is kept. It is bound to the address it went
- * to: whoever opens it must be signed in with that address, so a link that was passed on opens nothing.
+ * An invitation is a link with 32 random bytes, of which only the SHA-256 is stored. It is bound to the invited
+ * address: only a user who is signed in with that address can accept it, so a forwarded link is useless.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Db } from "../../context";
@@ -12,7 +12,7 @@ import { actorOf, type CurrentUser, checkEmail, type Role } from "../accounts";
 import { recordChange } from "../audit";
 
 const INVITATION_LIFE = "7 days";
-/** Members and open invitations of one account: more is a mistake, or somebody sending mail through us. */
+/** Members and open invitations of one account: more is a mistake, or an attempt to send mail through our server. */
 const MAX_PEOPLE = 100;
 
 export interface Member {
@@ -36,7 +36,7 @@ export async function listMembers(db: Db, accountId: string): Promise<Member[]> 
     where m.account_id = ${accountId} order by m.role = 'owner' desc, u.email`;
 }
 
-/** Open invitations; what has expired is gone. */
+/** Open invitations, without expired ones. */
 export async function listInvitations(db: Db, accountId: string): Promise<Invitation[]> {
   return db<Invitation[]>`
     select id, email, expires_at as "expiresAt" from invitations
@@ -44,12 +44,12 @@ export async function listInvitations(db: Db, accountId: string): Promise<Invita
 }
 
 /**
- * Invites an address, or invites it again with a new link.
+ * Invites an address, or replaces its invitation by a new link.
  *
- * @param permit called with the address once the invitation is known to be possible; where it throws, nothing changes
- * @returns the token for the link, which cannot be read again later, and what `permit` returned
- * @throws BasetideError `forbidden` for who does not own the account, `invalid_request` for what is no address,
- *   `already_exists` for a member, `conflict` when the account has too many
+ * @param permit called with the address once the invitation is known to be possible; if it throws, nothing changes
+ * @returns the token for the link, which cannot be read again later, and the result of `permit`
+ * @throws BasetideError `forbidden` if the user does not own the account, `invalid_request` for an invalid address,
+ *   `already_exists` for a member, `conflict` if the account has too many
  */
 export async function inviteMember<Permit>(
   db: Db,
@@ -101,7 +101,7 @@ export async function withdrawInvitation(
   });
 }
 
-/** What a link invites to; null when it is not, or no longer, an invitation. */
+/** Returns the invitation of a link; null if it does not exist or has expired. */
 export async function findInvitation(
   db: Db,
   token: string,
@@ -114,7 +114,7 @@ export async function findInvitation(
 }
 
 /**
- * Makes the user a member, and their session look at the account.
+ * Makes the user a member, and switches their session to the account.
  *
  * @throws BasetideError `not_found` for a link that is used up or expired, `forbidden` for one to another address
  */

@@ -1,8 +1,8 @@
 /**
- * Removes a member from an account, and revokes what they may have seen.
+ * Removes a member from an account, and revokes the secrets that they may have seen.
  *
- * Their sessions and the API tokens that they made stop working with the removal. Database passwords, attachment links
- * and tokens of others are shared by all members: they go on working unless the remover has them revoked here.
+ * Their sessions and the API tokens that they created stop working with the removal. Database passwords, attachment
+ * links and tokens of other members are shared: they stay valid unless the remover revokes them here.
  */
 import type { Actor } from "../../context";
 import { asBasetideError, BasetideError } from "../../errors";
@@ -12,7 +12,7 @@ import { getBase, type ManagementContext, revokeAttachmentLinks } from "../bases
 import { endDatabaseSessions, listDatabases, rotateCredentials } from "../placement";
 import { listMembers } from "./members";
 
-/** Who removes: the owner anyone but themselves, a member themselves. */
+/** Who removes the member: the owner any other member, a member themselves. */
 export interface Remover {
   accountId: string;
   /** Null: a token of the owner. */
@@ -22,19 +22,19 @@ export interface Remover {
 }
 
 export interface RemovalOptions {
-  /** New passwords for the account's hosted databases; open connections with the old ones end. */
+  /** Sets new passwords for the account's hosted databases; open connections with the old ones end. */
   rotateCredentials?: boolean | undefined;
   /** Ends all attachment links of the account's bases. */
   revokeAttachmentLinks?: boolean | undefined;
-  /** Revokes all API tokens of the account, not only those that the member made. */
+  /** Revokes all API tokens of the account, not only those that the member created. */
   revokeTokens?: boolean | undefined;
 }
 
-/** What came of one database or base. */
+/** The outcome for one database or base. */
 export interface Revocation {
   id: string;
   name: string;
-  /** Null: it was done. Otherwise why not. */
+  /** Why it failed; null if it succeeded. */
   error: string | null;
 }
 
@@ -43,7 +43,7 @@ export interface Removal {
   tokensRevoked: number;
   databases: Revocation[];
   attachmentLinks: Revocation[];
-  /** What the member may have seen and can still use, in words. */
+  /** The secrets that the member may have seen and that still work, as text. */
   remains: string[];
 }
 
@@ -53,7 +53,7 @@ export function removerOf(currentUser: CurrentUser): Remover {
 }
 
 /**
- * The removal comes first: a database that cannot be reached does not keep a member in.
+ * Removes the member first, so that an unreachable database does not prevent the removal.
  *
  * @throws BasetideError `forbidden`, `not_found`, `conflict` for the owner
  */
@@ -129,7 +129,7 @@ async function revokeAllLinks(
   return done;
 }
 
-/** Why it failed; null: it did not. */
+/** Returns why it failed, or null if it succeeded. */
 async function reasonOf(work: () => Promise<unknown>): Promise<string | null> {
   try {
     await work();

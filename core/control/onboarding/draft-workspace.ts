@@ -1,4 +1,4 @@
-/** The workspace that a base is made with: its calls are capped from the first one on. */
+/** The workspace that is created with a base, so that the base's calls are capped from the first one. */
 import type { Context } from "../../context";
 import { isBasetideError } from "../../errors";
 import {
@@ -10,19 +10,19 @@ import {
   type Workspace,
 } from "../budgets";
 
-/** What a workspace is called that a base is made with. */
+/** The name of a workspace that is created with a base. */
 function workspaceName(plan: Plan): string {
   const sold = sourcePlans.find(({ id }) => id === plan);
   return sold ? `${sold.name} workspace` : "Workspace";
 }
 
-/** What caps the base's calls: nothing, a workspace that is there, or one to be made with it. */
+/** The cap on the base's calls: none, that of an existing workspace, or that of a new one. */
 export type DraftBudget =
   | { kind: "none" }
   | { kind: "existing"; workspaceId: string }
   | { kind: "new"; plan: Plan; callsPerMonth?: number | undefined };
 
-/** The workspace of the base to be; one that was made for it goes again if no base came into it. */
+/** Returns the workspace for a new base; if it was created for the base and has none in the end, it is deleted. */
 export async function draftWorkspace(
   ctx: Pick<Context, "db" | "log" | "actor">,
   accountId: string,
@@ -44,7 +44,7 @@ export async function draftWorkspace(
   };
 }
 
-/** Named after its plan, with a number where the account has one of that name; people may rename it. */
+/** Named after its plan, with a number if the account has that name already; users may rename it. */
 async function createNamedWorkspace(
   ctx: Pick<Context, "db" | "actor">,
   accountId: string,

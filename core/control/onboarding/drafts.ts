@@ -1,6 +1,6 @@
 /**
- * Bases that are being connected: what a person has said so far, step by step, kept here so that each step is a page
- * that survives a reload. Keys and URLs are encrypted, and wiped when the base is made.
+ * Bases that are being connected: the entries of each step are stored here, so that each step is a page that
+ * survives a reload. Keys and URLs are encrypted, and deleted when the base is created.
  */
 import { isProblem } from "../../check-result";
 import type { Context, Db } from "../../context";
@@ -15,23 +15,23 @@ import { type Destination, inspectDestination } from "../placement";
 import { type DraftBudget, draftWorkspace } from "./draft-workspace";
 import { checkKey, checkReading } from "./key-check";
 
-/** What nobody came back to is gone after this. */
+/** Abandoned drafts are deleted after this time. */
 const DRAFT_LIFE = "7 days";
-/** How long the source's list of bases is not asked for again. */
+/** How long the source's list of bases is cached. */
 const CHOICES_LIFE = "1 minute";
-/** Of one account at once; the oldest make room. */
+/** Per account; the oldest are deleted first. */
 const MAX_DRAFTS = 20;
 
 export interface Draft {
   id: string;
   accountId: string;
   platform: string;
-  /** A key was given, and the source took it. */
+  /** Whether a key was given and the source accepted it. */
   hasKey: boolean;
   sourceBase: { id: string; name: string } | null;
-  /** Without the URL of an external one, which is encrypted. */
+  /** Without the URL of an external database, which is encrypted. */
   destination: DraftDestination | null;
-  /** The base that came of it. */
+  /** The base that was created from the draft. */
   baseId: string | null;
   updatedAt: Date;
 }
@@ -39,10 +39,10 @@ export interface Draft {
 export type DraftDestination =
   | { kind: "new" }
   | { kind: "existing"; database_id: string; schema: string }
-  /** `address` is for people: host, port and database. */
+  /** `address` is for display: host, port and database. */
   | { kind: "external"; schema: string; address: string };
 
-/** A base that the draft's key opens. */
+/** A base that the draft's key can read. */
 export interface Choice extends SourceBase {
   /** The account's base that copies it already. */
   connectedAs: string | null;
@@ -50,7 +50,7 @@ export interface Choice extends SourceBase {
 
 type DraftContext = Pick<Context, "db" | "secrets">;
 
-/** @throws BasetideError `invalid_request` for a platform that is not there */
+/** @throws BasetideError `invalid_request` for an unknown platform */
 export async function createDraft(
   ctx: ManagementContext,
   accountId: string,
@@ -67,7 +67,7 @@ export async function createDraft(
   return getDraft(db, id, accountId);
 }
 
-/** @throws BasetideError `not_found`, also when it is another account's */
+/** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getDraft(db: Db, id: string, accountId: string): Promise<Draft> {
   const [draft] = isId("draft", id)
     ? await selectDrafts(db, db`id = ${id} and account_id = ${accountId}`)
@@ -76,7 +76,7 @@ export async function getDraft(db: Db, id: string, accountId: string): Promise<D
   return draft;
 }
 
-/** The draft that was worked on last and has a key; null when there is none to go on with. */
+/** Returns the draft that was changed last and has a key; null if there is none. */
 export async function latestDraft(db: Db, accountId: string): Promise<Draft | null> {
   const [draft] = await selectDrafts(
     db,
@@ -86,7 +86,7 @@ export async function latestDraft(db: Db, accountId: string): Promise<Draft | nu
   return draft ?? null;
 }
 
-/** Checks the key at the source, and keeps it. @throws BasetideError `source_…` for one that cannot be used */
+/** Checks the key at the source, and stores it. @throws BasetideError `source_…` if it cannot be used */
 export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: string): Promise<void> {
   const bases = await checkKey(ctx, draft.platform, apiKey);
   if (bases.length === 0) {
@@ -104,7 +104,9 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
     where id = ${draft.id}`;
 }
 
-/** The bases that the draft's key opens, by name; at most a minute old. @throws BasetideError `source_…` */
+/**
+ * Returns the bases that the draft's key can read, by name; at most a minute old. @throws BasetideError `source_…`
+ */
 export async function draftChoices(ctx: ManagementContext, draft: Draft): Promise<Choice[]> {
   const [bases, connected] = await Promise.all([
     listedBases(ctx, draft),
@@ -117,7 +119,7 @@ export async function draftChoices(ctx: ManagementContext, draft: Draft): Promis
     .sort((a, b) => a.name.localeCompare(b.name, "en"));
 }
 
-/** @throws BasetideError `source_…` when the key cannot read it, `already_exists` when it is connected */
+/** @throws BasetideError `source_…` if the key cannot read it, `already_exists` if it is connected */
 export async function setDraftBase(
   ctx: ManagementContext,
   draft: Draft,
@@ -134,9 +136,9 @@ export async function setDraftBase(
 }
 
 /**
- * Looks at the destination, and keeps it if it can be used.
+ * Checks the destination, and stores it if it can be used.
  *
- * @returns the results of the checks; where one is a problem nothing was kept
+ * @returns the results of the checks; if one is a problem, nothing was stored
  * @throws BasetideError `destination_invalid`, `not_found`, `already_exists`
  */
 export async function setDraftDestination(
@@ -159,9 +161,9 @@ export async function setDraftDestination(
 }
 
 /**
- * Makes the base and wipes the draft's secrets. Sent twice, the second finds the base of the first.
+ * Creates the base and deletes the draft's secrets. Idempotent: a second request returns the base of the first.
  *
- * @throws BasetideError `conflict` when a step is missing, `not_found` for a workspace that is not the account's, and
+ * @throws BasetideError `conflict` if a step is missing, `not_found` for a workspace that is not the account's, and
  *   as `createBase`
  */
 export async function finishDraft(
@@ -190,7 +192,7 @@ export async function finishDraft(
   return base.id;
 }
 
-/** The source's list, kept for a while: a search is not worth a call of it for each letter. */
+/** Returns the source's list from a short cache, so that typing in the search box does not cost a call per letter. */
 async function listedBases(ctx: ManagementContext, draft: Draft): Promise<SourceBase[]> {
   const [kept] = await ctx.db<{ choices: SourceBase[] }[]>`
     select choices from base_drafts

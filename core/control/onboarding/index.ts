@@ -1,4 +1,4 @@
-/** Drafts of bases: key, base and destination, before the base is made. */
+/** Drafts of bases: key, base and destination, before the base is created. */
 export type { DraftBudget } from "./draft-workspace";
 export {
   type Choice,

@@ -1,6 +1,6 @@
 /**
- * Is an API key good for syncing? Asked of the source before anything is made, so that what is missing is said where
- * the key is typed in, and by its name.
+ * Checks whether an API key is sufficient for syncing. The source is asked before anything is created, so that a
+ * missing permission is reported, by name, where the key is entered.
  */
 import { BasetideError, isBasetideError } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
@@ -13,10 +13,10 @@ type SourceContext = Pick<ManagementContext, "config" | "platforms">;
 type ReadingContext = SourceContext & Pick<ManagementContext, "db" | "log" | "metrics">;
 
 /**
- * The bases that a key opens.
+ * Returns the bases that a key can read.
  *
- * @throws BasetideError `source_key_refused` for a key that is none, `source_forbidden` naming the scope that it lacks,
- *   other `source_…` when the source does not answer as it should
+ * @throws BasetideError `source_key_refused` for an invalid key, `source_forbidden` naming the scope that it lacks,
+ *   other `source_…` if the source fails
  */
 export async function checkKey(ctx: SourceContext, platform: string, apiKey: string): Promise<SourceBase[]> {
   const { keyScopes } = platformById(ctx.platforms, platform);
@@ -32,8 +32,9 @@ export async function checkKey(ctx: SourceContext, platform: string, apiKey: str
 }
 
 /**
- * Can the key read records there? One call for the tables, one for a page of the first. Both wait for their place in the
- * base's quota (I4), since another account may be syncing it; the first behind everybody else, as nobody knows the key yet.
+ * Checks whether the key can read records, with one call for the tables and one for a page of the first table. Both
+ * wait for a reservation of the base (I4), since another account may be syncing it; the first one after all other
+ * requests, because the key is unproven.
  *
  * @throws BasetideError as `checkKey`, `quota_timeout`
  */
@@ -73,7 +74,7 @@ export async function checkReading(
   }
 }
 
-/** The source says no more than that something is missing; what was asked tells what. */
+/** The source only says that something is missing; which call it was determines what. */
 function lacking(error: unknown, scope: string | undefined, what: string): unknown {
   if (!isBasetideError(error, "source_forbidden")) return error;
   const remedy = scope

@@ -1,4 +1,4 @@
-/** Can a server hold the control plane, and how is it reached? */
+/** Checks whether a server can hold the control plane, and how it is reached. */
 import type { ServerUrl } from "../../external";
 import { kindOfHost } from "../../net";
 import { connectControl, ownServer, probe, type SessionOptions } from "../../postgres";
@@ -10,16 +10,16 @@ import {
   settingsProblem,
 } from "../placement";
 
-/** Before it, `nulls not distinct` is not known. */
+/** Earlier versions do not support `nulls not distinct`. */
 const FIRST_MAJOR_VERSION = 15;
 
 export interface ControlReport {
-  /** One line about the server and the way there. */
+  /** One line about the server and the connection to it. */
   summary: string;
   checks: DatabaseCheck[];
 }
 
-/** @throws what the connection does */
+/** @throws the errors of the connection */
 export async function inspectControl(databaseUrl: string): Promise<ControlReport> {
   const url = ownServer(databaseUrl);
   const kind = await kindOfHost(url.host);

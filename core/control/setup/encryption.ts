@@ -1,6 +1,7 @@
 /**
- * Everything that is encrypted in the control plane, found by the names of its columns: `encrypted_…` of a table with an id
- * is encrypted for the context `<table>.<…>:<id>`. So a rotation of SECRET_KEY forgets none.
+ * Finds everything that is encrypted in the control plane by the names of its columns: `encrypted_<name>` of a
+ * table with an id is encrypted for the context `<table>.<name>:<id>`. A rotation of SECRET_KEY therefore covers
+ * all of them.
  */
 import type { Context } from "../../context";
 import { isBasetideError } from "../../errors";
@@ -8,7 +9,7 @@ import { recordChange } from "../audit";
 
 type EncryptionContext = Pick<Context, "db" | "secrets" | "actor">;
 
-/** Rows looked at in one go: none is locked for longer than it takes to write it. */
+/** Rows read in one batch: a row is locked only while it is written. */
 const BATCH = 100;
 
 export interface EncryptedColumn {
@@ -18,7 +19,7 @@ export interface EncryptedColumn {
   key: string;
 }
 
-/** In the order of their names. @throws Error for one in a table without a primary key of one column */
+/** Ordered by name. @throws Error for a column of a table without a primary key of one column */
 export async function encryptedColumns({ db }: Pick<Context, "db">): Promise<EncryptedColumn[]> {
   const columns = await db<(Omit<EncryptedColumn, "key"> & { keys: string[] | null })[]>`
     select c.relname as "table", a.attname as "column",
@@ -43,14 +44,14 @@ export function contextOf({ table, column }: EncryptedColumn, id: string): strin
 }
 
 export interface EncryptionCount {
-  /** Can be read. */
+  /** Values that can be decrypted. */
   readable: number;
   /** Of those: encrypted with a key of SECRET_KEY_PREVIOUS. */
   previous: number;
   unreadable: number;
 }
 
-/** Opens everything. */
+/** Tries to decrypt every value. */
 export async function examineEncryption(ctx: EncryptionContext): Promise<EncryptionCount> {
   const count: EncryptionCount = { readable: 0, previous: 0, unreadable: 0 };
   for (const column of await encryptedColumns(ctx)) {
@@ -66,15 +67,15 @@ export async function examineEncryption(ctx: EncryptionContext): Promise<Encrypt
 }
 
 export interface Rotation {
-  /** Sealed anew with the current key. */
+  /** Encrypted again with the current key. */
   reencrypted: number;
-  /** Sealed with a key that is not there, and left as they are. */
+  /** Encrypted with a missing key, and left unchanged. */
   unreadable: number;
 }
 
 /**
- * Seals again, with the current key, whatever another one has encrypted. May be stopped and started again, and run while
- * services do: what is changed meanwhile stays as it was changed.
+ * Encrypts all values again that were encrypted with another than the current key. May be interrupted and repeated,
+ * and run next to the services: a value that is changed meanwhile keeps that change.
  */
 export async function rotateEncryption(ctx: EncryptionContext): Promise<Rotation> {
   const done: Rotation = { reencrypted: 0, unreadable: 0 };
@@ -102,7 +103,7 @@ export async function rotateEncryption(ctx: EncryptionContext): Promise<Rotation
   return done;
 }
 
-/** Sealed values that do not begin with `except`, unless it is empty; a batch at a time, by their ids. */
+/** Reads encrypted values that do not begin with `except`, unless it is empty; in batches, ordered by id. */
 async function* rowsOf({ db }: Pick<Context, "db">, { table, column, key }: EncryptedColumn, except: string) {
   for (let after = ""; ; ) {
     const rows: { id: string; encrypted: string }[] = await db`

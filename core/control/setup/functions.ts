@@ -1,7 +1,7 @@
 /**
- * Installs the control plane's SQL functions: all files of `sql/control/functions`, again whenever their text changes.
+ * Installs the control plane's SQL functions: all files of `sql/control/functions`, whenever their text changes.
  *
- * They are not part of the migrations, so each function stands in one place, as it is now.
+ * They are not part of the migrations, so that each function has one file with its current definition.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -29,8 +29,8 @@ export async function areFunctionsCurrent(db: Db): Promise<boolean> {
 }
 
 /**
- * Installs them unless they are current, in one transaction, and drops those of an earlier version that are gone or have
- * other parameters now. Safe when several processes do it at once.
+ * Installs them in one transaction unless they are current, and drops those of an earlier version that were removed
+ * or have other parameters now. Safe to run concurrently.
  */
 export async function installFunctions(client: pg.Client, log: Logger): Promise<void> {
   if (!isTemplateOutdated((await installed(client)).version, VERSION)) return;
@@ -39,7 +39,7 @@ export async function installFunctions(client: pg.Client, log: Logger): Promise<
     await client.query("select pg_advisory_xact_lock(hashtextextended('basetide functions', 0))");
     const before = await installed(client);
     if (isTemplateOutdated(before.version, VERSION)) {
-      // They call each other, whatever the order of the files.
+      // They call each other, in any order of the files.
       await client.query("set local check_function_bodies = off");
       await client.query(text);
       const { rows } = await client.query<{ signature: string }>(CREATED_HERE);

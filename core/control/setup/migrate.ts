@@ -1,8 +1,9 @@
 /**
- * Brings the control plane's database up to date: runs the migrations of `sql/control/migrations`, in order, each in one
- * transaction, then installs `sql/control/functions` where their text has changed.
+ * Brings the control plane's database up to date: runs the migrations of `sql/control/migrations`, in order, each
+ * in one transaction, then installs `sql/control/functions` if their text has changed.
  *
- * Safe when many processes start at once: the runner holds an advisory lock; the others wait and find nothing to do.
+ * Safe when many processes start at once: the runner holds an advisory lock; the others wait and find nothing to
+ * do.
  */
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,15 +17,16 @@ const MIGRATIONS_DIR = join(import.meta.dirname, "../../../sql/control/migration
 const MIGRATIONS_TABLE = "schema_migrations";
 
 /**
- * Runs what has not run yet.
+ * Runs the pending migrations.
  *
  * @returns the names of the migrations that this call ran
- * @throws BasetideError `control_unavailable` if the database cannot be reached; a failing migration's own error otherwise
+ * @throws BasetideError `control_unavailable` if the database cannot be reached; a failing migration's own error
+ *   otherwise
  */
 export async function migrateControl(databaseUrl: string, log: Logger): Promise<string[]> {
   let client: Awaited<ReturnType<typeof connectPg>> | undefined;
   try {
-    // The runner's lock would stay behind on a connection of the pooler's, and the next start would wait for it.
+    // Behind a transaction pooler the runner's lock would stay on the pooler's connection and block the next start.
     await requireKeptSessions(databaseUrl, "DATABASE_URL");
     client = await connectPg(databaseUrl, "basetide-migrate");
     const done = await runner({
@@ -54,8 +56,8 @@ export async function migrateControl(databaseUrl: string, log: Logger): Promise<
 }
 
 /**
- * What the control plane's database lacks: names of migrations of this version that have not run, all of them when it is
- * empty, and `functions` where those are not this version's or a later one's.
+ * Returns what the control plane's database lacks: the names of pending migrations (all of them if it is empty),
+ * and `functions` unless this version's or a later version's functions are installed.
  */
 export async function pendingMigrations(db: Db): Promise<string[]> {
   const files = (await readdir(MIGRATIONS_DIR)).filter((file) => file.endsWith(".sql")).sort();

@@ -1,6 +1,6 @@
 /**
- * Prepares a Postgres server to hold the control plane, as its superuser: a role that owns one database, may do nothing
- * else on the server, and is the only one that may connect there.
+ * Prepares a Postgres server to hold the control plane, as its superuser: a role that owns one database, may do
+ * nothing else on the server, and is the only one that may connect to it.
  */
 import { BasetideError } from "../../errors";
 import {
@@ -15,11 +15,13 @@ import {
 } from "../../replica";
 
 /**
- * Idempotent. What a superuser made in the database is given to the role.
+ * Creates the role and the database. Idempotent; objects that a superuser created in the database are given to the
+ * role.
  *
  * @param superuserUrl of any database on the server
- * @throws BasetideError `conflict` where the database holds what other programs have made
- * @returns statements that the server refused: its operator is not a superuser. The service runs without them.
+ * @throws BasetideError `conflict` if the database contains objects of other programs
+ * @returns statements that the server refused because its operator is not a superuser. The service runs without
+ *   them.
  */
 export async function prepareControl(
   superuserUrl: string,
@@ -31,7 +33,7 @@ export async function prepareControl(
     const [found] = await admin`select from pg_database where datname = ${login.database}`;
     if (found) await refuseOthers(superuserUrl, login);
     await ensureLogin(admin, login, "");
-    // The operator of a managed server gives away only what a role of theirs could own.
+    // The operator of a managed server can only reassign objects that a role of theirs could own.
     const [me] = await admin<{ is_super: boolean }[]>`
       select rolsuper as is_super from pg_roles where rolname = current_user`;
     if (!me!.is_super) await admin.unsafe(`grant ${role} to current_user`);
@@ -43,7 +45,9 @@ export async function prepareControl(
   });
 }
 
-/** A database with tables and without our migrations is another program's: it would lose its rights there. */
+/**
+ * A database with tables and without our migrations belongs to another program, which would lose its rights there.
+ */
 async function refuseOthers(
   superuserUrl: string,
   { database, role }: Login & { database: string },

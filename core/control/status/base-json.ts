@@ -1,14 +1,14 @@
-/** A base as the management API and the operator's command line show it. */
+/** A base as JSON, for the management API and the operator's command line. */
 import type { Db } from "../../context";
 import { serverNow } from "../../postgres";
 import { type Base, type LiveState, settingsJson } from "../bases";
 import { type Budget, budgetsOf, nextMonth, toBudgetJson } from "../budgets";
 import { indicatorOf } from "./indicator";
 
-/** Errors that end when calls are counted anew. */
+/** Errors that end when the next month begins. */
 const MONTHLY: ReadonlySet<string> = new Set(["source_billing_limit", "budget_spent"]);
 
-/** Bases with their budgets as they stand. */
+/** Bases with their current budgets. */
 export async function baseJsons(db: Db, bases: Base[]) {
   const now = bases[0] ? serverNow(bases[0]) : new Date();
   const workspaceIds = new Set(bases.flatMap((base) => base.workspaceId ?? []));
@@ -40,11 +40,11 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
       started_at: sync?.startedAt.toISOString() ?? progress?.started_at ?? null,
       completed_at: sync?.completedAt.toISOString() ?? null,
       duration_ms: sync?.durationMs ?? null,
-      // The replica is complete as of the start of the last sync that completed; before one, nobody knows.
+      // The replica is complete as of the start of the last completed sync; before the first one, this is unknown.
       lag_ms: sync ? Math.max(0, now.getTime() - sync.startedAt.getTime()) : null,
       progress,
     },
-    // Rows are as of then in every respect; in rapid mode `sync` knows nothing of deletes and computed fields.
+    // Rows are complete as of then; in rapid mode `sync` does not cover deletions and computed fields.
     sweep: sweep && {
       started_at: sweep.startedAt.toISOString(),
       completed_at: sweep.completedAt.toISOString(),

@@ -1,10 +1,10 @@
-/** Bases in a line each: what a list of hundreds shows, and nothing that has to be unpacked for it. */
+/** Short summaries of bases, for lists of hundreds: only what a line shows. */
 import type { Db } from "../../context";
 import type { BaseState, LiveState, Progress, SyncKind } from "../bases";
 import { hasNotifications } from "../feeds";
 import type { indicatorOf } from "./indicator";
 
-/** What the indicator needs is there as in a base. */
+/** Contains what the indicator needs, in the form of a base. */
 export type BaseSummary = Parameters<typeof indicatorOf>[0] & {
   id: string;
   accountId: string;
@@ -18,15 +18,15 @@ export type BaseSummary = Parameters<typeof indicatorOf>[0] & {
   issues: number;
 };
 
-/** The account's bases, in the order of their names. */
+/** The account's bases, ordered by name. */
 export async function listBaseSummaries(db: Db, accountId: string): Promise<BaseSummary[]> {
   return selectBaseSummaries(db, db`b.account_id = ${accountId}`);
 }
 
-/** For the rows `b` of bases that `where` keeps, in the order of their names. */
+/** Reads the rows `b` of bases that match `where`, ordered by name. */
 export async function selectBaseSummaries(db: Db, where: ReturnType<Db>): Promise<BaseSummary[]> {
   const ms = (column: string) => db`(extract(epoch from ${db(column)}) * 1000)::bigint`;
-  // As one JSON text: taking 500 rows of 25 columns apart, one by one, took longer than all else that the list does.
+  // As one JSON text: decoding 500 rows of 25 columns took longer than everything else in the list.
   const [row] = await db<{ bases: SummaryRow[] }[]>`
     select coalesce(json_agg(s order by lower(s.name), s.id), '[]') as bases from (
       select b.id, b.account_id, b.platform, b.source_base_id, b.name, b.state, b.schema_name, d.name as database,

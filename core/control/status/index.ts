@@ -1,4 +1,4 @@
-/** Bases as people see them: indicator, list, JSON. */
+/** Bases for display: indicator, list, JSON. */
 export { baseJson, baseJsons } from "./base-json";
 export { type BaseSummary, listBaseSummaries, selectBaseSummaries } from "./base-list";
 export { type Indicator, indicatorOf, isLive, median } from "./indicator";

@@ -1,10 +1,10 @@
 /**
- * The indicator of a base: green, yellow or red, and why, in words for a tooltip and a screen reader.
+ * The indicator of a base: green, yellow or red, and the reason as text for a tooltip and a screen reader.
  *
- * Usual is the median of the last 20 sweeps, in rapid mode of the last 20 turns. Yellow: slower than twice that, late,
- * waiting or paused. Red: slower than five times, five times as late, or failing. In rapid mode the sweep beside the
- * turns must not be late either: it alone sees deletes and computed fields. Live mode is judged by how fresh SQL is,
- * and a rest that the call budget asks for is no delay.
+ * The usual duration is the median of the last 20 sweeps, or in rapid mode of the last 20 cycles. Yellow: slower
+ * than twice that, late, waiting or paused. Red: slower than five times, five times as late, or failing. In rapid
+ * mode the background sweep must not be late either, because only it finds deletions and changes of computed
+ * fields. Live mode is judged by how fresh SQL is; a pause for the call budget is not a delay.
  */
 import { nextStep } from "../../errors";
 import type { Base } from "../bases";
@@ -18,11 +18,11 @@ export interface Indicator {
 
 const YELLOW_FACTOR = 2;
 const RED_FACTOR = 5;
-/** Fewer sweeps than this do not say what is usual. */
+/** Fewer sweeps than this do not define a usual duration. */
 const MIN_SWEEPS = 3;
-/** A sync within this is never called slow: small bases are done in a fraction of a second, and vary by more. */
+/** A sync this short is never called slow: small bases take a fraction of a second, with larger variation. */
 const NEVER_SLOW_MS = 2_000;
-/** Between two syncs the base may wait for a worker, or for the source's 30 s pause: that is not late yet. */
+/** Between two syncs the base may wait for a worker, or for the source's pause of 30 s, without being late. */
 const LATE_GRACE_MS = 60_000;
 
 type IndicatorFacts = Pick<
@@ -56,7 +56,9 @@ export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
   );
 }
 
-/** Are its changes read from the source's feed? Not in rapid mode, where the key may not, or before the first read. */
+/**
+ * Whether changes are read from the source's feed: not in rapid mode, without permission, or before the first read.
+ */
 export function isLive<Facts extends Pick<IndicatorFacts, "settings" | "live">>(
   base: Facts,
 ): base is Facts & { live: NonNullable<Facts["live"]> } {
@@ -66,7 +68,7 @@ export function isLive<Facts extends Pick<IndicatorFacts, "settings" | "live">>(
   );
 }
 
-/** The middle value; the mean of the two middle ones for an even number; null for none. */
+/** Returns the middle value, the mean of the two middle ones for an even number, or null for none. */
 export function median(values: number[]): number | null {
   if (values.length === 0) return null;
   const sorted = values.toSorted((a, b) => a - b);
@@ -111,7 +113,7 @@ function late(base: IndicatorFacts, now: Date): Indicator | null {
   };
 }
 
-/** Nothing changed for hours, and so nothing was synced: that is no delay of the sweeps that come now. */
+/** Without changes for hours, live mode completed no sync: that does not make the sweeps after it late. */
 function noLonger({ sync }: IndicatorFacts, now: Date): Indicator | null {
   if (sync!.kind !== "live") return null;
   const ageMs = now.getTime() - sync!.completedAt.getTime();
@@ -122,7 +124,7 @@ function noLonger({ sync }: IndicatorFacts, now: Date): Indicator | null {
 function slow(base: IndicatorFacts): Indicator | null {
   const usualMs = median(base.recentSweepMs);
   const { kind, durationMs } = base.sync!;
-  // A rebuild is longer than a sweep and says nothing about the base's health.
+  // A rebuild takes longer than a sweep and says nothing about the base's health.
   if ((kind !== "sweep" && kind !== "rapid") || usualMs === null || base.recentSweepMs.length < MIN_SWEEPS)
     return null;
   if (durationMs <= NEVER_SLOW_MS || durationMs <= YELLOW_FACTOR * usualMs) return null;
@@ -133,7 +135,7 @@ function slow(base: IndicatorFacts): Indicator | null {
   };
 }
 
-/** In rapid mode: are deletes and computed fields seen in time? */
+/** In rapid mode: checks whether deletions and changes of computed fields are found in time. */
 function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null {
   if (sync!.kind !== "rapid" || !sweep) return null;
   const ageMs = now.getTime() - sweep.completedAt.getTime();

@@ -1,35 +1,35 @@
 /**
- * How well a base in live mode is: judged by measured freshness, never by how long ago a sync was.
+ * The health of a base in live mode, judged by the measured freshness of SQL and never by the time since a sync.
  *
- * Where nothing changes no sync completes for hours, and that is well as long as the feed is read when it is due, SQL
- * was compared with the source lately, and nothing that changed waits for long.
+ * Without changes no sync completes for hours. The base is healthy as long as the feed is read when it is due, SQL
+ * was compared with the source recently, and no changed record waits for long.
  */
 import type { Base, LiveState } from "../bases";
 import { formatDuration } from "./format";
 import type { Indicator } from "./indicator";
 
-/** Of a base in live mode. */
+/** A base in live mode. */
 type LiveBase = Pick<Base, "createdAt" | "sweep"> & { live: LiveState };
 
-/** Later than this after it was due is late: a worker may be restarting, a lease change hands. */
+/** How long after it was due something is not yet late: a worker may be restarting, or a lease moving. */
 const GRACE_MS = 60_000;
-/** Trouble that lasts for this long is red. */
+/** A problem that lasts this long is red. */
 const RED_MS = 5 * 60_000;
 /**
- * A base that is polled or in use is compared every minute or 12; one that rests on notifications, and is asked every
- * five minutes whether there is anything, every 6 hours; where a budget slows all that down, once in five reads.
+ * A base that is polled or in use is compared every minute or every 12 minutes; one that relies on notifications,
+ * and is polled every five minutes, every 6 hours; if a budget slows all that down, once in five reads.
  */
 const UNCOMPARED_MS = 60 * 60_000;
 const RESTING_PACE_MS = 4 * 60_000;
 const RESTING_UNCOMPARED_MS = 6.5 * 60 * 60_000;
 const UNCOMPARED_READS = 6;
-/** Twice and five times as long as a sweep beside the feed takes, as for a sweep of its own. */
+/** Twice and five times the duration of a background sweep, as for a sweep in the foreground. */
 const YELLOW_SWEEPS = 2;
 const RED_SWEEPS = 5;
-/** Where nobody knows yet how long a sweep takes: that of 10,000 records, beside a feed. */
+/** The assumed duration of a background sweep while it is unknown: that of 10,000 records. */
 const UNKNOWN_SWEEP_MS = 60_000;
 
-/** The worst of what is the matter; green where nothing is. */
+/** Returns the worst problem; green if there is none. */
 export function liveIndicator(base: LiveBase, now: Date): Indicator {
   const problems = [unread, stale, uncompared, gap, waiting].flatMap((judge) => judge(base, now) ?? []);
   return problems.find(({ color }) => color === "red") ?? problems[0] ?? well(base, now);
@@ -51,7 +51,7 @@ function stale({ live: { driftedSince } }: LiveBase, now: Date): Indicator | nul
   };
 }
 
-/** A sweep compares everything, too. */
+/** Counts sweeps too, because they compare everything. */
 function uncompared(base: LiveBase, now: Date): Indicator | null {
   const { readAt, dueAt } = base.live;
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
@@ -74,7 +74,7 @@ function gap({ live: { gapSince }, sweep }: LiveBase, now: Date): Indicator | nu
   };
 }
 
-/** Many at once take as long as a sweep of their tables, which is no fault until then. */
+/** Many changed records take as long as a sweep of their tables, which is not a problem until then. */
 function waiting({ live, sweep }: LiveBase, now: Date): Indicator | null {
   if (live.waiting === 0 || !live.waitingSince) return null;
   const ageMs = now.getTime() - live.waitingSince.getTime();
