@@ -1,4 +1,4 @@
-/** Can a server be a cluster, and how much of what limits customers lets its admin do? */
+/** Checks whether a server can be a cluster, and which limits for customers its admin can enforce. */
 
 import type postgres from "postgres";
 import type { CheckResult } from "../../check-result";
@@ -27,19 +27,22 @@ import { checkServer, describeServer, poolerProblem } from "./database-check";
 import { readOnlyProblem } from "./database-settings";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
-/** The oldest on which what is installed into a replica has run. */
+/** The oldest version on which the objects of a replica have run. */
 const FIRST_MAJOR_VERSION = 14;
 const PREPARE = "`operator server prepare replicas` as a superuser of that server";
 
-/** What was found at the server of an admin URL. */
+/** The result of checking the server of an admin URL. */
 export interface ClusterReport {
-  /** One line about the server and the way there; undefined where it cannot be used at all. */
+  /** One line about the server and the connection to it; undefined if it cannot be used at all. */
   summary: string | undefined;
-  /** What is not well. */
+  /** Problems and warnings. */
   results: CheckResult[];
 }
 
-/** What keeps the server at `adminUrl` from being a cluster, and what is weaker there; no results when all is well. */
+/**
+ * Checks the server at `adminUrl` for everything that prevents or weakens its use as a cluster; no results if it is
+ * fine.
+ */
 export async function inspectCluster(adminUrl: string): Promise<ClusterReport> {
   try {
     const kind = await kindOfHost(ownServer(adminUrl).host);
@@ -106,9 +109,9 @@ interface Facts {
   may_create_roles: boolean;
   has_template: boolean;
   version: number;
-  /** Connections that the server keeps for the service; null before Postgres 16. */
+  /** Connections that the server reserves for the service; null before Postgres 16. */
   reserved: number | null;
-  /** Databases that every role may connect to, a customer's too. */
+  /** Databases, also of customers, that every role may connect to. */
   open: string[];
   /** Settings that the admin may not set for a role. */
   unsettable: string[];
@@ -127,7 +130,7 @@ async function readFacts(sql: postgres.Sql): Promise<Facts> {
         where datallowconn and has_database_privilege('public', oid, 'connect') order by 1) as open
     from pg_roles where rolname = current_user`;
   const names = Object.keys(ENFORCED_SETTINGS);
-  // The function is there from Postgres 15 on; before, only a superuser may set them.
+  // The function exists from Postgres 15 on; before, only a superuser may set them.
   const settable =
     facts!.version < 15
       ? []
@@ -201,7 +204,7 @@ function limitsMissing(facts: Facts): CheckResult[] {
   return missing;
 }
 
-/** Not ours to close: other programs may live there. Until somebody does, the watchdog ends customers' sessions there. */
+/** Reported only, because other programs may own these databases. The watchdog ends customers' sessions there. */
 function openDatabases({ open }: Facts): CheckResult[] {
   return open.map((name) => ({
     severity: "warning",

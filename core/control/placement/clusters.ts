@@ -1,4 +1,4 @@
-/** Clusters: the Postgres servers that hold replicas. One is there from the start, operators add more. */
+/** Clusters: the Postgres servers that hold replicas. One exists from the start; operators add more. */
 
 import { randomBytes } from "node:crypto";
 import type { Sql } from "postgres";
@@ -19,18 +19,19 @@ export interface Cluster {
   publicHost: string;
   publicPort: number;
   state: "active" | "draining";
-  /** Databases that live there. */
+  /** Number of databases on it. */
   databases: number;
 }
 
 type SecretContext = Pick<Context, "db" | "secrets">;
 
 /**
- * Registers the server of REPLICA_URL, or else the control plane's own, as the cluster `default`, and follows
- * the configuration when it has changed since the last start.
+ * Registers the server of REPLICA_URL, or else the control plane's own, as the cluster `default`, and applies
+ * changes of the configuration since the last start.
  *
- * @throws BasetideError `secret_unreadable` when SECRET_KEY is not the one that the cluster was saved with,
- *   `config_invalid` without REPLICA_URL where the role of DATABASE_URL cannot make replicas and no other cluster is there
+ * @throws BasetideError `secret_unreadable` if SECRET_KEY is not the one that the cluster was saved with,
+ *   `config_invalid` without REPLICA_URL if the role of DATABASE_URL cannot create replicas and there is no other
+ *   cluster
  */
 export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "config">): Promise<void> {
   const { config, db, secrets } = ctx;
@@ -63,7 +64,7 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
 }
 
 /**
- * Where the URL is a new one; a server that cannot be reached now is tried again by what needs it.
+ * Checks a URL that is new. A server that cannot be reached now is tried again when it is needed.
  *
  * @throws BasetideError `config_invalid`
  */
@@ -78,7 +79,7 @@ async function refuseTransactionPooler({ db, secrets }: SecretContext, adminUrl:
   }
 }
 
-/** May the role of DATABASE_URL create databases and roles? On a server of its own it should not. */
+/** Whether the role of DATABASE_URL may create databases and roles; on a server of its own it should not. */
 async function mayMakeReplicas(db: Db): Promise<boolean> {
   const [role] = await db<{ may: boolean }[]>`
     select rolsuper or rolcreatedb and rolcreaterole as may from pg_roles where rolname = current_user`;
@@ -95,7 +96,7 @@ async function requireOtherCluster(db: Db): Promise<void> {
   );
 }
 
-/** @throws BasetideError `invalid_request` for a URL that is none, `already_exists` for a name that is taken */
+/** @throws BasetideError `invalid_request` for an invalid URL, `already_exists` for a name that is taken */
 export async function addCluster(
   ctx: SecretContext & Pick<Context, "actor">,
   cluster: { name: string; region: string; adminUrl: string; publicHost?: string; publicPort?: number },
@@ -122,7 +123,7 @@ export async function listClusters(db: Db): Promise<Cluster[]> {
   return db<Cluster[]>`${selectClusters(db)} order by c.created_at, c.id`;
 }
 
-/** From now on the cluster gets no new databases. @throws BasetideError `not_found` */
+/** Stops placing new databases on the cluster. @throws BasetideError `not_found` */
 export async function drainCluster(db: Db, name: string, actor?: Actor): Promise<Cluster> {
   await db.begin(async (tx) => {
     const [drained] = await tx<{ id: string }[]>`
@@ -140,11 +141,11 @@ export async function drainCluster(db: Db, name: string, actor?: Actor): Promise
 }
 
 /**
- * Where the next database goes: the active cluster that has the fewest and that has connections left, in `region` if one
- * is asked for.
+ * Picks the cluster for a new database: the active one with the fewest databases that has connections left, in
+ * `region` if one is given.
  *
  * @param needed connections that the database's role may open
- * @throws BasetideError `conflict` when there is none
+ * @throws BasetideError `conflict` if there is none
  */
 export async function pickCluster(
   ctx: SecretContext & Pick<Context, "config">,
@@ -192,7 +193,7 @@ function selectClusters(db: Db) {
     from clusters as c`;
 }
 
-/** The host and port that customers connect to: as given, else those of the admin URL. */
+/** The host and port that customers connect to: as given, or else those of the admin URL. */
 function publicAddress(
   adminUrl: string,
   given: { host?: string | undefined; port?: number | undefined },
@@ -215,10 +216,10 @@ function adminUrlContext(clusterId: string): string {
 }
 
 /**
- * How many connections of a cluster are not yet promised to customers' roles.
+ * Returns how many connections of a cluster are not promised to customers' roles yet.
  *
- * Counted on the server itself, over all roles of hosted databases: two clusters may be one server, and another
- * installation may use it too. Connections that the server reserves are the service's.
+ * Counts on the server itself, over all roles of hosted databases, because two clusters may be one server, and
+ * another installation may use it too. Connections that the server reserves belong to the service.
  *
  * @param overcommit how many times each connection may be promised
  * @throws BasetideError `replica_unavailable`
@@ -235,8 +236,9 @@ export async function connectionsLeft(adminUrl: string, overcommit: number): Pro
 }
 
 /**
- * Records the timeline of a cluster's server, for all leases on it: a base at rest writes nothing, and would learn late
- * that a promoted standby does not have all of its rows. A server that does not say keeps what was recorded.
+ * Records the timeline of a cluster's server, for all leases on it. An idle base writes nothing, and would notice
+ * late that a promoted standby lacks some of its rows. If the server does not reveal it, the recorded timeline
+ * stays.
  */
 export async function recordTimeline(db: Db, clusterId: string, admin: Sql): Promise<void> {
   const timeline = await admin<{ timeline: string }[]>`
@@ -248,7 +250,7 @@ export async function recordTimeline(db: Db, clusterId: string, admin: Sql): Pro
   await db`update clusters set timeline = ${timeline} where id = ${clusterId} and timeline is distinct from ${timeline}`;
 }
 
-/** The name of this service among others that may use the same clusters. A restored dump has the same one. */
+/** The id of this installation, since others may use the same clusters. A restored dump has the same id. */
 export async function installationId(db: Db): Promise<string> {
   await db`insert into installation (id) values (${randomBytes(12).toString("hex")}) on conflict do nothing`;
   const [row] = await db<{ id: string }[]>`select id from installation`;

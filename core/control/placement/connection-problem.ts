@@ -1,13 +1,13 @@
-/** Why a database could not be connected to, in words that say what to look at. */
+/** Describes why a connection to a database failed, and what to check. */
 import { asBasetideError, isBasetideError } from "../../errors";
 import { CERTIFICATE_CODES, ipv6OnlyProblem } from "../../postgres";
 import { quoteIdent } from "../../replica";
 import { parseConnectionTarget } from "./external-url";
 
-/** Errors of a way to the server that does not exist; Bun calls a missing route ECONNREFUSED, too. */
+/** Errors of a missing route to the server; Bun reports a missing route as ECONNREFUSED, too. */
 const NO_ROUTE = new Set(["ECONNREFUSED", "ENETUNREACH", "EHOSTUNREACH", "EADDRNOTAVAIL", "CONNECT_TIMEOUT"]);
 
-/** @param url one that was understood, unless `error` says that it was not */
+/** @param url a valid URL, unless `error` says that it is invalid */
 export async function connectionProblem(error: unknown, url: string): Promise<string> {
   if (isBasetideError(error)) return error.message;
   const place = parseConnectionTarget(url);
@@ -34,7 +34,9 @@ export async function connectionProblem(error: unknown, url: string): Promise<st
   return known[code] ?? `The database at ${host} cannot be used: ${asBasetideError(error).message}`;
 }
 
-/** What the role may not do: to connect, where the server refused the login, or what the server says otherwise. */
+/**
+ * Names the missing right: to connect, if the server refused the login, or the one that the server's message names.
+ */
 function denial(error: unknown, grantConnect: string): string {
   const { severity, message } = error as { severity?: string; message?: string };
   if (severity === "ERROR") return `The role lacks a right that Basetide needs there: ${message}`;

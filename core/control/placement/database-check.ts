@@ -1,4 +1,6 @@
-/** What there is to say about a server as it was reached: the same for a customer's database, a cluster and the control plane. */
+/**
+ * Check results about a server and the connection to it, for customers' databases, clusters and the control plane.
+ */
 import { type CheckResult, isProblem } from "../../check-result";
 import { BasetideError } from "../../errors";
 import type { AddressKind } from "../../net";
@@ -9,7 +11,7 @@ import type { PostgresUrl } from "../../postgres-url";
 /** One result of checking a database. */
 export interface DatabaseCheck extends CheckResult {
   check: "address" | "connection" | "pooler" | "encryption" | "latency" | "rights" | "schema";
-  /** SQL to run there, or what to write into the URL. */
+  /** SQL to run there, or a change to the URL. */
   remedy?: string | undefined;
 }
 
@@ -18,18 +20,18 @@ const TESTED_MAJOR_VERSIONS = { first: 15, last: 18 };
 /** A write waits for several round trips, and a sync for many. */
 const SLOW_ROUND_TRIP_MS = 100;
 
-/** Where a server is, and what its URL asks for. */
+/** The server, and the options of its URL. */
 export interface Reached {
   url: Pick<PostgresUrl, "host" | "port" | "sslMode" | "requestedSslMode" | "ignored">;
-  /** Where its addresses are. */
+  /** The kind of network that its addresses are in. */
   kind: AddressKind;
-  /** The operator has chosen it: the way there may be a network of theirs. */
+  /** The operator has chosen it, so the connection may use the operator's own network. */
   isOwn: boolean;
-  /** Below it the server does not do. */
+  /** Earlier versions are not supported. */
   firstMajorVersion: number;
 }
 
-/** @throws BasetideError `destination_invalid`, saying the first problem and its remedy */
+/** @throws BasetideError `destination_invalid` with the first problem and its remedy */
 export function requireUsable(checks: DatabaseCheck[]): void {
   const problem = checks.find(isProblem);
   if (!problem) return;
@@ -37,7 +39,7 @@ export function requireUsable(checks: DatabaseCheck[]): void {
   throw new BasetideError("destination_invalid", `${problem.message}${remedy}`);
 }
 
-/** Everything about the connection itself. */
+/** Checks the connection itself. */
 export function checkServer(report: ServerReport, reached: Reached): DatabaseCheck[] {
   return [
     checkVersion(report, reached),
@@ -47,7 +49,7 @@ export function checkServer(report: ServerReport, reached: Reached): DatabaseChe
   ];
 }
 
-/** One line about a server that was reached. */
+/** One line about the server that was reached. */
 export function describeServer({
   version,
   platform,
@@ -94,7 +96,7 @@ function checkVersion(
   return { check: "connection", severity: "ok", message };
 }
 
-/** The check of a server that could not be used for its pooler; undefined where `error` says something else. */
+/** The check result for a server that is unusable because of its pooler; undefined if `error` has another cause. */
 export function poolerProblem(
   error: unknown,
   address: { host: string; port: number },
@@ -116,7 +118,10 @@ function checkPooler({ pooling }: ServerReport): DatabaseCheck {
   return { check: "pooler", severity: "ok", message };
 }
 
-/** Over the open internet every row, and perhaps the password, would be read along; who wants that says so in the URL. */
+/**
+ * On the open internet anyone on the path could read every row, and perhaps the password; the URL must allow that
+ * explicitly.
+ */
 function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: Reached): DatabaseCheck {
   if (link.tls !== undefined) {
     const isVerified = url.sslMode.startsWith("verify-");

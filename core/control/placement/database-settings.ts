@@ -1,15 +1,15 @@
-/** What a database's own settings keep a replica from: an encoding without most characters, or being read-only. */
+/** Finds settings of a database that a replica cannot work with, such as its encoding, or being read-only. */
 
 import type { Sql } from "postgres";
 import type { CheckResult } from "../../check-result";
 import { quoteIdent } from "../../replica";
 
-/** The first thing that keeps a replica from being in the database of `sql`; undefined where nothing does. */
+/** Returns the first problem that prevents a replica in the database of `sql`; undefined if there is none. */
 export async function settingsProblem(sql: Sql): Promise<CheckResult | undefined> {
   return (await readOnlyProblem(sql)) ?? (await encodingProblem(sql)) ?? (await replicationRoleProblem(sql));
 }
 
-/** Why nothing can be written there. */
+/** Returns why the database is read-only; undefined if it is not. */
 export async function readOnlyProblem(sql: Sql): Promise<CheckResult | undefined> {
   const [row] = await sql<{ name: string; is_standby: boolean; is_read_only: boolean }[]>`
     select current_database() as name, pg_is_in_recovery() as is_standby,
@@ -42,7 +42,7 @@ async function encodingProblem(sql: Sql): Promise<CheckResult | undefined> {
   };
 }
 
-/** Foreign keys and deferred constraints do not hold then, and only a superuser may set it for a session. */
+/** Foreign keys and deferred constraints are not enforced then, and only a superuser may change it for a session. */
 async function replicationRoleProblem(sql: Sql): Promise<CheckResult | undefined> {
   const [row] = await sql<{ role: string; mode: string }[]>`
     select current_user::text as role, current_setting('session_replication_role') as mode`;
@@ -55,7 +55,7 @@ async function replicationRoleProblem(sql: Sql): Promise<CheckResult | undefined
   };
 }
 
-/** Roles that will be able to read the base's tables because of default privileges of ours in the schema. */
+/** Returns roles that could read the base's tables because of default privileges for our tables in the schema. */
 export async function readersByDefault(sql: Sql, schema: string): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select distinct case a.grantee when 0 then 'public' else pg_get_userbyid(a.grantee)::text end as name

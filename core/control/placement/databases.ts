@@ -1,6 +1,4 @@
-/**
- * Databases that hold replicas: on a cluster of ours, made with a random name and role, or hosted by a customer.
- */
+/** Databases that hold replicas: on a cluster of ours, with a random name and role, or hosted by a customer. */
 import type postgres from "postgres";
 import type { Actor, Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
@@ -31,16 +29,16 @@ export interface Database {
   clusterId: string | null;
   name: string;
   /**
-   * Whom credentials are for: our role for the customer, or the user of the URL that they gave. A pooler may know that
-   * user under another name than the server does.
+   * The role of the credentials: our role for the customer, or the user of the customer's URL. A pooler may know
+   * that user by another name than the server does.
    */
   role: string;
-  /** Where customers connect to. */
+  /** The address that customers connect to. */
   host: string;
   port: number;
-  /** May the customer's role make tables and views of its own beside ours? */
+  /** Whether the customer's role may create its own tables and views next to ours. */
   isWritable: boolean;
-  /** Connections that the role may open; of no meaning where the customer hosts it. */
+  /** Connections that the role may open; meaningless if the customer hosts the database. */
   connections: number;
 }
 
@@ -58,10 +56,10 @@ export interface Credentials {
 const INSUFFICIENT_PRIVILEGE = "42501";
 
 type DatabaseContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
-/** `config`: which networks a customer's server may be in. */
+/** `config`: the networks that a customer's server may be in. */
 type AddressContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
-/** @throws BasetideError `not_found`, also when it is another account's */
+/** @throws BasetideError `not_found`, also if it belongs to another account */
 export async function getDatabase(db: Db, id: string, accountId?: string): Promise<Database> {
   const [database] = await db<Database[]>`
     ${selectDatabases(db)} where d.id = ${id} ${accountId === undefined ? db`` : db`and d.account_id = ${accountId}`}`;
@@ -69,17 +67,17 @@ export async function getDatabase(db: Db, id: string, accountId?: string): Promi
   return database;
 }
 
-/** The account's databases, in the order they were made. */
+/** The account's databases, in order of creation. */
 export async function listDatabases(db: Db, accountId: string): Promise<Database[]> {
   return db<Database[]>`${selectDatabases(db)} where d.account_id = ${accountId} order by d.created_at, d.id`;
 }
 
 /**
- * Makes a database and its read-only role on a cluster of ours, ready to be synced into `schema`.
+ * Creates a database and its read-only role on a cluster of ours, ready to be synced into `schema`.
  *
- * @param chosen the cluster, by the operator, whom no account's limit binds; one that has room, in the account's region,
- *   unless given
- * @throws BasetideError `conflict` when the account has as many databases as it may, or no cluster has room
+ * @param chosen the cluster, chosen by the operator, to whom no account's limit applies; defaults to one that has
+ *   room, in the account's region
+ * @throws BasetideError `conflict` if the account has reached its limit of databases, or no cluster has room
  */
 export async function createHostedDatabase(
   ctx: DatabaseContext & Pick<Context, "config">,
@@ -94,7 +92,7 @@ export async function createHostedDatabase(
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
   const named = { ...nameDatabase(), connections };
   const id = newId("database");
-  // Before it is made: whatever a crash leaves of it is known, and cleared away as a database without a base.
+  // Before the creation, so that leftovers of a crash are known, and removed as a database without a base.
   await ctx.db.begin(async (tx) => {
     if (chosen === undefined) await requireAllowance(tx, ctx.config, accountId);
     await tx`
@@ -121,7 +119,7 @@ export async function createHostedDatabase(
 }
 
 /**
- * Holds the account's row, so that two requests at once are counted one after the other.
+ * Locks the account's row, so that concurrent requests are counted one after the other.
  *
  * @throws BasetideError `conflict`
  */
@@ -141,7 +139,7 @@ async function requireAllowance(
   }
 }
 
-/** In this order: what cannot be dropped now stays known. */
+/** In this order, so that a database that cannot be dropped now remains known. */
 async function unmake(
   { db }: DatabaseContext,
   adminUrl: string,
@@ -153,8 +151,8 @@ async function unmake(
 }
 
 /**
- * Lets the database's role make tables and views of its own in the schemas of its bases, or takes that right back:
- * what it made stays. Our tables stay read-only to it. Connections that are open keep their defaults.
+ * Allows the database's role to create its own tables and views in the schemas of its bases, or revokes that right:
+ * objects that it created stay. Our tables stay read-only for it. Open connections keep their defaults.
  *
  * @throws BasetideError `conflict` for a database that the customer hosts, or on the server of the control plane
  */
@@ -167,7 +165,8 @@ export async function setDatabaseWritable(
     throw new BasetideError("conflict", "This database is hosted by the customer, who says who writes there");
   }
   const url = databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
-  // A role that may write is a larger risk than one that reads, and nothing of the control plane's may be beside it.
+  // A role that may write is a larger risk than one that only reads, and must not share a server with the control
+  // plane.
   if (isWritable && (await isControlServer(ctx.db, url))) {
     throw new BasetideError(
       "conflict",
@@ -188,8 +187,8 @@ export async function setDatabaseWritable(
 }
 
 /**
- * Sets how many connections the database's role may open. Those that are open stay, until the watchdog ends what is too
- * many.
+ * Sets how many connections the database's role may open. Open ones stay, until the watchdog ends those above the
+ * limit.
  *
  * @throws BasetideError `conflict` for a database that the customer hosts
  */
@@ -211,7 +210,7 @@ export async function setConnectionLimit(
   return getDatabase(ctx.db, database.id);
 }
 
-/** Where that very database is, with the rights to write there. @throws BasetideError `secret_unreadable` */
+/** Returns the URL of that database, with the right to write there. @throws BasetideError `secret_unreadable` */
 export async function databaseAdminUrl(ctx: AddressContext, database: Database): Promise<ServerUrl> {
   if (database.clusterId !== null) {
     return databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
@@ -219,12 +218,12 @@ export async function databaseAdminUrl(ctx: AddressContext, database: Database):
   return externalServer(await externalUrl(ctx, database), ctx.config.privateDestinations);
 }
 
-/** Who reads there and may not write; undefined where the customer hosts the database, whose role we are. */
+/** The read-only role; undefined if the customer hosts the database, where we have only the customer's role. */
 export function readerRoleOf({ clusterId, role }: Database): string | undefined {
   return clusterId === null ? undefined : role;
 }
 
-/** The URL that the customer gave for a database of theirs. @throws BasetideError `secret_unreadable` */
+/** Returns the customer's URL of a database that they host. @throws BasetideError `secret_unreadable` */
 async function externalUrl(ctx: DatabaseContext, database: Database): Promise<string> {
   const [row] = await ctx.db<{ encrypted_url: string }[]>`
     select encrypted_url from databases where id = ${database.id}`;
@@ -232,14 +231,17 @@ async function externalUrl(ctx: DatabaseContext, database: Database): Promise<st
   return parseConnectionTarget(ctx.secrets.decrypt(row.encrypted_url, urlContext(database.id))).text;
 }
 
-/** A customer's database as the onboarding sees it, with what has changed there since. @throws BasetideError `secret_unreadable` */
+/**
+ * Inspects a customer's database as the onboarding does, in its current state. @throws BasetideError
+ * `secret_unreadable`
+ */
 export async function inspectKnown(ctx: AddressContext, database: Database): Promise<Inspection> {
   const [base] = await ctx.db<{ schema: string }[]>`
     select schema_name as schema from bases where database_id = ${database.id} order by created_at limit 1`;
   return inspect(ctx, await externalUrl(ctx, database), base?.schema ?? "public");
 }
 
-/** What a SQL client needs. @throws BasetideError `secret_unreadable` */
+/** Returns what a SQL client needs. @throws BasetideError `secret_unreadable` */
 export async function databaseCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
   if (database.clusterId === null) {
     const url = new URL(await externalUrl(ctx, database));
@@ -256,7 +258,7 @@ export async function databaseCredentials(ctx: DatabaseContext, database: Databa
 }
 
 /**
- * The credentials for a person or program that asks for them, which is recorded: one entry per actor and hour.
+ * Returns the credentials to a person or program, and records that: one entry per actor and hour.
  *
  * @throws BasetideError `secret_unreadable`
  */
@@ -271,7 +273,7 @@ export async function showCredentials(
 }
 
 /**
- * Gives the database's role a new password; the old one opens nothing from then on.
+ * Gives the database's role a new password; the old one no longer works.
  *
  * @throws BasetideError `conflict` for a database that the customer hosts
  */
@@ -279,7 +281,7 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
   if (database.clusterId === null) {
     throw new BasetideError("conflict", "This database is hosted by you: change its password there");
   }
-  // A crash between these two leaves a password that nobody knows; rotating again repairs it.
+  // A crash between these two leaves an unknown password; another rotation repairs that.
   const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
   await ctx.db.begin(async (tx) => {
     await tx`
@@ -304,12 +306,12 @@ export async function endDatabaseSessions(ctx: DatabaseContext, database: Databa
   await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
 }
 
-/** Where the encrypted password of a database is bound to. */
+/** The context that the encrypted password of a database is bound to. */
 export function passwordContext(databaseId: string): string {
   return `databases.password:${databaseId}`;
 }
 
-/** Where the encrypted URL of a customer's own database is bound to. */
+/** The context that the encrypted URL of a customer's own database is bound to. */
 export function urlContext(databaseId: string): string {
   return `databases.url:${databaseId}`;
 }

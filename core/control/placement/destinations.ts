@@ -1,6 +1,6 @@
 /**
- * Where a new base's replica goes: a database made for it, a schema of a database that the account has, or a
- * database that the customer hosts.
+ * Destinations of new bases: a new database, a schema of a database that the account has, or a database that the
+ * customer hosts.
  */
 import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
@@ -20,7 +20,7 @@ import { inspect, inspectExternal } from "./external-database";
 import { type ConnectionTarget, externalServer, parseConnectionTarget, withTls } from "./external-url";
 
 const DEFAULT_SCHEMA = "public";
-/** With `_swap` behind it a schema's name stays far under Postgres' 63 bytes. */
+/** Even with `_swap` appended, a schema's name stays far below Postgres' limit of 63 bytes. */
 const SCHEMA_NAME = /^(?!pg_)[a-z][a-z0-9_]{0,39}$/;
 
 export type Destination =
@@ -31,10 +31,10 @@ export type Destination =
 type DestinationContext = Pick<Context, "db" | "secrets" | "log" | "config">;
 
 /**
- * Makes the destination ready: afterwards the schema, its `_swap` and the sync's functions are there.
+ * Prepares the destination: afterwards the schema, its `_swap` and the sync's functions exist.
  *
- * @throws BasetideError `destination_invalid` for one that cannot be used, `not_found` for a database that the
- *   account does not have, `already_exists` for a schema that another base has
+ * @throws BasetideError `destination_invalid` if it cannot be used, `not_found` for a database that the account
+ *   does not have, `already_exists` for a schema of another base
  */
 export async function prepareDestination(
   ctx: DestinationContext,
@@ -59,11 +59,11 @@ export async function prepareDestination(
 }
 
 /**
- * What can be said of a destination before anything is made there: for a customer's own database all that
- * `inspectExternal` finds, and whether its schema is free.
+ * Inspects a destination before anything is created there: for a customer's own database everything that
+ * `inspectExternal` checks, and whether its schema is free.
  *
- * @throws BasetideError `destination_invalid` for a schema's name or a URL of the wrong form, `not_found`,
- *   `already_exists` for a schema that another base has
+ * @throws BasetideError `destination_invalid` for an invalid schema name or URL, `not_found`, `already_exists` for
+ *   a schema of another base
  */
 export async function inspectDestination(
   ctx: DestinationContext,
@@ -84,7 +84,7 @@ export async function inspectDestination(
   return checks;
 }
 
-/** Installs into the customer's own database, and remembers it once however many bases go there. */
+/** Installs into the customer's own database, and stores it only once however many bases use it. */
 async function useExternal(
   ctx: DestinationContext,
   accountId: string,
@@ -104,7 +104,7 @@ async function useExternal(
     report?.link.tls === undefined ? place.text : withTls(place),
     urlContext(id),
   );
-  // The newest URL that works is the one to keep: its password may be the changed one.
+  // The newest URL that works is stored: its password may have changed.
   await db`
     insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)
     values (${id}, ${accountId}, ${place.database}, ${place.user}, ${encryptedUrl}, ${place.host}, ${place.port})
@@ -112,7 +112,7 @@ async function useExternal(
   return id;
 }
 
-/** @throws BasetideError `already_exists` when the database is another account's destination */
+/** @throws BasetideError `already_exists` if the database is another account's destination */
 async function knownExternal(
   ctx: DestinationContext,
   accountId: string,

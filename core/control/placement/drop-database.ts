@@ -1,4 +1,4 @@
-/** Dropping the databases that replicas live in, while no base can be put into them. */
+/** Drops the databases of replicas, while no base can be added to them. */
 import type postgres from "postgres";
 import type { Context } from "../../context";
 import { dropDatabase } from "../../replica";
@@ -8,12 +8,12 @@ import { type Database, getDatabase } from "./databases";
 
 type DropContext = Pick<Context, "db" | "secrets" | "log">;
 
-/** A database without a base that is older than this was left by a process that died. */
+/** A database without a base that is older than this was left behind by a crash. */
 const STRAY_AFTER = "1 hour";
 
 /**
- * Runs `work` while no base can be added to the database: the insert of one waits for this row's lock, and then
- * fails on its foreign key if the database is gone.
+ * Runs `work` while no base can be added to the database: the insert of a base waits for the lock on this row, and
+ * then fails on its foreign key if the database was dropped.
  */
 export async function withDatabaseLocked(
   ctx: DropContext,
@@ -26,7 +26,7 @@ export async function withDatabaseLocked(
   });
 }
 
-/** Does a base (another than `baseId`) live in the database, or is one moving there? */
+/** Whether a base other than `baseId` is in the database, or is moving there. */
 export async function isUsedByOthers(
   tx: postgres.TransactionSql,
   databaseId: string,
@@ -38,19 +38,19 @@ export async function isUsedByOthers(
   return other !== undefined;
 }
 
-/** Drops the database and what is known of it; one that a customer hosts is only forgotten. */
+/** Drops the database and its row; for one that a customer hosts, only the row. */
 export async function dropWhole(
   ctx: DropContext,
   tx: postgres.TransactionSql,
   database: Database,
 ): Promise<void> {
   await tx`delete from databases where id = ${database.id}`;
-  // Last, so that only a failing commit is left to undo; dropping what is gone already is no error.
+  // Last, so that only a failed commit remains to be undone; dropping a missing database is not an error.
   if (database.clusterId === null) return;
   await dropDatabase(await clusterAdminUrl(ctx, database.clusterId), database.name, database.role);
 }
 
-/** Drops a database that was made for a base which then did not come to be. */
+/** Drops a database that was created for a base whose creation then failed. */
 export async function removeUnusedDatabase(ctx: DropContext, databaseId: string): Promise<void> {
   const database = await getDatabase(ctx.db, databaseId);
   await withDatabaseLocked(ctx, database, async (tx) => {
@@ -58,7 +58,7 @@ export async function removeUnusedDatabase(ctx: DropContext, databaseId: string)
   });
 }
 
-/** Drops the databases of ours that no base was put into, or that a move did not get to note. */
+/** Drops databases on our clusters that never got a base, or that a move created and did not record. */
 export async function removeStrays(ctx: DropContext): Promise<void> {
   const strays = await ctx.db<{ id: string }[]>`
     select d.id from databases as d

@@ -1,6 +1,6 @@
 /**
- * The other database of a base that is being moved to another cluster: the new one until the base lives there, then
- * the old one. It goes when the move is over, or when it is known that nobody works on it any more.
+ * The other database of a base that is being moved to another cluster: the new one until the base is there, then
+ * the old one. It is dropped when the move is over, or when no process works on it any more.
  */
 import type { Context, Db } from "../../context";
 import { asOnly } from "../../postgres";
@@ -11,12 +11,12 @@ import { dropWhole, isUsedByOthers, withDatabaseLocked } from "./drop-database";
 
 type DropContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
-/** Runs `work` as the only one who moves the base. @returns null, without doing anything, when somebody does already */
+/** Runs `work` as the only mover of the base. @returns null, without running it, if another process moves the base */
 export function asMover<T>(db: Db, baseId: string, work: () => Promise<T>): Promise<{ result: T } | null> {
   return asOnly(db, `move ${baseId}`, work);
 }
 
-/** Drops what a move of the base has made, or left, in its other database. */
+/** Drops what a move of the base has created, or left behind, in its other database. */
 export async function endMove(
   ctx: DropContext,
   base: { id: string; schema: string },
@@ -33,7 +33,7 @@ export async function endMove(
   });
 }
 
-/** Ends the moves whose process has died. */
+/** Ends the moves whose process crashed. */
 export async function endBrokenMoves(ctx: DropContext): Promise<void> {
   const moves = await ctx.db<{ id: string; schema: string; database_id: string }[]>`
     select id, schema_name as schema, move_database_id as database_id from bases

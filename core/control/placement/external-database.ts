@@ -1,6 +1,6 @@
 /**
- * A database that a customer hosts: is it one that a replica can live in? Looked at step by step, from its address to
- * the rights there, so that whoever sets it up reads what is well and what exactly is missing.
+ * Checks whether a database that a customer hosts can hold a replica, step by step, from its address to the rights
+ * there, so that the customer reads what is fine and exactly what is missing.
  */
 
 import type postgres from "postgres";
@@ -16,24 +16,24 @@ import { readersByDefault, settingsProblem } from "./database-settings";
 import { externalServer, parseConnectionTarget } from "./external-url";
 import { isSameServer, type ServerIdentity, serverIdentity } from "./server-identity";
 
-/** For all of it: a server that takes connections and then says nothing must not keep anybody waiting. */
+/** For all steps together: a server that accepts connections and then hangs must not block anyone. */
 const TOTAL_TIMEOUT_MS = 20_000;
-/** The oldest on which what is installed into a replica has run. */
+/** The oldest version on which the objects of a replica have run. */
 const FIRST_MAJOR_VERSION = 14;
 
 type InspectContext = Pick<Context, "config" | "db">;
 
-/** What was found, and what to know when the database is used. */
+/** The results, with advice for the use of the database. */
 export interface Inspection {
   checks: DatabaseCheck[];
-  /** Undefined where it could not be connected to. */
+  /** Undefined if the connection failed. */
   report: ServerReport | undefined;
 }
 
 /**
- * Looks at the database of `url`, connected as the service will be, and stops at the first problem. Changes nothing there.
+ * Inspects the database of `url`, connected as the service will be, and stops at the first problem. Read-only.
  *
- * @param schema a name that was checked
+ * @param schema a valid name
  */
 export async function inspectExternal(
   ctx: InspectContext,
@@ -43,14 +43,14 @@ export async function inspectExternal(
   return (await inspect(ctx, url, schema)).checks;
 }
 
-/** As `inspectExternal`, with what it was told. */
+/** As `inspectExternal`, with the server's report. */
 export async function inspect(ctx: InspectContext, url: string, schema: string): Promise<Inspection> {
   const checks: DatabaseCheck[] = [];
   let report: ServerReport | undefined;
   try {
     const place = parseConnectionTarget(url);
     const { host, port } = place;
-    // Before its name is looked up.
+    // Before its name is resolved.
     refuseKnownPooler(place);
     const kind = await checkHost(host, ctx.config.privateDestinations);
     const server = externalServer(url, ctx.config.privateDestinations);
@@ -101,17 +101,17 @@ async function inTime(work: (signal: AbortSignal) => Promise<void>): Promise<voi
 
 interface Facts {
   database: string;
-  /** Of the session: a pooler may take another name for it. */
+  /** Of the session: a pooler may know it by another name. */
   role: string;
   is_super: boolean;
   is_admin: boolean;
   may_create: boolean;
   has_schema: boolean;
-  /** The schema, and the one in which tables are built, which is the role's own. */
+  /** The schema, and the one in which tables are built, which belongs to the role itself. */
   has_both_schemas: boolean;
   may_use_schema: boolean;
   has_tables: boolean;
-  /** Roles of theirs that default privileges let read what we make in the schema. */
+  /** Roles of the customer that default privileges allow to read our tables in the schema. */
   readers: string[];
   server: ServerIdentity;
 }
@@ -135,7 +135,9 @@ async function readFacts(sql: postgres.Sql, schema: string): Promise<Facts> {
   return { ...facts, readers: await readersByDefault(sql, schema), server: await serverIdentity(sql) };
 }
 
-/** A URL into one of our own servers must not open what is ours: the control plane, other customers' databases. */
+/**
+ * A URL to one of our own servers must not give access to our data: the control plane, other customers' databases.
+ */
 async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void> {
   const [own] = await db<{ database: string; is_replica: boolean }[]>`
     select current_database() as database,
@@ -152,7 +154,7 @@ async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void>
   }
 }
 
-/** Both are said at once: whoever may grant the one may grant the other. */
+/** Reports both at once, since the same person can grant both. */
 function judgeRights(schema: string, facts: Facts): DatabaseCheck[] {
   return [judgeRole(schema, facts), judgeSchema(schema, facts)];
 }
@@ -177,7 +179,7 @@ function judgeRole(schema: string, facts: Facts): DatabaseCheck {
   return { check: "rights", severity: "ok", message: `${facts.role} may create schemas` };
 }
 
-/** Two ways: to let the role make schemas, or to make for it those that it needs. */
+/** Two ways: allow the role to create schemas, or create the needed ones for it. */
 function grantSchemas(schema: string, facts: Facts): string {
   const role = quoteIdent(facts.role);
   const [shown, swap] = [schema, `${schema}_swap`].map(quoteIdent);

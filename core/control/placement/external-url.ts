@@ -1,33 +1,33 @@
-/** URLs of databases that customers host: understood, or refused with what is wrong. */
+/** Parses URLs of databases that customers host, or rejects them with the reason. */
 import type { Config } from "../../config";
 import { BasetideError } from "../../errors";
 import { ExternalServer } from "../../external";
 import { cleanPostgresUrl, type PostgresUrl, parsePostgresUrl } from "../../postgres-url";
 
 export interface ConnectionTarget extends PostgresUrl {
-  /** The URL as every driver reads it, without what is not for a connection; to be kept, not to be connected to. */
+  /** The normalized URL without options that are not for the connection; for storage only, not for connecting. */
   text: string;
 }
 
-/** @throws BasetideError `destination_invalid` for what is no URL of a Postgres database */
+/** @throws BasetideError `destination_invalid` for anything but a URL of a Postgres database */
 export function parseConnectionTarget(text: string): ConnectionTarget {
   const parsed = parsePostgresUrl(text);
   if (typeof parsed === "string") throw invalid(parsed);
   if (parsed.user === "" || parsed.database === "")
     throw invalid("has the form postgres://user:password@host:port/database");
-  // It would be a file of this machine's.
+  // It would be a file on this machine.
   if (parsed.rootCertificate !== undefined)
     throw invalid("names a file in sslrootcert: leave it out, and take sslmode=require");
   return { ...parsed, text: cleanPostgresUrl(text) };
 }
 
-/** The server of a URL, for what connects. @throws BasetideError `destination_invalid` */
+/** Returns the server of a URL, to connect to it. @throws BasetideError `destination_invalid` */
 export function externalServer(text: string, allowed: Config["privateDestinations"]): ExternalServer {
   const { text: _text, ...address } = parseConnectionTarget(text);
   return new ExternalServer({ ...address, allowed });
 }
 
-/** The URL to keep for a database that was found to take TLS: from then on it is not connected to without. */
+/** Returns the URL to store for a database that supports TLS: from then on, connections without TLS are refused. */
 export function withTls({ text, requestedSslMode }: ConnectionTarget): string {
   if (requestedSslMode !== undefined && requestedSslMode !== "prefer") return text;
   const url = new URL(text);

@@ -1,4 +1,4 @@
-/** Clusters and databases: where replicas are, checks of servers, operators' requests. */
+/** Clusters and databases: placement of replicas, checks of servers, customers' requests to the operator. */
 export { checkCluster, inspectCluster } from "./cluster-check";
 export {
   addCluster,

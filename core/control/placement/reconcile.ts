@@ -1,6 +1,6 @@
 /**
- * Compares clusters with what the control plane expects on them, and repairs the differences. After the control plane
- * was restored from a dump, that is all of it.
+ * Compares clusters with what the control plane expects on them, and repairs the differences. This is all that is
+ * needed after the control plane was restored from a dump.
  */
 import type { CheckResult } from "../../check-result";
 import type { Context } from "../../context";
@@ -40,10 +40,10 @@ import { isControlServer } from "./same-server";
 
 type RepairContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
-/** A database that is younger may be about to be noted: it is made first. */
+/** A younger database may not be recorded yet, since it is created first. */
 const ORPHAN_AFTER_MS = 10 * 60_000;
 
-/** Every database that replicas live in, with their schemas. */
+/** Returns all databases that hold replicas, with their schemas. */
 export async function replicaDatabases({
   db,
 }: Pick<Context, "db">): Promise<(Database & { schemas: string[] })[]> {
@@ -85,7 +85,7 @@ export async function checkReplicas(
   return results;
 }
 
-/** Also after the right to write was taken back: what a customer has made stays. */
+/** Checks views also after the right to write was revoked, because objects that a customer created stay. */
 async function checkViews(url: string, database: string, schemas: string[]): Promise<CheckResult[]> {
   const views = (await Promise.all(schemas.map((schema) => viewsWithForeignCode(url, schema)))).flat();
   return views.map(({ view, owner, code }) => ({
@@ -104,11 +104,11 @@ function writableOnControlServer(ctx: RepairContext, database: Database): CheckR
   };
 }
 
-/** Databases of this service on the cluster that the control plane knows nothing of. */
+/** Finds databases of this installation on the cluster that the control plane does not know. */
 export async function orphansOn(ctx: RepairContext, cluster: Cluster): Promise<CheckResult[]> {
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
   const labelled = await labelledDatabases(adminUrl, await installationId(ctx.db));
-  // Of all clusters: two of them may be one server.
+  // Of all clusters, because two of them may be one server.
   const rows = await ctx.db<{ name: string }[]>`select name from databases where cluster_id is not null`;
   const known = new Set(rows.map(({ name }) => name));
   const orphans = labelled.filter(
@@ -222,7 +222,7 @@ async function checkExternal(
   ];
 }
 
-/** What was dropped of replicas that are installed. A worker makes it again within minutes, too, where the base syncs. */
+/** Finds dropped objects of installed replicas. A worker restores them within minutes, too, if the base syncs. */
 async function checkRelations(
   ctx: RepairContext,
   database: Database,
@@ -272,7 +272,7 @@ async function orphanResult(
   };
 }
 
-/** Installs what a replica needs, and has its bases synced as soon as a worker looks. */
+/** Installs what a replica needs, and requests a sync of its bases. */
 async function install(
   ctx: RepairContext,
   database: Database,
@@ -281,7 +281,7 @@ async function install(
 ): Promise<void> {
   const { id, role, isWritable } = database;
   for (const schema of schemas) await installReplica(url, { schema, role: readerRoleOf(database) });
-  // Only databases of ours can be writable.
+  // Only databases on our clusters can be writable.
   if (isWritable && typeof url === "string") await setAll(url, role, schemas, true);
   await ctx.db`
     update bases set resync_requested_at = now() where database_id = ${id} and schema_name = any (${schemas})`;

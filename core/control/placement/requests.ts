@@ -1,6 +1,6 @@
 /**
- * What customers ask of the operator: another region, a writable database, several bases in one database. An approval
- * of the first two carries itself out; the others are for a person to do, who says so in the answer.
+ * Requests of customers to the operator: another region, a writable database, several bases in one database. The
+ * approval of one of the first two also carries it out; the others are done by a person, who says so in the answer.
  */
 import type { Actor, Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
@@ -38,7 +38,7 @@ export interface OperatorRequest {
   region: string | null;
   message: string;
   state: RequestState;
-  /** What the operator said to it; empty while open, and where there was nothing to say. */
+  /** The operator's answer; empty while the request is open, or if no answer was given. */
   answer: string;
   createdAt: Date;
   decidedAt: Date | null;
@@ -47,8 +47,8 @@ export interface OperatorRequest {
 type RequestContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
 
 /**
- * @throws BasetideError `invalid_request` for one that lacks what its kind needs, `not_found` for a database that the
- *   account does not have, `conflict` for what needs no operator, `already_exists` while the same is open
+ * @throws BasetideError `invalid_request` if the request lacks what its kind needs, `not_found` for a database that
+ *   the account does not have, `conflict` if no operator is needed, `already_exists` while the same request is open
  */
 export async function createRequest(
   db: Db,
@@ -80,7 +80,7 @@ export async function createRequest(
   return getRequest(db, id);
 }
 
-/** The account's requests, or everybody's: the open ones first, then the newest. */
+/** The account's requests, or all requests: the open ones first, then the newest. */
 export async function listRequests(
   db: Db,
   filter: { accountId?: string; state?: RequestState } = {},
@@ -101,10 +101,10 @@ async function getRequest(db: Db, id: string): Promise<OperatorRequest> {
 }
 
 /**
- * Carries out what the request asks for, where a program can, and closes it.
+ * Carries out the request, if a program can, and closes it.
  *
  * @param by the operator's e-mail address, or `cli`
- * @throws BasetideError `conflict` when it is closed, or no cluster of the region takes databases
+ * @throws BasetideError `conflict` if it is closed, or no cluster of the region accepts databases
  */
 export async function approveRequest(
   ctx: RequestContext,
@@ -119,7 +119,7 @@ export async function approveRequest(
   return closeRequest(ctx, id, "approved", decision);
 }
 
-/** @throws BasetideError `conflict` when it is closed */
+/** @throws BasetideError `conflict` if it is closed */
 export async function denyRequest(
   ctx: Pick<Context, "db" | "actor">,
   id: string,
@@ -151,7 +151,7 @@ async function checkSubject(
   return { databaseId, region: null };
 }
 
-/** From now on the account's new databases go to the region. */
+/** Places the account's new databases in the region from now on. */
 async function moveAccount(db: Db, { accountId, region }: OperatorRequest): Promise<void> {
   const clusters = await listClusters(db);
   if (!clusters.some((cluster) => cluster.region === region && cluster.state === "active")) {

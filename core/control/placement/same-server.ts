@@ -1,6 +1,6 @@
 /**
- * Is a cluster the server that holds the control plane? Asked of the servers themselves: two addresses may be one server,
- * and one address may be a pooler in front of several.
+ * Checks whether a cluster is the server that holds the control plane. The servers themselves are asked, because
+ * two addresses may be one server, and one address may be a pooler in front of several.
  */
 import { randomBytes } from "node:crypto";
 import type { Db } from "../../context";
@@ -9,10 +9,10 @@ import { connectServer } from "../../postgres";
 const CONNECT_TIMEOUT_SECONDS = 5;
 
 /**
- * Takes an advisory lock with a random key in the control plane, and looks for it in the cluster. Every role may read
- * `pg_locks`, which shows all databases of a server, so this needs no rights and no settings.
+ * Takes an advisory lock with a random key in the control plane, and looks for it in the cluster. Every role may
+ * read `pg_locks`, which shows all databases of a server, so this needs no rights and no settings.
  *
- * @throws what the connection to the cluster does: a caller that cannot tell must not go on
+ * @throws errors of the connection to the cluster: a caller that gets no answer must not go on
  */
 export async function isControlServer(db: Db, adminUrl: string): Promise<boolean> {
   const [high, low] = [randomBytes(4).readInt32BE(), randomBytes(4).readInt32BE()];
@@ -22,7 +22,7 @@ export async function isControlServer(db: Db, adminUrl: string): Promise<boolean
     onnotice: () => {},
   });
   try {
-    // Of the transaction: it goes through poolers too, and is free again whatever happens.
+    // The lock belongs to the transaction: it works through poolers too, and is always released.
     return await db.begin(async (tx) => {
       await tx`select pg_advisory_xact_lock(${high}::int, ${low}::int)`;
       const [seen] = await cluster`

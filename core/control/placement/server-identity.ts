@@ -1,6 +1,7 @@
 /**
- * Are two connections to one Postgres server? Asked of the servers, as two addresses may be one server. Providers deny
- * some functions to some roles, so each is asked on its own and may go without an answer.
+ * Checks whether two connections lead to the same Postgres server, by asking the servers: two addresses may be one
+ * server. Providers deny some functions to some roles, so each function is called separately and may have no
+ * answer.
  */
 import type { Sql } from "postgres";
 
@@ -11,7 +12,7 @@ export interface ServerIdentity {
   startedAt: string | undefined;
 }
 
-/** SQLSTATEs of what a role may not call, or a server does not have. */
+/** SQLSTATEs for functions that the role may not call, or that the server does not have. */
 const WITHHELD = ["42501", "42883", "0A000"];
 
 export async function serverIdentity(sql: Sql): Promise<ServerIdentity> {
@@ -27,7 +28,7 @@ export async function serverIdentity(sql: Sql): Promise<ServerIdentity> {
   };
 }
 
-/** False where neither tells enough of itself. */
+/** Returns false also if the servers reveal too little. */
 export function isSameServer(one: ServerIdentity, other: ServerIdentity): boolean {
   const isSame = (name: keyof ServerIdentity) => one[name] !== undefined && one[name] === other[name];
   return isSame("system") || isSame("startedAt");

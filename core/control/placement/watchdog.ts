@@ -1,6 +1,6 @@
 /**
- * The watchdog of all clusters, in one worker at a time: ends sessions of customers that exceed their limits, and pauses
- * roles that use up transaction ids.
+ * The watchdog of all clusters, in one worker at a time: ends customers' sessions that exceed their limits, and
+ * pauses roles that use up transaction ids.
  */
 import type { Sql } from "postgres";
 import { Counter } from "prom-client";
@@ -17,11 +17,11 @@ import {
 } from "../../replica";
 import { clusterAdminUrl, listClusters, recordTimeline } from "./clusters";
 
-/** How often all clusters are looked at, whatever the number of workers. */
+/** How often all clusters are checked, regardless of the number of workers. */
 const EVERY_MS = 3000;
-/** A worker asks a little more often: what it takes is free only EVERY_MS after the last look. */
+/** How often a worker tries to run the check, which is due only EVERY_MS after the last one. */
 const ASK_MS = 1000;
-/** Longest that a cluster may take to answer: the next look passes over one that is still asked. */
+/** Longest time that a cluster may take to answer; the next check skips a cluster that is still being asked. */
 const CLUSTER_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_SECONDS = 30;
 
@@ -141,7 +141,7 @@ export function startWatchdog(ctx: WatchContext): Watchdog {
   };
 }
 
-/** Is it time to look, and this process the one that does? One row decides, so no process has to be elected. */
+/** Whether a check is due and this process runs it. A row decides, so no leader election is needed. */
 async function takeTurn({ db }: WatchContext): Promise<boolean> {
   const [taken] = await db`
     update watchdog_clock set checked_at = now()
