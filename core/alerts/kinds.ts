@@ -40,7 +40,7 @@ export function inOrder(kinds: readonly string[]): AlertKind[] {
   return alertKinds.filter((kind) => kinds.includes(kind));
 }
 
-/** What an alert says about its base or workspace, besides its kind. */
+/** The content of an alert, besides its kind. */
 export interface AlertFacts {
   name: string;
   /** ISO 8601. */

@@ -46,7 +46,7 @@ interface AcquireRow {
   margin: number;
 }
 
-/** What the requests of a wait queue count in, besides the limit of the key. */
+/** The limits, besides that of the key, that the requests of a wait queue count against. */
 export interface Counting {
   /** Sync: the source's user whose limit over all bases may apply. */
   user?: string | null | undefined;

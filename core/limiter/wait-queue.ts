@@ -74,7 +74,7 @@ interface Waiter {
   reject(error: unknown): void;
 }
 
-/** What a wait queue needs of a connection pool (core/http/connections). */
+/** The part of a connection pool (core/http/connections) that a wait queue uses. */
 export interface Connections {
   /** How much the travel times of two requests may differ, ms. */
   readonly spreadMs: number;

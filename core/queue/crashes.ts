@@ -47,7 +47,7 @@ export async function countCrashes(db: Db, baseIds: string[]): Promise<Map<strin
       group by 1
     ), summed as (
       select f.base_id, f.until, c.suspected_at,
-        -- A suspect was in a child: it is not what ended the worker.
+        -- A suspect was in a child process, so it did not crash the worker.
         case when c.suspected_at is not null then c.crashes
           when c.counted_until < now() - ${FORGOTTEN_AFTER}::interval then f.crashes
           else coalesce(c.crashes, 0) + f.crashes end as crashes
@@ -98,8 +98,9 @@ export async function recordCrash(db: Db, baseIds: string[]): Promise<number | n
 }
 
 /**
- * Records that a lease of a suspect ended normally. @returns whether it was synced long enough to be no longer a
- * suspect
+ * Records that a lease of a suspect ended normally.
+ *
+ * @returns whether it was synced long enough to be no longer a suspect
  */
 export async function clearSuspect(db: Db, baseId: string): Promise<boolean> {
   const { count } = await db`

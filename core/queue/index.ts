@@ -59,8 +59,9 @@ export interface Queue {
   /** Removes jobs that were lost while their worker lived, so that they do not count as crashes. */
   forgive(jobs: SyncJob[]): Promise<void>;
   /**
-   * Records the crash of a child process with these bases. @returns the quarantine of a base that was alone in it,
-   * ms; else null
+   * Records the crash of a child process with these bases.
+   *
+   * @returns the quarantine of a base that was alone in it, ms; else null
    */
   crashed(baseIds: string[]): Promise<number | null>;
   /** Records that a lease of a suspect ended normally. @returns whether it is no longer a suspect */

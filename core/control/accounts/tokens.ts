@@ -49,7 +49,9 @@ export async function listTokens(db: Db, accountId: string): Promise<ApiToken[]>
 }
 
 /**
- * Revokes a token, which stops working at once. @throws BasetideError `not_found`, also if it is another account's
+ * Revokes a token, which stops working at once.
+ *
+ * @throws BasetideError `not_found`, also if it is another account's
  */
 export async function revokeToken(db: Db, accountId: string, tokenId: string, actor?: Actor): Promise<void> {
   await db.begin(async (tx) => {

@@ -33,7 +33,7 @@ const ATTENTION_RETRY = "3 minutes";
  */
 const CAP_RETRY = "1 hour";
 
-/** What the management of bases needs in addition to the plain context. */
+/** The context that the management of bases needs. */
 export interface ManagementContext extends Context {
   queue: { requestSync(baseId: string): Promise<void> };
   /** The source platforms, in display order. */
@@ -59,8 +59,9 @@ export interface SyncTarget {
 }
 
 /**
- * Lists the bases that the key can read. @throws BasetideError `source_…` with the source's message;
- * `invalid_request` for an unknown platform
+ * Lists the bases that the key can read.
+ *
+ * @throws BasetideError `source_…` with the source's message; `invalid_request` for an unknown platform
  */
 export async function listSourceBases(
   ctx: Pick<ManagementContext, "config" | "platforms">,
@@ -184,7 +185,7 @@ export async function updateSettings(
         ${settingAssignments(db, changes)},
         encrypted_attachment_key = coalesce(encrypted_attachment_key, ${ownUrls ? newAttachmentKey(ctx, base.id) : null}),
         attachment_key_version = greatest(attachment_key_version, ${ownUrls ? 1 : 0}),
-        -- A look is due at once, whatever the budget: until then rows may have URLs that nobody keeps alive.
+        -- A schema check is due at once, whatever the budget: until it ran, rows may have URLs that nothing keeps valid.
         schema_check_requested_at = case
           when own_attachment_urls <> ${ownUrls}::boolean then now() else schema_check_requested_at
         end,
@@ -239,8 +240,9 @@ export async function restUntil(db: Db, baseId: string, ms: number): Promise<voi
 }
 
 /**
- * Requests a sync now, even if the base is waiting. @throws BasetideError `conflict` if it is paused or being
- * deleted
+ * Requests a sync now, even if the base is waiting.
+ *
+ * @throws BasetideError `conflict` if it is paused or being deleted
  */
 export async function requestResync(ctx: ManagementContext, base: Base): Promise<Base> {
   await ctx.db.begin(async (tx) => {

@@ -8,7 +8,7 @@ const interruption: Record<Interrupts, string> = {
   "every sync": "A running sync starts over.",
 };
 
-/** What the console says after a setting was changed. */
+/** Returns the console's notice after a setting was changed. */
 export function savedText({ interrupts }: Setting): string {
   return `Saved. ${interruption[interrupts]}`.trim();
 }

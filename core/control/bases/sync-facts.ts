@@ -1,4 +1,4 @@
-/** What a running sync depends on and people may change at any time, read for many bases at once. */
+/** Facts that a running sync depends on and that people may change at any time, read for many bases at once. */
 import type { Db } from "../../context";
 import type { BaseState } from "./base-row";
 import { settingColumns, settingsOf } from "./setting-values";

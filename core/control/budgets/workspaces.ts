@@ -18,8 +18,9 @@ export type Plan = string;
 export const plans: readonly Plan[] = [...sourcePlans.map(({ id }) => id), "custom"];
 
 /**
- * Calls a month of a plan other than `custom`; null: no cap. @throws BasetideError `invalid_request` if it does not
- * exist
+ * Calls a month of a plan other than `custom`; null: no cap.
+ *
+ * @throws BasetideError `invalid_request` if it does not exist
  */
 export function callsOfPlan(plan: Plan): number | null {
   const found = sourcePlans.find(({ id }) => id === plan);
@@ -47,7 +48,7 @@ export interface Workspace {
   createdAt: Date;
 }
 
-/** What changes of workspaces need. */
+/** The context of changes to workspaces. */
 type ChangeContext = Pick<Context, "db" | "actor">;
 type WakeContext = Pick<Context, "db"> & { queue: { requestSync(baseId: string): Promise<void> } };
 

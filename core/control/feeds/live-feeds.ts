@@ -115,8 +115,9 @@ export async function recordRefused(db: Db, baseId: string, reason: string): Pro
 }
 
 /**
- * Records that the feed lacks the changes before now. @returns the time of the gap; null if the base has another
- * webhook by now (G2)
+ * Records that the feed lacks the changes before now.
+ *
+ * @returns the time of the gap; null if the base has another webhook by now (G2)
  */
 export async function recordFeedGap(db: Db, baseId: string, webhookId: string): Promise<Date | null> {
   const [noted] = await db<{ gapSince: Date }[]>`
@@ -185,8 +186,9 @@ export async function recordInSync(db: Db, baseId: string): Promise<void> {
 }
 
 /**
- * Records that a comparison found SQL behind the source: the feed lacks changes before now. @returns the time of
- * the gap
+ * Records that a comparison found SQL behind the source: the feed lacks changes before now.
+ *
+ * @returns the time of the gap
  */
 export async function recordDrift(db: Db, baseId: string): Promise<Date | null> {
   const [noted] = await db<{ gapSince: Date }[]>`

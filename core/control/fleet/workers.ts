@@ -88,7 +88,7 @@ export async function fleetState(db: Db): Promise<FleetState> {
     with oldest as (
       select id, extract(epoch from now() - shown_at)::float8 * 1000 as lag_ms
       from (
-        -- A live base shows what is until its feed ought to have been read.
+        -- A live base counts as current until its feed is due to be read.
         select b.id, case when f.state = 'on' and b.live and not b.rapid then least(f.due_at, now())
           else b.sync_started_at end as shown_at
         from bases as b left join live_feeds as f on f.base_id = b.id

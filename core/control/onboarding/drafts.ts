@@ -105,7 +105,9 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
 }
 
 /**
- * Returns the bases that the draft's key can read, by name; at most a minute old. @throws BasetideError `source_…`
+ * Returns the bases that the draft's key can read, by name; at most a minute old.
+ *
+ * @throws BasetideError `source_…`
  */
 export async function draftChoices(ctx: ManagementContext, draft: Draft): Promise<Choice[]> {
   const [bases, connected] = await Promise.all([

@@ -232,8 +232,9 @@ async function externalUrl(ctx: DatabaseContext, database: Database): Promise<st
 }
 
 /**
- * Inspects a customer's database as the onboarding does, in its current state. @throws BasetideError
- * `secret_unreadable`
+ * Inspects a customer's database as the onboarding does, in its current state.
+ *
+ * @throws BasetideError `secret_unreadable`
  */
 export async function inspectKnown(ctx: AddressContext, database: Database): Promise<Inspection> {
   const [base] = await ctx.db<{ schema: string }[]>`
