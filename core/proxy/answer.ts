@@ -1,7 +1,10 @@
-/** What the source's answer to a write says of records. Read defensively: a field or shape more is no reason to fail. */
+/**
+ * Parses what the source's answer to a write says about records. Parses defensively: unknown fields and shapes are not
+ * errors.
+ */
 import { proxied } from "../source";
 
-/** A record as the answer has it: `fields` by field name or by field id, even mixed; empty cells are absent. */
+/** A record of an answer. The keys of `fields` are field names or field ids, possibly mixed; empty cells are absent. */
 export interface AnsweredRecord {
   id: string;
   createdTime: string;
@@ -11,20 +14,20 @@ export interface AnsweredRecord {
 export interface WriteAnswer {
   /** Whole records. */
   records: AnsweredRecord[];
-  /** Ids of records that were deleted. */
+  /** Ids of deleted records. */
   gone: string[];
 }
 
 /**
  * Reads `{id, createdTime, fields}`, `{id, deleted: true}`, and `{records: [either, …]}`.
  *
- * @returns null if the text is no JSON or of another shape: then nothing is known of what was written
+ * @returns null if the text is not JSON or has another shape: it is then unknown which records were written
  */
 export function readWriteAnswer(text: string): WriteAnswer | null {
   const body = parseJson(text);
   if (!isObject(body)) return null;
   const items = Array.isArray(body.records) ? body.records : [body];
-  // The last word on each: an image of a record is applied once.
+  // The last item for a record wins: only one image of a record is applied.
   const last = new Map<string, AnsweredRecord | null>();
   for (const item of items) {
     if (!isObject(item) || !isRecordId(item.id)) return null;
@@ -39,14 +42,14 @@ export function readWriteAnswer(text: string): WriteAnswer | null {
   };
 }
 
-/** The ids that the body of a batch update names: `{records: [{id?, fields}]}`. */
+/** Returns the ids in the body of a batch update: `{records: [{id?, fields}]}`. */
 export function idsInRequest(text: string): string[] {
   const body = parseJson(text);
   if (!isObject(body) || !Array.isArray(body.records)) return [];
   return body.records.flatMap((item: unknown) => (isObject(item) && isRecordId(item.id) ? [item.id] : []));
 }
 
-/** Can the source be asked for a record of this id? What cannot be asked for could never be repaired. */
+/** Can the source be asked for a record with this id? Otherwise the record could never be repaired. */
 export function isRecordId(id: unknown): id is string {
   return typeof id === "string" && proxied.ids.mayBe("record", id);
 }

@@ -1,8 +1,8 @@
-/** The text of a body that was kept as it came, compressed or not. */
+/** Decodes a buffered body, compressed or not, to text. */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, zstdDecompress } from "node:zlib";
 
-/** Largest text that is made of a body, bytes: ten records of the largest cells are far below. */
+/** Maximum size of the decoded text, bytes; ten records of the largest cells are far smaller. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024;
 const limit = { maxOutputLength: MAX_TEXT_BYTES };
 
@@ -17,7 +17,7 @@ const decoders: Record<string, (bytes: Uint8Array) => Promise<Uint8Array>> = {
 
 /**
  * @param encoding the body's `Content-Encoding`
- * @returns null for an encoding that is not known, and for bytes that are not what it says
+ * @returns null for an unknown encoding, and for bytes that do not decode
  */
 export async function bodyText(bytes: Uint8Array, encoding: string | null): Promise<string | null> {
   const name = encoding?.trim().toLowerCase() || "identity";

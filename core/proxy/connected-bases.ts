@@ -1,8 +1,9 @@
 /**
- * Who has connected a source base: several accounts may have, each with a replica of its own.
+ * Looks up the bases that are connected to a source base. Several accounts may have connected it, each with its own
+ * replica.
  *
- * A write asks anew, so that a base connected a moment ago misses nothing; a read, which only wants to know whose
- * quota to use, takes an answer that is a few seconds old.
+ * A write looks them up again each time, so that it includes a base connected a moment ago. A read needs to know only
+ * whose quota to use, and accepts an answer that is a few seconds old.
  */
 
 import { withTimeout } from "../async";
@@ -11,13 +12,15 @@ import type { BaseState } from "../control/bases";
 import type { Logger } from "../log";
 import { proxied } from "../source";
 
-/** Reads of a base that was connected less than this ago may go past its quota, ms. */
+/**
+ * Maximum age of a lookup for reads, ms. Reads of a base that was connected less than this ago may bypass its quota.
+ */
 const MAX_AGE_MS = 3000;
-/** A control plane that does not answer within this counts as away, ms. */
+/** A control plane that does not answer within this time counts as unreachable, ms. */
 const LOOKUP_MS = 1000;
-/** Once it was away, it is not waited for again for so long, ms. */
+/** How long an unreachable control plane is not asked again, ms. */
 const AWAY_MS = 1000;
-/** Source bases remembered, connected or not. */
+/** Maximum number of source bases remembered, connected or not. */
 const MAX_REMEMBERED = 10_000;
 
 export interface ConnectedBase {
@@ -26,37 +29,39 @@ export interface ConnectedBase {
   platform: string;
   sourceBaseId: string;
   databaseId: string;
-  /** Its database is on a server of its customer. */
+  /** The database is on a customer's own server. */
   isExternal: boolean;
   schema: string;
-  /** At hand also while the control plane is away: to show a write the source may have to be asked. */
+  /** Also available while the control plane is unreachable: showing a write may require a read from the source. */
   encryptedApiKey: string;
   turbo: boolean;
-  /** Reads with the base's own key may be answered from the replica without being asked for. */
+  /** Reads with the base's own key may be answered from the replica even if the request does not ask for that. */
   replicaReads: boolean;
   state: BaseState;
-  /** On a cluster of ours, and its customers may change nothing there: what its tables say is what the source said. */
+  /** On a cluster of ours, where customers cannot change anything: its tables hold only what the source reported. */
   isReadOnly: boolean;
-  /** When the source last accepted the base's own key, on this process's clock (ms); -Infinity: not known. */
+  /** When the source last accepted the base's own key, on this process's clock (ms); -Infinity: unknown. */
   keyAcceptedAt: number;
 }
 
-/** A source that accepted the base's own key within this still lets its account read the base, ms. */
+/** How long after the source accepted the base's own key its account may still read the base, ms. */
 const KEY_ACCEPTED_MS = 15 * 60_000;
-/** How often it is stored that the key was accepted, ms. */
+/** Minimum interval between updates of the stored time at which the key was accepted, ms. */
 const STORE_EVERY_MS = 60_000;
 
-/** Syncs run: neither paused nor in need of a person. */
+/** Does the base sync: is it neither paused nor in state `needs_attention`? */
 export function isSyncing({ state }: ConnectedBase): boolean {
   return state === "starting" || state === "active";
 }
 
-/** Has the source accepted the base's own key in the last minutes? Only then may its account see what others write. */
+/**
+ * Has the source accepted the base's own key within the last minutes? Only then may its account see what others write.
+ */
 export function isKeyFresh({ keyAcceptedAt }: ConnectedBase): boolean {
   return performance.now() - keyAcceptedAt < KEY_ACCEPTED_MS;
 }
 
-/** The columns of a `ConnectedBase`; `toConnected` makes it of them. Of `bases as b`. */
+/** The columns that `toConnected` needs to create a `ConnectedBase`, from `bases as b`. */
 export const connectedColumns = (db: Db) => db`
   b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId",
   b.database_id as "databaseId", b.schema_name as schema,
@@ -73,15 +78,18 @@ export function toConnected({ keyAcceptedAgoMs, ...base }: ConnectedRow): Connec
 }
 
 export interface BaseLookup {
-  /** Paused ones too; those that are being deleted not. */
+  /** Includes paused bases, but not bases that are being deleted. */
   bases: ConnectedBase[];
-  /** False: the control plane is away, and this is what was last known, if anything. */
+  /** False: the control plane is unreachable, and this is the last known answer, if any. */
   isCurrent: boolean;
-  /** False only where it is known, or was last, that nobody has connected the base: then its quota is not ours. */
+  /**
+   * False only where no account has connected the base, as far as is or was known: its quota is then not ours to
+   * manage.
+   */
   mayBeConnected: boolean;
 }
 
-/** Which replica the base has: another one when it has been moved. */
+/** Identifies the base's replica. The key changes when the base is moved to another database. */
 export function replicaKey({ id, databaseId, schema }: ConnectedBase): string {
   return `${id} ${databaseId} ${schema}`;
 }
@@ -98,7 +106,7 @@ export class ConnectedBases {
     this.#log = ctx.log;
   }
 
-  /** As of a few seconds ago at most. Never fails. */
+  /** Returns the bases as of a few seconds ago at most. Never fails. */
   async recent(sourceBaseId: string): Promise<BaseLookup> {
     const known = this.#known.get(sourceBaseId);
     if (known && performance.now() - known.at < MAX_AGE_MS) return foundNow(known.bases);
@@ -111,7 +119,7 @@ export class ConnectedBases {
     }
   }
 
-  /** As of now. Never fails. */
+  /** Returns the bases as of now. Never fails. */
   async current(sourceBaseId: string): Promise<BaseLookup> {
     if (performance.now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
     try {
@@ -131,7 +139,7 @@ export class ConnectedBases {
     return { bases: bases ?? [], isCurrent: false, mayBeConnected: bases?.length !== 0 };
   }
 
-  /** The source has just accepted the base's own key. Returns at once. */
+  /** Records that the source has just accepted the base's own key. Returns at once. */
   keyAccepted(base: ConnectedBase): void {
     const now = performance.now();
     const isStored = now - base.keyAcceptedAt < STORE_EVERY_MS;

@@ -1,4 +1,4 @@
-/** What applying proxied writes needs beside the plain context. */
+/** The dependencies for applying proxied writes, in addition to the plain context. */
 import type { Context } from "../context";
 import type { RateLimiter } from "../limiter";
 import type { Platform } from "../source";

@@ -1,4 +1,4 @@
-/** Proxied writes: what replicas are made to show before a client has its answer, and what is repaired afterwards. */
+/** Proxied writes: brings replicas to show a write before the client is answered, and repairs the rest afterwards. */
 export { idsInRequest, isRecordId, readWriteAnswer } from "./answer";
 export { bodyText } from "./body-text";
 export { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "./connected-bases";

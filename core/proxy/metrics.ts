@@ -1,13 +1,13 @@
-/** What applying writes tells Prometheus; a base id is not a label. */
+/** Metrics about applied writes. A base id is not a label. */
 import { Counter, Gauge, type Registry } from "prom-client";
 
 export interface WriteMetrics {
-  /** Images that lost to one applied after their read version: their records are read anew. */
+  /** Images that lost to one applied after their read version: their records are read again. */
   lost(images: number): void;
-  /** Records that the source has written and a replica may not show. */
+  /** Records that the source has written and a replica may not show yet. */
   repairRecorded(records: number): void;
   repairDone(records: number): void;
-  /** Repairs that wait, of all processes, and those that only this process knows of. */
+  /** Pending repairs: of all processes, and those that only this process knows. */
   repairsPending(recorded: number, inMemory: number): void;
 }
 

@@ -1,20 +1,20 @@
-/** Mends what was noted: reads the records again and applies them, as soon as that is possible. */
+/** Runs recorded repairs: reads the records again and applies them as soon as possible. */
 import { asBasetideError, type ErrorCode } from "../errors";
 import type { Running } from "../process";
 import type { Claim, Repairs } from "./repairs";
 import type { ReplicaPool } from "./replica-pool";
 import { type ShowContext, showWrite } from "./show-write";
 
-/** How often others' notes are looked for, ms. */
+/** How often repairs that other processes recorded are looked for, ms. */
 const POLL_MS = 2000;
 /**
- * Tables that are repaired at the same time. Databases on customers' own servers have lanes of their own: however many of
- * them hang, no hosted one waits.
+ * Tables that are repaired at the same time. Databases on customers' own servers have a separate limit: however many of
+ * them hang, no hosted database waits.
  */
 const CONCURRENCY = 4;
-/** How often a claim that is being repaired is claimed anew, ms: a third of what it lasts. */
+/** How often a claim is renewed while it is being repaired, ms: a third of its duration. */
 const RENEW_MS = 20_000;
-/** Errors that one record among many may be the reason of; all others say something about the base or its databases. */
+/** Errors that a single record among many may cause. All other errors concern the base or its databases. */
 const OF_ONE_RECORD: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "source_bad_answer",
   "source_rejected",
@@ -33,7 +33,7 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
   repairs.onRecorded = wake;
 
   async function repair(claim: Claim): Promise<void> {
-    // The quota may make it take long; another process must not ask for the same meanwhile.
+    // Repairs may wait long for the quota; another process must not repair the same records meanwhile.
     const unsettled = new Set(claim.records);
     const renewing = setInterval(() => {
       repairs.renew({ ...claim, records: [...unsettled] }).catch((error: unknown) => {
@@ -49,7 +49,7 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
     }
   }
 
-  /** Mends the claim's records, or puts them off; half by half where one of them fails the others. */
+  /** Repairs the claim's records, or reschedules them. Splits the claim in half if one record makes the others fail. */
   async function settle(claim: Claim, onSettled: (records: Claim["records"]) => void): Promise<void> {
     const { base, tableRef, records } = claim;
     const log = ctx.log.child({ baseId: base.id });
@@ -67,7 +67,7 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
         await settle({ ...claim, records: records.slice(0, middle) }, onSettled);
         return settle({ ...claim, records: records.slice(middle) }, onSettled);
       }
-      // Also when it is this process that ends: another one need not wait for the claim to run out.
+      // Also when this process stops: another process need not wait for the claim to expire.
       if (!over.signal.aborted) log.warn({ error, records: records.length }, "repair rescheduled");
       await repairs.reschedule(claim);
     }
@@ -88,7 +88,7 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
       const alarm = Promise.withResolvers<void>();
       wakers.add(alarm.resolve);
       try {
-        // By one of the two: in turn.
+        // Only one of the two loops flushes.
         if (!isExternal) await repairs.flush();
         const { count, nextInMs } = await repairs.pending(isExternal);
         ctx.writeMetrics.repairsPending(count, repairs.inMemory);

@@ -1,6 +1,6 @@
 /**
- * Records that the source has written and a replica may not show, kept in the control plane until somebody has
- * repaired them; in memory while the control plane is away.
+ * Stores records that the source has written and a replica may not show yet, in the control plane, until a process has
+ * repaired them; in memory while the control plane is unreachable.
  */
 
 import { withTimeout } from "../async";
@@ -17,36 +17,36 @@ import {
 } from "./connected-bases";
 import type { WriteMetrics } from "./metrics";
 
-/** A control plane that does not take a note within this counts as away, ms. */
+/** A control plane that does not store a repair within this time counts as unreachable, ms. */
 const RECORD_MS = 1000;
-/** Repairs of one base that are taken at once: the ids of one request to the source. */
+/** Repairs of one base in one claim: the ids of one request to the source. */
 const BATCH = 100;
 /**
- * A claim that was not settled after this comes up again, s: its process has died. From the third in a row on it takes
- * twice as long each time: what ends proxies ends few of them.
+ * A claim that is not settled within this time becomes due again, s: its process has died. From the third such claim in
+ * a row on, the time doubles: a record that crashes proxies then crashes only a few.
  */
 const CLAIM_SECONDS = 60;
 const MAX_CLAIM_SECONDS = 3600;
 const FIRST_PAUSE_SECONDS = 1;
 const MAX_PAUSE_SECONDS = 300;
-/** Repairs of one base that are kept; past them its next sync brings what is missing. */
+/** Maximum number of stored repairs per base; beyond it the base's next sync repairs the rest. */
 const MAX_PER_BASE = 10_000;
-/** Notes kept in memory; past it the next sync has to repair them. */
+/** Maximum number of repairs in memory; beyond it the next sync repairs the rest. */
 const MAX_IN_MEMORY = 100_000;
 
 export interface Repair {
-  /** A base; or a source base, for whoever has connected it, where that could not be found out. */
+  /** A base; or a source base, for all bases connected to it, if these could not be looked up. */
   base: Pick<ConnectedBase, "id"> | UnknownBases;
   tableRef: string;
   ids: string[];
 }
 
-/** Whoever has connected the source base, but for those that have been seen to, as long as their replicas are the same. */
+/** All bases connected to the source base, except those already handled, as long as they have the same replicas. */
 interface UnknownBases extends Pick<ConnectedBase, "platform" | "sourceBaseId"> {
   except: ConnectedBase[];
 }
 
-/** Repairs of one table, claimed. */
+/** The claimed repairs of one table. */
 export interface Claim {
   base: ConnectedBase;
   tableRef: string;
@@ -58,7 +58,7 @@ export class Repairs {
   readonly #log: Logger;
   readonly #metrics: WriteMetrics;
   #inMemory: Repair[] = [];
-  /** Called after each note. */
+  /** Called after each recorded repair. */
   onRecorded: () => void = () => {};
 
   constructor(ctx: { db: Db; log: Logger }, metrics: WriteMetrics) {
@@ -71,7 +71,7 @@ export class Repairs {
     return this.#inMemory.length;
   }
 
-  /** Notes repairs; never fails, and takes a second at most. */
+  /** Records a repair. Never fails, and takes at most a second. */
   async record(repair: Repair): Promise<void> {
     if (repair.ids.length === 0) return;
     try {
@@ -84,7 +84,7 @@ export class Repairs {
     }
   }
 
-  /** Keeps a note in memory until the control plane, known to be away, is back. */
+  /** Stores a repair in memory until the control plane, known to be unreachable, is back. */
   keepInMemory(repair: Repair): void {
     if (repair.ids.length === 0) return;
     if (this.#inMemory.length >= MAX_IN_MEMORY) {
@@ -95,14 +95,14 @@ export class Repairs {
     this.#inMemory.push(repair);
   }
 
-  /** Moves what is in memory to the control plane. Fails where that is still away. */
+  /** Moves the repairs in memory to the control plane. Fails while that is unreachable. */
   async flush(): Promise<void> {
     if (this.#inMemory.length === 0) return;
     while (this.#inMemory[0]) {
       try {
         await this.#insert(this.#inMemory[0]);
       } catch (error) {
-        // One that nobody can take must not keep the others here for ever.
+        // A repair that can never be stored must not block the others forever.
         if (asControlError(error).code === "control_unavailable") throw error;
         this.#log.error({ error }, "repair dropped; the next sync repairs it");
       }
@@ -112,9 +112,9 @@ export class Repairs {
   }
 
   /**
-   * The repairs of one table that are due, for this process alone; null if there are none.
+   * Claims the due repairs of one table for this process; null if there are none.
    *
-   * @param isExternal of databases on customers' own servers, or of hosted ones
+   * @param isExternal true: repairs of databases on customers' own servers; false: of hosted ones
    */
   async claim(isExternal: boolean): Promise<Claim | null> {
     const rows = await this.#db<
@@ -149,7 +149,7 @@ export class Repairs {
     };
   }
 
-  /** Drops what was repaired, but for what was noted again meanwhile. */
+  /** Deletes finished repairs, except those recorded again meanwhile. */
   async done({ base, tableRef, records }: Claim): Promise<void> {
     await this.#db`
       delete from repairs as r
@@ -160,7 +160,7 @@ export class Repairs {
     this.#metrics.repairDone(records.length);
   }
 
-  /** Keeps a claim from coming up again while it is being repaired, but for what was noted again meanwhile. */
+  /** Keeps a claim from becoming due again while it is being repaired, except for records recorded again meanwhile. */
   async renew({ base, tableRef, records }: Claim): Promise<void> {
     await this.#db`
       update repairs as r set due_at = now() + ${this.#claimed(this.#db`r.unsettled - 1`)}
@@ -170,7 +170,7 @@ export class Repairs {
         and r.recorded_at = claimed.recorded_at::timestamptz`;
   }
 
-  /** Puts a claim off; each try that fails doubles the pause. */
+  /** Reschedules a claim; each failed attempt doubles the pause. */
   async reschedule({ base, tableRef, records }: Claim): Promise<void> {
     await this.#db`
       update repairs
@@ -181,7 +181,7 @@ export class Repairs {
         and record_id = any (${records.map(({ id }) => id)})`;
   }
 
-  /** How many wait in the control plane, and how long it is until the next of these is due, ms (null: none). */
+  /** Returns how many repairs wait in the control plane, and the time until the next one is due, ms (null: none). */
   async pending(isExternal: boolean): Promise<{ count: number; nextInMs: number | null }> {
     const [row] = await this.#db<{ count: number; next_in_ms: number | null }[]>`
       select count(*)::int as count,
@@ -192,7 +192,7 @@ export class Repairs {
     return { count, nextInMs: next_in_ms === null ? null : Math.max(0, next_in_ms) };
   }
 
-  /** How long a claim lasts, with so many before it that were not settled. */
+  /** Duration of a claim after `before` claims that were not settled. */
   #claimed(before: ReturnType<Db>) {
     return this.#db`least(${MAX_CLAIM_SECONDS},
       ${CLAIM_SECONDS} * power(2, greatest(0, ${before} - ${REPAIR_CLAIMS - 2}))) * interval '1 s'`;
@@ -205,7 +205,7 @@ export class Repairs {
         ? db`id = ${base.id}`
         : db`platform = ${base.platform} and source_base_id = ${base.sourceBaseId}
             and id || ' ' || database_id || ' ' || schema_name <> all (${base.except.map(replicaKey)}::text[])`;
-    // Locked: a base that goes away at this moment takes the note along instead of failing it.
+    // Locked: if the base is deleted at this moment, the repair is deleted with it instead of failing the insert.
     await db`
       insert into repairs (base_id, table_ref, record_id)
       select b.id, ${cleanText(tableRef)}, record_id
@@ -220,8 +220,8 @@ export class Repairs {
 }
 
 /**
- * Repairs of bases that need a person wait until that is over: the source may refuse their keys, and what comes then is a
- * whole sync.
+ * Repairs of bases in state `needs_attention` wait until the base leaves it: the source may refuse their keys, and a
+ * full check follows anyway.
  */
 function isAskedFor(db: Db) {
   return db`not exists (select from bases as n where n.id = r.base_id and n.state = 'needs_attention')`;

@@ -1,22 +1,25 @@
 /**
- * How long a proxied write waits for each replica that it waits for at all (`relationOf`).
+ * Limits how long a proxied write waits for each replica, if it waits for the replica at all (`relationOf`).
  *
- * A hosted replica is waited for as long as it takes; after one that could not be reached, for HOSTED_OPEN_MS not at all.
- * One that a customer hosts is given EXTERNAL_MS for each step; where it fails, or is slow several times in a row, it is not
- * waited for at all for OPEN_MS. What is not waited for is repaired in the background. The answer says `pending` for whatever
- * was not shown in time.
+ * A write waits for a hosted replica as long as it takes; after one could not be reached, writes skip it for
+ * HOSTED_OPEN_MS. A replica that a customer hosts gets EXTERNAL_MS for each step; after a failure, or several slow
+ * answers in a row, writes skip it for OPEN_MS. Skipped replicas are repaired in the background. The answer says
+ * `pending` for each replica that did not show the write in time.
  */
 import type { ConnectedBase } from "./connected-bases";
 
-/** What a replica on a customer's own server is given for a read version, and again to show the write, ms. */
+/** Time for a replica on a customer's own server to return a read version, and again to show the write, ms. */
 export const EXTERNAL_MS = 250;
-/** A replica that failed is not waited for again for so long, ms. */
+/** How long writes skip a replica that failed, ms. */
 const OPEN_MS = 60_000;
-/** The same of a hosted one, ms: its failure costs each write four seconds, of all that have connected the base. */
+/**
+ * The same for a hosted one, ms: its failure costs four seconds for each write of every account that has connected the
+ * base.
+ */
 const HOSTED_OPEN_MS = 5000;
-/** Late answers in a row that count as a failure: the first on a new connection often is one. */
+/** Slow answers in a row that count as a failure. One is not enough: the first on a new connection is often slow. */
 const MOST_LATE = 3;
-/** Replicas remembered. */
+/** Maximum number of replicas remembered. */
 const MAX_REMEMBERED = 10_000;
 
 interface Known {
@@ -27,7 +30,7 @@ interface Known {
 
 const CLOSED: Known = { late: 0, openUntil: Number.NEGATIVE_INFINITY };
 
-/** What became of work that is not waited for beyond its time. */
+/** The outcome of work with a time limit. */
 export type Timely<T> = { isLate: false; result: T } | { isLate: true };
 
 type Replica = Pick<ConnectedBase, "databaseId" | "isExternal">;
@@ -46,16 +49,17 @@ export class ReplicaBreaker {
     return performance.now() < (this.#known.get(databaseId) ?? CLOSED).openUntil;
   }
 
-  /** The replica could not be reached. */
+  /** Records that the replica could not be reached. */
   failed({ databaseId, isExternal }: Replica): void {
     this.#open(databaseId, isExternal ? OPEN_MS : HOSTED_OPEN_MS);
   }
 
   /**
-   * Waits for `work` on the replica for as long as it may take. Late work goes on by itself, and its failure is its own.
+   * Waits for `work` on the replica, for at most its time limit. Late work continues in the background, and its failure
+   * is ignored.
    *
-   * @param isFailure of what the work gives
-   * @throws what the work throws in time
+   * @param isFailure does this result count as a failure?
+   * @throws errors of the work that occur in time
    */
   async inTime<T>(
     { databaseId, isExternal }: Replica,

@@ -1,4 +1,4 @@
-/** One replica as proxied writes see it: its tables, remembered, and its functions, none of which hangs for long. */
+/** One replica as used by proxied writes: its cached tables, and its functions, each with a time limit. */
 
 import { withTimeout } from "../async";
 import { type ErrorCode, isBasetideError } from "../errors";
@@ -24,17 +24,17 @@ import { oddIssues } from "../sync/engine";
 import { answerRead, type ReadAnswer, type ReadRequest } from "./reads";
 import { Rereads } from "./rereads";
 
-/** A replica that does not answer within this counts as away, ms; a swap holds a table for less. */
+/** A replica that does not answer within this time counts as unreachable, ms; a swap locks a table for less. */
 const ANSWER_MS = 3000;
 const AWAY: ErrorCode = "replica_unavailable";
-/** Records remembered that were shown with cells that do not fit. */
+/** Maximum number of remembered records that were shown with cells that do not fit. */
 const MAX_ODD = 1000;
-/** Before a read is left to the source, tables that were loaded longer ago than this are loaded again, ms. */
+/** If tables were loaded longer ago than this, they are loaded again before a read is left to the source, ms. */
 const MAX_AGE_MS = 5000;
-/** Shapes may change while a read is answered, but not at every try. */
+/** The schema may change while a read is answered, but not at every attempt. */
 const MAX_TRIES = 5;
 
-/** A table of the replica, and what its records are mapped with. */
+/** A table of the replica, with the mapper for its records. */
 export interface LiveTable extends CatalogTable {
   map: RecordMapper;
 }
@@ -48,7 +48,7 @@ export interface RowImages {
 export class ReplicaHandle {
   readonly #replica: Replica;
   readonly #loadSigner: () => Promise<AttachmentSigner | undefined>;
-  /** Records that are read from the source again, for all writes that wait for them. */
+  /** Reads records from the source again, for all writes that wait for them. */
   readonly rereads = new Rereads((tableId, ids) =>
     withTimeout(ANSWER_MS, AWAY, latestReadVersions(this.#replica, tableId, ids)),
   );
@@ -57,10 +57,10 @@ export class ReplicaHandle {
   #loadedAt = Number.NEGATIVE_INFINITY;
   /** When records were last shown with cells that do not fit, performance.now(); by record id. */
   readonly oddAt = new LruMap<string, number>(MAX_ODD);
-  /** The source's schema as somebody asked for it last; for names that the catalog does not have. */
+  /** The source's schema as last requested; for names that the catalog does not have. */
   schema: { value: SourceSchema; at: number } | undefined;
 
-  /** @param loadSigner the base's, as it is then; asked only for tables that have attachment URLs of ours */
+  /** @param loadSigner loads the base's current signer; called only if tables have attachment URLs of ours */
   constructor(replica: Replica, loadSigner: () => Promise<AttachmentSigner | undefined>) {
     this.#replica = replica;
     this.#loadSigner = loadSigner;
@@ -70,7 +70,7 @@ export class ReplicaHandle {
     return withTimeout(ANSWER_MS, AWAY, takeReadVersion(this.#replica));
   }
 
-  /** By the source's table id, as last read. */
+  /** The tables by the source's table id, as last loaded. */
   tables(): Promise<Map<string, LiveTable>> {
     this.#tables ??= this.#load();
     return this.#tables;
@@ -82,11 +82,10 @@ export class ReplicaHandle {
   }
 
   /**
-   * Applies images. A cell that its column's type cannot have may mean that the field has another type by now, or its name
-   * another field: an image with such a cell is left out where its keys are names, and counts as lost.
+   * Applies images. A cell that does not fit its column's type may mean that the field has another type by now, or its
+   * name belongs to another field: if the keys of such an image are names, the image is not applied and counts as lost.
    *
-   * @returns the ids whose image lost; `odd`: those with such a cell that has not been there before
-   * @throws BasetideError `shape_changed`, `replica_unavailable`
+   * @returns the ids whose image lost; `odd`: those with such a cell that was not reported before
    */
   async apply(
     table: LiveTable,
@@ -109,7 +108,7 @@ export class ReplicaHandle {
     return { lost: isByName ? [...lost, ...odd] : lost, odd: [...odd] };
   }
 
-  /** Of records with cells that their columns' types cannot have: those of which it is not known already. */
+  /** Returns the records whose cells do not fit their columns' types, except those already known. */
   async #newlyOdd({ spec }: LiveTable, issues: CellIssue[]): Promise<Set<string>> {
     const odd = oddIssues(spec, issues);
     if (odd.length === 0) return new Set();
@@ -128,10 +127,10 @@ export class ReplicaHandle {
   }
 
   /**
-   * Keeps images for the rebuild of a table that is not there yet.
+   * Stores images for the rebuild of a table that does not exist yet.
    *
    * @returns the ids whose image lost
-   * @throws BasetideError `shape_changed`: it is there
+   * @throws BasetideError `shape_changed`: the table exists
    */
   async defer(tableId: string, { readVersion, records, gone }: RowImages): Promise<string[]> {
     const images = [
@@ -145,9 +144,9 @@ export class ReplicaHandle {
   }
 
   /**
-   * Answers a read as the replica is now.
+   * Answers a read from the replica's current state.
    *
-   * @returns undefined for what only the source can answer
+   * @returns undefined for a read that only the source can answer
    * @throws BasetideError `replica_unavailable`
    */
   async answer(request: ReadRequest): Promise<ReadAnswer | undefined> {
@@ -155,7 +154,7 @@ export class ReplicaHandle {
     for (let tries = 1; ; tries++) {
       try {
         const answer = await withTimeout(ANSWER_MS, AWAY, answerRead(this.#replica, tables, request));
-        // A name that the tables at hand do not have may be newer than they are.
+        // A name that the cached tables do not have may be newer than they are.
         if (answer || performance.now() - this.#loadedAt < MAX_AGE_MS) return answer;
       } catch (error) {
         if (!isBasetideError(error, "shape_changed") || tries === MAX_TRIES) throw error;
@@ -177,7 +176,7 @@ export class ReplicaHandle {
     return loading;
   }
 
-  /** The key is asked for after the catalog: it is never an older one than that of the tables. */
+  /** The key is loaded after the catalog, so it is never older than that of the tables. */
   async #loadTables(): Promise<Map<string, LiveTable>> {
     const catalog = await withTimeout(ANSWER_MS, AWAY, loadCatalog(this.#replica));
     const hasOwnUrls = catalog

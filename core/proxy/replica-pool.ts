@@ -1,8 +1,8 @@
 /**
- * Replicas that proxied writes go to: opened when first written, kept while they are in use, closed when idle.
+ * Replicas that proxied writes use: opened at the first write, closed when idle.
  *
- * A replica that could not be reached is forgotten, so that the next write starts with what the control plane says
- * of it then (it may have moved, or have another password) and without the driver's growing pauses.
+ * A replica that could not be reached is dropped from the pool. The next write then looks it up in the control plane
+ * again (it may have been moved, or have a new password), and does not wait for the driver's growing reconnect pauses.
  */
 
 import { withTimeout } from "../async";
@@ -14,17 +14,17 @@ import { openReplica } from "../replica";
 import { type ConnectedBase, replicaKey } from "./connected-bases";
 import { ReplicaHandle } from "./replica-handle";
 
-/** Replicas open at once. Their connections share a small budget of each server, and are closed when they idle. */
+/** Replicas open at once. Their connections share a small budget of each server, and are closed when idle. */
 const MAX_OPEN = 300;
 const MAX_IDLE_MS = 10 * 60_000;
-/** Longest wait for the control plane to say where a replica is, ms. */
+/** Longest wait for the control plane to return a replica's location, ms. */
 const LOOKUP_MS = 2000;
 
 interface Entry {
   handle: Promise<ReplicaHandle>;
   users: number;
   usedAt: number;
-  /** Closed as soon as nobody uses it. */
+  /** Closed as soon as no work uses it. */
   isForgotten: boolean;
 }
 
@@ -36,7 +36,7 @@ export class ReplicaPool {
     this.#ctx = ctx;
   }
 
-  /** @throws BasetideError `replica_unavailable`, `control_unavailable`, `secret_unreadable`; what `work` throws */
+  /** @throws BasetideError `replica_unavailable`, `control_unavailable`, `secret_unreadable`; errors of `work` */
   async use<T>(base: ConnectedBase, work: (handle: ReplicaHandle) => Promise<T>): Promise<T> {
     const key = replicaKey(base);
     const entry = this.#entries.get(key) ?? this.#open(key, base);

@@ -1,19 +1,21 @@
 /**
- * Reads records again whose row image in SQL may be older than a write: one request at a time for each table and caller,
- * shared by all writes that wait for its records.
+ * Reads records again whose row image in SQL may be older than a write: one request at a time for each table and
+ * caller, shared by all writes that wait for its records.
  *
- * I1. A wait for a record ends only when SQL shows a row image that the source was asked for after the wait began, by
- * this request or by any other. An image that loses is read again, three times at most: what the second one loses to was
- * asked for after the first one was applied or lost, and so after the wait began.
+ * I1. A wait for a record ends only when SQL shows a row image that was requested from the source after the wait began,
+ * by this request or by any other. An image that loses is read again, three times at most: the image that the second
+ * one loses to was requested after the first one was applied or lost, and so after the wait began.
  */
 import type { SourceRecord } from "../source";
 import type { RowImages } from "./replica-handle";
 
-/** While a request waits for the quota, its read version is taken again this often, ms: the older, the likelier it loses. */
+/**
+ * While a request waits for the quota, its read version is renewed this often, ms: an older one is more likely to lose.
+ */
 const REFRESH_MS = 100;
-/** Ids that one request reads. */
+/** Maximum number of ids in one request. */
 const BATCH = 100;
-/** Requests of one run that bring no wait to its end. */
+/** Requests of one run in a row that end no wait, after which the run fails. */
 const MAX_VAIN = 20;
 
 /** Records that SQL must show as of `since` or later. */
@@ -22,23 +24,23 @@ export interface Wanted {
   ids: readonly string[];
   /** A read version that was taken after the write was answered. */
   since: number;
-  /** Whose turn in the quota the requests take. */
+  /** The caller in whose share of the quota the requests wait. */
   caller: string;
 }
 
-/** How records are read and shown. */
+/** Reads records and applies them. */
 export interface RecordReader {
-  /** @param choose names the records; called when the request may be sent, which must then happen at once */
+  /** @param choose returns the ids; called when the request may be sent, which must then happen at once */
   read(
     tableId: string,
     choose: () => readonly string[],
     signal: AbortSignal,
   ): Promise<{ records: SourceRecord[]; gone: string[] }>;
-  /** @returns the ids whose image lost; null where neither the replica nor the source has the table */
+  /** @returns the ids whose image lost; null if neither the replica nor the source has the table */
   apply(tableId: string, images: RowImages): Promise<readonly string[] | null>;
 }
 
-/** A new read version, and the one before which the source was asked for the latest row image of each record. */
+/** A new read version, and for each record the read version of its latest row image. */
 export interface LatestVersions {
   readVersion: number;
   readVersions: ReadonlyMap<string, number>;
@@ -47,7 +49,7 @@ export interface LatestVersions {
 interface Wait {
   tableId: string;
   caller: string;
-  /** Those that are not shown yet. */
+  /** Records that are not shown yet. */
   ids: Set<string>;
   since: number;
   resolve(hasTable: boolean): void;
@@ -77,8 +79,8 @@ export class Rereads {
   /**
    * Resolves when SQL shows the records as of `since` or later.
    *
-   * @returns false where neither the replica nor the source has the table
-   * @throws the signal's reason; what `reading` throws
+   * @returns false if neither the replica nor the source has the table
+   * @throws the signal's reason; errors of `reading`
    */
   async shown(
     { tableId, ids, since, caller }: Wanted,
@@ -101,7 +103,9 @@ export class Rereads {
     }
   }
 
-  /** Row images of these records, asked for after the read version `readVersions` was taken, are in SQL now. */
+  /**
+   * Records that row images of these records, requested after the read version `readVersions` was taken, are in SQL.
+   */
   applied(tableId: string, ids: Iterable<string>, readVersions: number): void {
     this.#settle(tableId, new Map(Array.from(ids, (id) => [id, readVersions])));
     for (const run of this.#runs.values()) {
@@ -166,7 +170,7 @@ export class Rereads {
     }
   }
 
-  /** Takes a new read version, and sees what others have brought to SQL. */
+  /** Takes a new read version, and checks which records other writers have brought to SQL. */
   async #refresh(run: Run): Promise<void> {
     const ids = new Set(this.#waitsOf(run.tableId).flatMap((wait) => [...wait.ids]));
     const { readVersion, readVersions } = await this.#latest(run.tableId, [...ids]);
@@ -174,7 +178,10 @@ export class Rereads {
     this.#settle(run.tableId, readVersions);
   }
 
-  /** The same while the run waits for the quota: one at a time, and without it the read version at hand is good. */
+  /**
+   * The same while the run waits for the quota. One refresh at a time; if it fails, the present read version remains
+   * valid.
+   */
   #refreshLater(run: Run): void {
     if (run.isRefreshing) return;
     run.isRefreshing = true;
@@ -195,7 +202,7 @@ export class Rereads {
     this.#endIdle();
   }
 
-  /** A request that nothing waits for any more gives up its turn; one that was sent is finished. */
+  /** A request that no wait needs any more is withdrawn; one that was sent is completed. */
   #endIdle(): void {
     for (const [key, run] of this.#runs) {
       if (run.isSent || this.#isWanted(run)) continue;
@@ -212,7 +219,7 @@ export class Rereads {
     return [...this.#waits].filter((wait) => wait.tableId === tableId);
   }
 
-  /** The run's own first; other callers' go along. */
+  /** The run's own ids first; ids of other callers fill the request. */
   #idsFor(run: Run): string[] {
     const waits = this.#waitsOf(run.tableId);
     const own = waits.filter((wait) => isOf(run, wait));

@@ -1,8 +1,8 @@
 /**
- * The table that a write was in, where the request names it by a name that another table may have by now.
+ * Finds the table of a write if the request uses a name that may belong to another table by now.
  *
- * Neither a record nor a field ever moves from one table to another: the table that has one of them is the right one,
- * whatever the catalog says of the name. Of a record that no table has, the source's schema is asked.
+ * Neither records nor fields move between tables: the table that has the record or the field is the right one, whatever
+ * the catalog says about the name. If no table has the record, the source's schema decides.
  */
 import type { SourceSchema } from "../source";
 import type { WriteAnswer } from "./answer";
@@ -18,8 +18,8 @@ export interface Addressed {
 }
 
 /**
- * @param askSchema the source's schema as it is now
- * @returns an id or a name of the table; `isMoved`: the catalog has the name for another one
+ * @param askSchema returns the source's current schema
+ * @returns an id or a name of the table; `isMoved`: the catalog has the name for another table
  * @throws BasetideError `shape_changed`, `replica_unavailable`
  */
 export async function rightTable(
@@ -45,7 +45,7 @@ export async function rightTable(
     )
   ).keys();
   if (other !== undefined) return { ref: other, isMoved: true };
-  // What is gone, and was in no table, is shown as it is.
+  // The records are deleted and no table has them: nothing is left to change.
   if (answer?.records.length === 0) return asNamed;
   const schema = await askSchema();
   const now = findNamedTable(schema.tables.map(ofSource), tableRef)?.tableId;

@@ -1,12 +1,12 @@
-/** Asks the sync engine to look at a base's schema now, however fresh its last look is. */
+/** Requests a schema check of a base from the sync engine, however recent the last one is. */
 import type { WritesContext } from "./context";
 
-/** A burst of writes to a table that has changed asks once in so many ms. */
+/** Minimum interval between requests, ms: a burst of writes to a changed table makes one request. */
 const PAUSE_MS = 2000;
 /** Bases whose last request is remembered. */
 const MAX_REMEMBERED = 1000;
 
-/** Returns at once, and never fails: the schema is looked at every minute or so in any case. */
+/** Returns at once, and never fails: the schema is checked about every minute in any case. */
 export type RequestSchemaCheck = (baseIds: string[]) => void;
 
 export function schemaChecker(ctx: Pick<WritesContext, "db" | "queue" | "log">): RequestSchemaCheck {

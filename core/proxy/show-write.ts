@@ -1,8 +1,8 @@
 /**
  * Brings one replica to show a write that the source has made.
  *
- * I1. It says `shown` only when the replica shows the answer's image of every record, or something newer: where an image
- * lost, `Rereads` waits for one that was asked for after the answer.
+ * I1. Returns `shown` only if the replica shows the answer's image of every record, or something newer: where an image
+ * lost, `Rereads` waits for one that was requested after the answer.
  */
 import { isBasetideError } from "../errors";
 import type { SourceRecord, SourceSchema } from "../source";
@@ -17,26 +17,26 @@ import type { RequestSchemaCheck } from "./schema-check";
 import { type Asking, type SourceReader, sourceReader } from "./source-reader";
 import { type NamedTable, ofCatalog, ofSource, type TableView, viewTable } from "./table-view";
 
-/** A schema of the source that was asked for this long ago, ms, knows the names of answers given now. */
+/** A schema requested from the source within this time knows the names in current answers, ms. */
 const SCHEMA_FRESH_MS = 5000;
-/** Shapes may change while images are mapped, but not at every try. */
+/** The schema may change while images are mapped, but not at every attempt. */
 const MAX_TRIES = 20;
 
 export interface Write {
-  /** Whatever names the table: its id, its name, or the id of one of its fields. */
+  /** Names the table: its id, its name, or the id of one of its fields. */
   tableRef: string;
   /** Every record that was written. */
   ids: string[];
-  /** What the source answered; null where that is not known: the records are read. */
+  /** The source's answer; null if it is unknown: the records are read. */
   answer: WriteAnswer | null;
   /** The records are new. */
   isCreation?: boolean;
 }
 
 /**
- * `shown`: SQL has it. `kept`: SQL will have it with the table, which is not built yet. `odd`: SQL has it but for a cell
- * that does not fit its column's type, which may be another by now. `no_table`: neither the replica nor the source knows
- * the table.
+ * `shown`: SQL has the write. `kept`: SQL will have it with the table, which is not built yet. `odd`: SQL has it except
+ * for a cell that does not fit its column's type, which may have changed. `no_table`: neither the replica nor the
+ * source has the table.
  */
 export type Showing = "shown" | "kept" | "odd" | "no_table";
 
@@ -46,9 +46,9 @@ export interface ShowContext extends WritesContext {
 }
 
 /**
- * @param readVersion taken before the source was asked to write; null if there was none, and the records are read anew
- * @param asking how records are read anew
- * @throws BasetideError `replica_unavailable`, or why the source could not be read
+ * @param readVersion taken before the source was asked to write; null if there was none, and the records are read again
+ * @param asking how records are read again
+ * @throws BasetideError `replica_unavailable`, or the reason why the source could not be read
  */
 export async function showWrite(
   ctx: ShowContext,
@@ -92,7 +92,7 @@ async function tableOf(handle: ReplicaHandle, write: Write, askSchema: () => Pro
   }
 }
 
-/** @returns the source's schema, asked for after a time (performance.now()) */
+/** @returns a function for the source's schema, requested after a time (performance.now()) */
 function schemaAsker(handle: ReplicaHandle, source: SourceReader) {
   return async (since: number) => {
     const known = handle.schema;
@@ -103,7 +103,7 @@ function schemaAsker(handle: ReplicaHandle, source: SourceReader) {
   };
 }
 
-/** How records are read again, for this write and others: it goes on when this one's time is up. */
+/** Reads records again, for this write and others: it continues after this write's time limit. */
 function recordReader(
   ctx: ShowContext,
   base: ConnectedBase,
@@ -122,13 +122,15 @@ function recordReader(
   };
 }
 
-/** Where images went, and which of them have to be read anew. */
+/** The table that images were applied to, and the records that have to be read again. */
 interface Outcome {
   tableId: string;
   lost: string[];
 }
 
-/** Brings images to the table that `ref` names, whatever shape it gets meanwhile; null: there is no such table. */
+/**
+ * Applies images to the table that `ref` names, even if its schema changes meanwhile; null: the table does not exist.
+ */
 type Show = (ref: string, images: RowImages | null, ids: string[]) => Promise<Outcome | null>;
 
 function shower(
@@ -161,10 +163,10 @@ function shower(
 }
 
 /**
- * Shows records that were read by their ids. The source gives a record by any table's name: one that has fields of
- * another table is shown there, and in this one it is gone.
+ * Shows records that were read by their ids. The source returns a record by any table's name: a record that has fields
+ * of another table is shown there, and is deleted from this one.
  *
- * @returns the ids whose image lost; null where there is no such table
+ * @returns the ids whose image lost; null if the table does not exist
  */
 async function showRead(
   { handle, show, askSchema }: { handle: ReplicaHandle; show: Show; askSchema: () => Promise<SourceSchema> },
@@ -174,7 +176,7 @@ async function showRead(
   const tables = [...(await handle.tables()).values()].map(ofCatalog);
   const ownerOf = async ({ fields }: AnsweredRecord) => {
     if (Object.keys(fields).length === 0) return tableId;
-    // A table that is new to the replica, too, may have the record.
+    // The record may be in a table that is new to the replica too.
     return ownerIn(tables, fields) ?? ownerIn((await askSchema()).tables.map(ofSource), fields) ?? tableId;
   };
   const owners = await Promise.all(records.map(ownerOf));
@@ -216,7 +218,7 @@ function keysOf(records: AnsweredRecord[]): Set<string> {
   return new Set(records.flatMap((record) => Object.keys(record.fields)));
 }
 
-/** What no key is known for is left out; a whole record's image comes only from a view that knows every key. */
+/** Omits cells with unknown keys. A whole record's image comes only from a view that knows every key. */
 function byFieldId({ readVersion, records, gone }: RowImages, view: TableView): RowImages {
   return {
     readVersion,

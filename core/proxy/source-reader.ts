@@ -1,8 +1,8 @@
 /**
- * How a proxied write asks the source itself: with the base's own key, out of the clients' quota.
+ * Reads from the source for a proxied write: with the base's own key, out of the clients' quota.
  *
- * A repair may have to ask for many records one by one. Those requests wait in line with sync: clients go first, and
- * the sync that shows everybody's changes is not kept waiting until all is repaired.
+ * A repair may have to read many records one by one. Those requests wait with sync's: clients go first, and sync, which
+ * shows all changes, does not wait until every repair is done.
  */
 import { decryptApiKey } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
@@ -20,15 +20,17 @@ import {
 import type { ConnectedBase } from "./connected-bases";
 import type { WritesContext } from "./context";
 
-/** So many records that nobody waits for are asked for by name as a client's would be: the usual repair is of a few. */
+/**
+ * The first records that a repair reads one by one have a client's priority, up to this many: most repairs are small.
+ */
 const FEW = 5;
 
 export interface SourceReader {
   schema(): Promise<SourceSchema>;
   /**
-   * The records as they are now, keyed by field id, and the ids of those that are not there any more.
+   * Returns the current records, keyed by field id, and the ids of those that no longer exist.
    *
-   * @param choose names the records when the first request is about to be sent; none: nothing is asked
+   * @param choose returns the ids when the first request is about to be sent; if there are none, no request is made
    */
   records(
     tableId: string,
@@ -37,17 +39,17 @@ export interface SourceReader {
 }
 
 export interface Asking {
-  /** Aborts waiting and asking. */
+  /** Aborts waiting and requests. */
   signal: AbortSignal;
-  /** Somebody waits for it. */
+  /** A client waits for the result. */
   isForClient: boolean;
-  /** Whose turn in the clients' quota it takes; those without a name are one. */
+  /** The caller in whose share of the clients' quota the requests wait; requests without a caller share one. */
   caller?: string;
   /** Called when the source has answered a request with the base's own key. */
   onAnswer?: () => void;
 }
 
-/** Every call throws `quota_timeout`, `source_…`, `secret_unreadable`, or `control_unavailable` where nobody waits. */
+/** Every call throws `quota_timeout`, `source_…`, `secret_unreadable`, or `control_unavailable` if no client waits. */
 export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: Asking): SourceReader {
   const { signal, isForClient, caller = "" } = asking;
   let connection: SourceConnection | undefined;
@@ -57,8 +59,8 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
     { connections }: SourceConnection,
   ): Promise<HeldConnection | undefined> {
     const key = quotaKeyOf(base);
-    // They share with sync what that may make, or one of the two would wait for ever.
-    // A database of a customer's own has each of the others' writes repaired: that takes nothing from their clients.
+    // They share sync's part of the quota, or one of the two would wait forever. For a database on a customer's own
+    // server every write of other accounts is repaired: that uses none of their clients' quota.
     return isOneOfMany || (base.isExternal && !isForClient)
       ? ctx.limiter.acquireSync(key, syncShare(key, base.turbo), signal, { connections })
       : ctx.limiter.acquireClient(key, {
@@ -110,12 +112,12 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
         for (let index = 0; index < page.size; index++) found.set(page.id(index), page.record(index));
         offset = page.offset;
       } while (offset !== undefined);
-      // Sources do answer "no records" for a table that has them: who is missing is asked for by name.
+      // The source sometimes answers "no records" for a table that has them: missing records are requested one by one.
       const gone: string[] = [];
       for (const [index, id] of ids!.filter((id) => !found.has(id)).entries()) {
         const get = (source: SourceConnection) =>
           source.getRecord(base.sourceBaseId, tableId, id, signal).catch((error: unknown) => {
-            // The key has just listed the table: a record of it that may not be read is gone.
+            // The key has just listed the table: a record of it that it may not read no longer exists.
             if (isBasetideError(error, "source_forbidden")) return null;
             throw error;
           });

@@ -1,8 +1,8 @@
 /**
- * Which table a request means, and which fields the keys of its answer mean.
+ * Resolves the table that a request names, and the fields that the keys of its answer name.
  *
- * Requests and answers speak in names, which people change; the replica's catalog has them as of the last look at
- * the schema. What it does not know is looked for in the catalog as it is now, then in the source's own schema.
+ * Requests and answers contain names, which users change; the replica's catalog has them as of the last schema check.
+ * Unknown names are looked up in a freshly loaded catalog, then in the source's own schema.
  */
 import { proxied, type SourceSchema, type SourceTable } from "../source";
 import type { LiveTable, ReplicaHandle } from "./replica-handle";
@@ -11,13 +11,13 @@ export interface TableView {
   tableId: string;
   /** Undefined: the source has the table, the replica not yet. */
   live: LiveTable | undefined;
-  /** The field's id, or undefined for a name that is not known. */
+  /** The field's id, or undefined for an unknown name. */
   fieldId(key: string): string | undefined;
   /** Is the replica behind the source's schema, as far as this request shows? */
   isOutdated: boolean;
-  /** Is every key known? If not, the record has to be read anew, keyed by field id. */
+  /** Is every key known? If not, the record has to be read again, keyed by field id. */
   isComplete: boolean;
-  /** Is one of the keys a name, which another field may have by now? */
+  /** Is one of the keys a name, which may belong to another field by now? */
   isByName: boolean;
 }
 
@@ -30,12 +30,12 @@ function isTableId(ref: string): boolean {
   return proxied.ids.isSurely("table", ref);
 }
 
-/** A key of this form that is not known is a field newer than the schema at hand. */
+/** An unknown key of this form is a field newer than the loaded schema. */
 function isFieldId(ref: string): boolean {
   return proxied.ids.isSurely("field", ref);
 }
 
-/** A table under its names: of the catalog, or of the source's schema. */
+/** A table with its names: from the catalog, or from the source's schema. */
 export interface NamedTable {
   tableId: string;
   name: string;
@@ -43,11 +43,11 @@ export interface NamedTable {
 }
 
 /**
- * Finds the table `ref` names (its id, its name, else its name in other case, or the id of one of its fields) and
+ * Finds the table that `ref` names (by its id, its name, its name in other case, or the id of one of its fields) and
  * what `keys` mean in it.
  *
- * @param askSource the source's schema; asked only for what the catalog does not know
- * @returns null when the source does not know the table either
+ * @param askSource returns the source's schema; called only for what the catalog does not know
+ * @returns null if the source does not know the table either
  */
 export async function viewTable(
   handle: ReplicaHandle,
@@ -72,7 +72,7 @@ export async function viewTable(
   };
 }
 
-/** Until its first sync has built a table, a replica is not behind: it is on its way. */
+/** A replica whose first sync has not built a table yet is not behind. */
 function isFirstSync(tables: ReadonlyMap<string, LiveTable>): boolean {
   return tables.size === 0;
 }
@@ -95,7 +95,7 @@ function viewOf(named: NamedTable, live: LiveTable | undefined, keys: ReadonlySe
   };
 }
 
-/** Ids win over names; a name in other case is better than none. */
+/** Ids win over names; a name in other case is used if no exact match exists. */
 export function findNamedTable(tables: NamedTable[], ref: string): NamedTable | undefined {
   const folded = ref.toLowerCase();
   return (

@@ -1,9 +1,9 @@
 /**
- * From a write that is about to be sent to replicas that show it.
+ * Carries a write from the moment before it is sent until replicas show it.
  *
- * I1. A read version is taken from every replica that is waited for (`relationOf`) before the source is asked, and `settle`
- * comes back only when each of them shows the write; one that cannot, or is not waited for, is recorded for repair, and
- * `settle` says so where it may be the writer's.
+ * I1. A read version is taken from every awaited replica (`relationOf`) before the source is asked, and `settle`
+ * returns only when each of them shows the write. A replica that cannot show it, or is not awaited, is recorded for
+ * repair; `settle` reports this if the replica may be the writer's.
  */
 
 import { withTimeout } from "../async";
@@ -24,23 +24,25 @@ import { ReplicaPool } from "./replica-pool";
 import { schemaChecker } from "./schema-check";
 import { type ShowContext, showWrite, type Write } from "./show-write";
 
-/** Longest wait for a replica's read version, ms; without one the record is read anew after the write. */
+/** Longest wait for a replica's read version, ms; without one the record is read again after the write. */
 const READ_VERSION_MS = 1000;
-/** While a write waits for the quota its read versions are taken again this often, ms: the older, the likelier they lose. */
+/**
+ * While a write waits for the quota its read versions are renewed this often, ms: an older one is more likely to lose.
+ */
 const REFRESH_MS = 200;
 
 /** A write before it is sent. */
 export interface PreparedWrite {
-  /** Who is to show it. Empty: nobody has connected the base, as far as is known. */
+  /** The bases that must show it. Empty: no account has connected the base, as far as is known. */
   bases: ConnectedBase[];
-  /** False: it has no quota of ours. */
+  /** False: the write needs no quota of ours. */
   mayBeConnected: boolean;
-  /** Resolves when every replica has given a read version, or will not. */
+  /** Resolves when every replica has returned a read version or failed to. */
   ready: Promise<void>;
-  /** To be called right before the source is asked: read versions that come later are worth nothing. */
+  /** Must be called right before the source is asked: later read versions are worthless. */
   freeze(): void;
   /**
-   * The source has written: brings all replicas to show it, or notes what does not. Never fails.
+   * Called when the source has written: brings all replicas to show the write, or records it for repair. Never fails.
    *
    * @returns whether all of them show it, as far as can be known
    */
@@ -66,9 +68,9 @@ export class WriteThrough {
   }
 
   /**
-   * @param withReadVersions false for what writes no record, or none whose image is in the answer
-   * @param writer.isWriters does a base sync with the key that writes?
-   * @param writer.caller whose turn in the quota it is to read records again
+   * @param withReadVersions false for calls that write no record, or none whose image is in the answer
+   * @param writer.isWriters does a base sync with the writing key?
+   * @param writer.caller the caller in whose share of the quota records are read again
    */
   async prepare(
     sourceBaseId: string,
@@ -110,28 +112,31 @@ export class WriteThrough {
         const { later, areAll } = await this.#connectedMeanwhile(sourceBaseId, bases, write);
         const shownLater = later.map((base) => show(base, write, [...bases, ...later]));
         const all = (await Promise.all([shown, ...shownLater])).flat();
-        // What rests on its account's side, or is another's holds nobody up, unless nobody at all is shown the write.
+        // Bases that pause or need attention, and those of other accounts, do not affect the result, unless no base at
+        // all is shown the write.
         const told = all.filter((isShown) => isShown !== undefined);
         return areAll && told.every((isShown) => isShown) && (told.length > 0 || all.length === 0);
       },
     };
   }
 
-  /** The base's answer to a read, where its replica can give one. @throws BasetideError `replica_unavailable`, … */
+  /**
+   * Returns the base's answer to a read, if its replica can give one. @throws BasetideError `replica_unavailable`, …
+   */
   answer(base: ConnectedBase, request: ReadRequest): Promise<ReadAnswer | undefined> {
     return this.#pool.use(base, (handle) => handle.answer(request));
   }
 
-  /** Asks for a schema check of every base that is connected to the source base. Returns at once. */
+  /** Requests a schema check of every base that is connected to the source base. Returns at once. */
   schemaChanged(bases: ConnectedBase[]): void {
     this.#ctx.requestSchemaCheck(bases.map((base) => base.id));
   }
 
-  /** Has each find what was written, of which the answer does not tell. Returns at once. */
+  /** Makes each base find what was written, for calls whose answer does not say. Returns at once. */
   catchUp(bases: ConnectedBase[]): void {
     for (const { id } of bases) {
       const { db, queue, log } = this.#ctx;
-      // A worker that holds the base sees the request; the job is for one that rests.
+      // A worker that holds the base's lease sees the request; the job is for a base that no worker holds.
       requestCatchUp(db, id)
         .then(() => queue.requestSync(id))
         .catch((error: unknown) => log.warn({ baseId: id, error }, "catch-up not requested"));
@@ -158,10 +163,10 @@ export class WriteThrough {
   }
 
   /**
-   * Bases that were connected after the write was prepared. Their first sync may have read the record's page before
-   * the source wrote; whoever connects after this has it in the first sync.
+   * Finds bases that were connected after the write was prepared. Their first sync may have read the record's page
+   * before the source wrote; a base that is connected later has the write in its first sync.
    *
-   * @returns `areAll`: false where there may be others, whom the control plane knows of
+   * @returns `areAll`: false if there may be others that only the control plane knows
    */
   async #connectedMeanwhile(
     sourceBaseId: string,
@@ -171,7 +176,7 @@ export class WriteThrough {
     const { bases, isCurrent, mayBeConnected } = await this.bases.current(sourceBaseId);
     const knownIds = new Set(known.map((base) => base.id));
     const later = bases.filter((base) => !knownIds.has(base.id));
-    // Nobody can say who else is connected: that is found out when the control plane is back.
+    // It is unknown which other bases are connected; they are looked up when the control plane is back.
     if (!isCurrent) {
       const base = { platform: proxied.id, sourceBaseId, except: [...known, ...later] };
       this.#repairs.keepInMemory({ base, tableRef, ids });
@@ -179,7 +184,10 @@ export class WriteThrough {
     return { later, areAll: isCurrent || !mayBeConnected };
   }
 
-  /** @returns whether the replica shows it; false also where it was not waited for, undefined where it need not */
+  /**
+   * @returns whether the replica shows it; false also if the write did not wait for it, undefined if it need not show
+   *   it
+   */
   async #showInTime(base: ConnectedBase, write: Write, writer: Writer): Promise<boolean | undefined> {
     if (writer.isWriters) this.bases.keyAccepted(base);
     const share = this.#refused.has(base) && !writer.isWriters ? "none" : shareOf(base, writer.isWriters);
@@ -192,19 +200,19 @@ export class WriteThrough {
     const showing = this.#show(base, write, { ...writer, share });
     const shown = await this.#breaker.inTime(base, showing, () => false);
     if (!shown.isLate) return shown.result;
-    // Whatever becomes of it, or of this process.
+    // Must be durable even if this process dies.
     await this.#repairs.record(forRepair);
     return false;
   }
 
-  /** @returns whether the replica shows it; undefined where it need not */
+  /** @returns whether the replica shows it; undefined if it need not */
   async #show(
     base: ConnectedBase,
     write: Write,
     { share, readVersion, caller }: { share: Share } & Pick<Writer, "readVersion" | "caller">,
   ): Promise<boolean | undefined> {
     const log = this.#ctx.log.child({ baseId: base.id });
-    // Writing the replica fails quickly; reading anew may have to wait for the quota.
+    // Writing the replica fails quickly; reading again may have to wait for the quota.
     const signal = AbortSignal.timeout(this.#ctx.config.upstreamTimeoutMs);
     // The source has let the base's own key read what was written.
     const onAnswer = () => this.bases.keyAccepted(base);
@@ -234,10 +242,10 @@ export class WriteThrough {
   }
 }
 
-/** What a replica's part in a write rests on. */
+/** The properties of a write that decide how one replica is handled. */
 interface Writer {
   readVersion: number | null;
-  /** The base's own key has written. */
+  /** The base's own key made the write. */
   isWriters: boolean;
   relation: Relation;
   caller: string;

@@ -1,6 +1,6 @@
 /**
- * Answers a read from a replica, in the source's own JSON, where every cell that is asked for can be given back as it
- * was; everything else is the source's to answer.
+ * Answers a read from a replica, in the source's own JSON, if every requested cell can be restored exactly. All other
+ * reads go to the source.
  */
 import { type CatalogTable, type ColumnSpec, type ReadRows, type Replica, readRows } from "../../replica";
 import { type CellMaker, cellMaker } from "./cells";
@@ -11,11 +11,11 @@ import type { ReadRequest } from "./request";
 export interface ReadAnswer {
   status: 200 | 422;
   body: unknown;
-  /** The data is at least as new as this. */
+  /** The data is at least as recent as this. */
   asOf: Date | null;
 }
 
-/** What the source says of a place in a list that it does not know any more: the reader begins again. */
+/** The source's answer for an offset that it no longer knows: the client starts the list again. */
 const LOST: ReadAnswer = {
   status: 422,
   body: { error: { type: "LIST_RECORDS_ITERATOR_NOT_AVAILABLE" } },
@@ -24,7 +24,7 @@ const LOST: ReadAnswer = {
 
 /**
  * @param tables of the replica, by the source's table id
- * @returns undefined for what only the source can answer; never where `request.offset` is one of ours
+ * @returns undefined for a read that only the source can answer; never if `request.offset` was issued by this proxy
  * @throws BasetideError `shape_changed`, `replica_unavailable`
  */
 export async function answerRead(
@@ -48,13 +48,13 @@ export async function answerRead(
     condition: condition || undefined,
     after: cursor?.after,
     ids: request.recordId === undefined ? undefined : [request.recordId],
-    // One more tells whether there are more.
+    // One row more than requested tells whether there is another page.
     limit: atMost + 1,
   });
   if (found.withIssues > 0 || !found.asOf) return otherwise;
   const records = found.rows.slice(0, atMost).map((row) => recordOf(row, makers, request.byFieldId));
   const { asOf } = found;
-  // One that is not here may be in another table: the source looks there, too.
+  // A record that is not in this table may be in another: the source searches there too.
   if (request.recordId !== undefined) return records[0] ? { status: 200, body: records[0], asOf } : otherwise;
   const hasMore = found.rows.length > atMost && given + atMost < request.maxRecords;
   const last = records.at(-1);
@@ -67,12 +67,12 @@ interface Making {
   make: CellMaker;
 }
 
-/** By id, or by its very name. */
+/** Finds a table by its id or its exact name. */
 function tableOf(tables: ReadonlyMap<string, CatalogTable>, ref: string): CatalogTable | undefined {
   return tables.get(ref) ?? tables.values().find(({ spec }) => spec.sourceName === ref);
 }
 
-/** Undefined where a field is not known, or its column does not keep all of a cell. */
+/** Undefined if a field is unknown, or its column does not store all of a cell. */
 function makersOf(columns: ColumnSpec[], fields: string[]): Making[] | undefined {
   const wanted =
     fields.length === 0

@@ -1,11 +1,11 @@
 /**
- * Back from a row to the record that the source would give: for those types whose column keeps all of the cell. What a
- * column does not keep (attachments, people, buttons …) cannot be given back, and is the source's to answer.
+ * Converts a row back to the record that the source would return, for types whose column stores the whole cell. Cells
+ * of other types (attachments, people, buttons …) cannot be restored: the source answers reads of them.
  */
 import { type ColumnSpec, type ReadBack, traitsOf } from "../../replica";
 import type { FieldType } from "../../source";
 
-/** A column's text, or texts, as the cell was; undefined leaves it out, as the source leaves out empty cells. */
+/** Converts a column's text, or texts, to the cell; undefined omits it, as the source omits empty cells. */
 export type CellMaker = (value: string | null | (string | null)[]) => unknown;
 
 const text: CellMaker = (value) => value ?? undefined;
@@ -23,7 +23,7 @@ const makers = {
   time: (value) => (typeof value === "string" ? isoTime(value) : undefined),
 } satisfies Partial<Record<ReadBack, CellMaker>>;
 
-/** How cells of the column are made; undefined where the column does not keep all of them. */
+/** Returns the conversion for cells of the column; undefined if the column does not store them completely. */
 export function cellMaker({ type, columnType, result }: ColumnSpec): CellMaker | undefined {
   const { readsBack } = traitsOf(type);
   switch (readsBack) {
@@ -45,17 +45,17 @@ export function cellMaker({ type, columnType, result }: ColumnSpec): CellMaker |
   }
 }
 
-/** Cells of the type are text, and kept as it is. */
+/** Are cells of the type text that is stored unchanged? */
 export function isText(type: FieldType | undefined): boolean {
   return type !== undefined && traitsOf(type).readsBack === "text";
 }
 
-/** Cells of the type are numbers, and kept. */
+/** Are cells of the type numbers that are stored exactly? */
 export function isNumber(type: FieldType | undefined): boolean {
   return type !== undefined && traitsOf(type).readsBack === "number";
 }
 
-/** `2026-01-02 03:04:05.6` → `2026-01-02T03:04:05.600Z`, as the source writes times. */
+/** `2026-01-02 03:04:05.6` → `2026-01-02T03:04:05.600Z`, the source's format for times. */
 function isoTime(value: string): string {
   return new Date(`${value.replace(" ", "T")}Z`).toISOString();
 }

@@ -1,15 +1,15 @@
 /**
- * The part of the source's formulas that can be told exactly in SQL, as a condition on rows; everything else is the
- * source's to judge.
+ * Translates the subset of the source's formulas that SQL evaluates identically into a condition on rows. The source
+ * evaluates all other formulas.
  *
- * R1. A formula is translated only if every row is judged as the source would. What is not known for sure (how blanks
- *     compare with 0, how text sorts, how names fold) is not translated.
+ * R1. A formula is translated only if every row gets the same result as in the source. Behavior that is not known for
+ *     sure (how blanks compare with 0, how text sorts, how names fold) is not translated.
  */
 import type { ColumnSpec, Condition } from "../../replica";
 import type { FieldType } from "../../source";
 import { isNumber, isText } from "./cells";
 
-/** What a formula sees of rich text is not known. */
+/** It is unknown what a formula sees of rich text. */
 function isPlainText(type: FieldType): boolean {
   return isText(type) && type !== "rich_text";
 }
@@ -30,7 +30,7 @@ const TOKEN =
   /\s*(?:(\{(?:[^{}\\]|\\.)*\})|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(\d+(?:\.\d+)?)|([A-Za-z_]\w*)|(!=|<=|>=|[=<>(),-]))/y;
 const LONGEST = 10_000;
 
-/** @returns undefined for what cannot be told exactly */
+/** @returns undefined for a formula that cannot be translated exactly */
 export function translateFormula(formula: string, columns: readonly ColumnSpec[]): Condition | undefined {
   if (formula.length > LONGEST) return undefined;
   try {
@@ -39,7 +39,7 @@ export function translateFormula(formula: string, columns: readonly ColumnSpec[]
     parser.end();
     return condition;
   } catch (error) {
-    // Nested as deeply as nobody nests.
+    // RangeError: the nesting exhausted the stack.
     if (error instanceof Untranslatable || error instanceof RangeError) return undefined;
     throw error;
   }
@@ -147,7 +147,7 @@ class Parser {
     if (this.#tokens[this.#at++]?.text !== sign) throw new Untranslatable();
   }
 
-  /** By its very name or id: how the source folds names is not known. */
+  /** Finds a column by its exact name or id: it is unknown how the source folds names. */
   #column(name: string): ColumnSpec {
     const found = this.#columns.filter((column) => column.sourceName === name || column.fieldId === name);
     if (found.length !== 1) throw new Untranslatable();
@@ -159,7 +159,7 @@ function isOperator(text: string | undefined): text is Operator {
   return text !== undefined && ["=", "!=", "<", "<=", ">", ">="].includes(text);
 }
 
-/** `\'`, `\"`, `\\`, `\{`, `\}`; what other escapes mean is not known. */
+/** Unescapes `\'`, `\"`, `\\`, `\{`, `\}`; the meaning of other escapes is unknown. */
 function unescaped(text: string): string {
   return text.replace(/\\(.)/gs, (_, escaped: string) => {
     if (!`'"\\{}`.includes(escaped)) throw new Untranslatable();
@@ -167,7 +167,7 @@ function unescaped(text: string): string {
   });
 }
 
-/** A row is kept unless the result is 0, false, "" or nothing. */
+/** A row matches unless the result is 0, false, "" or blank. */
 function truth(value: Value): Condition {
   switch (value.kind) {
     case "condition":
@@ -247,8 +247,8 @@ function compareWith(
 }
 
 /**
- * Whether a blank counts as 0 or as nothing is not known. So only what is the same either way: the comparison is false
- * for 0, or, as its negation, true.
+ * It is unknown whether a blank counts as 0 or as no value. Only comparisons with the same result either way are
+ * translated: those that are false for 0, or, as a negation, true.
  */
 function compareNumber(column: string, operator: Operator, value: number): Condition {
   const zero: Record<Operator, boolean> = {

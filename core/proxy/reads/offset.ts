@@ -1,7 +1,7 @@
-/** Where a list that a replica answers goes on: after which record, and how many have been given. */
+/** The offset of a list that a replica answers: the last record returned, and how many have been returned. */
 import { z } from "zod";
 
-/** Told from the source's own, which begin with `itr`. */
+/** Distinguishes these offsets from the source's own, which begin with `itr`. */
 const PREFIX = "basetide.";
 const shape = z.object({ t: z.string(), a: z.string(), n: z.number().int().min(1) });
 
@@ -19,7 +19,7 @@ export function writeOffset({ tableId, after, given }: PageCursor): string {
   return PREFIX + Buffer.from(JSON.stringify({ t: tableId, a: after, n: given })).toString("base64url");
 }
 
-/** @returns undefined for one that nobody has been given */
+/** @returns undefined for an offset that this proxy did not issue */
 export function readOffset(offset: string): PageCursor | undefined {
   try {
     const text = Buffer.from(offset.slice(PREFIX.length), "base64url").toString();

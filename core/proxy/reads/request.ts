@@ -1,4 +1,4 @@
-/** What a read through the proxy asks for, where a replica could answer it. */
+/** Parses a read through the proxy that a replica may be able to answer. */
 import { proxied } from "../../source";
 
 export interface ReadRequest {
@@ -7,7 +7,7 @@ export interface ReadRequest {
   tableRef: string;
   /** One record, or a list. */
   recordId?: string | undefined;
-  /** Ids or names; all where none are given. */
+  /** Ids or names; empty means all fields. */
   fields: string[];
   formula?: string | undefined;
   maxRecords: number;
@@ -17,15 +17,15 @@ export interface ReadRequest {
 }
 
 const { ids, limits } = proxied;
-/** Parameters that change nothing of what is answered here. */
+/** Parameters that do not change answers from a replica. */
 const WITHOUT_EFFECT: Record<string, string> = { cellFormat: "json" };
 
-/** What the proxy has parsed of a request's target, and sends the request by. */
+/** The request target as the proxy parsed it; the request is forwarded with it. */
 export interface CallTarget {
   /** Upper case. */
   method: string;
   baseId: string | undefined;
-  /** Below `/v0`, decoded. */
+  /** The path below `/v0`, decoded. */
   segments: string[];
   /** With its `?`, or empty. */
   query: string;
@@ -33,7 +33,7 @@ export interface CallTarget {
 
 /**
  * @param body of a list by POST
- * @returns undefined for what only the source answers: other calls, views, sorts, unknown parameters
+ * @returns undefined for requests that only the source can answer: other calls, views, sorts, unknown parameters
  */
 export function parseRead(
   { method, baseId, segments, query: search }: CallTarget,
@@ -53,7 +53,7 @@ export function parseRead(
 
 type Parameters = [name: string, value: unknown][];
 
-/** `fields[]=a&fields[0]=b` and `fields=a` all say the same. */
+/** `fields[]=a&fields[0]=b` and `fields=a` are all accepted. */
 function fromQuery(search: string): Parameters {
   const fields: string[] = [];
   const others: Parameters = [];
