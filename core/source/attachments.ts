@@ -1,9 +1,9 @@
-/** Attachments as records hold them: `{id: "att…", url, …}`, in lists, and in whatever is computed from such lists. */
+/** Attachments in records: `{id: "att…", url, …}`, in lists, and in values computed from such lists. */
 import type { FieldType, SourceField } from "./types";
 
-/** Fields whose cells are computed from other fields' cells, attachments among them. */
+/** Fields whose cells are computed from other fields' cells, possibly attachments. */
 const COMPUTED: ReadonlySet<FieldType> = new Set(["formula", "lookup", "rollup"]);
-/** Declared results that are surely no attachment are all but these; a lookup of a lookup says nothing. */
+/** All other declared results are surely not attachments; a lookup of a lookup does not tell. */
 const MAY_BE_ATTACHMENT: ReadonlySet<FieldType> = new Set(["attachment", "unknown", ...COMPUTED]);
 
 export interface Attachment {
@@ -12,15 +12,15 @@ export interface Attachment {
 }
 
 /**
- * May cells of the field hold attachments? It is an attachment field, one of unknown type, or a lookup, rollup or
- * formula whose declared result is one of these, computed again, or not declared.
+ * May cells of the field hold attachments? True for an attachment field, a field of unknown type, and a lookup, rollup
+ * or formula whose declared result is one of these, is itself computed, or is not declared.
  */
 export function mayHoldAttachments({ type, result }: Pick<SourceField, "type" | "result">): boolean {
   if (COMPUTED.has(type)) return result === undefined || MAY_BE_ATTACHMENT.has(result);
   return MAY_BE_ATTACHMENT.has(type);
 }
 
-/** An attachment as the source gives it, whose `url` it signs anew for each answer. */
+/** An attachment in a source's answer. The source signs its `url` again for each answer. */
 export function isAttachment(value: object): value is Attachment {
   return (
     "id" in value &&
@@ -31,7 +31,10 @@ export function isAttachment(value: object): value is Attachment {
   );
 }
 
-/** The attachments of a cell, at whatever depth. @throws RangeError for one that nests deeper than there is stack */
+/**
+ * Yields the attachments of a cell, at any depth. @throws RangeError if the cell nests more deeply than the stack
+ * allows
+ */
 export function* attachmentsIn(cell: unknown): Generator<Attachment> {
   if (typeof cell !== "object" || cell === null) return;
   if (isAttachment(cell)) yield cell;

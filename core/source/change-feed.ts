@@ -1,16 +1,16 @@
 /**
- * What a source that tells of its changes looks like: webhooks on a base, each with a numbered feed of changes.
+ * The interface of a source that reports changes: webhooks on a base, each with a numbered feed of changes.
  *
- * A change is named, not shown: which records, fields and tables, so that the reader reads them again in the shapes
- * of a sweep. The feed may name what has not changed, name things twice, and leave computed cells out.
+ * The feed names the changed records, fields and tables without their values, so that the reader reads them again in
+ * the form that a sweep does. It may name unchanged records, name records twice, and omit computed cells.
  */
 import type { SourceSchema } from "./types";
 
 export interface SourceWebhook {
   id: string;
-  /** Where notifications go; absent for a webhook that is only read. */
+  /** Where notifications are sent; absent for a webhook whose feed is only polled. */
   notificationUrl?: string | undefined;
-  /** False: it makes no more changes and cannot be revived. */
+  /** False: it records no more changes and cannot be revived. */
   isEnabled: boolean;
   /** False: notifications have failed too often, or were switched off. */
   areNotificationsEnabled: boolean;
@@ -20,80 +20,81 @@ export interface SourceWebhook {
   expiresMs?: number | undefined;
 }
 
-/** What changed in one table. A record is in one of the three at most, the one that it was in last. */
+/** The changes of one table. Each record is in at most one of the three lists: the last that applied. */
 export interface ChangedTable {
   created: string[];
   /** Record id → fields whose cells changed. */
   changed: Map<string, string[]>;
   destroyed: string[];
-  /** Fields were made, renamed, retyped or deleted. */
+  /** Fields were created, renamed, retyped or deleted. */
   fieldsChanged: boolean;
-  /** Types, in the platform's words, that fields are said to have come to have, one after the other: by field id. */
+  /** The successive types, in the platform's terms, that the feed reports for a field; by field id. */
   typesTold: Map<string, string[]>;
 }
 
 export interface SourceChanges {
-  /** By table id, new tables too; not of tables that are gone. */
+  /** By table id, including new tables but not deleted ones. */
   tables: Map<string, ChangedTable>;
   tablesCreated: string[];
   tablesDestroyed: string[];
-  /** Tables with another name or description. */
+  /** Tables whose name or description changed. */
   tablesChanged: string[];
 }
 
 /** One answer of a feed. */
 export interface ChangeBatch {
-  /** To ask for next, once everything in here is durable. */
+  /** The cursor of the next request, once everything in this batch is durable. */
   cursor: number;
-  /** There is more at `cursor` already. */
+  /** More changes are available at `cursor` now. */
   mightHaveMore: boolean;
-  /** Payloads that were read. */
+  /** Number of payloads read. */
   payloads: number;
   changes: SourceChanges;
   /**
-   * The source no longer keeps what stands between the asked cursor and the first payload: only a whole read finds
-   * what changed then.
+   * The source no longer has the payloads between the requested cursor and the first payload: only a full check finds
+   * those changes.
    */
   hasGap: boolean;
   /**
-   * The first error payload's code: `INVALID_HOOK`, `INVALID_FILTERS` (the webhook is off and has to be made anew),
-   * `INTERNAL_ERROR`, others of the source, or `UNREADABLE_PAYLOAD` for one that is not of its form. Changes may
-   * be missing from a batch with an error: only a whole read finds them.
+   * The first error payload's code: `INVALID_HOOK`, `INVALID_FILTERS` (the webhook is off and must be created again),
+   * `INTERNAL_ERROR`, others of the source, or `UNREADABLE_PAYLOAD` for one with an unexpected form. A batch with an
+   * error may lack changes: only a full check finds them.
    */
   error?: string | undefined;
 }
 
-/** A link by which a change reaches records of another table. */
+/** A link through which a change reaches records of another table. */
 export interface Hop {
-  /** Where the changed records are. */
+  /** The table of the changed records. */
   fromTableId: string;
-  /** Where the dependent records are: those whose cell `viaLinkFieldId` links a changed record. */
+  /** The table of the dependent records: those whose cell `viaLinkFieldId` links a changed record. */
   tableId: string;
   /** A link field of `tableId` to `fromTableId`. */
   viaLinkFieldId: string;
-  /** The other side of that link, a field of `fromTableId`, where there is one: it holds the same links. */
+  /** The inverse of that link, a field of `fromTableId`, if it exists: it holds the same links. */
   inverseLinkFieldId: string | undefined;
 }
 
 export interface ChangedCells {
   tableId: string;
-  /** Null where every cell counts as changed, as in a record that came or went. */
+  /** Null if every cell counts as changed, as in a record that was created or deleted. */
   fieldId: string | null;
   recordIds: readonly string[];
 }
 
-/** What hangs on what in one state of a base's schema. */
+/** The dependencies in one version of a base's schema. */
 export interface Dependents {
   /**
-   * Every hop over which a change of the field can reach other records, nearest first and each once; none for a
-   * field that the schema does not know. The other side of a changed link is among them.
+   * Returns every hop over which a change of the field can reach other records, nearest first and each once; none for a
+   * field that the schema does not know. Includes the inverse of a changed link.
    */
   hops(tableId: string, fieldId: string | null): Hop[];
   /**
-   * The records, by table, that have to be read again because other records have changed; without those changed
+   * Returns the records, by table, that have to be read again because other records have changed; without those changed
    * records themselves.
    *
-   * @param findLinking the ids of the records of `hop.tableId` whose cell `hop.viaLinkFieldId` links one of the ids
+   * @param findLinking returns the ids of the records of `hop.tableId` whose cell `hop.viaLinkFieldId` links one of the
+   *   ids
    */
   records(
     changed: readonly ChangedCells[],
@@ -102,38 +103,41 @@ export interface Dependents {
 }
 
 /**
- * Every call but `dependents` and `changesByItself` is one request of the base's quota and may throw a BasetideError `source_…`: `source_forbidden` where
- * the key lacks the scope or the role, `source_not_found` where the webhook is gone.
+ * Every call except `dependents` and `changesByItself` is one request of the base's quota and may throw a BasetideError
+ * `source_…`: `source_forbidden` if the key lacks the scope or the role, `source_not_found` if the webhook no longer
+ * exists.
  */
 export interface ChangeFeed {
   /**
-   * A webhook for everything in the base, with no filter: one on a field would fall silent with the field.
+   * Creates a webhook for everything in the base, without a filter: a webhook on a field would go silent if the field
+   * is deleted.
    *
-   * @param options.notificationUrl notifications are posted there
-   * @returns its id, the secret that signs its notifications (base64, given only here) and when it expires, ms since 1970
+   * @param options.notificationUrl receives a POST for each notification
+   * @returns its id, the secret that signs its notifications (base64, returned only here) and when it expires, ms since
+   *   1970
    */
   createWebhook(
     baseId: string,
     options: { notificationUrl?: string | undefined },
     signal: AbortSignal,
   ): Promise<{ id: string; secretBase64: string; expiresMs: number | undefined }>;
-  /** All that the key can see, other programs' too. */
+  /** Returns all webhooks that the key can see, including those of other programs. */
   listWebhooks(baseId: string, signal: AbortSignal): Promise<SourceWebhook[]>;
-  /** Does nothing if the webhook is gone already. */
+  /** Does nothing if the webhook no longer exists. */
   deleteWebhook(baseId: string, webhookId: string, signal: AbortSignal): Promise<void>;
-  /** Puts off the end of an active webhook. @returns when it expires now, ms since 1970 */
+  /** Extends the life of an active webhook. @returns its new expiry, ms since 1970 */
   refreshWebhook(baseId: string, webhookId: string, signal: AbortSignal): Promise<number | undefined>;
-  /** Switches notifications on or off; changes are kept either way. */
+  /** Switches notifications on or off; changes are recorded either way. */
   enableNotifications(baseId: string, webhookId: string, enable: boolean, signal: AbortSignal): Promise<void>;
-  /** Known without a call; to be kept as long as the schema stands. */
+  /** Needs no call; the result is valid until the schema changes. */
   dependents(schema: SourceSchema): Dependents;
   /**
-   * Are there cells that change without anybody changing a record (they look at the time, or are URLs that end)? No
-   * feed tells of those. Known without a call.
+   * Are there cells that change although no user changes a record (they depend on the time, or are URLs that expire)?
+   * No feed reports those. Needs no call.
    *
-   * @param options.hasLastingUrls the source's URLs are not kept anywhere
+   * @param options.hasLastingUrls the source's URLs are not stored anywhere
    */
   changesByItself(schema: SourceSchema, options?: { hasLastingUrls: boolean }): boolean;
-  /** The changes from `cursor` (1 or more) on; also puts off the webhook's end as a refresh does. */
+  /** Returns the changes from `cursor` (1 or more) on; also extends the webhook's life as a refresh does. */
   listPayloads(baseId: string, webhookId: string, cursor: number, signal: AbortSignal): Promise<ChangeBatch>;
 }

@@ -1,11 +1,11 @@
 /**
- * The source's clock, as the `Date` of its answers tells it.
+ * Estimates the source's clock from the `Date` headers of its answers.
  *
- * An answer was dated before it arrived, and its seconds are whole: a date can only be too early. So the latest that
- * any answer lately made it is the best guess, and never ahead of the source.
+ * An answer was dated before it arrived, and its seconds are whole: a date can only be too early. So the latest
+ * estimate of all recent answers is the best, and never ahead of the source.
  */
 
-/** How long dates are remembered, ms, up to twice that: a clock that is set back is believed then. */
+/** How long dates are remembered, ms, up to twice that: after that a clock that was set back is followed. */
 const MEMORY_MS = 5 * 60_000;
 
 export class SourceClock {
@@ -14,7 +14,7 @@ export class SourceClock {
   #since = Number.NEGATIVE_INFINITY;
 
   /**
-   * Takes in the date of an answer that has just arrived.
+   * Records the date of an answer that has just arrived.
    *
    * @param at when it arrived, on performance.now()'s scale
    */

@@ -1,8 +1,8 @@
-/** The HTTP API of a platform as its clients speak it, where the proxy forwards it: what a path asks for, and of which base. */
+/** A platform's HTTP API as seen by the proxy that forwards it: what a request means, and which base it is for. */
 
 export type Call =
   | { kind: "read" }
-  /** Records are created, updated, upserted or deleted; `ids` are those that path and query name. */
+  /** Records are created, updated, upserted or deleted; `ids` are those in the path and the query. */
   | { kind: "write"; tableRef: string; ids: string[] }
   | { kind: "upload"; recordId: string; fieldRef: string }
   | { kind: "schema" }
@@ -12,15 +12,15 @@ export type Call =
 export interface Dialect {
   /** The first segment of every path. */
   version: string;
-  /** The base whose quota a request counts in, if any; `segments` are below the version, decoded. */
+  /** The base in whose quota a request counts, if any; `segments` are below the version, decoded. */
   baseIdOf(segments: readonly string[]): string | undefined;
   /**
    * @param method upper case
    * @param query with its `?`, or empty
    */
   callOf(method: string, segments: readonly string[], query: string): Call;
-  /** The segments that hold a name, in which people may have put a slash. */
+  /** Returns the indexes of the segments that hold a name, which may contain a slash. */
   namesIn(segments: readonly string[]): number[];
-  /** Does the body of a 429 say that the calls of the month are spent? Waiting is of no use then. */
+  /** Does the body of a 429 say that the month's calls are used up? Retrying is then useless. */
   saysCapSpent(body: string): boolean;
 }

@@ -1,6 +1,6 @@
 import type { SourceConnection } from "./types";
 
-/** A connection that is another one as soon as `current` is. */
+/** A connection that always delegates to the result of `current`. */
 export function following(current: () => SourceConnection): SourceConnection {
   return {
     get connections() {

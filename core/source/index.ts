@@ -34,7 +34,7 @@ export type {
 
 type SourceConfig = Pick<Config, "upstreams" | "upstreamTimeoutMs">;
 
-/** Every platform, in the order that people are shown. */
+/** Returns every platform, in display order. */
 export function platforms({ upstreams, upstreamTimeoutMs }: SourceConfig): Platform[] {
   return [createAirtable({ upstreams, timeoutMs: upstreamTimeoutMs })];
 }

@@ -1,26 +1,26 @@
-/** The limits that a platform sets, as the rest of the service and its SQL functions are given them. */
+/** The limits of a platform, in the form that the rest of the service and its SQL functions use. */
 
 export interface SourceLimits {
-  /** Requests of a base are counted within this, ms. */
+  /** Length of the window in which requests of a base are counted, ms. */
   windowMs: number;
-  /** Requests of one base within a window, whoever's API key is used. */
+  /** Requests of one base within a window, for all API keys together. */
   requestsPerWindow: number;
-  /** The same while the platform has slowed the base, as it does beyond a monthly cap. */
+  /** The same while the platform slows the base down, as it does beyond a monthly cap. */
   slowedPerWindow: number;
   /** Requests of one user within a window, over all bases. */
   userRequestsPerWindow: number;
-  /** After a 429 the platform wants no request of the base for so long, ms. */
+  /** After a 429 the platform expects no request of the base for this long, ms. */
   penaltyMs: number;
-  /** Records in one answer, and ids in one question, at most. */
+  /** Maximum number of records in one answer, and of ids in one request. */
   pageSize: number;
-  /** A signed URL of an attachment works for at least so long after it was given, ms. */
+  /** A signed URL of an attachment works for at least this long after it was issued, ms. */
   attachmentUrlMs: number;
 }
 
 /** A plan that the platform sells. A customer's own figures are the plan `custom` (core/control). */
 export interface SourcePlan {
   id: string;
-  /** For people. */
+  /** Display name. */
   name: string;
   /** Calls a month over all bases of a workspace; null: no cap. */
   callsPerMonth: number | null;
@@ -31,18 +31,17 @@ export interface SourcePlan {
 export interface WebhookLimits {
   /** Webhooks of one base, of all programs together. */
   maxPerBase: number;
-  /** A webhook ends so long after it was made, refreshed or read, ms. */
+  /** A webhook expires this long after it was created, refreshed or read, ms. */
   lifetimeMs: number;
 }
 
 export interface WebhookFacts extends WebhookLimits {
   /**
    * Has the platform signed this notification?
-   *
-   * @param body as it was sent
-   * @param secretBase64 given once, when the webhook was made
+   * @param body unmodified
+   * @param secretBase64 returned only once, when the webhook was created
    */
   isSignedNotification(body: Uint8Array, secretBase64: string, headers: Headers): boolean;
-  /** Codes of error payloads after which a webhook makes no more changes. */
+  /** Codes of error payloads after which a webhook records no more changes. */
   endingErrors: ReadonlySet<string>;
 }

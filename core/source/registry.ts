@@ -1,19 +1,19 @@
-/** The platforms that there are, with what is known of each without a connection. A new platform is added here. */
+/** All platforms, with their properties that are known without a connection. A new platform is added here. */
 import { BasetideError } from "../errors";
 import { airtable } from "./airtable/facts";
 import type { Dialect } from "./dialect";
 import type { SourceLimits } from "./limits";
 import type { PlatformFacts } from "./types";
 
-/** In the order that people are shown. */
+/** In display order. */
 export const platformFacts: readonly PlatformFacts[] = [airtable];
 
-/** @throws BasetideError `invalid_request` if there is no such platform, naming those there are */
+/** @throws BasetideError `invalid_request` if there is no such platform, naming the known ones */
 export function factsOf(platformId: string): PlatformFacts {
   return platformById(platformFacts, platformId);
 }
 
-/** @throws BasetideError `invalid_request` if there is no such platform, naming those there are */
+/** @throws BasetideError `invalid_request` if there is no such platform, naming the known ones */
 export function platformById<P extends { id: string }>(all: readonly P[], id: string): P {
   const found = all.find((platform) => platform.id === id);
   if (found) return found;
@@ -24,18 +24,19 @@ export function platformById<P extends { id: string }>(all: readonly P[], id: st
   );
 }
 
-/** The platform that the proxy speaks. */
+/** The platform whose API the proxy forwards. */
 export const proxied: PlatformFacts & { dialect: Dialect } = withDialect();
 
-/**
- * The limits that requests of a quota key (`platform:base`) are held to; for a key of no platform the strictest of all.
- */
+/** Returns the limits for requests of a quota key (`platform:base`); for a key of no platform, the strictest of all. */
 export function limitsOfKey(key: string): SourceLimits {
   const platformId = key.slice(0, Math.max(0, key.indexOf(":")));
   return platformFacts.find(({ id }) => id === platformId)?.limits ?? strictest();
 }
 
-/** For what all platforms share, as a proxy's part of every key's requests: each limit at its strictest. */
+/**
+ * Returns each limit at its strictest, for resources that all platforms share, such as a proxy's share of every key's
+ * requests.
+ */
 export function strictest(): SourceLimits {
   const all = platformFacts.map(({ limits }) => limits);
   const least = (limit: (one: SourceLimits) => number) => Math.min(...all.map(limit));

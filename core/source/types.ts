@@ -1,10 +1,9 @@
 /**
- * What every source platform looks like to the rest of Basetide: schema, records, pages.
+ * The interface of a source platform: schema, records, pages.
  *
- * `core/source/airtable` is the first platform. Cells keep Airtable's JSON shapes (a later platform's adapter
- * converts into them): strings, numbers and booleans as they are; attachments `{id, url, …}`; people
- * `{id, email?, name?}`; links and selects arrays of strings; failed computations `{error}` or `{specialValue}`;
- * empty cells are absent.
+ * `core/source/airtable` is the first platform. Cells have Airtable's JSON shapes (a later platform's adapter converts
+ * into them): strings, numbers and booleans as they are; attachments `{id, url, …}`; people `{id, email?, name?}`;
+ * links and selects arrays of strings; failed computations `{error}` or `{specialValue}`; empty cells are absent.
  */
 
 import type { HeldConnection } from "../http/connections";
@@ -54,14 +53,14 @@ export interface SourceField {
   id: string;
   name: string;
   type: FieldType;
-  /** The platform's own word for the type, for comments and for people (`multipleRecordLinks`). */
+  /** The platform's own name of the type, for comments and for display (`multipleRecordLinks`). */
   sourceType: string;
   description?: string | undefined;
-  /** Declared type of what a computed field yields (formula, rollup, lookup, created and modified time). */
+  /** Declared result type of a computed field (formula, rollup, lookup, created and modified time). */
   result?: FieldType | undefined;
-  /** Of links: the id of the table that they lead to. */
+  /** For links: the id of the linked table. */
   linkedTableId?: string | undefined;
-  /** The platform's options as they came; what is read from them is for the adapter to say. */
+  /** The platform's options, unmodified; the adapter documents which of them are read. */
   options?: Record<string, unknown> | undefined;
 }
 
@@ -77,7 +76,7 @@ export interface SourceSchema {
   tables: SourceTable[];
 }
 
-/** One record as the source gives it; `fields` is keyed by field id, empty cells are absent. */
+/** One record as the source returns it; `fields` is keyed by field id, empty cells are absent. */
 export interface SourceRecord {
   id: string;
   /** ISO 8601, UTC. */
@@ -86,7 +85,7 @@ export interface SourceRecord {
 }
 
 /**
- * One page of a table's records. Records are parsed only where somebody asks: in a quiet sweep nobody does.
+ * One page of a table's records. Records are parsed only when they are read: a sweep that finds no changes parses none.
  */
 export interface RecordPage {
   /** Records in the page. */
@@ -96,8 +95,8 @@ export interface RecordPage {
   /** Id of record `index`. */
   id(index: number): string;
   /**
-   * 64-bit hash of record `index`, as a bigint. Equal hashes mean an equal record; a record may hash differently though nothing
-   * changed (key order), never the same though something did. Signed attachment URLs do not enter it.
+   * Returns a 64-bit hash of record `index`, as a bigint. Equal hashes mean an equal record; an unchanged record may
+   * hash differently (key order), a changed one never hashes the same. Signed attachment URLs do not affect it.
    */
   fingerprint(index: number): bigint;
   record(index: number): SourceRecord;
@@ -108,51 +107,54 @@ export interface RecordPage {
 export interface SourceBase {
   id: string;
   name: string;
-  /** What the key may do there (`read`, `comment`, `edit`, `create`). */
+  /** What the key may do with the base (`read`, `comment`, `edit`, `create`). */
   permission: string;
 }
 
-/** Who a key belongs to. */
+/** The owner of a key. */
 export interface SourceIdentity {
   id: string;
-  /** Only where the key may read it. */
+  /** Only if the key may read it. */
   email?: string | undefined;
-  /** What the key may do, where the platform says so. */
+  /** What the key may do, if the platform reports it. */
   scopes?: string[] | undefined;
 }
 
-/** The kept connections of this process to a platform: a call that is counted is granted with one in hand. */
+/**
+ * This process's idle connections to a platform: a counted call acquires its reservation with a connection already
+ * taken.
+ */
 export interface SourceConnections {
-  /** By how much longer one request may be on its way than another, ms. */
+  /** The maximum difference in network latency between two requests, ms. */
   readonly spreadMs: number;
-  /** Counted requests are going to be sent: some connections are kept open for them. */
+  /** Keeps some connections open for counted requests that will follow. */
   keepWarm(): void;
-  /** One that rests, at once; undefined where there is none. */
+  /** Takes an idle connection without waiting; undefined if there is none. */
   tryTake(): HeldConnection | undefined;
   /** @throws BasetideError `source_unavailable`; the signal's reason */
   take(signal: AbortSignal): Promise<HeldConnection>;
 }
 
-/** How a connection reaches one platform with one key. Every call may throw a BasetideError `source_…`. */
+/** A connection to one platform with one key. Every call may throw a BasetideError `source_…`. */
 export interface SourceConnection {
-  /** Undefined where the platform is not asked over a network. */
+  /** Undefined if the platform is not reached over a network. */
   readonly connections: SourceConnections | undefined;
-  /** The same, whose next call is sent on `held`. */
+  /** Returns the same connection, whose next call is sent on `held`. */
   over(held: HeldConnection): SourceConnection;
-  /** Tells what has changed; undefined where the platform does not. */
+  /** Reports changes; undefined if the platform does not. */
   readonly changeFeed: ChangeFeed | undefined;
-  /** Who the key belongs to: the cheapest check that it is one. Costs no base any of its quota. */
+  /** Returns the owner of the key: the cheapest check of a key. Uses no base's quota. */
   whoami(signal: AbortSignal): Promise<SourceIdentity>;
-  /** Bases the key can see. */
+  /** Returns the bases that the key can see. */
   listBases(signal: AbortSignal): Promise<SourceBase[]>;
   getSchema(baseId: string, signal: AbortSignal): Promise<SourceSchema>;
-  /** Could this be the id of a record? What is not is no use asking for. */
+  /** Could this be the id of a record? Anything else need not be requested. */
   isRecordId(id: string): boolean;
   /**
-   * One page of up to 100 records, keyed by field id.
+   * Returns one page of up to 100 records, keyed by field id.
    *
-   * @param options.offset from the page before; absent starts at the front
-   * @param options.filter a formula of the platform; only records that match
+   * @param options.offset from the previous page; absent starts at the first page
+   * @param options.filter a formula of the platform; only matching records are returned
    */
   listPage(
     baseId: string,
@@ -165,10 +167,10 @@ export interface SourceConnection {
     signal: AbortSignal,
   ): Promise<RecordPage>;
   /**
-   * The records of `table` that have these ids (1 to 100 of them), as a page. Ids that are on no page are not in
-   * the table; that is certain only once a page without an offset was read.
+   * Returns the records of `table` that have these ids (1 to 100 of them), as a page. Ids that are on no page are not
+   * in the table; that is certain only once a page without an offset was read.
    *
-   * @param options.offset from the page before, asked for with the same ids
+   * @param options.offset from the previous page, with the same ids
    */
   listByIds(
     baseId: string,
@@ -178,10 +180,10 @@ export interface SourceConnection {
     signal: AbortSignal,
   ): Promise<RecordPage>;
   /**
-   * One record, or null when the source says that it does not exist.
+   * Returns one record, or null if the source says that it does not exist.
    *
-   * The platform may find the record in another table of the base than it was asked for in. `source_forbidden` may
-   * stand for a record that is gone: only `listByIds` tells that from a missing permission.
+   * The platform may find the record in another table of the base than the requested one. `source_forbidden` may mean
+   * that the record was deleted: only `listByIds` distinguishes that from a missing permission.
    */
   getRecord(
     baseId: string,
@@ -191,51 +193,49 @@ export interface SourceConnection {
   ): Promise<SourceRecord | null>;
 }
 
-/** What is known of a platform without a connection to it. */
+/** The properties of a platform that are known without a connection. */
 export interface PlatformFacts {
   id: string;
   name: string;
-  /** What is copied, and what that takes, for people. */
+  /** What is copied and what that requires, for display. */
   summary: string;
-  /** Where people find their API key. */
+  /** Where users find their API key. */
   keyHelpUrl: string;
   /**
-   * What a key must be allowed, in the platform's words: to see the tables, and to read their records; `changes`, if
-   * it is to read what changes from a feed.
+   * The scopes that a key needs, in the platform's terms: to see the tables, and to read their records; `changes` if it
+   * is to read the feed.
    */
   keyScopes?: { schema: string; records: string; changes?: string };
   limits: SourceLimits;
-  /** Those that people may say their workspace has, in the order that they are shown. */
+  /** The plans that users can choose for their workspace, in display order. */
   plans: readonly SourcePlan[];
-  /** Absent where the platform has no webhooks. */
+  /** Absent if the platform has no webhooks. */
   webhooks?: WebhookFacts;
   ids: SourceIds;
-  /** Where people see the record, or its base where only that is given. */
+  /** The page where users see the record, or its base if only that is given. */
   recordUrl(baseId: string, ...tableAndRecordId: string[]): string;
-  /** The API that clients speak through the proxy; absent where the proxy does not forward it. */
+  /** The API that clients use through the proxy; absent if the proxy does not forward it. */
   dialect?: Dialect;
   /**
-   * A filter for `listPage`: records whose own cells were changed, or that were created, after `sinceMs` (ms since
-   * 1970 on the source's clock). What it misses only a whole read finds: deletes, and whatever the platform does not
-   * count as a change of the record. Absent where the platform has no such filter.
+   * A filter for `listPage`: records whose own cells were changed, or that were created, after `sinceMs` (ms since 1970
+   * on the source's clock). Only a full check finds what the filter misses: deletions, and changes that the platform
+   * does not count as a change of the record. Absent if the platform has no such filter.
    */
   modifiedSince?(sinceMs: number): string;
 }
 
 export type SourceIdKind = "table" | "field" | "record";
 
-/** What ids look like. */
+/** The form of ids. */
 export interface SourceIds {
-  /** May the text be such an id? What is none is no use asking for. */
+  /** May the text be such an id? Anything else need not be requested. */
   mayBe(kind: SourceIdKind, text: string): boolean;
-  /** Is the text such an id, and no name that somebody has given? */
+  /** Is the text surely such an id, and not a name given by a user? */
   isSurely(kind: SourceIdKind, text: string): boolean;
 }
 
 /** A platform as this installation reaches it. */
 export interface Platform extends PlatformFacts {
-  /**
-   * @param clock is told the date of every answer, where the platform gives one
-   */
+  /** @param clock records the date of every answer, if the platform sends one */
   connect(apiKey: string, clock?: SourceClock): SourceConnection;
 }

@@ -1,27 +1,27 @@
 /**
- * What an answer of Airtable means: its error envelopes and statuses as our codes, and its JSON.
+ * Interprets Airtable's answers: maps error envelopes and statuses to our codes, and parses JSON.
  *
- * Errors are told apart by status and type, never by their text.
+ * Errors are distinguished by status and type, never by their text.
  */
 import { BasetideError, type ErrorCode, type ErrorDetails, errorCodes } from "../../errors";
 
-/** Longest part of the source's own message that enters ours, characters. */
+/** Longest part of the source's own message that is included in ours, characters. */
 const MAX_MESSAGE = 300;
 
-/** Types of a 422 that say more than "invalid". */
+/** Types of a 422 that are more specific than "invalid". */
 const CODE_BY_TYPE: ReadonlyMap<string, ErrorCode> = new Map([
   ["LIST_RECORDS_ITERATOR_NOT_AVAILABLE", "source_iterator_lost"],
   ["UNKNOWN_FIELD_NAME", "source_schema_changed"],
   ["TABLE_NOT_FOUND", "source_schema_changed"],
   ["VIEW_NAME_NOT_FOUND", "source_schema_changed"],
   ["VIEW_ID_NOT_FOUND", "source_schema_changed"],
-  // Ids in the path that do not belong together: a table that is not in this base (any more).
+  // Ids in the path that do not belong together: a table that is not, or no longer, in this base.
   ["FAILED_STATE_CHECK", "source_schema_changed"],
 ]);
-/** The month's calls are spent. */
+/** The month's call limit is used up. */
 export const BILLING_LIMIT = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
 
-/** An answer whose status is not 200, as the error that it stands for. */
+/** Returns the error for an answer whose status is not 200. */
 export function refusedCall(status: number, headers: Headers, body: Buffer): BasetideError {
   const { type, message } = readEnvelope(body);
   const code = codeOf(status, type);
@@ -50,8 +50,8 @@ function codeOf(status: number, type: string | undefined): ErrorCode {
 }
 
 /**
- * The type and message of an error body: `{error: {type, message?}}`, `{error: "TYPE"}` or
- * `{errors: [{error: "TYPE", message?}]}`; neither for any other body.
+ * Returns the type and message of an error body: `{error: {type, message?}}`, `{error: "TYPE"}` or `{errors: [{error:
+ * "TYPE", message?}]}`; neither for any other body.
  */
 function readEnvelope(body: Buffer): { type?: string | undefined; message?: string | undefined } {
   let value: unknown;
@@ -78,7 +78,7 @@ function text(value: unknown): string | undefined {
   return value.length > MAX_MESSAGE ? `${value.slice(0, MAX_MESSAGE)}…` : value;
 }
 
-/** `Retry-After` in ms: it is given in seconds or as a date. */
+/** Returns `Retry-After` in ms. The header contains seconds or a date. */
 function readRetryAfter(header: string | null): number | undefined {
   if (header === null) return undefined;
   const ms = /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();

@@ -1,8 +1,8 @@
 /**
- * Attachments: which tables may hold them, and records without the parts of them that change at every read.
+ * Tells which tables may hold attachments, and removes the parts of attachments that change at every read.
  *
- * The source signs the URLs of an attachment and of its thumbnails anew for each answer, for about two hours. Its
- * id, size, name and type are what tells a changed attachment from an unchanged one.
+ * The source signs the URLs of an attachment and of its thumbnails again for each answer, for about two hours. Its id,
+ * size, name and type tell a changed attachment from an unchanged one.
  */
 import { isAttachment, mayHoldAttachments } from "../attachments";
 import type { SourceRecord, SourceTable } from "../types";
@@ -12,13 +12,13 @@ export function tableMayHoldAttachments(table: SourceTable): boolean {
   return table.fields.some(mayHoldAttachments);
 }
 
-/** Does any cell hold an attachment, at whatever depth? */
+/** Does the value hold an attachment, at any depth? */
 export function holdsAttachment(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   return isAttachment(value) || Object.values(value).some(holdsAttachment);
 }
 
-/** A copy of the record in which attachments and their thumbnails have no `url`; all else is kept. */
+/** Returns a copy of the record in which attachments and their thumbnails have no `url`; the rest is unchanged. */
 export function withoutSignedUrls(record: SourceRecord): SourceRecord {
   return { ...record, fields: stripped(record.fields) as Record<string, unknown> };
 }

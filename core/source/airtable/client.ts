@@ -1,9 +1,9 @@
 /**
- * HTTP to Airtable: one request, its body as bytes, or an error of ours.
+ * Sends HTTP requests to Airtable: returns the body as bytes, or throws one of our errors.
  *
- * Whatever the other side does, a request ends: by the time-out, which covers the body too, by the size limit,
- * or by the caller's signal. The key goes into the header and nowhere else. A request is sent once, on a connection of
- * the process's pool.
+ * Every request ends, whatever the other side does: by the time-out, which includes the body, by the size limit, or by
+ * the caller's signal. The key is sent only in the header. A request is sent once, on a connection of the process's
+ * pool.
  */
 import type { IncomingMessage } from "node:http";
 import { promisify } from "node:util";
@@ -16,24 +16,24 @@ import { STALE_CONNECTION } from "../stale";
 import type { SourceConnections } from "../types";
 import { refusedCall } from "./answers";
 
-/** Largest body that is read, bytes, compressed and not. A page of 100 records of large cells is a few MB. */
+/** Largest body that is read, bytes, compressed or decompressed. A page of 100 records of large cells is a few MB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const USER_AGENT = `Basetide/${packageJson.version}`;
 
 export interface ClientOptions {
-  /** Scheme, host and port that the API is reached at. */
+  /** Scheme, host and port of the API. */
   address: string;
   apiKey: string;
   timeoutMs: number;
-  /** Told the date of every answer. */
+  /** Records the date of every answer. */
   clock?: SourceClock | undefined;
 }
 
 /**
- * Sends one request for `path` (encoded, with its query); `body` makes it a POST of JSON, and without a `method` it
- * is a GET. Gives the body of a 200.
+ * Sends one request for `path` (encoded, with its query); a `body` makes it a POST of JSON, and without a `method` it
+ * is a GET. Returns the body of a 200.
  *
- * @param options.held the connection that it is sent on; without one it waits for any
+ * @param options.held the connection to send it on; without one it waits for any
  */
 export type Request = (
   path: string,
@@ -47,9 +47,9 @@ export type Request = (
 
 export interface Client {
   /**
-   * Throws `sync_stopped` when the caller's signal aborts, `source_timeout`, `source_unavailable` when the source cannot
-   * be reached or breaks off, `source_bad_answer` for a redirect or a body over 64 MB, and what `refusal` makes of other
-   * statuses than 200.
+   * Throws `sync_stopped` if the caller's signal aborts, `source_timeout`, `source_unavailable` if the source cannot be
+   * reached or closes the connection, `source_bad_answer` for a redirect or a body over 64 MB, and the error that
+   * `refusal` returns for other statuses than 200.
    */
   request: Request;
   connections: SourceConnections;
@@ -96,7 +96,7 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
   return { request, connections: connectionsOf(pool, address) };
 }
 
-/** The pool, with the source's errors. */
+/** Wraps the pool so that it throws the source's errors. */
 function connectionsOf(pool: ConnectionPool, address: string): SourceConnections {
   return {
     get spreadMs() {
@@ -122,11 +122,11 @@ function headOf({ headers }: IncomingMessage): Headers {
 interface Limit extends Disposable {
   signal: AbortSignal;
   isTimeOut: boolean;
-  /** Breaks the request off. */
+  /** Aborts the request. */
   abort(): void;
 }
 
-/** A signal that aborts with `outer` or after `timeoutMs`. Disposing it leaves neither timer nor listener behind. */
+/** Returns a signal that aborts with `outer` or after `timeoutMs`. Disposing it removes the timer and the listener. */
 function limitBy(outer: AbortSignal, timeoutMs: number): Limit {
   const controller = new AbortController();
   const abort = () => controller.abort();
@@ -148,7 +148,9 @@ function limitBy(outer: AbortSignal, timeoutMs: number): Limit {
   return limit;
 }
 
-/** The whole body, decompressed. @throws BasetideError `source_bad_answer`; what the connection broke off with */
+/**
+ * Returns the whole body, decompressed. @throws BasetideError `source_bad_answer`; the error that ended the connection
+ */
 async function readBody(answer: IncomingMessage, limit: Limit): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -217,7 +219,7 @@ function unreachable(cause: unknown, address: string): BasetideError {
   );
 }
 
-/** A source that echoes the key must not make us log it. */
+/** Redacts the key: if the source echoes it, we must not log it. */
 function withoutKey(error: BasetideError, apiKey: string): BasetideError {
   if (!error.message.includes(apiKey)) return error;
   return new BasetideError(error.code, error.message.replaceAll(apiKey, "[key]"), { details: error.details });

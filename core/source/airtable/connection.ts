@@ -1,8 +1,8 @@
 /**
- * The calls of one connection: which path, which parameters, and what the answer is read as.
+ * The calls of one connection: their paths and parameters, and how their answers are read.
  *
- * Tables are asked for by id and cells come keyed by field id, so that a rename changes nothing on the way.
- * Every call is one request of the base's quota; `listBases` is one per 1,000 bases, which belong to no base.
+ * Requests name tables by id, and cells are keyed by field id, so a rename never affects a call. Every call is one
+ * request of the base's quota; `listBases` is one per 1,000 bases, and counts for no base.
  */
 import { BasetideError, isBasetideError } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
@@ -15,7 +15,7 @@ import { asRecord, readPage } from "./page";
 import { readBases, readIdentity, readSchema } from "./schema";
 import { createChangeFeed } from "./webhooks";
 
-/** Pages of 1,000 bases after which a list of bases is taken for an endless one. */
+/** Pages of 1,000 bases after which a list of bases is considered endless. */
 const MAX_BASES_PAGES = 1_000;
 
 interface ListOptions {
@@ -24,12 +24,12 @@ interface ListOptions {
   sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
 }
 
-/** @param held the connection that the next call is sent on, if it is in hand */
+/** @param held the connection that the next call is sent on, if one is already taken */
 export function createConnection(client: Client, held?: HeldConnection): SourceConnection {
   const { connections } = client;
   const request: Client["request"] = (path, options) => client.request(path, { ...options, held });
 
-  /** Its POST form, whose parameters may be of any length and which nothing on the way repeats. */
+  /** The POST form of the call: its parameters may have any length, and no intermediary repeats it. */
   async function listRecords(
     baseId: string,
     table: SourceTable,
@@ -107,7 +107,7 @@ function recordsPath(baseId: string, tableId: string): string {
   return `/v0/${encodeURIComponent(baseId)}/${encodeURIComponent(tableId)}`;
 }
 
-/** The formula that matches the records of these ids, and no other text: an id holds no quote. */
+/** Returns the formula that matches exactly the records with these ids. Ids contain no quotes. */
 function idsFormula(ids: readonly string[]): string {
   if (ids.length === 0 || ids.length > limits.pageSize) {
     throw new RangeError(`listByIds takes 1 to ${limits.pageSize} ids, not ${ids.length}`);

@@ -1,30 +1,30 @@
 /**
- * What hangs on what in a base: which computed fields look at a field, in the same record or through a link.
+ * The dependencies in a base: which computed fields read a field, in the same record or through a link.
  *
- * Known from the schema alone. What it does not tell is not known here: conditions on the linked records of a lookup,
- * rollup or count, and formulas that ask for the time.
+ * Derived from the schema alone. The schema does not contain, and this graph does not know, conditions on the linked
+ * records of a lookup, rollup or count, and formulas that read the time.
  */
 import type { Hop } from "../change-feed";
 import type { SourceField, SourceSchema, SourceTable } from "../types";
 
-/** A field's cells, or the names that a link field's cells stand for in formulas and rollups. */
+/** A field's cells, or the names that a link field's cells show in formulas and rollups. */
 export type FieldNode = string;
 
 export interface Edge {
   to: FieldNode;
-  /** Where the records of `to` are. */
+  /** The table of the records of `to`. */
   tableId: string;
-  /** Do cells of `to` change? Not where it stands for names only. */
+  /** Do cells of `to` change? False if it only stands for names. */
   isCell: boolean;
-  /** Absent where both ends are in one record. */
+  /** Absent if both ends are in one record. */
   hop: Hop | undefined;
 }
 
 export interface DependencyGraph {
   edges: Map<FieldNode, Edge[]>;
   /**
-   * From a link field to its other side, which is written with it. Not among the edges: the other side of the other
-   * side is no third cell, and following it would lead on through the whole base.
+   * From a link field to its inverse field, which is written with it. Not among the edges: the inverse of the inverse
+   * is no third cell, and following it would visit the whole base.
    */
   otherSides: Map<FieldNode, Edge>;
 }
@@ -46,7 +46,7 @@ export function dependencyGraph(schema: SourceSchema): DependencyGraph {
       else addReader(add, tables, table, field);
     }
   }
-  // Names that nobody reads lead nowhere.
+  // Names that no field reads have no edges.
   for (const [node, all] of edges) {
     edges.set(
       node,
@@ -84,7 +84,7 @@ function addReader(add: Add, tables: Map<string, SourceTable>, table: SourceTabl
   add(link.id, { ...cell, hop: undefined });
   const other = tables.get(textOption(link, "linkedTableId"));
   const target = other && fieldOf(other, textOption(field, "fieldIdInLinkedTable"));
-  // A lookup of links holds their ids; a rollup sums up their names.
+  // A lookup of links holds their ids; a rollup aggregates their names.
   if (target)
     add(field.type === "rollup" ? readAs(target) : target.id, { ...cell, hop: hopOver(table, link, other) });
 }

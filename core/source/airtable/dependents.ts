@@ -1,10 +1,10 @@
 /**
- * Which records have to be read again when a cell of another record changes: those that reach it through links.
+ * Finds the records that have to be read again because a cell of another record changed: those that depend on it
+ * through links.
  *
- * Cells of the same record are not in question, since a changed record is read whole.
- *
- * D1. `records` meets every record whose computed cells depend on a changed cell through links. It may meet records
- *     that did not change: a maximum need not move with one of its values.
+ * Cells of the same record are not considered, since a changed record is read whole.
+ * D1. `records` returns every record whose computed cells depend on a changed cell through links. It may return records
+ *     that did not change: a maximum need not change with one of its values.
  */
 import type { ChangedCells, Dependents, Hop } from "../change-feed";
 import type { SourceSchema } from "../types";
@@ -39,12 +39,12 @@ function hopsFrom(graph: DependencyGraph, starts: readonly FieldNode[]): Hop[] {
     const other = graph.otherSides.get(node);
     if (other) follow(other);
   }
-  // A set goes on to what is added while it is walked.
+  // Iterating a Set includes elements that are added during the iteration.
   for (const node of seen) graph.edges.get(node)?.forEach(follow);
   return [...hops.values()];
 }
 
-/** Each node is left once for each record that reaches it, so circles end. */
+/** Each node is visited once for each record that reaches it, so cycles end. */
 async function recordsFrom(
   { edges, otherSides }: DependencyGraph,
   starts: [FieldNode, Set<string>][],
@@ -74,7 +74,7 @@ async function recordsFrom(
   return found;
 }
 
-/** The changed records themselves are read again anyway. */
+/** Excludes the changed records: they are read again anyway. */
 function without(
   found: Map<string, Set<string>>,
   changed: readonly ChangedCells[],

@@ -1,8 +1,8 @@
-/** The paths of Airtable's API, and what its refusals say, as the proxy reads them. */
+/** The paths of Airtable's API and the meaning of its refusals, as the proxy needs them. */
 import type { Call, Dialect } from "../dialect";
 import { BILLING_LIMIT } from "./answers";
 
-/** Anything else in a base's place is Airtable's to refuse. */
+/** Airtable itself refuses anything else in the position of a base id. */
 const BASE_ID = /^app[0-9A-Za-z]+$/;
 
 export const dialect: Dialect = {
@@ -30,7 +30,7 @@ export const dialect: Dialect = {
     return { kind: "other" };
   },
 
-  /** Of a table, and of the field of an upload. */
+  /** The name of a table, and of the field of an upload. */
   namesIn(segments) {
     if (!BASE_ID.test(segments[0] ?? "")) return [];
     return segments[3] === "uploadAttachment" ? [2] : [1];
@@ -39,7 +39,7 @@ export const dialect: Dialect = {
   saysCapSpent: (body) => body.includes(BILLING_LIMIT),
 };
 
-/** `records[]=rec…`, with or without brackets and numbers. */
+/** `records[]=rec…`, with or without brackets and indexes. */
 function queryIds(query: string): string[] {
   return [...new URLSearchParams(query)]
     .filter(([name]) => /^records(\[\d*\])?$/.test(name))

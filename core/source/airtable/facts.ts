@@ -1,4 +1,4 @@
-/** What is known of Airtable without a connection to it. */
+/** Airtable's properties that are known without a connection. */
 import type { PlatformFacts } from "../types";
 import { dialect } from "./dialect";
 import { isAirtableId, isExactId } from "./ids";

@@ -1,13 +1,13 @@
 /**
- * Airtable's ids: three letters that say of what, and some characters behind them. How many and which is observed and
- * not promised, so no more is asked of them than what they are used for here: names of tables aside, keys of objects,
+ * Airtable's ids: three letters for the kind, followed by some characters. Their number and set are observed and not
+ * guaranteed, so these checks require no more than our use of ids does: names of auxiliary tables, keys of objects,
  * parts of paths and of formulas.
  */
 
-/** Postgres keeps 63 bytes of a name, and a table's key is called after its id. */
+/** Postgres truncates names to 63 bytes, and the name of a table's key contains its id. */
 const ID = /^[a-z]{3}[0-9A-Za-z_-]{1,50}$/;
 
-/** Observed of every id, and of no name that anybody has given: what looks so is taken for an id, not for a name. */
+/** Observed for every id, and for no name given by a user: matching text is treated as an id, not as a name. */
 const EXACT = /^[a-z]{3}[0-9A-Za-z]{14}$/;
 
 export type AirtableIdKind = "tbl" | "fld" | "rec";

@@ -1,11 +1,11 @@
-/** Airtable as a platform: the front door of the adapter. */
+/** The Airtable adapter: implements `Platform`. */
 import { BasetideError } from "../../errors";
 import type { Platform } from "../types";
 import { createClient } from "./client";
 import { createConnection } from "./connection";
 import { airtable } from "./facts";
 
-/** The host that `UPSTREAMS` names the API's address by. */
+/** The host under which `UPSTREAMS` configures the API's address. */
 const API_HOST = "api.airtable.com";
 
 /** @throws BasetideError `config_invalid` if `upstreams` has no address for `api.airtable.com` */

@@ -1,7 +1,8 @@
 /**
- * Airtable's limits, as its reference and its price list give them: the only place that holds these numbers.
+ * Airtable's limits, from its reference and its price list. No other module contains these numbers.
  *
- * Source: "Rate limits", "List records", "Webhooks overview" and "Managing API call limits" in Airtable's documentation.
+ * Source: "Rate limits", "List records", "Webhooks overview" and "Managing API call limits" in Airtable's
+ * documentation.
  */
 import type { SourceLimits, SourcePlan, WebhookLimits } from "../limits";
 
@@ -12,7 +13,7 @@ export const limits: SourceLimits = {
   userRequestsPerWindow: 50,
   penaltyMs: 30_000,
   pageSize: 100,
-  // "About two hours".
+  // Airtable says "about two hours".
   attachmentUrlMs: 100 * 60_000,
 };
 

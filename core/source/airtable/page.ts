@@ -1,8 +1,8 @@
 /**
- * One page of a list answer, as records that are parsed only where somebody asks.
+ * One page of a list answer. Its records are parsed only when they are read.
  *
- * Where the answer has the usual form its bytes are split and hashed as they are (`split.ts`). Any other form
- * (key order, white space, look-alikes) is parsed as a whole and kept as text again: slower, never wrong.
+ * If the answer has the usual form, its bytes are split and hashed unparsed (`split.ts`). Any other form (key order,
+ * white space, look-alikes) is parsed as a whole and serialized again: slower, never wrong.
  */
 import { BasetideError } from "../../errors";
 import type { RecordPage, SourceRecord, SourceTable } from "../types";
@@ -10,14 +10,14 @@ import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./a
 import { isAirtableId } from "./ids";
 import { splitPage } from "./split";
 
-/** Every attachment's JSON has it; text that begins so has it too, which costs a parse and nothing else. */
+/** Occurs in every attachment's JSON; text that begins like this costs only an extra parse. */
 const ATTACHMENT_ID_OPENS = Buffer.from('"att');
 
 /**
  * Reads a list answer.
  *
- * @throws BasetideError `source_bad_answer` if the answer is no list of records; `record` may still throw it for
- *   one record
+ * @throws BasetideError `source_bad_answer` if the answer is not a list of records; `record` may still throw it for one
+ *   record
  */
 export function readPage(bytes: Buffer, table: SourceTable): RecordPage {
   const mayHold = tableMayHoldAttachments(table);
@@ -27,7 +27,7 @@ export function readPage(bytes: Buffer, table: SourceTable): RecordPage {
   return new Page(ids, offset, mayHold, (index) => bytes.subarray(starts[index], ends[index]));
 }
 
-/** The page by way of `JSON.parse`. */
+/** Reads the page with `JSON.parse`. */
 function parsedPage(bytes: Buffer, mayHold: boolean): RecordPage {
   const answer = parse(new TextDecoder().decode(bytes), "a list of records");
   if (!isObject(answer) || !Array.isArray(answer.records)) throw bad("a list answer has no records");
@@ -44,7 +44,7 @@ class Page implements RecordPage {
   readonly offset: string | undefined;
   readonly #ids: string[];
   readonly #mayHold: boolean;
-  /** JSON of a record, in UTF-8. */
+  /** Returns the JSON of a record, in UTF-8. */
   readonly #slice: (index: number) => Buffer;
   readonly #parsed: (SourceRecord | undefined)[];
 
@@ -94,7 +94,7 @@ class Page implements RecordPage {
 }
 
 /**
- * A record as one answer gave it, checked.
+ * Returns a record of an answer, checked.
  *
  * @throws BasetideError `source_bad_answer` if it lacks an id, a creation time or its fields
  */
@@ -109,7 +109,7 @@ export function asRecord(value: unknown): SourceRecord {
   return { id, createdTime, fields };
 }
 
-/** Gives what `walk` makes of a value, unless that nests deeper than there is stack to walk it. */
+/** Returns the result of `walk`, unless the value nests more deeply than the stack allows. */
 function shallow<T>(walk: () => T): T {
   try {
     return walk();

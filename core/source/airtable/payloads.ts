@@ -1,18 +1,18 @@
 /**
- * Airtable's webhook payloads as changes: which records, fields and tables, and never what is in them.
+ * Converts Airtable's webhook payloads to changes: which records, fields and tables changed, never their values.
  *
- * F1. Payloads are read in order and the last word on a record wins, so a record that is destroyed and restored is
- *     there, and one that is made and destroyed is not.
- * F2. A payload that cannot be read ends nothing: it is reported as an error and the others are read.
+ * F1. Payloads are read in order and the last event of a record wins, so a record that is destroyed and restored
+ *     exists, and one that is created and destroyed does not.
+ * F2. An unreadable payload does not end the feed: it is reported as an error and the others are read.
  */
 import { z } from "zod";
 import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
 import { type AirtableIdKind, isAirtableId } from "./ids";
 import { check } from "./schema";
 
-/** Stands for a payload that is not of its form. */
+/** The error code for a payload that has an unexpected form. */
 export const UNREADABLE = "UNREADABLE_PAYLOAD";
-/** Error payloads after which a webhook makes no more changes. */
+/** Error payloads after which a webhook records no more changes. */
 export const ENDING_ERRORS: ReadonlySet<string> = new Set(["INVALID_HOOK", "INVALID_FILTERS"]);
 /** For an error payload without a code. */
 const UNNAMED = "UNKNOWN_ERROR";
@@ -26,7 +26,7 @@ const fields = byId(z.string(), z.unknown());
 const records = byId(recordId, z.unknown());
 const cells = z.object({ cellValuesByFieldId: fields }).optional();
 
-// `changedViewsById` is not read: only a webhook that is tied to a view gets it, and leaving a view is no deletion.
+// `changedViewsById` is not read: only a webhook for a single view gets it, and leaving a view is not a deletion.
 const wireTable = z.object({
   changedMetadata: z.unknown().optional(),
   createdFieldsById: fields,
@@ -51,10 +51,10 @@ const wireBatch = z.object({
 });
 
 /**
- * One answer of the feed.
+ * Reads one answer of the feed.
  *
- * @param asked the cursor that it answers
- * @throws BasetideError `source_bad_answer` if it is no list of payloads with a cursor
+ * @param asked the cursor of the request
+ * @throws BasetideError `source_bad_answer` if it is not a list of payloads with a cursor
  */
 export function readBatch(answer: unknown, asked: number): ChangeBatch {
   const { payloads, cursor, mightHaveMore } = check(wireBatch, answer, "list of webhook payloads");
@@ -72,7 +72,7 @@ export function readBatch(answer: unknown, asked: number): ChangeBatch {
   }
   return {
     cursor,
-    // A cursor that stays where it was would be asked for without end.
+    // A cursor that does not advance would be requested forever.
     mightHaveMore: mightHaveMore && cursor !== asked,
     payloads: payloads.length,
     changes: changesOf(collected),
@@ -108,7 +108,7 @@ function collect(into: Collected, payload: z.infer<typeof wirePayload>): void {
     collectTable(into, id, { createdFieldsById: fieldsById, createdRecordsById: recordsById });
   }
   for (const [id, table] of entries(payload.changedTablesById)) {
-    // What changes after its end has been restored.
+    // A change after the record was destroyed means that it has been restored.
     if (into.destroyed.delete(id)) into.created.add(id);
     collectTable(into, id, table);
   }

@@ -1,14 +1,14 @@
 /**
- * Airtable's schema answers as ours: checked where we read them, let through where we do not.
+ * Converts Airtable's schema answers to ours: validates the parts that we read, passes the rest through.
  *
- * Airtable adds types and keys without notice, and leaves `options` out or null at will.
+ * Airtable adds types and keys without notice, and may omit `options` or set it to null.
  */
 import { z } from "zod";
 import { BasetideError } from "../../errors";
 import type { FieldType, SourceBase, SourceField, SourceIdentity, SourceSchema, SourceTable } from "../types";
 import { type AirtableIdKind, isAirtableId } from "./ids";
 
-/** Airtable's word for a type → ours. What is not here is `unknown`, `manualSort` among them. */
+/** Airtable's name of a type → ours. Types that are not listed are `unknown`, for example `manualSort`. */
 export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
   ["aiText", "ai_text"],
   ["autoNumber", "autonumber"],
@@ -27,7 +27,7 @@ export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
   ["formula", "formula"],
   ["lastModifiedBy", "last_modified_by"],
   ["lastModifiedTime", "last_modified_time"],
-  // The word of older material for `multipleLookupValues`.
+  // The name of `multipleLookupValues` in older documentation.
   ["lookup", "lookup"],
   ["multilineText", "long_text"],
   ["multipleAttachments", "attachment"],
@@ -47,13 +47,13 @@ export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
   ["url", "url"],
 ]);
 
-/** Postgres has no table with more than 1,600 columns; the source allows 500 fields. */
+/** A Postgres table has at most 1,600 columns; the source allows 500 fields. */
 const MAX_FIELDS = 1500;
 
 const name = z.string();
 const id = z.string().min(1);
 const idOf = (kind: AirtableIdKind) => id.refine((text) => isAirtableId(kind, text), `not an id (${kind}…)`);
-/** A list whose ids are all different. */
+/** A list with distinct ids. */
 const distinct = <Shape extends z.ZodType<{ id: string }>>(shape: Shape) =>
   z
     .array(shape)
@@ -85,12 +85,12 @@ const wireIdentity = z.object({
   scopes: z.array(z.string()).nullish(),
 });
 
-/** @throws BasetideError `source_bad_answer`, naming the first part that is not as it should be */
+/** @throws BasetideError `source_bad_answer`, naming the first part that is not valid */
 export function readSchema(answer: unknown): SourceSchema {
   return { tables: check(wireSchema, answer, "schema").tables.map(readTable) };
 }
 
-/** One page of the list of bases. @throws BasetideError `source_bad_answer` */
+/** Reads one page of the list of bases. @throws BasetideError `source_bad_answer` */
 export function readBases(answer: unknown): { bases: SourceBase[]; offset: string | undefined } {
   const { bases, offset } = check(wireBases, answer, "list of bases");
   return {
@@ -103,7 +103,7 @@ export function readBases(answer: unknown): { bases: SourceBase[]; offset: strin
   };
 }
 
-/** Who the key belongs to. @throws BasetideError `source_bad_answer` */
+/** Reads the owner of the key. @throws BasetideError `source_bad_answer` */
 export function readIdentity(answer: unknown): SourceIdentity {
   const { id: userId, email, scopes } = check(wireIdentity, answer, "identity");
   return { id: userId, email: email ?? undefined, scopes: scopes ?? undefined };
@@ -137,7 +137,7 @@ function linkedTable(id: unknown): Pick<SourceField, "linkedTableId"> {
   return typeof id === "string" && isAirtableId("tbl", id) ? { linkedTableId: id } : {};
 }
 
-/** Our type for a declared result (`{type, options?}`); absent or null where a formula is not valid. */
+/** Returns our type for a declared result (`{type, options?}`), which is absent or null if a formula is not valid. */
 function resultType(result: unknown): FieldType | undefined {
   if (typeof result !== "object" || result === null || !("type" in result)) return undefined;
   return typeof result.type === "string" ? fieldType(result.type) : undefined;
@@ -147,7 +147,7 @@ function fieldType(word: string): FieldType {
   return FIELD_TYPES.get(word) ?? "unknown";
 }
 
-/** @throws BasetideError `source_bad_answer`, naming the first part that is not as it should be */
+/** @throws BasetideError `source_bad_answer`, naming the first part that is not valid */
 export function check<Out>(shape: z.ZodType<Out>, answer: unknown, what: string): Out {
   const result = shape.safeParse(answer);
   if (result.success) return result.data;

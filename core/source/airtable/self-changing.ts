@@ -1,15 +1,16 @@
 /**
- * Cells that change without anybody changing a record, which no feed tells of: those that look at the time, and the
- * signed URLs of attachments, which end.
+ * Detects cells that change although no user changes a record, which no feed reports: cells that depend on the time,
+ * and the signed URLs of attachments, which expire.
  */
 import type { SourceField, SourceSchema } from "../types";
 
 const ASKS_THE_TIME = /\b(NOW|TODAY|FROMNOW|TONOW)\s*\(/i;
 
 /**
- * Has the base fields whose cells change by themselves? What looks at such a field has such a field beside it.
+ * Does the base have fields whose cells change by themselves? A field that reads such a field implies that the base has
+ * one.
  *
- * @param options.hasLastingUrls the source's URLs of attachments are not kept: that they end is nobody's concern
+ * @param options.hasLastingUrls the source's URLs of attachments are not stored, so their expiry does not matter
  */
 export function changesByItself(
   { tables }: SourceSchema,

@@ -1,23 +1,22 @@
 /**
  * Finds the records of a list answer in its raw bytes, without parsing them.
  *
- * A quiet sweep reads every page and changes nothing, so this is the hottest code of the service: it hops from
- * one `{` to the next with the native byte search and looks at a few bytes around each.
+ * A sweep that finds no changes still reads every page, so this is the hottest code of the service: it moves from one
+ * `{` to the next with the native byte search and examines a few bytes around each.
  *
- * The promise: for a valid answer the split is what `JSON.parse` gives, or there is none (null) and the caller
- * parses the page. Why that holds, for the form on the wire
- * `{"records":[{"id":"rec…","createdTime":"…","fields":{…}},…],"offset":"…"}`:
+ * Guarantee: for a valid answer the split equals the result of `JSON.parse`, or it is null and the caller parses the
+ * page. Proof for the form on the wire `{"records":[{"id":"rec…","createdTime":"…","fields":{…}},…],"offset":"…"}`:
  *
- * - A marker `{"id":"rec…","createdTime":"…","fields":{` is never text: a quote in a string is escaped, and the
- *   first quote of the marker follows a `{`. Each marker opens an object, a record or a look-alike in a cell.
+ * - A marker `{"id":"rec…","createdTime":"…","fields":{` is never text: a quote in a string is escaped, and the first
+ *   quote of the marker follows a `{`. Each marker opens an object, a record or a look-alike in a cell.
  * - A slice runs from a marker to the `}},` before the next, or to the `}}]` of the end. If it ended too early (the
- *   next marker is a look-alike) or too late (it swallowed a record of another form), its last object would not be
- *   the one that began it, so that `}}` would close an object under a key that is not the slice's own `fields`.
- * - Such an object starts with `{` after a colon or white space. Every such `{` is looked at: one that is surely
- *   a key's value is skipped to its end, and null is answered if it ends where the slice does; one that may also
- *   be text makes its slice suspect, and a suspect slice is walked through byte by byte.
+ *   next marker is a look-alike) or too late (it contains a record of another form), its last object would not be the
+ *   one that began it, so that `}}` would close an object under a key that is not the slice's own `fields`.
+ * - Such an object starts with `{` after a colon or white space. Every such `{` is examined: one that is surely a key's
+ *   value is skipped to its end, and the result is null if it ends where the slice does; one that may also be text
+ *   makes its slice suspect, and a suspect slice is scanned byte by byte.
  *
- * For an answer that is not valid JSON, each slice may or may not be: one that does not parse says so when it is
+ * For an answer that is not valid JSON, each slice may be valid or not: parsing an invalid slice throws when it is
  * read, and an answer whose slices all parse is valid.
  */
 
@@ -38,7 +37,7 @@ const FIELDS_OPEN = Buffer.from('","fields":{');
 const OFFSET_OPENS = Buffer.from('],"offset":"');
 
 const WORD = byteClass(/[0-9A-Za-z]/);
-/** What an ISO 8601 time is written with. */
+/** The characters of an ISO 8601 time. */
 const TIME = byteClass(/[0-9A-Za-z:.+-]/);
 
 const QUOTE = 0x22;
@@ -49,7 +48,7 @@ const BRACKET_CLOSE = 0x5d;
 const BRACE_OPEN = 0x7b;
 const BRACE_CLOSE = 0x7d;
 
-/** Splits a list answer, or says with null that it is not exactly of the form that is expected. */
+/** Splits a list answer; null if it does not have exactly the expected form. */
 export function splitPage(bytes: Buffer): PageSplit | null {
   const tail = readTail(bytes);
   if (tail === null || !matches(bytes, 0, HEAD)) return null;
@@ -58,7 +57,7 @@ export function splitPage(bytes: Buffer): PageSplit | null {
   if (listEnd === HEAD.length) return split;
 
   let suspects: number[] | undefined;
-  /** Where the object that was skipped last ended. */
+  /** The end of the object that was skipped last. */
   let skippedTo = 0;
   let brace = HEAD.length;
   do {
@@ -73,7 +72,7 @@ export function splitPage(bytes: Buffer): PageSplit | null {
         next = bytes.indexOf(BRACE_OPEN, idEnd) + 1;
       } else if (brace === HEAD.length) return null;
     } else if (before === COLON && bytes[brace - 2] === QUOTE && WORD[bytes[brace - 3]!] === 1) {
-      // A quote after a letter or digit closes a string, and what it closes before a colon is a key.
+      // A quote after a letter or digit closes a string, and a string before a colon is a key.
       skippedTo = endOfObject(bytes, brace);
       if (skippedTo < 0) return null;
       next = skippedTo;
@@ -88,7 +87,7 @@ export function splitPage(bytes: Buffer): PageSplit | null {
   return suspects === undefined || suspects.every((index) => isOneRecord(bytes, split, index)) ? split : null;
 }
 
-/** The end of the answer: where its list ends (the `]`), and its offset. */
+/** Reads the end of the answer: where its list ends (the `]`), and its offset. */
 function readTail(bytes: Buffer): { listEnd: number; offset: string | undefined } | null {
   const last = bytes.length - 1;
   if (bytes[last] !== BRACE_CLOSE) return null;
@@ -110,7 +109,7 @@ function endSlice(bytes: Buffer, split: PageSplit, end: number, skippedTo: numbe
   return bytes[end - 1] === BRACE_CLOSE && bytes[end - 2] === BRACE_CLOSE && skippedTo !== end - 1;
 }
 
-/** Where the id of the marker at `start` ends, or -1 if there is no marker. */
+/** Returns where the id of the marker at `start` ends, or -1 if there is no marker. */
 function idEndOfMarker(bytes: Buffer, start: number): number {
   if (!matches(bytes, start, ID_OPENS)) return -1;
   let idEnd = start + ID_OPENS.length;
@@ -121,7 +120,7 @@ function idEndOfMarker(bytes: Buffer, start: number): number {
   return matches(bytes, timeEnd, FIELDS_OPEN) ? idEnd : -1;
 }
 
-/** The byte after the object that starts at `start`, or -1 if it does not end. */
+/** Returns the byte after the object that starts at `start`, or -1 if it does not end. */
 function endOfObject(bytes: Buffer, start: number): number {
   let depth = 0;
   let isInString = false;
@@ -137,7 +136,7 @@ function endOfObject(bytes: Buffer, start: number): number {
   return -1;
 }
 
-/** Does slice `index` end right after its `fields`? Walks through it, so text is told from structure. */
+/** Does slice `index` end right after its `fields`? Scans it, which distinguishes text from structure. */
 function isOneRecord(bytes: Buffer, { starts, ends }: PageSplit, index: number): boolean {
   return endOfObject(bytes, bytes.indexOf(BRACE_OPEN, starts[index]! + 1)) === ends[index]! - 1;
 }
@@ -147,7 +146,7 @@ function matches(bytes: Buffer, start: number, text: Buffer): boolean {
   return true;
 }
 
-/** 1 for each byte whose character matches, 0 for the others: a load is cheaper than comparing with ranges. */
+/** 1 for each byte whose character matches, 0 for the others: a table lookup is cheaper than range comparisons. */
 function byteClass(pattern: RegExp): Uint8Array {
   return Uint8Array.from({ length: 256 }, (_, byte) => (pattern.test(String.fromCharCode(byte)) ? 1 : 0));
 }
@@ -156,7 +155,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09;
 }
 
-/** May a colon after this byte be one between a key and its value? If not, it is text. */
+/** May a colon after this byte separate a key from its value? If not, it is text. */
 function mayEndKey(byte: number): boolean {
   return byte === QUOTE || isSpace(byte);
 }

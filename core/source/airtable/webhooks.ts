@@ -1,6 +1,4 @@
-/**
- * Airtable's webhook calls as a change feed.
- */
+/** Implements the change feed with Airtable's webhook calls. */
 import { z } from "zod";
 import { BasetideError, isBasetideError } from "../../errors";
 import type { ChangeFeed, SourceWebhook } from "../change-feed";
@@ -11,7 +9,7 @@ import { readBatch } from "./payloads";
 import { check } from "./schema";
 import { changesByItself } from "./self-changing";
 
-/** Payloads in one answer; the most that the call gives (its reference, "List webhook payloads"). */
+/** Payloads in one answer: the maximum of the call (its reference, "List webhook payloads"). */
 const MAX_PAYLOADS = 50;
 
 /** Everything: rows and cells, fields, tables. */
@@ -77,7 +75,7 @@ export function createChangeFeed(request: Request): ChangeFeed {
   };
 }
 
-/** The list of a base's webhooks. @throws BasetideError `source_bad_answer` */
+/** Reads the list of a base's webhooks. @throws BasetideError `source_bad_answer` */
 export function readWebhooks(answer: unknown): SourceWebhook[] {
   return check(wireWebhooks, answer, "list of webhooks").webhooks.map((webhook) => ({
     id: webhook.id,
@@ -97,7 +95,7 @@ function webhookPath(baseId: string, webhookId: string): string {
   return `${webhooksPath(baseId)}/${encodeURIComponent(webhookId)}`;
 }
 
-/** A time that cannot be read is none: webhooks are refreshed in good time anyway. */
+/** An unreadable time counts as absent: webhooks are refreshed well in advance anyway. */
 function msOf(text: string | null | undefined): number | undefined {
   const ms = Date.parse(text ?? "");
   return Number.isNaN(ms) ? undefined : ms;
