@@ -1,4 +1,4 @@
-/** The one place that makes a pool of postgres.js: on a server of ours, or on one of a customer's. */
+/** Creates all pools of postgres.js, both for our own servers and for servers of customers. */
 import postgres, { type Options, type PostgresType } from "postgres";
 import { BasetideError } from "../errors";
 import type { ExternalServer, ServerUrl } from "../external";
@@ -10,40 +10,40 @@ import { postgresOptions } from "./options";
 import { prepareSession, type Run, type SessionState } from "./session";
 import { SESSION_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./session-settings";
 
-/** A connection as the driver hands it to `onsession`, before anything else is done with it. */
+/** A new connection as the driver passes it to `onsession`, before any other use. */
 export interface NewConnection {
-  /** As the login named it. */
+  /** The server's process as reported at login. */
   pid: number;
   socket: object;
-  /** What the server has said of itself, and the gateway of the connection. */
+  /** What the server reported about itself, and the gateway about the connection. */
   parameters: Record<string, string>;
 }
 
-/** Bounds the connections of a pool. */
+/** Limits the connections of a pool. */
 export interface ConnectionGate {
-  /** Resolves when one more may be made; each that was let in is ended by the pool's `onclose`, or here. */
+  /** Resolves when one more connection may be opened. Each is given back by the pool's `onclose`, or here. */
   take(): Promise<void>;
   give(): void;
   /**
-   * The server has no room for it.
+   * Called if the server has no free connection.
    *
-   * @returns whether the statement waits for another try; else it fails
+   * @returns true if the statement waits for another attempt; false if it fails
    */
   refused(): boolean;
 }
 
 export interface SessionOptions {
-  /** Told of each connection that is ready. */
+  /** Called for each connection that is ready. */
   onSession?: (session: SessionState, connection: NewConnection) => void;
-  /** Sets nothing, not even what every session of ours has. */
+  /** Applies no settings, not even those of every session. */
   isUnset?: boolean;
   gate?: ConnectionGate | undefined;
 }
 
 /**
- * A pool that connects when first used: to a server of ours directly, to a customer's through the gateway.
+ * Creates a pool that connects when first used: directly to our own servers, through the gateway to a customer's.
  *
- * `options.connection` are settings of the session: they are applied to each connection after it is made.
+ * `options.connection` are session settings: they are applied to each connection after it is opened.
  */
 export function connectServer<T extends Record<string, PostgresType> = Record<never, never>>(
   url: ServerUrl,
@@ -56,15 +56,15 @@ export function connectServer<T extends Record<string, PostgresType> = Record<ne
     Object.entries(isUnset ? {} : { ...own, ...given }).map(([name, value]) => [name, String(value)]),
   );
   /**
-   * The driver refuses a connection that a standby takes, which then says so at login and costs no round trip, and connects
-   * again, by another lookup of the host's name. Where a server stops taking writes while it is connected, all connections
-   * of the pool are closed, the one that listens, too: each ends after the statement or transaction that it is at.
+   * The driver refuses a connection to a standby, which reports its state at login without a round trip, and connects
+   * again after another lookup of the host's name. If a server stops accepting writes while connected, all connections
+   * of the pool are closed, including the listening one: each ends after its current statement or transaction.
    */
   const onservererror = (error: Error) => {
     if (isNotWritable(error)) (pool as unknown as PatchedSql).reset();
   };
   const line = postgresOptions();
-  // The types know one host only, the driver takes several; `onsession` and `onservererror` are of our patch.
+  // The types know one host only, the driver accepts several; `onsession` and `onservererror` are from our patch.
   const pool = postgres<T>({
     ...line,
     target_session_attrs: "primary",
@@ -103,7 +103,7 @@ function gated(gate: ConnectionGate, makeSocket: MakeSocket) {
   };
 }
 
-/** What `patches/` adds to a pool. */
+/** The additions of `patches/` to a pool. */
 type PatchedSql = { reset(): void };
 
 /** @throws BasetideError `config_invalid` */
@@ -129,7 +129,7 @@ function directly(url: string) {
   };
 }
 
-/** The gateway encrypts and logs in; the driver is given neither a password nor anything to choose a host by. */
+/** The gateway encrypts and logs in; the driver gets no password, and no parameters that choose a host. */
 function throughGateway(server: ExternalServer) {
   const { host, port, database, user, options, settings, targetSessionAttrs } = server.address;
   return {

@@ -1,4 +1,4 @@
-/** The connection to the control plane, and what its failures are called. */
+/** Connects to the control plane and maps its errors to our codes. */
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
@@ -7,7 +7,7 @@ import { CERTIFICATE_CODES, isConnectionError, isNotWritable, TransactionPooled 
 import { WATCHED_BY_SERVER } from "./options";
 import { CONTROL_SETTINGS } from "./session-settings";
 
-/** Connections of one process: enough for its requests at once, few enough for a fleet on one server. */
+/** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_SECONDS = 5;
 const IDLE_TIMEOUT_SECONDS = 60;
@@ -15,7 +15,7 @@ const IDLE_TIMEOUT_SECONDS = 60;
 const READ_ONLY_MESSAGE =
   "The control plane's server takes no writes: it is a standby, or read-only. It is tried again by itself, and its host's name looked up again.";
 
-/** A pool on the control plane; connections are made when the first query needs them. */
+/** Creates a pool on the control plane; connections are opened when the first query needs them. */
 export function connectControl(url: string, options: { max?: number } & SessionOptions = {}): Db {
   const { max = POOL_SIZE, ...session } = options;
   const pool = {
@@ -28,7 +28,7 @@ export function connectControl(url: string, options: { max?: number } & SessionO
   return connectServer(url, pool, session);
 }
 
-/** SQLSTATE 23505, on that constraint or index if one is named. */
+/** SQLSTATE 23505, for the given constraint or index, if any. */
 export function isUniqueViolation(error: unknown, constraint?: string): boolean {
   return (
     error instanceof postgres.PostgresError &&
@@ -37,12 +37,12 @@ export function isUniqueViolation(error: unknown, constraint?: string): boolean 
   );
 }
 
-/** SQLSTATE of a text that holds a NUL: a byte that Postgres has no place for. */
+/** SQLSTATE for a text that contains NUL, which Postgres cannot store. */
 const UNSTORABLE_STATE = "22021";
 
 /**
- * Like `asBasetideError`, and a lost control plane is called `control_unavailable`. Text with a NUL gets as far as
- * here where a caller's words are looked for as they came: nothing is called that.
+ * Like `asBasetideError`, but a lost control plane becomes `control_unavailable`. Text with a NUL gets here if a lookup
+ * uses a caller's input unchanged: nothing has such a name.
  */
 export function asControlError(error: unknown): BasetideError {
   if (error instanceof postgres.PostgresError && error.code === UNSTORABLE_STATE) {
@@ -57,7 +57,7 @@ export function asControlError(error: unknown): BasetideError {
 }
 
 /**
- * Checks that the control plane takes writes.
+ * Checks that the control plane accepts writes.
  *
  * @throws BasetideError `control_unavailable`
  */
@@ -67,7 +67,7 @@ export async function requireWritable(db: Db): Promise<void> {
   if (row!.is_read_only) throw new BasetideError("control_unavailable", READ_ONLY_MESSAGE);
 }
 
-/** That a certificate is the reason, and the remedy; undefined for any other. */
+/** Returns a message with the remedy if the error is about a certificate; otherwise undefined. */
 function untrusted(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
   if (!CERTIFICATE_CODES.includes(String(error.code))) return undefined;
@@ -76,14 +76,14 @@ function untrusted(error: unknown): string | undefined {
 }
 
 /**
- * `value` as JSON text that Postgres takes: it knows neither NUL nor half a surrogate pair, and names and cells of
- * the source may hold both. Use as `${jsonText(value)}::text::jsonb`.
+ * Returns `value` as JSON text that Postgres accepts: it allows neither NUL nor unpaired surrogates, and names and
+ * cells of the source may contain both. Use as `${jsonParameter(value)}::text::jsonb`.
  */
 export function jsonParameter(value: unknown): string {
   return JSON.stringify(value, (_key, part) => (typeof part === "string" ? cleanText(part) : part));
 }
 
-/** `text` without what Postgres cannot store. */
+/** Returns `text` without characters that Postgres cannot store. */
 export function cleanText(text: string): string {
   return text.toWellFormed().replaceAll("\0", "");
 }

@@ -1,12 +1,12 @@
 /**
- * What an error of a Postgres driver says about its server: the one place that classifies SQLSTATEs and the codes of broken
- * connections. What a statement's own SQLSTATE means is for the code that runs the statement.
+ * Tells what an error of a Postgres driver says about its server. Only this module classifies SQLSTATEs and the codes
+ * of broken connections. The code that runs a statement interprets the statement's own SQLSTATEs.
  */
 import { GATEWAY_SEVERITY } from "../external";
 
 export const TRANSACTION_POOLED = "TRANSACTION_POOLED";
 
-/** A pooler spreads the statements of a connection over several connections of the server. */
+/** A pooler spreads the statements of a connection over several server connections. */
 export class TransactionPooled extends Error {
   readonly code = TRANSACTION_POOLED;
 
@@ -17,7 +17,7 @@ export class TransactionPooled extends Error {
   }
 }
 
-/** TLS error codes: the certificate is not the server's, or not from an authority that we trust. */
+/** TLS error codes: the certificate does not match the server, or is not from an authority that we trust. */
 export const CERTIFICATE_CODES = [
   "CERT_HAS_EXPIRED",
   "CERT_NOT_YET_VALID",
@@ -33,7 +33,7 @@ export const CERTIFICATE_CODES = [
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ];
 
-/** Codes of postgres.js and of the operating system for a connection that was not made, or broke. */
+/** Codes of postgres.js and of the operating system for a connection that failed to open, or broke. */
 const CONNECTION_CODES = new Set([
   ...CERTIFICATE_CODES,
   "CONNECTION_CLOSED",
@@ -49,20 +49,20 @@ const CONNECTION_CODES = new Set([
   "ETIMEDOUT",
 ]);
 
-/** SQLSTATEs of a server that takes no work: class 08, shutting down or starting, full, refusing the log-in. */
+/** SQLSTATEs of a server that accepts no work: class 08, shutting down or starting, full, refusing the login. */
 const UNAVAILABLE_STATE = /^(08...|57P0[1-5]|53300|28...|3D000)$/;
 
-/** SQLSTATE classes of a server that cannot serve a statement just now: connection, resources, operator, system. */
+/** SQLSTATE classes of a server that currently cannot run a statement: connection, resources, operator, system. */
 const OVERLOADED_CLASS = /^(08|53|57|58)/;
 
 /** read_only_sql_transaction: a standby, or a server whose transactions are read-only by default. */
 const READ_ONLY_STATE = "25006";
-/** feature_not_supported, object_not_in_prerequisite_state: with these, only the message says that the server is a standby. */
+/** feature_not_supported, object_not_in_prerequisite_state: only the message tells that the server is a standby. */
 const RECOVERY_STATES = new Set(["0A000", "55000"]);
 
 /**
- * Does the server take no writes: a primary that was demoted, a standby that was not promoted yet, or a read-only server?
- * Each connection to it is to be closed. Its host's name may lead to another server by now.
+ * Does the server reject writes: a primary that was demoted, a standby that is not promoted yet, or a read-only server?
+ * Every connection to it must be closed: its host's name may resolve to another server by now.
  */
 export function isNotWritable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -70,14 +70,16 @@ export function isNotWritable(error: unknown): boolean {
   return state === READ_ONLY_STATE || (RECOVERY_STATES.has(state) && /\brecovery\b/.test(error.message));
 }
 
-/** Did a Postgres driver throw this because there was no server to work with, rather than because of the work? */
+/** Did a Postgres driver throw this because no server was available, rather than because of the statement? */
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = codeOf(error);
   return CONNECTION_CODES.has(code) || UNAVAILABLE_STATE.test(code) || isNotWritable(error);
 }
 
-/** As `isConnectionError`, and for whatever else says nothing about the statement: no answer, a full disk, a gateway. */
+/**
+ * As `isConnectionError`, plus all errors that say nothing about the statement: no answer, a full disk, the gateway.
+ */
 export function isServerFailure(error: unknown): boolean {
   if (isConnectionError(error)) return true;
   return !isFromServer(error) || OVERLOADED_CLASS.test(codeOf(error));

@@ -1,9 +1,11 @@
-/** Work that one process of all does at a time. */
+/** Runs work that only one process may do at a time. */
 import type { Db } from "../context";
 
-/** Runs `work` as the only one under `key`. @returns null, without doing anything, when somebody does already */
+/**
+ * Runs `work` exclusively under `key`. @returns null, without running it, if another process is already running work
+ */
 export async function asOnly<T>(db: Db, key: string, work: () => Promise<T>): Promise<{ result: T } | null> {
-  // Of the session: whatever ends this process, the next one finds the key free.
+  // A session lock: however this process ends, the lock is released.
   const lock = await db.reserve();
   try {
     const [taken] = await lock<{ is_mine: boolean }[]>`

@@ -1,9 +1,11 @@
-/** Says so where a host has only IPv6 addresses and this machine has no way to any: the error is that nothing listens. */
+/**
+ * Detects that a host has only IPv6 addresses and this machine has no IPv6: the connection error alone does not tell.
+ */
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 
-/** What this machine knows of names and networks. */
+/** Name resolution and network interfaces of this machine. */
 interface Network {
   addressesOf(host: string): Promise<string[]>;
   hasIpv6(): boolean;
@@ -13,14 +15,14 @@ const SUPABASE = /\.supabase\.co$/;
 
 const thisMachine: Network = {
   addressesOf: async (host) => (await lookup(host, { all: true })).map(({ address }) => address),
-  // Without an address of its own that is more than link-local no packet goes further than the next machine.
+  // Without an address beyond link-local, no packet leaves the local link.
   hasIpv6: () =>
     Object.values(networkInterfaces())
       .flat()
       .some((one) => one?.family === "IPv6" && !one.internal && !/^fe[89ab]/i.test(one.address)),
 };
 
-/** @returns a sentence with the remedy; undefined where this is not why the host cannot be reached */
+/** @returns a sentence with the remedy; undefined if the host is unreachable for another reason */
 export async function ipv6OnlyProblem(host: string, network = thisMachine): Promise<string | undefined> {
   if (network.hasIpv6()) return undefined;
   const addresses = isIP(host) ? [host] : await network.addressesOf(host).catch(() => []);

@@ -1,4 +1,4 @@
-/** Refuses a server of ours that is behind a pooler in transaction mode: no lock or setting of a session lasts there. */
+/** Rejects our own servers behind a pooler in transaction mode: session locks and settings do not last there. */
 import { BasetideError } from "../errors";
 import { ownServer } from "./client";
 import { ipv6OnlyProblem } from "./ipv6-only";
@@ -7,8 +7,8 @@ import { knownTransactionPooler, sessionRemedy } from "./session-urls";
 
 /**
  * @param variable names the URL in the message
- * @throws BasetideError `config_invalid`, with the URL to use instead; `control_unavailable` where only IPv6 leads there and
- *   this machine has none; what the connection throws
+ * @throws BasetideError `config_invalid`, with the URL to use instead; `control_unavailable` if the server has only
+ *   IPv6 and this machine has none; the connection's error
  */
 export async function requireKeptSessions(url: string, variable: string): Promise<void> {
   const server = ownServer(url);

@@ -1,13 +1,13 @@
-/** How a connection reaches its server, as our own end of it says: what the server sees may be a proxy's connection. */
+/** Describes how a connection reaches its server, seen from our end: the server may see a proxy's connection. */
 import { isIPv6 } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { LINK_ADDRESS, LINK_TLS } from "../external";
 import type { NewConnection } from "./client";
 
 export interface ConnectionLink {
-  /** Its version, such as `TLSv1.3`; undefined where the connection is not encrypted. */
+  /** The TLS version, such as `TLSv1.3`; undefined if the connection is not encrypted. */
   tls: string | undefined;
-  /** Of the server, or of what stands in front of it. */
+  /** The address of the server, or of a proxy in front of it. */
   address: string | undefined;
   family: "IPv4" | "IPv6" | undefined;
 }

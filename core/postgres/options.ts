@@ -1,19 +1,19 @@
 /**
- * How a driver keeps up its connections to a Postgres server: what notices that one is dead, and when the next is tried.
+ * Keepalive and reconnect options for drivers' connections to a Postgres server.
  *
- * Either end has to notice. We would wait for an answer, and the server would keep the locks of a transaction whose
- * owner is gone, for as long as their kernels' defaults say: a quarter of an hour, and two hours.
+ * Both ends must notice a dead connection. With the kernels' defaults we would wait for an answer for a quarter of an
+ * hour, and the server would keep the locks of a transaction whose client is gone for two hours.
  */
 import type net from "node:net";
 import { liveSocket } from "../net";
 
 const FIRST_SECONDS = 0.03;
-/** A database that is back is to be used again at once: the driver's own pauses grow to 20 s. */
+/** A database that is back must be used again at once: the driver's own pauses grow to 20 s. */
 const MAX_SECONDS = 1;
 
 /**
- * Settings of a connection that have the server's kernel notice our end's silence as soon as we notice the server's.
- * The last, in ms, also ends a connection on which we take in nothing for so long: our process is frozen then.
+ * Connection settings that make the server's kernel notice our end's silence as soon as we notice the server's. The
+ * last, in ms, also ends a connection on which we receive nothing for this long: our process is then frozen.
  */
 export const WATCHED_BY_SERVER = {
   tcp_keepalives_idle: 5,
@@ -22,23 +22,23 @@ export const WATCHED_BY_SERVER = {
   tcp_user_timeout: 15_000,
 };
 
-/** For postgres.js: part of its options. */
+/** Options for postgres.js. */
 export function postgresOptions() {
   return { backoff: reconnectPause, keep_alive: null, socket: socketFor() };
 }
 
-/** Of the options of postgres.js, as it has parsed them, what says where to. */
+/** The parts of the parsed options of postgres.js that say where to connect. */
 interface Target {
-  /** Several are tried in turn. */
+  /** Several hosts are tried in turn. */
   host: string[];
   port: number[];
-  /** Of a Unix socket. */
+  /** The path of a Unix socket. */
   path: string | false;
 }
 
 /**
- * Sockets for one pool. The driver is handed one that is on its way: it writes at once, which waits until there is a
- * connection, and hears of an attempt that failed in the way it knows.
+ * Creates the sockets of one pool. The driver gets a socket that is still connecting: its first write waits for the
+ * connection, and a failed attempt is reported as with the driver's own sockets.
  */
 function socketFor(): (target: Target) => net.Socket {
   let next = 0;
@@ -47,12 +47,15 @@ function socketFor(): (target: Target) => net.Socket {
     if (path) return socket.connect(path);
     const [host, port] = [hosts[next % hosts.length]!, ports[next % ports.length]!];
     next += 1;
-    // The driver looks there for the name that a certificate has to be for, and for what to say in errors.
+    // The driver reads these for the certificate's expected name and for its error messages.
     return Object.assign(socket, { host, port }).connect(port, host);
   };
 }
 
-/** Seconds until the next try after so many that failed in a row; jittered, so that not all come at once. */
+/**
+ * Seconds until the next attempt after this many consecutive failures; jittered, so that clients do not reconnect at
+ * once.
+ */
 function reconnectPause(failures: number): number {
   return Math.min(FIRST_SECONDS * 2 ** Math.min(failures, 10), MAX_SECONDS) * (0.5 + Math.random() / 2);
 }

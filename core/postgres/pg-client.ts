@@ -1,4 +1,4 @@
-/** Connections of `pg`, for pg-boss and the migrations: made and set up as those of postgres.js are. */
+/** Connections of `pg`, for pg-boss and the migrations: opened and set up like those of postgres.js. */
 import type pg from "pg";
 import { liveSocket, offersTls, tlsOptions } from "../net";
 import type { PostgresUrl } from "../postgres-url";
@@ -8,7 +8,7 @@ import { primaryClients } from "./pg-primary";
 import { prepareSession } from "./session";
 import { CONTROL_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./session-settings";
 
-/** Options of a pool or a client. `onConnect` is the pool's: a client of its own is made by `connectPg`. */
+/** Options of a pool or a client. `onConnect` is for pools; `connectPg` creates a single client. */
 export async function pgOptions(url: string) {
   const parsed = ownServer(url);
   const { host, port, user, password, database, options } = parsed;
@@ -28,11 +28,11 @@ export async function pgOptions(url: string) {
   };
 }
 
-/** A connection that is ready. @throws what the server or the way to it does */
+/** Returns a connection that is ready. @throws the server's or the connection's error */
 export async function connectPg(url: string, applicationName: string): Promise<pg.Client> {
   const { onConnect, Client, ...options } = await pgOptions(url);
   const client = new Client({ ...options, application_name: applicationName });
-  // One that is lost while nothing is asked: the next query tells.
+  // If the connection is lost while idle, the next query reports it.
   client.on("error", () => {});
   await client.connect();
   try {
@@ -51,7 +51,7 @@ async function prepare(client: pg.ClientBase, settings: Record<string, string | 
   await prepareSession(run, pid, Object.fromEntries(texts), SETTINGS_WHERE_DIFFERENT);
 }
 
-/** `pg` cannot go on without TLS on the connection on which it asked for it. */
+/** `pg` cannot fall back to no TLS on the connection on which it requested TLS. */
 async function sslOf(parsed: PostgresUrl) {
   const isOn = parsed.sslMode !== "disable" && (parsed.sslMode !== "prefer" || (await offersTls(parsed)));
   return isOn ? tlsOptions(parsed) : false;

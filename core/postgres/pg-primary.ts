@@ -1,8 +1,11 @@
-/** For `pg`, what `openPool` is for postgres.js: no connection stays with a server that takes no writes. */
+/**
+ * The counterpart for `pg` of what `openPool` does for postgres.js: no connection stays with a server that rejects
+ * writes.
+ */
 import { Client, type ClientConfig } from "pg";
 import { isNotWritable } from "./errors";
 
-/** What of a client's connection is not in the package's types. */
+/** Members of a client's connection that the package's types do not declare. */
 interface Wire {
   stream: { destroy(error: Error): void };
   on(
@@ -14,8 +17,8 @@ interface Wire {
 }
 
 /**
- * The class of one pool's clients. A client refuses a standby at login, and all are closed once one of them is told that the
- * server takes no writes. The pool makes new ones, each of which looks the host's name up again.
+ * The client class of one pool. A client refuses a standby at login, and all are closed once one of them learns that
+ * the server rejects writes. The pool opens new ones, each of which resolves the host's name again.
  */
 export function primaryClients(): typeof Client {
   const wires = new Set<Wire>();
@@ -33,7 +36,7 @@ export function primaryClients(): typeof Client {
         if (parameterName !== "in_hot_standby" || parameterValue !== "on") return;
         wire.stream.destroy(closed("25006", "The server is a standby"));
       });
-      // The query that was told so hears of it first.
+      // The query that received the error must see it first.
       wire.on("errorMessage", (error) => void (isNotWritable(error) && setImmediate(closeAll)));
     }
   };

@@ -1,9 +1,11 @@
-/** Whose Postgres a server is: told by roles, settings and functions that providers leave there, then by the host's name. */
+/**
+ * Identifies a server's provider by the roles, settings and functions that providers create, then by the host's name.
+ */
 
 export interface Traces {
-  /** Of `TRACES.roles`, those that are there. */
+  /** Those of `TRACES.roles` that exist. */
   roles: string[];
-  /** Prefixes of the names of its settings, such as `rds` of `rds.extensions`. */
+  /** Prefixes of the server's setting names, such as `rds` of `rds.extensions`. */
   prefixes: string[];
   hasAurora: boolean;
 }
@@ -15,7 +17,7 @@ interface Platform {
   host?: RegExp;
 }
 
-/** The first that fits: Aurora is RDS too, and DigitalOcean's servers are Aiven's. */
+/** The first match wins: Aurora is RDS too, and DigitalOcean's servers are Aiven's. */
 const PLATFORMS: Platform[] = [
   { name: "Supabase", roles: ["supabase_admin"], prefixes: ["supautils"], host: /\.supabase\.(?:co|com)$/ },
   { name: "Databricks Lakebase", roles: ["databricks_superuser"], host: /\.database\.[^/]*databricks\.com$/ },
@@ -43,7 +45,7 @@ const PLATFORMS: Platform[] = [
 
 export const TRACES = { roles: PLATFORMS.flatMap(({ roles = [] }) => roles) };
 
-/** @returns the provider or operator; undefined for a Postgres that nothing is known to run */
+/** @returns the provider or operator; undefined for an unknown one */
 export function platformOf({ roles, prefixes, hasAurora }: Traces, host: string): string | undefined {
   if (hasAurora) return "Amazon Aurora";
   const left = PLATFORMS.find(

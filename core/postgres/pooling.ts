@@ -1,6 +1,6 @@
 /**
- * What stands in front of a server: nothing, a pooler that keeps a connection for each of ours, or one that does so for a
- * transaction only. Advisory locks, prepared statements, settings and LISTEN need the former.
+ * Detects what is in front of a server: nothing, a pooler in session mode, or a pooler in transaction mode. Advisory
+ * locks, prepared statements, settings and LISTEN need a session of their own.
  */
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
@@ -11,20 +11,21 @@ import type { SessionState } from "./session";
 export type Pooling =
   | "none"
   | "session"
-  /** In session mode, with room for a single connection. */
+  /** A pooler in session mode, with room for a single connection. */
   | "full"
   | "transaction";
 
 const CONNECT_TIMEOUT_SECONDS = 10;
-/** A pooler that has a connection left gives it out within this. */
+/** A pooler that has a free connection assigns it within this time. */
 const FULL_MS = 3000;
 
 /**
- * Opens two connections, and compares the server's processes behind them: two at once have one process each, and keep it,
- * unless a pooler moves them. Sets nothing: on a pooler it would be there for its other clients.
+ * Opens two connections, and compares the server processes behind them: two concurrent connections have one process
+ * each, and keep it, unless a pooler moves them. Applies no settings: on a pooler they would remain for its other
+ * clients.
  *
- * @param signal cuts the connections
- * @throws what the connection does
+ * @param signal closes the connections
+ * @throws the connection's error
  */
 export async function findPooling(url: ServerUrl, signal?: AbortSignal): Promise<Pooling> {
   const sessions: SessionState[] = [];
@@ -42,7 +43,8 @@ export async function findPooling(url: ServerUrl, signal?: AbortSignal): Promise
     const other = await soon(pidOf(second));
     if (other === undefined) return "full";
     if (other === pid) return "transaction";
-    // One of its connections is taken now: where the other client's may move, it does.
+    // The transaction occupies one of the pooler's connections: if the pooler can move the other client, it does so
+    // now.
     const isMoved = await second.begin(
       async (tx) => (await pidOf(tx as unknown as Sql)) !== other || (await soon(pidOf(first))) !== pid,
     );
@@ -55,7 +57,7 @@ export async function findPooling(url: ServerUrl, signal?: AbortSignal): Promise
   }
 }
 
-/** Ends the pools at once when `signal` comes: a server that falls silent would keep them. */
+/** Ends the pools at once when `signal` aborts: a server that goes silent would keep them open. */
 export function cutAt(signal: AbortSignal | undefined, ...pools: Pick<Sql, "end">[]): Disposable {
   const cut = () => {
     for (const pool of pools) void pool.end({ timeout: 0 });

@@ -1,4 +1,4 @@
-/** Connects to a server as the service will, and says what is there: whose it is, how it is reached, and how fast. */
+/** Connects to a server as the service will, and reports what it finds: the provider, the route, and the latency. */
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { ownServer, type SessionOptions } from "./client";
@@ -8,30 +8,30 @@ import { platformOf, TRACES, type Traces } from "./platform";
 import { cutAt, findPooling, type Pooling } from "./pooling";
 import { refuseKnownPooler } from "./session-urls";
 
-/** The quickest counts: what a busy machine adds is none of the network's. */
+/** The fastest counts: delays of a busy machine are not the network's. */
 const ROUND_TRIPS = 3;
 
 export interface ServerReport {
   version: string;
   majorVersion: number;
-  /** Undefined for a Postgres that nothing is known to run. */
+  /** Undefined for an unknown provider. */
   platform: string | undefined;
-  /** `current_user`: behind a pooler the URL may name another. */
+  /** `current_user`: behind a pooler the URL may name another user. */
   role: string;
   pooling: Exclude<Pooling, "transaction">;
   link: ConnectionLink;
-  /** As the server sees it: another connection where a proxy ends ours. */
+  /** As the server sees it: if a proxy terminates our connection, the server sees another one. */
   seesTls: boolean;
-  /** From the look-up of the name until a statement can be sent. */
+  /** From the lookup of the name until a statement can be sent. */
   connectMs: number;
   roundTripMs: number;
 }
 
 /**
- * Runs `work` on a connection of `connect`, which makes the pool that the service itself uses there.
+ * Runs `work` on a connection of `connect`, which creates the pool that the service itself uses there.
  *
- * @param signal cuts the connections
- * @throws TransactionPooled, what the connection or `work` does
+ * @param signal closes the connections
+ * @throws TransactionPooled, errors of the connection or of `work`
  */
 export async function probe<T>(
   url: ServerUrl,
@@ -39,7 +39,7 @@ export async function probe<T>(
   work: (sql: Sql, report: ServerReport) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {
-  // Sets nothing: where sessions are not kept, settings would stay with a connection that others use.
+  // Applies no settings: if sessions are shared, settings would remain on a connection that others use.
   const address = typeof url === "string" ? ownServer(url) : url.address;
   refuseKnownPooler(address);
   const pooling = await findPooling(url, signal);

@@ -1,27 +1,27 @@
 /**
- * Times that processes tell one another are those of the control plane's server: that two clocks agree is nobody's
- * promise. They are written by how long ago they were, and read so.
+ * Times that processes exchange are on the clock of the control plane's server, because clocks of machines may differ.
+ * They are written and read as elapsed time.
  */
 import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
 
-/** Something whose times the server has dated. */
+/** A row whose times the server has set. */
 export interface Dated {
-  /** By how much the server's clock is behind this process's, ms. */
+  /** How far the server's clock is behind this process's, ms. */
   clockAheadMs: number;
 }
 
-/** What time it is by the server that dated the base. */
+/** Returns the current time by the server that dated the base. */
 export function serverNow({ clockAheadMs }: Dated): Date {
   return new Date(Date.now() - clockAheadMs);
 }
 
-/** How long ago a time of the base was, ms, whatever this process's clock says. */
+/** Returns how long ago a time of the base was, ms, independent of this process's clock. */
 export function agoMs(base: Dated, at: Date): number {
   return serverNow(base).getTime() - at.getTime();
 }
 
-/** A time of this process's clock as the server has it, later by what the statement is on its way. */
+/** Converts a time of this process's clock to the server's; the result is later by the latency of the statement. */
 export function serverTime(db: Db | TransactionSql, at: Date) {
   return db`(statement_timestamp() - ${Date.now() - at.getTime()}::float8 * interval '1 ms')`;
 }

@@ -1,21 +1,22 @@
 /**
- * What every session of ours on a Postgres server sets: a server, a database or a role may have other defaults, and none
- * of them may change what we write or read. The one list; whatever connects applies it.
+ * The settings that every session of ours applies: a server, a database or a role may have other defaults, and none of
+ * them may change what we write or read. Every module that connects applies this list.
  *
- * Not in it, as they are the owner's to choose: read-only (providers turn it on when a disk is full), tablespaces, memory,
- * and whatever makes a query only faster or slower.
+ * It excludes settings that are the owner's choice: read-only (providers turn it on when a disk is full), tablespaces,
+ * memory, and settings that only affect the speed of a query.
  */
 
-/** Known to every version that we run on, and free to set for every role. */
+/** Known to every supported version, and allowed for every role. */
 export const SESSION_SETTINGS = {
-  // I5. The fence and the read versions of a replica rely on each statement seeing what was committed before it began.
+  // I5. The fence and the read versions of a replica require that each statement sees what was committed before it
+  // began.
   default_transaction_isolation: "read committed",
-  // Whoever waits has a deadline of its own; a pool may set another.
+  // Callers have their own deadlines; a pool may set another value.
   statement_timeout: 0,
   lock_timeout: 0,
   idle_in_transaction_session_timeout: 0,
   idle_session_timeout: 0,
-  // How values become text and texts values.
+  // The conversion between values and text.
   DateStyle: "ISO, MDY",
   IntervalStyle: "postgres",
   TimeZone: "UTC",
@@ -25,7 +26,7 @@ export const SESSION_SETTINGS = {
   array_nulls: "on",
   standard_conforming_strings: "on",
   quote_all_identifiers: "off",
-  // What a statement means.
+  // The meaning of statements.
   transform_null_equals: "off",
   row_security: "on",
   check_function_bodies: "on",
@@ -35,14 +36,18 @@ export const SESSION_SETTINGS = {
   exit_on_error: "off",
 } as const;
 
-/** On the control plane: with Postgres' own search path, as tables are where the migrations have made them. */
+/**
+ * For the control plane: with Postgres' default search path, which finds the tables where the migrations created them.
+ */
 export const CONTROL_SETTINGS = { ...SESSION_SETTINGS, search_path: '"$user", public' } as const;
 
-/** Settings that are left alone where the session has these values: not every server knows them, or lets every role set them. */
+/**
+ * Settings that are applied only if the session has other values: some servers lack them, or forbid roles to set them.
+ */
 export interface SettingsWhereDifferent {
   /** Of newer versions, or of an extension. */
   anyRole: Record<string, string>;
-  /** For superusers only. Of another role's sessions the check of a database tells where one matters. */
+  /** For superusers only. The check of a database reports other roles' sessions if one of these matters. */
   superuser: Record<string, string>;
 }
 

@@ -1,14 +1,14 @@
-/** Poolers in transaction mode that their addresses tell of, and what to connect to instead of any. */
+/** Detects poolers in transaction mode by their addresses, and suggests what to connect to instead. */
 
 import { TransactionPooled } from "./errors";
 
 interface Provider {
   name: string;
-  /** Of the host's name. */
+  /** Matches the host's name. */
   host: RegExp;
-  /** The port that the provider keeps for transaction mode; absent: any. */
+  /** The provider's port for transaction mode; absent: any. */
   port?: number;
-  /** Is the mode settled by the address alone? */
+  /** Does the address alone determine the mode? */
   isCertain: boolean;
   remedy: (host: string) => string;
 }
@@ -74,17 +74,17 @@ interface Address {
   port: number;
 }
 
-/** The pooler in transaction mode that is known to be at this address. */
+/** Returns the pooler in transaction mode that is known to be at this address. */
 export function knownTransactionPooler({ host, port }: Address): string | undefined {
   return PROVIDERS.find((one) => one.isCertain && isAt(one, host, port))?.name;
 }
 
-/** @throws TransactionPooled where the address tells of one */
+/** @throws TransactionPooled if the address is that of a known pooler in transaction mode */
 export function refuseKnownPooler(address: Address): void {
   if (knownTransactionPooler(address) !== undefined) throw new TransactionPooled(sessionRemedy(address));
 }
 
-/** What to connect to instead of a pooler in transaction mode at this address, as a sentence without a full stop. */
+/** Returns what to use instead of a pooler in transaction mode at this address, as a sentence without a full stop. */
 export function sessionRemedy({ host, port }: Address): string {
   const provider = PROVIDERS.find((one) => isAt(one, host, port));
   return (

@@ -1,9 +1,9 @@
 /**
- * Sets up each new connection: its settings, after it is connected.
+ * Applies the settings of each new connection after it is established.
  *
- * Poolers refuse settings in the startup message (PgBouncer, Neon) or drop them (Supavisor). Set afterwards they hold for
- * the session, and where something stands between us and the server, they are read once more: a pooler in transaction
- * mode hands every statement to whichever connection is free, and no lock, setting or listener survives that.
+ * Poolers reject settings in the startup message (PgBouncer, Neon) or drop them (Supavisor). Settings applied
+ * afterwards last for the session. If a pooler may be in between, they are read back: a pooler in transaction mode
+ * sends every statement over any free connection, and no lock, setting or listener survives that.
  */
 
 import { TransactionPooled } from "./errors";
@@ -16,19 +16,19 @@ export type Run = (text: string) => PromiseLike<readonly Record<string, unknown>
 export interface SessionState {
   /** The server's process. */
   backendPid: number;
-  /** Something between us and the server keeps connections to it: the login named another process. */
+  /** A pooler keeps the connections to the server: the login named another process. */
   isPooled: boolean;
 }
 
-/** Behind a pooler these are of its own connection, which may be a Unix socket: they read as 0 there. */
+/** Behind a pooler these describe the pooler's own connection, which may be a Unix socket: there they read as 0. */
 const NOT_READ_AGAIN = /^tcp_/;
 
 /**
- * Applies `settings`, and makes sure that they hold: in one round trip on a direct connection, in three behind a pooler,
- * whose connections are other clients' next.
+ * Applies `settings`, and verifies that they last: in one round trip on a direct connection, in three behind a pooler,
+ * whose connections are reused by other clients.
  *
- * @param loginPid the server's process as the login named it
- * @throws TransactionPooled where they do not, as the next statement runs elsewhere
+ * @param loginPid the server's process as reported at login
+ * @throws TransactionPooled if they do not last, because the next statement runs elsewhere
  */
 export async function prepareSession(
   run: Run,
@@ -69,12 +69,12 @@ function settingWhere(condition: string, name: string, value: string): string {
   return `coalesce(case when ${now} <> ${literal(value)} and ${condition} then ${setting(name, value)} end, ${now})`;
 }
 
-/** Null where the server does not know it. */
+/** Null if the server does not have the setting. */
 function current(name: string): string {
   return `pg_catalog.current_setting(${literal(name)}, true)`;
 }
 
-/** Every name is qualified: whose database it is may have functions of the same names. */
+/** Every name is qualified: a customer's database may have functions with the same names. */
 async function readRow(run: Run, columns: string[]): Promise<{ pid: number; values: unknown[] }> {
   const named = columns.map((column, at) => `, ${column} as v${at}`);
   const [row] = await run(`select pg_catalog.pg_backend_pid() as pid${named.join("")}`);
