@@ -1,9 +1,9 @@
 /**
- * Which addresses a customer's database may have. A URL is theirs to write, and we are the ones who connect: it must not
+ * Decides which addresses a customer's database may have. A customer writes the URL, and we connect to it: it must not
  * reach this machine, the network behind it or a cloud's metadata service, unless the operator has allowed it.
  *
- * Looked at before anything else is done with the URL, and again for the very address that is connected to, by the
- * gateway (`core/external`): a name that leads elsewhere by then is refused.
+ * The URL is checked before any other use, and the gateway (`core/external`) checks the actual address again when it
+ * connects: a name that resolves to another address by then is refused.
  */
 import { lookup } from "node:dns/promises";
 import { BlockList, isIP } from "node:net";
@@ -12,9 +12,10 @@ import { BasetideError } from "../errors";
 
 export type AddressKind = "public" | "loopback" | "private" | "forbidden";
 
-/** Ranges by kind; what is in none is public. The first that holds an address counts. */
+/** Ranges by kind; an address in none of them is public. The first matching range counts. */
 const RANGES: [Exclude<AddressKind, "public">, string[]][] = [
-  // Link-local holds the metadata services, and so do single addresses of Alibaba, Azure and AWS; multicast, documentation and reserved ranges hold nobody's database.
+  // Link-local contains the metadata services, and so do single addresses of Alibaba, Azure and AWS; multicast,
+  // documentation and reserved ranges contain no databases.
   [
     "forbidden",
     [
@@ -52,7 +53,9 @@ const lists = RANGES.map(([kind, ranges]) => {
   return { kind, list };
 });
 
-/** @param address an IP address; IPv4 inside IPv6 (mapped, 6to4, NAT64, Teredo and the like) counts as what it leads to */
+/**
+ * @param address an IP address; IPv4 inside IPv6 (mapped, 6to4, NAT64, Teredo and the like) counts as the IPv4 address
+ */
 export function kindOfAddress(address: string): AddressKind {
   const inside = ipv4Inside(address);
   const kinds = [address, ...(inside === undefined ? [] : [inside])].map(kindInLists);
@@ -67,9 +70,9 @@ function kindInLists(address: string): AddressKind {
 }
 
 /**
- * Looks `host` up, and refuses it when any of its addresses is not allowed.
+ * Resolves `host`, and refuses it if any of its addresses is not allowed.
  *
- * @returns the kind of its addresses: `public` only when all are
+ * @returns the kind of its addresses: `public` only if all are
  * @throws BasetideError `destination_invalid`
  */
 export async function checkHost(
@@ -85,7 +88,7 @@ export async function checkHost(
   return leastPublic(kinds);
 }
 
-/** The kind of a host that the operator has chosen; one whose name is not known counts as public. */
+/** Returns the kind of a host that the operator has chosen; an unknown name counts as public. */
 export async function kindOfHost(host: string): Promise<Exclude<AddressKind, "forbidden">> {
   const addresses = isIP(host) ? [host] : await lookUp(host).catch(() => []);
   return leastPublic(addresses.map(kindOfAddress));
@@ -98,8 +101,8 @@ function leastPublic(kinds: AddressKind[]): Exclude<AddressKind, "forbidden"> {
 const GIVE_ANOTHER = "give an address that can be reached from the internet";
 
 /**
- * Why nothing is connected to an address of this kind, as a clause behind the host's name, with the remedy; undefined where
- * it may be.
+ * Returns why connections to an address of this kind are refused, as a clause that follows the host's name, with the
+ * remedy; undefined if they are allowed.
  */
 export function whyRefused(kind: AddressKind, allowed: Config["privateDestinations"]): string | undefined {
   if (kind === "forbidden") return `is no place for a database: ${GIVE_ANOTHER}`;
@@ -124,7 +127,7 @@ async function lookUp(host: string): Promise<string[]> {
   }
 }
 
-/** `::ffff:127.0.0.1` and its kin, in any spelling: the IPv4 address that it stands for. */
+/** Returns the IPv4 address inside `::ffff:127.0.0.1` and similar forms, in any spelling. */
 function ipv4Inside(address: string): string | undefined {
   const words = ipv6Words(address);
   if (!words) return undefined;
@@ -134,9 +137,9 @@ function ipv4Inside(address: string): string | undefined {
   // Mapped, and translated (RFC 2765).
   if (isZero(5) && words[5] === 0xffff) return last;
   if (isZero(4) && words[4] === 0xffff && words[5] === 0) return last;
-  // Compatible with IPv4, but for `::` and `::1`, which are addresses of their own.
+  // IPv4-compatible, except `::` and `::1`, which are addresses of their own.
   if (isZero(6) && (words[6] !== 0 || words[7]! > 1)) return last;
-  // NAT64, the well-known prefix and networks' own.
+  // NAT64: the well-known prefix and networks' own.
   if (words[0] === 0x64 && words[1] === 0xff9b) return last;
   // 6to4.
   if (words[0] === 0x2002) return dotted(words[1]!, words[2]!);
@@ -147,10 +150,10 @@ function ipv4Inside(address: string): string | undefined {
   return undefined;
 }
 
-/** The eight words of an IPv6 address; undefined for an IPv4 one. */
+/** Returns the eight words of an IPv6 address; undefined for an IPv4 one. */
 function ipv6Words(address: string): number[] | undefined {
   if (isIP(address) !== 6) return undefined;
-  // The URL parser knows every spelling, and writes one: lower case, `::` once, no dots.
+  // The URL parser accepts every spelling and normalizes it: lower case, `::` once, no dots.
   const host = new URL(`http://[${address.split("%")[0]}]`).hostname.slice(1, -1);
   const [head = "", tail] = host.split("::");
   const parse = (part: string) =>

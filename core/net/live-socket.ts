@@ -1,28 +1,29 @@
 /**
- * Sockets that notice when the other end is gone without a word: its machine is lost, or a router forgot about them.
+ * Sockets that notice when the other end disappears without closing: its machine is lost, or a router dropped the
+ * connection.
  *
- * Without this a statement that was sent into the void waits for as long as the kernel tries, a quarter of an hour.
- * What counts is whether the other machine takes note of what comes, never how long its answer is in coming: a
- * statement may run for hours. A time-out of the kernel's own (TCP_USER_TIMEOUT) would also end connections whose
- * server, busy with one statement, has no room for the next ones; hence the looks from here.
+ * Otherwise a statement sent to a dead peer waits for as long as the kernel retries, a quarter of an hour. Only the
+ * acknowledgments of the other machine's kernel count, never how long an answer takes: a statement may run for hours.
+ * The kernel's own time-out (TCP_USER_TIMEOUT) would also end connections whose server, busy with one statement, has a
+ * full receive buffer; hence the checks in this process.
  */
 import net from "node:net";
 import { countUnanswered } from "./tcp-info";
 
-/** A connection that waits and has nothing to send asks after the other end, every second from then on. */
+/** Start of keepalive probes on an idle connection, one every second from then on. */
 const KEEP_ALIVE_AFTER_MS = 5000;
 const CHECK_EVERY_MS = 2000;
 /**
- * Looks in a row that find no answer, until the connection is given up. In looks, not in time, so that a process
- * that was frozen itself draws no conclusion from that. A network that is back within this is not noticed.
+ * Consecutive checks without an acknowledgment until the connection is given up. Counted in checks, not in time, so
+ * that a process that was itself frozen draws no conclusion. Outages shorter than this have no effect.
  */
 const CHECKS_UNTIL_LOST = 6;
 
-/** Looks without an answer, of every socket that is not closed. */
+/** Consecutive checks without an acknowledgment, for every open socket. */
 const watched = new Map<net.Socket, number>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** A socket, to be connected. It ends with the error ETIMEDOUT some 15 s after the other end has fallen silent. */
+/** Returns an unconnected socket. It fails with the error ETIMEDOUT some 15 s after the other end has gone silent. */
 export function liveSocket(): net.Socket {
   const socket = new net.Socket();
   socket.setKeepAlive(true, KEEP_ALIVE_AFTER_MS);
@@ -31,12 +32,12 @@ export function liveSocket(): net.Socket {
   return socket;
 }
 
-/** How many sockets are looked at. */
+/** Returns how many sockets are being checked. */
 export function countWatched(): number {
   return watched.size;
 }
 
-// No event tells of an end here: whoever puts TLS over a socket takes all listeners off it.
+// Does not rely on events: code that puts TLS over a socket removes all its listeners.
 function checkAll(): void {
   for (const [socket, checks] of watched) {
     const fd = descriptorOf(socket);
@@ -50,7 +51,7 @@ function checkAll(): void {
   timer = undefined;
 }
 
-/** Undefined for as long as it is not open. */
+/** Undefined while the socket is not open. */
 function descriptorOf(socket: net.Socket): number | undefined {
   const { _handle: handle } = socket as { _handle?: { fd?: number } | null };
   return handle?.fd !== undefined && handle.fd >= 0 ? handle.fd : undefined;

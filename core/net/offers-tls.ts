@@ -1,4 +1,4 @@
-/** Does a server take TLS? For the driver that cannot ask and then go on without it. */
+/** Checks whether a server accepts TLS, for the driver that cannot fall back to no TLS on the same connection. */
 
 import type { PostgresUrl } from "../postgres-url";
 import { liveSocket } from "./live-socket";
@@ -8,7 +8,7 @@ export const TLS_OFFERED = 0x53;
 export const TLS_REFUSED = 0x4e;
 const TIMEOUT_MS = 5000;
 
-/** @throws what the operating system does where the server cannot be reached */
+/** @throws the operating system's error if the server cannot be reached */
 export async function offersTls({ host, port }: Pick<PostgresUrl, "host" | "port">): Promise<boolean> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   const socket = liveSocket();

@@ -1,14 +1,15 @@
 /**
- * What the kernel knows of a TCP connection and tells no driver: that the machine at the other end has fallen silent.
+ * Reads from the kernel what no driver reports: whether the other machine of a TCP connection still acknowledges
+ * packets.
  *
- * By Linux' own calls; where they cannot be had, nothing is known and nothing is claimed.
+ * Uses Linux' own calls; where they are unavailable, the result is unknown.
  */
 import { dlopen } from "bun:ffi";
 
 const LIBRARY = "libc.so.6";
 const IPPROTO_TCP = 6;
 const TCP_INFO = 11;
-/** Where they are in `struct tcp_info` of linux/tcp.h, a byte each; both are 0 again with the next answer. */
+/** Their offsets in `struct tcp_info` of linux/tcp.h, a byte each; both return to 0 with the next acknowledgment. */
 const RETRANSMITS = 2;
 const PROBES = 3;
 const BYTES_NEEDED = 4;
@@ -18,11 +19,11 @@ const size = new Uint32Array(1);
 let libc: ReturnType<typeof openLibrary> | undefined;
 
 /**
- * How many times in a row something was sent and nobody said that it arrived, be it data again or a mere probe.
- * The other machine's kernel says so: this stays at 0 however long a program there thinks, or takes nothing in.
+ * Returns how many transmissions or keepalive probes in a row have not been acknowledged.
  *
+ * The other machine's kernel acknowledges: this stays at 0 however long a program there computes, or does not read.
  * @param fd of a TCP socket
- * @returns null where it cannot be told
+ * @returns null if unknown
  */
 export function countUnanswered(fd: number): number | null {
   libc ??= openLibrary();

@@ -1,4 +1,4 @@
-/** What TLS checks of a database's server, by the URL's `sslmode`: the same for every driver and the gateway. */
+/** TLS verification of a database server by the URL's `sslmode`: the same for every driver and the gateway. */
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import tls from "node:tls";
@@ -6,10 +6,10 @@ import type { PostgresUrl } from "../postgres-url";
 
 type Checked = Pick<PostgresUrl, "host" | "sslMode" | "rootCertificate">;
 
-/** Options for `tls.connect`, whose socket the caller adds. @throws where the file of authorities cannot be read */
+/** Returns options for `tls.connect`; the caller adds the socket. @throws if the file of authorities cannot be read */
 export function tlsOptions({ host, sslMode, rootCertificate }: Checked): tls.ConnectionOptions {
   return {
-    // RFC 6066: no IP address.
+    // RFC 6066 allows no IP address here.
     ...(isIP(host) ? {} : { servername: host }),
     ...(rootCertificate === undefined ? {} : { ca: readFileSync(rootCertificate, "utf8") }),
     rejectUnauthorized: sslMode === "verify-ca" || sslMode === "verify-full",
