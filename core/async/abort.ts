@@ -1,13 +1,13 @@
-/** Aborts of a part that follow that of the whole, and waiting that can be called off. */
+/** Abort signals that follow an outer signal, and waits that can be aborted. */
 import { BasetideError } from "../errors";
 
 export interface LinkedAbort extends Disposable {
-  /** Its reason is always `sync_stopped`. */
+  /** The abort reason is always `sync_stopped`. */
   signal: AbortSignal;
   abort(): void;
 }
 
-/** Aborts with `outer`, or by itself. To be disposed of: it leaves nothing behind when the part is over. */
+/** Aborts with `outer`, or by itself. Dispose of it when the work is done: this removes its listener. */
 export function linkedAbort(outer: AbortSignal): LinkedAbort {
   const controller = new AbortController();
   const abort = () => controller.abort(new BasetideError("sync_stopped"));

@@ -1,4 +1,4 @@
-/** Waiting, time-outs, aborts and groups of tasks. */
+/** Waits, time-outs, aborts, notifiers and task groups. */
 export { type LinkedAbort, linkedAbort, wait } from "./abort";
 export { jittered } from "./backoff";
 export { Notifier } from "./notifier";

@@ -1,11 +1,11 @@
-/** Wakes the one that waits, or the one that will wait next. */
+/** Wakes the current waiter, or the next one. */
 import { linkedAbort, wait } from "./abort";
 
-/** What a lease waits at. */
+/** A lease waits on it for its next work. */
 export class Notifier {
   #isNotified = false;
   #notified = Promise.withResolvers<void>();
-  /** When the last notification came, performance.now(). */
+  /** When the last notification arrived, performance.now(). */
   notifiedAt = Number.NEGATIVE_INFINITY;
 
   notifyFromWebhook(): void {
@@ -13,22 +13,22 @@ export class Notifier {
     this.notify();
   }
 
-  /** Wakes whoever waits, or will wait next. */
+  /** Wakes the current waiter, or the next one. */
   notify(): void {
     this.#isNotified = true;
     this.#notified.resolve();
   }
 
-  /** What it has rung for is done. Not to be called while somebody waits. */
+  /** Clears the notification after its work is done. Must not be called while something waits. */
   clear(): void {
     this.#isNotified = false;
     this.#notified = Promise.withResolvers();
   }
 
   /**
-   * Waits until it rings, or `ms`; not at all if it has rung since it was last waited at.
+   * Waits until a notification arrives, or `ms`; returns at once if one has arrived since the last wait.
    *
-   * @returns whether it has rung
+   * @returns whether a notification arrived
    * @throws BasetideError `sync_stopped`
    */
   async wait(ms: number, signal: AbortSignal): Promise<boolean> {

@@ -1,4 +1,4 @@
-/** What goes on at the same time and shares a fate: the first to fail, or to be done, ends all. */
+/** Runs tasks concurrently as a group: the first that fails or finishes ends all. */
 import { asBasetideError, BasetideError } from "../errors";
 import { type LinkedAbort, linkedAbort } from "./abort";
 
@@ -7,29 +7,29 @@ export class TaskGroup implements Disposable {
   readonly #outer: AbortSignal;
   #failure: BasetideError | undefined;
 
-  /** @param outer ends it, too */
+  /** @param outer also ends the group */
   constructor(outer: AbortSignal) {
     this.#outer = outer;
     this.#abort = linkedAbort(outer);
   }
 
-  /** Aborts, with `sync_stopped`, when it has ended. */
+  /** Aborts, with `sync_stopped`, when the group has ended. */
   get stop(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Ends everything: the lease is over, or something has failed that is the whole base's. */
+  /** Ends all tasks: the lease is over, or an error that concerns the whole base occurred. */
   end(caught?: unknown): void {
     const error = caught === undefined ? undefined : asBasetideError(caught);
-    // What is stopped because of another's failure says nothing; a lost lease is always told.
+    // Errors of tasks that were stopped because of another's failure are ignored; a lost lease is always reported.
     if (!this.stop.aborted || error?.code === "lease_lost") this.#failure = error;
     this.#abort.abort();
   }
 
   /**
-   * Waits until all have ended.
+   * Waits until all tasks have ended.
    *
-   * @throws BasetideError what ended them, `sync_stopped` where that came from outside
+   * @throws BasetideError that ended them, `sync_stopped` if `outer` ended them
    */
   async run(works: Promise<void>[]): Promise<void> {
     await Promise.all(works.map((work) => work.catch((error) => this.end(error))));

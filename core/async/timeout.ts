@@ -1,8 +1,9 @@
-/** Waiting for something that may hang, but not for ever. */
+/** Limits the wait for work that may hang. */
 import { BasetideError, type ErrorCode } from "../errors";
 
 /**
- * What `work` gives, if it does so in `ms`. Work that is later goes on by itself, and its failure is nobody's.
+ * Returns the result of `work` if it is available within `ms`. Later work continues in the background, and its failure
+ * is ignored.
  *
  * @throws BasetideError `code` when the time is up
  */
