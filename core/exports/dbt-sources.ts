@@ -1,4 +1,4 @@
-/** A dbt `sources.yml` of a base's replica: what dbt is told of the tables that are there. */
+/** Generates a dbt `sources.yml` for a base's replica: describes its tables to dbt. */
 import { stringify } from "yaml";
 import type { Base } from "../control/bases";
 import { type ColumnSpec, type LinkView, snakeCase, type TableSpec } from "../replica";
@@ -8,7 +8,7 @@ interface Shape {
   linkViews: LinkView[];
 }
 
-/** What every table has. */
+/** The columns of every table. */
 const RECORD_COLUMNS = [
   {
     name: "id",
@@ -24,7 +24,7 @@ const RECORD_COLUMNS = [
   },
 ];
 
-/** @returns YAML; the source is called as the base is, in snake_case */
+/** @returns YAML; the dbt source has the base's name, in snake_case */
 export function dbtSources(
   base: Pick<Base, "id" | "name" | "sourceBaseId" | "database">,
   { tables, linkViews }: Shape,
@@ -39,7 +39,7 @@ export function dbtSources(
   return stringify(literal({ version: 2, sources: [source] }), { lineWidth: 110 });
 }
 
-/** dbt renders what it reads with Jinja: every text of the source, wherever it stands, has to come out as it is. */
+/** dbt renders the file with Jinja: every text of the source must be escaped, so that it renders unchanged. */
 function literal<T>(value: T): T;
 function literal(value: unknown): unknown {
   if (typeof value === "string") return value.replace(/\{[{%#]/g, (opening) => `{{ '${opening}' }}`);
@@ -59,7 +59,7 @@ function tableEntry({ name, sourceName, tableId, description, columns }: TableSp
 function columnEntry({ name, sourceName, fieldId, sourceType, description, columnType }: ColumnSpec) {
   return {
     name,
-    // Names may be words of SQL, or begin with a digit.
+    // Names may be SQL keywords, or begin with a digit.
     quote: true,
     description: described(`${sourceName} (${fieldId}, ${sourceType})`, description),
     data_type: columnType,

@@ -1,10 +1,10 @@
-/** A base's tables and links as an entity-relationship diagram, in Mermaid's words. */
+/** Generates an entity-relationship diagram of a base's tables and links, in Mermaid syntax. */
 import type { ColumnSpec, TableSpec } from "../replica";
 
-/** What Mermaid takes for a column's name; any other is told in the comment behind it. */
+/** Column names that Mermaid accepts; any other name goes into the comment after the column. */
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** @returns text that Mermaid draws: a box per table with its columns, a line per column of links */
+/** @returns Mermaid text: a box per table with its columns, a line per column of links */
 export function erDiagram(tables: TableSpec[]): string {
   const byId = new Map(tables.map((table) => [table.tableId, table]));
   const boxes = tables.map(
@@ -35,12 +35,12 @@ function attribute({ name, columnType, type, sourceName }: ColumnSpec, index: nu
   return parts.join(" ");
 }
 
-/** Many records link to many, or, where only the first link is stored, to at most one. */
+/** Many records link to many, or, if only the first link is stored, to at most one. */
 function ends({ columnType }: ColumnSpec): string {
   return columnType === "text[]" ? "}o--o{" : "}o--o|";
 }
 
-/** Mermaid knows no escapes within quotes, and reads some signs as its own even there. */
+/** Mermaid has no escapes within quotes, and interprets some characters even there. */
 function quoted(text: string): string {
   return `"${text
     .replaceAll(/["%\\`]/g, "'")

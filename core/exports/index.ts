@@ -1,3 +1,3 @@
-/** Descriptions of a replica for the programs of analysts. */
+/** Descriptions of a replica for analytics tools. */
 export { dbtSources } from "./dbt-sources";
 export { erDiagram } from "./er-diagram";
