@@ -1,7 +1,4 @@
-/**
- * The counterpart for `pg` of what `openPool` does for postgres.js: no connection stays with a server that rejects
- * writes.
- */
+/** Ensures for `pg`, as `openPool` does for postgres.js, that no connection stays with a server that rejects writes. */
 import { Client, type ClientConfig } from "pg";
 import { isNotWritable } from "./errors";
 
