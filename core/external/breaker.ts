@@ -1,6 +1,6 @@
-/** Servers that have broken the protocol, or ended the gateway: connected to again after growing pauses. */
+/** Servers that have broken the protocol, or crashed the gateway: reconnected to after growing pauses. */
 
-/** This often without any pause: a restart or a proxy in between may garble a connection once. */
+/** Violations without a pause: a restart or an intermediate proxy may garble a connection once. */
 const FREE_STRIKES = 3;
 const FIRST_PAUSE_MS = 5000;
 const MAX_PAUSE_MS = 10 * 60_000;
@@ -28,7 +28,7 @@ export class Breaker {
     if (this.#records.size > MAX_SERVERS) this.#records.delete(this.#records.keys().next().value!);
   }
 
-  /** Milliseconds until the server is connected to again; 0 where it may be now. */
+  /** Milliseconds until connections to the server are allowed again; 0 if they are allowed now. */
   pauseMs(key: string): number {
     const record = this.#recordOf(key);
     if (!record || record.strikes < FREE_STRIKES) return 0;

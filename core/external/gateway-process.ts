@@ -1,4 +1,4 @@
-/** The gateway's process, as its parent sees it: started, asked every second whether it still answers, killed if not. */
+/** Runs the gateway process for its parent: starts it, checks every second that it answers, and kills it if not. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,12 +6,15 @@ import type { Report } from "./messages";
 
 const MAIN = new URL("./gateway/main.ts", import.meta.url).pathname;
 const BEAT_MS = 1000;
-/** Beats in a row without an answer. In beats, not in time: a parent that stood still itself draws no conclusion. */
+/**
+ * Consecutive beats without an answer. Counted in beats, not in time: a parent that was itself frozen draws no
+ * conclusion.
+ */
 const MISSED_BEATS = 3;
-/** Of the process; it takes 40 MB with nothing to do. */
+/** Memory of the process; idle it uses 40 MB. */
 const MAX_RSS_BYTES = 512 * 1024 * 1024;
 const PAGE_BYTES = 4096;
-/** What it needs of our environment; no secret of ours. */
+/** The environment variables that the gateway needs; none of them is a secret of ours. */
 const PASSED_ON = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "TZ", "TMPDIR"];
 
 export type Death = "late" | "memory" | "exit";
@@ -19,19 +22,19 @@ export type Death = "late" | "memory" | "exit";
 export interface GatewayProcess {
   pid: number;
   socketPath: string;
-  /** Resolves when it takes connections; rejects when it dies before. */
+  /** Resolves when it accepts connections; rejects if it dies before. */
   ready: Promise<void>;
   stop(): void;
 }
 
 interface GatewayHandlers {
   onReport(report: Extract<Report, { type: "violation" }>): void;
-  /** @param suspect the connection that was in hand, or held most; 0 where none is known */
+  /** @param suspect the connection that was being processed, or used most memory; 0 if unknown */
   onDeath(death: Death, suspect: number): void;
 }
 
 export function startGatewayProcess({ onReport, onDeath }: GatewayHandlers): GatewayProcess {
-  // 0700, by mkdtemp: who may connect there may use the gateway.
+  // 0700, by mkdtemp: any process that can connect there can use the gateway.
   const folder = mkdtempSync(join(tmpdir(), "basetide-gateway-"));
   const socketPath = join(folder, "socket");
   const handPath = join(folder, "in-hand");
@@ -84,7 +87,7 @@ function residentBytes(pid: number): number {
   try {
     return Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]) * PAGE_BYTES;
   } catch {
-    // Not Linux, or gone just now.
+    // Not Linux, or the process has just ended.
     return 0;
   }
 }

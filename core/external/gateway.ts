@@ -1,9 +1,9 @@
 /**
- * The way to servers that customers host: sockets that lead there through the gateway, a process of its own.
+ * Opens sockets to servers that customers host, through the gateway, a separate process.
  *
- * One per process, started with the first connection and stopped when none is left for a minute. Whatever such a
- * server does, the worst is that its own connections fail; where it takes the gateway with it, the others are made
- * again, and it has to wait (see `Breaker`).
+ * Each process has one gateway, started with the first connection and stopped after a minute without any. The worst
+ * that such a server can do is to make its own connections fail; if it crashes the gateway, the other connections are
+ * opened again, and the server's have to wait (see `Breaker`).
  */
 import net from "node:net";
 import { Breaker } from "./breaker";
@@ -16,12 +16,12 @@ const IDLE_MS = 60_000;
 const START_MS = 10_000;
 const FIRST_RESTART_MS = 100;
 const MAX_RESTART_MS = 10_000;
-/** How much later than its end a connection may be reported, ms. */
+/** How long after its end a connection may be reported, ms. */
 const REPORT_MS = 2000;
-/** A gateway that has lived for so long is started again at once. */
+/** A gateway that has run for this long is restarted at once. */
 const STEADY_MS = 60_000;
 
-/** Told of what happens; never of a host's name. */
+/** Receives events; never a host's name. */
 export interface GatewayObserver {
   died(death: Death): void;
   violated(kind: ViolationKind): void;
@@ -30,7 +30,7 @@ export interface GatewayObserver {
 class Gateway {
   readonly #breaker = new Breaker();
   readonly #observers = new Set<GatewayObserver>();
-  /** Servers of the connections that are open or were just now, by their ids: a report may come after the end. */
+  /** Servers of open and recently closed connections, by connection id: a report may arrive after the end. */
   readonly #servers = new Map<number, ExternalServer>();
   #open = 0;
   #lastId = 0;
@@ -50,7 +50,7 @@ class Gateway {
     return () => this.#observers.delete(observer);
   }
 
-  /** A socket for a driver that speaks to `server` without TLS or password. It never rejects: the socket fails. */
+  /** Returns a socket for a driver that speaks to `server` without TLS or password. Never rejects: the socket fails. */
   async connect(server: ExternalServer): Promise<net.Socket> {
     const pauseMs = this.#breaker.pauseMs(server.key);
     if (pauseMs > 0) return failedSocket("SERVER_PAUSED", pausedMessage(server, pauseMs));
@@ -120,10 +120,10 @@ class Gateway {
   }
 }
 
-/** This process's. */
+/** The gateway of this process. */
 export const gateway = new Gateway();
 
-/** @returns false where it has not resolved in time, or rejects */
+/** @returns false if `work` has not resolved in time, or rejects */
 async function within(work: Promise<void>, ms: number): Promise<boolean> {
   const { promise: late, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => resolve(false), Math.max(ms, 0));
@@ -136,7 +136,7 @@ async function within(work: Promise<void>, ms: number): Promise<boolean> {
   return isReady;
 }
 
-/** For the driver, which hears of failures from a socket only. */
+/** For the driver, which learns of failures only from a socket. */
 function failedSocket(code: string, message: string): net.Socket {
   const socket = new net.Socket();
   setImmediate(() => socket.destroy(Object.assign(new Error(message), { code })));

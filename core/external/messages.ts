@@ -1,14 +1,14 @@
-/** Messages of the Postgres protocol (version 3) that the gateway writes, and what it and its parent agree on. */
+/** Postgres protocol messages (version 3) that the gateway writes, and its protocol with its parent. */
 import type { ServerAddress } from "./server";
 
-/** Severity of the gateway's own errors; it lets no server use it. */
+/** Severity of the gateway's own errors; servers are not allowed to use it. */
 export const GATEWAY_SEVERITY = "GATEWAY";
 /** SQLSTATE `protocol_violation`. */
 export const VIOLATION_STATE = "08P01";
 
 /** First line on a connection to the gateway. */
 export interface Header {
-  /** Names the connection in reports. */
+  /** Identifies the connection in reports. */
   id: number;
   server: ServerAddress;
 }
@@ -26,7 +26,7 @@ export interface Ping {
   beat: number;
 }
 
-/** A message: its type, length and body. */
+/** Builds a message: its type, length and body. */
 export function message(type: string, ...parts: (Buffer | string)[]): Buffer {
   const body = parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part));
   const length = body.reduce((sum, part) => sum + part.length, 4);
@@ -42,18 +42,18 @@ export function int32(value: number): Buffer {
   return bytes;
 }
 
-/** ErrorResponse of these fields, by their letters. */
+/** Builds an ErrorResponse of these fields, by their letters. */
 export function errorResponse(fields: Iterable<[string, string]>): Buffer {
   const text = [...fields].map(([letter, value]) => `${letter}${value.replaceAll("\0", "")}\0`);
   return message("E", ...text, "\0");
 }
 
-/** ParameterStatus. */
+/** Builds a ParameterStatus. */
 export function parameterStatus(name: string, value: string): Buffer {
   return message("S", `${name}\0`, `${value}\0`);
 }
 
-/** The gateway's own: names that it takes from no server. */
+/** Parameters of the gateway itself: it accepts these names from no server. */
 export const LINK_TLS = "basetide.tls";
 export const LINK_ADDRESS = "basetide.address";
 

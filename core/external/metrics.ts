@@ -1,9 +1,9 @@
-/** What a process says of its gateway, in log and metrics. No label and no line names a host. */
+/** Log lines and metrics about a process's gateway. No label and no line contains a host's name. */
 import { Counter, type Registry } from "prom-client";
 import type { Logger } from "../log";
 import { gateway } from "./gateway";
 
-/** Registers the metrics, and has the log told; once per registry. @returns ends that */
+/** Registers the metrics and starts logging; once per registry. @returns a function that ends this */
 export function observeGateway(log: Logger, registry: Registry): () => void {
   const registers = [registry];
   const deaths = new Counter({

@@ -1,13 +1,13 @@
 /**
- * A database server that a customer hosts, and so may be hostile: connections to it go through the gateway only.
+ * A database server that a customer hosts, and that may be hostile: connections to it always go through the gateway.
  *
- * It is an object where a server of ours is a URL's text, so that no driver takes it by mistake.
+ * It is an object, while our own servers are URL strings, so that no driver can connect to it by mistake.
  */
 import type { Config } from "../config";
 import type { PostgresUrl } from "../postgres-url";
 
 export interface ServerAddress extends PostgresUrl {
-  /** Which networks the address may be in. */
+  /** The networks that the address may be in. */
   allowed: Config["privateDestinations"];
 }
 
@@ -18,7 +18,7 @@ export class ExternalServer {
     this.address = address;
   }
 
-  /** Tells one login from another; holds no password. */
+  /** Identifies the login; contains no password. */
   get key(): string {
     const { user, host, port, database } = this.address;
     return JSON.stringify([host, port, database, user]);

@@ -1,20 +1,20 @@
-/** Checks the bodies of a server's messages: every length and end lies inside of its message. */
+/** Checks the bodies of a server's messages: every length and end is within its message. */
 
 import { JSON_BYTES, MAX_COLUMNS, MESSAGE_BYTES, OTHER_BYTES } from "../limits";
 import { errorResponse } from "../messages";
 import { GatewayRefusal, Violation } from "./fault";
 import { isTooDeep } from "./json-depth";
 
-/** Where a message's body begins. */
+/** Offset of a message's body. */
 const BODY = 5;
-/** Behind a column's name: table, number, type, size, modifier, format. */
+/** Bytes after a column's name: table, number, type, size, modifier, format. */
 const COLUMN_BYTES = 18;
-/** Of these, where the type is. */
+/** Offset of the type within them. */
 const TYPE_AT = 6;
-/** Longest text of one field of an error that goes on to the log and to people. */
+/** Longest text of one error field that reaches the log and users. */
 const ERROR_FIELD_CHARS = 2000;
 const SEVERITIES = new Set(["ERROR", "FATAL", "PANIC"]);
-/** What the server tells of itself; everything else would only be kept by the driver for as long as it lives. */
+/** Parameters that are passed on; the driver would only store the others for as long as it lives. */
 const PARAMETERS = new Set(["server_version", "server_encoding", "client_encoding", "in_hot_standby"]).union(
   new Set(["default_transaction_read_only", "standard_conforming_strings", "TimeZone", "DateStyle"]),
 );
@@ -25,7 +25,7 @@ export function wrongForm(what: string): Violation {
   return new Violation("form", `${what} is malformed`);
 }
 
-/** What a driver does with a value of a column. */
+/** How a driver parses the values of a column. */
 export interface ColumnDescription {
   isJson: boolean;
   maxBytes: number;
@@ -57,7 +57,7 @@ export function columnsOf(whole: Buffer): ColumnDescription[] {
   return columns;
 }
 
-/** A DataRow has as many values as its description has columns, and nothing besides. */
+/** A DataRow must have exactly one value per described column, and no further bytes. */
 export function checkRow(whole: Buffer, columns: ColumnDescription[]): void {
   const { length } = whole;
   if (length < BODY + 2 || whole.readUInt16BE(BODY) !== columns.length) throw wrongForm("DataRow");
@@ -67,7 +67,7 @@ export function checkRow(whole: Buffer, columns: ColumnDescription[]): void {
     const size = whole.readInt32BE(at);
     if (size < -1 || at + 4 + size > length) throw wrongForm("DataRow");
     at += 4;
-    // It breaks no protocol, and so counts against nobody.
+    // Not a protocol violation, so it does not count against the server.
     if (size > maxBytes)
       throw new GatewayRefusal("54000", `a value of ${size} bytes, more than the ${maxBytes} that are taken`);
     if (isJson && size > 0 && isTooDeep(whole, at, at + size))
@@ -96,12 +96,12 @@ export function checkReady(whole: Buffer): void {
   if (whole.length !== BODY + 1 || !"ITE".includes(state)) throw wrongForm("ReadyForQuery");
 }
 
-/** BackendKeyData: what a statement is canceled with. */
+/** BackendKeyData: the key that cancels a statement. */
 export function checkBackendKey(whole: Buffer): void {
   if (whole.length !== BODY + 8) throw wrongForm("BackendKeyData");
 }
 
-/** Is a ParameterStatus one that the driver is to know of? */
+/** Is this a ParameterStatus that is passed on to the driver? */
 export function isKnownParameter(whole: Buffer): boolean {
   const parts = whole.toString("utf8", BODY).split("\0");
   if (parts.length !== 3 || parts[2] !== "") throw wrongForm("ParameterStatus");
@@ -109,7 +109,7 @@ export function isKnownParameter(whole: Buffer): boolean {
 }
 
 export interface ServerError {
-  /** What the driver is given: as the server sent it, with bounded texts. */
+  /** The message for the driver: the server's, with bounded texts. */
   message: Buffer;
   isFatal: boolean;
   code: string;
@@ -130,7 +130,7 @@ export function readError(whole: Buffer): ServerError {
   }
   const severity = fields.get("V") ?? fields.get("S") ?? "";
   const code = fields.get("C") ?? "";
-  // Servers before version 9.6 say the severity in their own language only.
+  // Servers before version 9.6 send the severity in their own language only.
   if (at !== whole.length - 1 || !/^[0-9A-Z]{5}$/.test(code)) throw wrongForm("ErrorResponse");
   if (fields.has("V") && !SEVERITIES.has(severity)) throw wrongForm("ErrorResponse");
   const texts = [...fields].map(

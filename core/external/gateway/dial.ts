@@ -1,4 +1,4 @@
-/** Connects to a customer's server: the address is checked that is connected to, and TLS is as the URL asks for it. */
+/** Connects to a customer's server: checks the actual address of the connection, and uses TLS as the URL requests. */
 import { lookup } from "node:dns/promises";
 import { isIP, type Socket } from "node:net";
 import tls from "node:tls";
@@ -14,14 +14,14 @@ import {
 import type { ServerAddress } from "../server";
 import { GatewayRefusal, Violation } from "./fault";
 
-/** A connection that a login may begin on. */
+/** A connection that is ready for login. */
 export interface ServerConnection {
   socket: Socket;
-  /** The one that was connected to. */
+  /** The address that was connected to. */
   address: string;
 }
 
-/** @param signal ends whatever is under way. @throws Refusal, Violation, what the operating system or TLS throws */
+/** @param signal aborts everything under way. @throws Refusal, Violation, errors of the operating system or of TLS */
 export async function connectToServer(server: ServerAddress, signal: AbortSignal): Promise<ServerConnection> {
   let failure: unknown;
   for (const address of await addressesOf(server)) {
@@ -29,7 +29,7 @@ export async function connectToServer(server: ServerAddress, signal: AbortSignal
       const socket = await connect(address, server.port, signal);
       return { socket: await secured(socket, server, signal), address };
     } catch (error) {
-      // Only what could not be connected to has another address tried.
+      // Another address is tried only if the connection itself failed.
       if (error instanceof Violation || error instanceof GatewayRefusal || signal.aborted) throw error;
       failure = error;
     }
@@ -37,7 +37,7 @@ export async function connectToServer(server: ServerAddress, signal: AbortSignal
   throw failure;
 }
 
-/** Looked up once: what was checked is what is connected to. */
+/** Resolves the host once: the checked addresses are the ones connected to. */
 async function addressesOf({ host, allowed }: ServerAddress): Promise<string[]> {
   const addresses = isIP(host) ? [host] : (await lookup(host, { all: true })).map(({ address }) => address);
   for (const address of addresses) {
@@ -63,7 +63,7 @@ async function secured(socket: Socket, server: ServerAddress, signal: AbortSigna
     socket.write(SSL_REQUEST);
     const answer = (await answered) as Buffer;
     socket.pause();
-    // More than the one byte would be taken for encrypted, without being it.
+    // Further bytes would be treated as encrypted although they are not.
     if (answer.length !== 1 || (answer[0] !== TLS_OFFERED && answer[0] !== TLS_REFUSED)) {
       socket.destroy();
       throw new Violation("login", "it answers the request for TLS with something else");
@@ -84,7 +84,7 @@ async function secured(socket: Socket, server: ServerAddress, signal: AbortSigna
   return secure;
 }
 
-/** Waits for the event; an error, an end or `signal` before it destroys the socket and throws. */
+/** Waits for the event; on an error, an end or `signal` before it, destroys the socket and throws. */
 async function eventOf(socket: Socket, name: string, signal: AbortSignal): Promise<unknown> {
   const { promise, resolve, reject } = Promise.withResolvers<unknown>();
   const onClose = () => reject(new GatewayRefusal("CONNECTION_CLOSED", "the connection was closed"));
@@ -94,7 +94,7 @@ async function eventOf(socket: Socket, name: string, signal: AbortSignal): Promi
   try {
     return await promise;
   } catch (error) {
-    // An error that comes later has nobody to hear it.
+    // Later errors have no handler.
     socket.on("error", () => {});
     socket.destroy();
     throw error;

@@ -1,7 +1,7 @@
-/** What ends a connection to a customer's server. */
+/** The errors that end a connection to a customer's server. */
 import { errorResponse, GATEWAY_SEVERITY, VIOLATION_STATE, type ViolationKind } from "../messages";
 
-/** The server cannot be reached or refuses us. `code` is an SQLSTATE, or what the operating system or TLS calls it. */
+/** The server cannot be reached or refuses us. `code` is an SQLSTATE, or a code of the operating system or TLS. */
 export class GatewayRefusal extends Error {
   readonly code: string;
 
@@ -11,7 +11,7 @@ export class GatewayRefusal extends Error {
   }
 }
 
-/** The server does what no Postgres server does. */
+/** The server did something that no Postgres server does. */
 export class Violation extends Error {
   readonly kind: ViolationKind;
 
@@ -21,7 +21,7 @@ export class Violation extends Error {
   }
 }
 
-/** As ErrorResponse for the driver behind the gateway. */
+/** Returns the error as an ErrorResponse for the driver behind the gateway. */
 export function faultMessage(fault: unknown, host: string): Buffer {
   const [code, text] =
     fault instanceof Violation

@@ -1,22 +1,22 @@
-/** Cuts a stream of the Postgres protocol into messages, without keeping more than one unfinished message. */
+/** Splits a stream of the Postgres protocol into messages, and buffers at most one unfinished message. */
 import { Violation } from "./fault";
 
 /** Type and length. */
 const HEAD_BYTES = 5;
 
-/** @param whole the message with its head, `type` its first byte */
+/** @param whole the message with its head; `type` is its first byte */
 export type OnFrame = (type: number, whole: Buffer) => void;
 
 export class Frames {
   readonly #limitOf: (type: number) => number;
   #parts: Buffer[] = [];
   #held = 0;
-  /** Of the unfinished message, with its head; 0 until its length is known. */
+  /** Bytes of the unfinished message, with its head; 0 until its length is known. */
   #needed = 0;
-  /** When the unfinished message began, ms; undefined where there is none. */
+  /** When the unfinished message began, ms; undefined if there is none. */
   begunAt: number | undefined;
 
-  /** @param limitOf the longest body of a message of this type; throws for a type that is unknown */
+  /** @param limitOf returns the longest body for this type of message; throws for an unknown type */
   constructor(limitOf: (type: number) => number) {
     this.#limitOf = limitOf;
   }
@@ -26,7 +26,7 @@ export class Frames {
     return this.#held;
   }
 
-  /** Takes in what came, and hands on every message that is complete now. @throws Violation */
+  /** Adds received data, and passes on every message that is complete now. @throws Violation */
   push(chunk: Buffer, onFrame: OnFrame): void {
     const data = this.#join(chunk);
     if (data === undefined) return;
@@ -43,7 +43,7 @@ export class Frames {
     if (at < data.length) this.#keep(at === 0 ? data : data.subarray(at));
   }
 
-  /** The unfinished message with `chunk` behind it; undefined while it is known to be unfinished still. */
+  /** Returns the unfinished message with `chunk` appended; undefined if it is still known to be unfinished. */
   #join(chunk: Buffer): Buffer | undefined {
     if (this.#held === 0) return chunk;
     this.#parts.push(chunk);
@@ -57,7 +57,7 @@ export class Frames {
   }
 
   #keep(rest: Buffer): void {
-    // A copy: the chunk that it is a part of may be much larger.
+    // A copy: the chunk that contains it may be much larger.
     this.#parts = [Buffer.from(rest)];
     this.#held = rest.length;
     this.begunAt ??= performance.now();

@@ -1,12 +1,12 @@
-/** How deeply the brackets of a JSON text are nested, without parsing it. */
+/** Measures how deeply the brackets of a JSON text are nested, without parsing it. */
 import { JSON_DEPTH } from "../limits";
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-/** `[` and `{`, `]` and `}` differ in this bit only. */
+/** `[` and `{`, `]` and `}` differ only in this bit. */
 const CASE_BIT = 0x20;
 const [OPEN, CLOSE] = [0x5b | CASE_BIT, 0x5d | CASE_BIT];
 
-/** @param from in `bytes`, `to` behind the text's end. What is no JSON may be called either. */
+/** @param from offset in `bytes`; `to` is after the text's end. For invalid JSON the result may be either. */
 export function isTooDeep(bytes: Buffer, from: number, to: number): boolean {
   let depth = 0;
   for (let at = from; at < to; at++) {
@@ -21,7 +21,7 @@ export function isTooDeep(bytes: Buffer, from: number, to: number): boolean {
   return false;
 }
 
-/** Where the text that begins at `from` has its closing quote. */
+/** Returns the offset of the closing quote of the text that begins at `from`. */
 function endOfText(bytes: Buffer, from: number, to: number): number {
   let at = from;
   while (at < to && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;

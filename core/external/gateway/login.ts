@@ -1,4 +1,7 @@
-/** Logs in to a customer's server with what the URL holds; the driver behind the gateway never sees the exchange. */
+/**
+ * Logs in to a customer's server with the credentials of the URL; the driver behind the gateway never sees the
+ * exchange.
+ */
 import { createHash } from "node:crypto";
 import type { Socket } from "node:net";
 import { LOGIN_MESSAGES } from "../limits";
@@ -11,7 +14,7 @@ import { Scram } from "./scram";
 
 const MECHANISM = "SCRAM-SHA-256";
 const BODY = 5;
-/** Of the kind of an authentication message. */
+/** Length of the kind of an authentication message. */
 const KIND_BYTES = 4;
 
 interface Login {
@@ -22,8 +25,8 @@ interface Login {
 }
 
 /**
- * @param startup what the driver opens with
- * @returns the server's messages behind AuthenticationOk, up to and with ReadyForQuery, for the driver
+ * @param startup the driver's startup message
+ * @returns the server's messages after AuthenticationOk, up to and including ReadyForQuery, for the driver
  * @throws Refusal, Violation
  */
 export async function logIn(login: Login, startup: Buffer): Promise<Buffer> {

@@ -1,8 +1,8 @@
 /**
- * The gateway: the one process that speaks to database servers of customers, for the process that has started it.
+ * The gateway: the only process that communicates with customers' database servers, on behalf of its parent process.
  *
- * It knows no secret of the service but the passwords of those servers, passes on no message that it has not checked,
- * and is killed by its parent when it is late or too large. What a hostile server can do ends here.
+ * It knows no secret of the service except the passwords of those servers, and passes on only messages that it has
+ * checked. Its parent kills it when it is late or too large. A hostile server can do no damage beyond it.
  */
 import { rmSync } from "node:fs";
 import net from "node:net";
@@ -16,7 +16,7 @@ const CHECK_EVERY_MS = 1000;
 
 const [socketPath, handPath] = process.argv.slice(2);
 const sessions = new Set<GatewaySession>();
-/** Whose work is in hand: read by the parent when this process has died of it. */
+/** The connection being processed: the parent reads it if processing kills this process. */
 const inHand = new Uint32Array(Bun.mmap(handPath!).buffer, 0, 1);
 
 function report(what: Report): void {
@@ -36,7 +36,7 @@ const hooks = {
   },
 };
 
-/** The memory for all is bounded, too: whose server takes most of it makes room. */
+/** The total memory is bounded, too: the connection that uses most of it is closed. */
 function cutLargest(): void {
   let held = 0;
   for (const session of sessions) held += session.held;
@@ -50,7 +50,7 @@ function largest(): GatewaySession | undefined {
 dieWithParent();
 process.on("disconnect", () => process.exit(0));
 process.on("message", ({ beat }: Ping) => report({ type: "pong", beat, largest: largest()?.id ?? 0 }));
-// Its parent ends it; a terminal's signal is for the parent.
+// The parent ends this process; a terminal's signal is for the parent.
 process.on("SIGINT", () => {}).on("SIGTERM", () => {});
 setInterval(() => {
   const now = performance.now();

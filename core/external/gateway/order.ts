@@ -1,8 +1,9 @@
 /**
- * Which messages a server may send next, by what it was asked: every answer has a question, in its order.
+ * Checks which messages a server may send next, based on the driver's requests: answers come in the order of the
+ * requests.
  *
- * `asked` is told of the driver's messages, `answered` of the server's. Copying is never asked for, so no message of
- * it is let through.
+ * `asked` is called for the driver's messages, `answered` for the server's. The driver never requests COPY, so no COPY
+ * message is allowed.
  */
 import { RESULT_ROWS } from "../limits";
 import {
@@ -18,9 +19,9 @@ import {
 } from "./bodies";
 import { Violation } from "./fault";
 
-/** A prepared statement, or a simple query's current one. */
+/** A prepared statement, or the current statement of a simple query. */
 interface Statement {
-  /** Of its result; undefined until the server has described it. */
+  /** The columns of its result; undefined until the server has described it. */
   columns: ColumnDescription[] | undefined;
 }
 
@@ -31,20 +32,20 @@ type Question =
   | { kind: "query"; statement: Statement; hasFailed: boolean };
 
 const UNKNOWN: Statement = { columns: undefined };
-/** Where a message's body begins. */
+/** Offset of a message's body. */
 const BODY = 5;
 
-/** What becomes of a server's message: it goes to the driver as it is, or as another. */
+/** How a server's message is passed on: unchanged, or replaced by another. */
 export type Verdict = "forward" | Buffer;
 
 export class Order {
   readonly #questions: Question[] = [];
   readonly #statements = new Map<string, Statement>();
   readonly #portals = new Map<string, Statement>();
-  /** The server reads on, without answering, until a Sync. */
+  /** The server discards messages, without answering, until a Sync. */
   #isSkipping = false;
   #rows = 0;
-  /** The server has said that it ends the connection. */
+  /** The server has announced that it ends the connection. */
   hasEnded = false;
 
   /** Does the server owe an answer? */
@@ -52,7 +53,7 @@ export class Order {
     return this.#questions.length > 0;
   }
 
-  /** The driver sends a message. */
+  /** Records a message of the driver. */
   asked(type: number, whole: Buffer): void {
     const question = this.#questionOf(String.fromCharCode(type), whole);
     if (!question || (this.#isSkipping && question.kind !== "sync")) return;
@@ -92,7 +93,7 @@ export class Order {
     }
   }
 
-  /** The server sends a message. @throws Violation where no Postgres server would */
+  /** Checks a message of the server. @throws Violation if no Postgres server would send it */
   answered(type: number, whole: Buffer): Verdict {
     if (this.hasEnded) throw new Violation("order", "a message behind its last one");
     const letter = String.fromCharCode(type);
@@ -105,7 +106,7 @@ export class Order {
     return "forward";
   }
 
-  /** @returns false where the message is none that answers this question now */
+  /** @returns false if the message does not answer this question now */
   #answers(letter: string, whole: Buffer, question: Question): boolean {
     switch (question.kind) {
       case "parse":
@@ -141,7 +142,7 @@ export class Order {
     });
   }
 
-  /** Several statements may be in one text: each has its description, its rows and its end. */
+  /** A text may contain several statements: each has its description, its rows and its end. */
   #answersQuery(letter: string, whole: Buffer, question: Question & { kind: "query" }): boolean {
     if (letter === "Z") return this.#done(true, () => this.#ready(whole));
     if (question.hasFailed) return false;
@@ -177,7 +178,7 @@ export class Order {
     return true;
   }
 
-  /** What was asked up to the next Sync is not answered any more. */
+  /** The server no longer answers requests up to the next Sync. */
   #failed(whole: Buffer, question: Question | undefined): Buffer {
     const error = readError(whole);
     if (error.isFatal) {
@@ -196,7 +197,7 @@ export class Order {
     return error.message;
   }
 
-  /** A commit that fails does so at the Sync, once. */
+  /** A commit may fail at the Sync, once. */
   #failSync(): void {
     if (this.#syncFailedFor === this.#questions[0]) {
       throw new Violation("order", "two ErrorResponses to one request");
@@ -212,7 +213,7 @@ function checkEnd(letter: string, whole: Buffer): void {
   else checkEmpty(whole);
 }
 
-/** NUL-terminated, of a message of the driver's. */
+/** Returns a NUL-terminated text of a driver's message. */
 function textAt(whole: Buffer, at: number): string {
   const end = whole.indexOf(0, at);
   if (end === -1) throw wrongForm("a request");

@@ -1,4 +1,4 @@
-/** Reads a socket step by step, for as long as one side waits for the other: a login. */
+/** Reads a socket step by step while the two sides alternate, as in a login. */
 import type { Duplex } from "node:stream";
 import { LOGIN_MESSAGE_BYTES } from "../limits";
 import { GatewayRefusal, Violation } from "./fault";
@@ -26,7 +26,7 @@ export class Pull {
     socket.on("data", this.#onData).on("error", this.#onEnd).on("end", this.#onEnd).on("close", this.#onEnd);
   }
 
-  /** The next message, with its head. */
+  /** Returns the next message, with its head. */
   async message(): Promise<Buffer> {
     const head = await this.#have(HEAD_BYTES);
     const length = head.readUInt32BE(1);
@@ -36,7 +36,7 @@ export class Pull {
     return this.take(length + 1);
   }
 
-  /** The next `count` bytes. */
+  /** Returns the next `count` bytes. */
   async take(count: number): Promise<Buffer> {
     const taken = (await this.#have(count)).subarray(0, count);
     this.#buffer = this.#buffer.subarray(count);
@@ -44,7 +44,7 @@ export class Pull {
     return taken;
   }
 
-  /** What has come up to and with `byte`. */
+  /** Returns the received bytes up to and including `byte`. */
   async takeThrough(byte: number): Promise<Buffer> {
     let at = this.#buffer.indexOf(byte);
     while (at === -1) {
@@ -54,7 +54,7 @@ export class Pull {
     return this.take(at + 1);
   }
 
-  /** Lets go of the socket, paused. @returns what was read and not taken */
+  /** Releases the socket, paused. @returns bytes that were read and not taken */
   release(): Buffer {
     this.#socket.pause();
     this.#socket.off("data", this.#onData).off("error", this.#onEnd);

@@ -1,7 +1,7 @@
 /**
- * Passes messages between a driver and a customer's server that has let it in, and checks every one of the server's.
+ * Relays messages between a driver and a customer's server after the login, and checks every message of the server.
  *
- * Nothing piles up: who is slow to take what it is sent is sent no more until it has.
+ * Applies backpressure: a side that reads slowly is sent no more until it has caught up.
  */
 import type { Duplex } from "node:stream";
 import {
@@ -64,12 +64,12 @@ export class Relay {
     this.#onFault = onFault;
   }
 
-  /** Bytes that the server has this process and the driver's hold. */
+  /** Bytes that the server's messages occupy in this process and in the driver's. */
   get held(): number {
     return this.#answers.held + this.#resultBytes;
   }
 
-  /** @param driverRest read of the driver already; `serverRest` of the server */
+  /** @param driverRest bytes already read from the driver; `serverRest` from the server */
   start(driverRest: Buffer, serverRest: Buffer, onChunk: (work: () => void) => void): void {
     const [driver, server] = [this.#driver, this.#server];
     const guarded = (work: () => void) => {
@@ -92,10 +92,10 @@ export class Relay {
     server.on("data", fromServer).resume();
   }
 
-  /** To be asked every second. @throws Violation where the server is late */
+  /** Must be called every second. @throws Violation if the server is late */
   checkTime(now: number): void {
     if (this.#isWaitingForDriver) {
-      // What it has not been able to send is no silence of its own.
+      // The server is not silent while we do not read from it.
       this.#heardAt = now;
       return;
     }
@@ -126,7 +126,7 @@ export class Relay {
     }
   }
 
-  /** What the driver is given for a message of the server's. */
+  /** Returns what the driver gets for a message of the server. */
   #checked(type: number, whole: Buffer): Buffer | undefined {
     if (type === NOTICE || type === NOTIFICATION || type === PARAMETER) {
       this.#asideBytes += whole.length;
@@ -155,7 +155,7 @@ export class Relay {
   }
 }
 
-/** Neighbors in one chunk go out as they came, without a copy. */
+/** Adjacent parts of one chunk are sent without a copy. */
 function joined(parts: Buffer[]): Buffer {
   const [first] = parts;
   const last = parts.at(-1)!;

@@ -1,4 +1,4 @@
-/** The client's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), against a server that may lie. */
+/** The client side of SCRAM-SHA-256 (RFC 5802, RFC 7677), for a server that may be hostile. */
 import { createHash, createHmac, pbkdf2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { SCRAM_ROUNDS } from "../limits";
@@ -18,7 +18,7 @@ export class Scram {
     return `${GS2_HEADER}n=,r=${this.#nonce}`;
   }
 
-  /** The answer to the server's first message. @throws Violation, Refusal */
+  /** Returns the answer to the server's first message. @throws Violation, Refusal */
   async final(serverFirst: string, password: string): Promise<string> {
     this.hasAnswered = true;
     const match = /^r=([\x21-\x2b\x2d-\x7e]+),s=([A-Za-z0-9+/]+={0,2}),i=([1-9][0-9]{0,9})$/.exec(
@@ -34,7 +34,7 @@ export class Scram {
         `the server asks for ${rounds} rounds of SCRAM, more than ${SCRAM_ROUNDS}`,
       );
     }
-    // Off the event loop: a server that asks for many rounds delays itself only.
+    // Off the event loop: a server that requests many rounds delays only itself.
     const salted = await promisify(pbkdf2)(
       password,
       Buffer.from(salt, "base64"),
@@ -51,7 +51,7 @@ export class Scram {
     return `${withoutProof},p=${proof.toString("base64")}`;
   }
 
-  /** Has the server shown that it knows the password, too? @throws Violation */
+  /** Verifies that the server knows the password, too. @throws Violation */
   verify(serverFinal: string): void {
     const signature = Buffer.from(/^v=([A-Za-z0-9+/]+={0,2})$/.exec(serverFinal)?.[1] ?? "", "base64");
     const isRight =

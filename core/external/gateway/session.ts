@@ -1,4 +1,4 @@
-/** One connection through the gateway: its header, the way to the server, the login, then the relay. */
+/** One connection through the gateway: its header, the connection to the server, the login, then the relay. */
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { LOGIN_MS } from "../limits";
@@ -10,9 +10,9 @@ import { Pull } from "./pull";
 import { Relay } from "./relay";
 
 const NEWLINE = 0x0a;
-/** Instead of a version, at the start of a packet that asks to end another connection's statement. */
+/** Replaces the version at the start of a packet that cancels another connection's statement. */
 const CANCEL_CODE = 80877102;
-/** How long what is left is written to a driver that takes nothing, ms. */
+/** Longest time to write the remaining bytes to a driver that does not read, ms. */
 const FINISH_MS = 5000;
 
 export interface SessionHandlers {
@@ -36,7 +36,7 @@ export class GatewaySession {
     this.#handlers = handlers;
   }
 
-  /** Bytes that the server has us hold. */
+  /** Bytes that we buffer for the server. */
   get held(): number {
     return this.#relay?.held ?? 0;
   }
@@ -65,7 +65,7 @@ export class GatewaySession {
     await closed;
   }
 
-  /** Ends the connection, and tells the driver why. */
+  /** Ends the connection, and reports the reason to the driver. */
   fail(fault: unknown): void {
     if (this.#isOver) return;
     this.#handlers.failed(this.id, fault);
@@ -74,7 +74,7 @@ export class GatewaySession {
     );
   }
 
-  /** Fails where the server is late. */
+  /** Fails the connection if the server is late. */
   checkTime(now: number): void {
     try {
       this.#relay?.checkTime(now);
@@ -124,7 +124,7 @@ export class GatewaySession {
     setTimeout(() => this.#finish(), FINISH_MS).unref();
   }
 
-  /** The last that the driver is told. */
+  /** Ends the connection after `last`, a final message for the driver. */
   #finish(last?: Buffer): void {
     if (this.#isOver) return;
     this.#end();
@@ -140,7 +140,7 @@ export class GatewaySession {
   }
 }
 
-/** How the gateway is connected, which the process behind it cannot see for itself. */
+/** Describes the gateway's connection, which the process behind the gateway cannot see. */
 function aboutLink({ socket, address }: ServerConnection): Buffer[] {
   const protocol = "encrypted" in socket ? ((socket as TLSSocket).getProtocol() ?? "TLS") : "";
   return [parameterStatus(LINK_TLS, protocol), parameterStatus(LINK_ADDRESS, address)];
