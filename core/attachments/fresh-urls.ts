@@ -1,8 +1,8 @@
 /**
- * Fresh URLs of attachments: where the source has one now, asked for when somebody opens it, and kept in this process
- * until shortly before it ends.
+ * Finds an attachment's current URL at the source. URLs are requested when an attachment is opened, and cached in this
+ * process until shortly before they expire.
  *
- * I4. Every request to the source is booked as a client's, and counts in the base's budget.
+ * I4. Every request to the source acquires a client's reservation, and counts in the base's budget.
  */
 
 import { withTimeout } from "../async";
@@ -23,19 +23,19 @@ import {
 } from "../source";
 import { RecordQueue, type RecordSource } from "./record-queue";
 
-/** How long a URL surely lives, ms: "about two hours" after it was given, says the source. */
+/** Guaranteed lifetime of a URL, ms; the source says "about two hours" after it was issued. */
 const URL_LIFE_MS = 100 * 60_000;
-/** It is given to clients only while it has this long to live, ms: a download begins at once, a page stays open. */
+/** Minimum remaining lifetime of a URL that clients get, ms: a download begins at once, a page stays open. */
 const LEAST_LIFE_MS = 30 * 60_000;
-/** An attachment that was not there is not looked for again within this, ms. */
+/** How long a missing attachment is not looked for again, ms. */
 const GONE_MS = 60_000;
-/** Records kept, and bases with a line: the oldest go first. */
+/** Maximum number of cached records, and of bases with a record queue: the oldest are dropped first. */
 const MAX_RECORDS = 20_000;
 const MAX_LINES = 1000;
 
 export interface FreshUrl {
   url: string;
-  /** For so long it opens the attachment, ms. */
+  /** How long the URL still opens the attachment, ms. */
   lastsMs: number;
 }
 
@@ -44,12 +44,12 @@ export interface FreshContext extends Pick<Context, "config" | "db" | "secrets">
   platforms: Platform[];
 }
 
-/** What a record had when it was read. */
+/** The attachments of a record when it was read. */
 interface Known {
   readAt: number;
-  /** By field and attachment. */
+  /** URLs by field and attachment. */
   urls: Map<string, string>;
-  /** What was asked for and not there. */
+  /** Attachments that were requested and not found. */
   gone: Set<string>;
 }
 
@@ -59,16 +59,16 @@ export class FreshUrls {
   readonly #known = new Map<string, Known>();
   readonly #lines = new Map<string, RecordQueue>();
 
-  /** @param now ms on any clock that only goes forward */
+  /** @param now ms on any monotonic clock */
   constructor(ctx: FreshContext, now: () => number = () => performance.now()) {
     this.#ctx = ctx;
     this.#now = now;
   }
 
   /**
-   * Where the source has the attachment.
+   * Returns where the source has the attachment.
    *
-   * @returns null when it is gone: the attachment, its record, or the field
+   * @returns null if the attachment, its record, or the field no longer exists
    * @throws BasetideError `rate_limited`, `source_…`, `quota_timeout`, `control_unavailable`, `secret_unreadable`
    */
   async find(base: LinkedBase, place: AttachmentRef): Promise<FreshUrl | null> {
@@ -77,7 +77,7 @@ export class FreshUrls {
     const known = this.#known.get(key);
     const answer = known && this.#answer(known, name);
     if (answer !== undefined) return answer;
-    // A line behind a source that hangs is no reason to keep a client for longer.
+    // A source that hangs must not delay a client for longer.
     const timeoutMs = this.#ctx.config.upstreamTimeoutMs;
     const reading = this.#queueOf(base).read(place.tableId, place.recordId);
     const fresh = this.#cache(key, await withTimeout(timeoutMs, "source_timeout", reading));
@@ -85,7 +85,7 @@ export class FreshUrls {
     return this.#answer(fresh, name) ?? null;
   }
 
-  /** Undefined: nobody knows. */
+  /** Undefined: unknown. */
   #answer({ readAt, urls, gone }: Known, name: string): FreshUrl | null | undefined {
     const ageMs = this.#now() - readAt;
     const url = urls.get(name);
@@ -114,7 +114,7 @@ export class FreshUrls {
   }
 }
 
-/** The base's records, by its own key as it is at that moment, out of the clients' quota. */
+/** Reads the base's records with its current own key, out of the clients' quota. */
 function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
   const { limiter, config } = ctx;
   const { sourceBaseId } = base;
@@ -155,7 +155,7 @@ function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
   };
 }
 
-/** Where a record's attachments are. Nothing but a web address is one: a client is sent there. */
+/** Returns the URLs of a record's attachments. Accepts only web addresses: a client is redirected there. */
 function urlsOf(record: SourceRecord | null): Map<string, string> {
   const urls = new Map<string, string>();
   for (const [fieldId, cell] of Object.entries(record?.fields ?? {})) {

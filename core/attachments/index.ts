@@ -1,2 +1,2 @@
-/** Attachments by URLs of ours: how those are signed, and where the source has what they stand for. */
+/** Attachments under our own URLs: signs them, and finds the source's current URL for them. */
 export { FreshUrls } from "./fresh-urls";

@@ -1,34 +1,37 @@
 /**
- * The line of records of one base that are read from the source because somebody opens their attachments.
+ * The queue of records of one base that are read from the source because their attachments are opened.
  *
- * One request at a time, and after a few at once one a second: what comes meanwhile for the same record waits with it,
- * and up to a hundred records of a table are read by one request. So a page full of pictures costs two or three, and a
- * crawler a fifth of the base's quota at most.
+ * One request at a time, and after an initial burst one a second. Calls for a queued record share its read, and one
+ * request reads up to a hundred records of a table. So a page full of pictures costs two or three requests, and a
+ * crawler at most a fifth of the base's quota.
  */
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
 import type { SourceRecord } from "../source";
 
-/** Most ids that the source takes at once. */
+/** Most ids that the source accepts in one request. */
 const BATCH = 100;
-/** Requests that may be made without a pause after a quiet time, and the pause between further ones, ms. */
+/** Requests without a pause after a quiet time, and the pause between further ones, ms. */
 const BURST = 10;
 const GAP_MS = 1000;
-/** Records that may wait; whoever comes then is asked to come again. */
+/** Maximum number of waiting records; further calls are rejected and may retry later. */
 const MAX_WAITING = 1000;
 const RETRY_AFTER_SECONDS = 5;
 
-/** One request of the source each; both throw BasetideError `source_…`, `quota_timeout`. */
+/** Each call is one request to the source; both throw BasetideError `source_…`, `quota_timeout`. */
 export interface RecordSource {
-  /** Those of the records that its list has. */
+  /** Returns those of the records that the source lists. */
   listed(tableId: string, recordIds: string[]): Promise<SourceRecord[]>;
-  /** Null: the source says that there is none. */
+  /** Null: the source says that the record does not exist. */
   record(tableId: string, recordId: string): Promise<SourceRecord | null>;
 }
 
 interface Waiting {
   tableId: string;
   recordId: string;
-  /** Sources answer "forbidden" for what is gone, and "no records" for what is there: then they are asked another way. */
+  /**
+   * Sources may answer "forbidden" for a deleted record, and "no records" for an existing one: the other call then
+   * decides.
+   */
   suspicion: "none" | "forbidden" | "unlisted";
   found: PromiseWithResolvers<SourceRecord | null>;
 }
@@ -39,7 +42,7 @@ export class RecordQueue {
   readonly #now: () => number;
   readonly #waiting = new Map<string, Waiting>();
   #isReading = false;
-  /** When the next request would be due if none were saved up. */
+  /** When the next request would be due if no burst were saved up. */
   #dueAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -59,7 +62,7 @@ export class RecordQueue {
   }
 
   /**
-   * The record as the source gives it when asked after this call; null when it is gone.
+   * Returns the record as the source has it after this call; null if it no longer exists.
    *
    * @throws BasetideError `rate_limited`, `source_…`, `quota_timeout`
    */
@@ -99,7 +102,7 @@ export class RecordQueue {
     this.#dueAt = dueAt;
   }
 
-  /** Who comes from now on waits for the next request: this one may know nothing of what was written since. */
+  /** Later calls wait for the next request: this one may not include writes made since. */
   #take(): Waiting[] {
     const [first, ...rest] = this.#waiting.values();
     const isListed = ({ tableId, suspicion }: Waiting) =>
@@ -119,7 +122,7 @@ export class RecordQueue {
     for (const waiting of batch) {
       const record = byId.get(waiting.recordId);
       if (record) waiting.found.resolve(record);
-      // An answer that has other records is believed.
+      // An answer that contains other records is trusted.
       else if (waiting.suspicion === "forbidden" || listed.length > 0) waiting.found.resolve(null);
       else this.#askAgain(waiting, "unlisted");
     }
@@ -136,7 +139,7 @@ export class RecordQueue {
     }
   }
 
-  /** Somebody may have come for the same record meanwhile: what is found for them is found for both. */
+  /** The same record may have been requested meanwhile: both calls share the result. */
   #askAgain(waiting: Waiting, suspicion: Waiting["suspicion"]): void {
     const key = `${waiting.tableId}/${waiting.recordId}`;
     const other = this.#waiting.get(key);
