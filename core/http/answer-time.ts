@@ -1,19 +1,19 @@
 /**
- * How long a client may be kept waiting. A connection that is silent is closed after a while, which ends requests that
- * are begun and never completed; one whose request is complete waits for us, and may wait longer.
+ * Limits how long a client may wait. A silent connection is closed after a while, which ends requests that were never
+ * completed; a complete request waits for us, and may wait longer.
  */
 
-/** The longest that Bun takes, seconds: slow answers are the source's to give, and clients' to give up on. */
+/** Bun's maximum, seconds: the source may answer slowly, and clients decide when to give up. */
 const LONGEST_SECONDS = 255;
 
 const servers = new WeakMap<Request, Bun.Server<undefined>>();
 
-/** Remembers which server a request came in by. */
+/** Remembers which server received a request. */
 export function recordServer(request: Request, server: Bun.Server<undefined>): void {
   servers.set(request, server);
 }
 
-/** Call it once the whole request is here. Does nothing where no connection is behind the request. */
+/** Must be called when the whole request has arrived. Does nothing if the request has no connection. */
 export function allowLongAnswer(request: Request): void {
   servers.get(request)?.timeout(request, LONGEST_SECONDS);
 }

@@ -1,6 +1,4 @@
-/**
- * A certificate authority of this machine, and certificates for servers on it: X.509 v3 as RFC 5280 has it, P-256.
- */
+/** A certificate authority of this machine, and certificates for servers on it: X.509 v3 (RFC 5280), P-256. */
 import {
   createHash,
   createPrivateKey,
@@ -14,7 +12,7 @@ import {
 import { isIPv4 } from "node:net";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** From 2050 on, dates have their century (RFC 5280, section 4.1.2.5). */
+/** From 2050 on, dates include the century (RFC 5280, section 4.1.2.5). */
 const CENTURY_FROM_MS = Date.UTC(2050);
 
 /** Certificate and key, PEM. */
@@ -24,21 +22,26 @@ export interface Certified {
 }
 
 export interface Authority extends Certified {
-  /** A certificate for a server with these DNS names and IPv4 addresses; it is valid for a day unless `days` is given. */
+  /**
+   * Issues a certificate for a server with these DNS names and IPv4 addresses; valid for a day unless `days` is given.
+   */
   issue(names: string[], days?: number): Certified;
 }
 
 export interface AuthorityOptions {
-  /** How long it is valid; one unless given. */
+  /** Days of validity; one unless given. */
   days?: number;
-  /** The only hosts that it can vouch for, whoever gets hold of its key, and hosts below them; any host unless given. */
+  /**
+   * The only hosts, including their subdomains, that it can issue certificates for, even with a stolen key; any host
+   * unless given.
+   */
   hosts?: string[];
 }
 
 export function createAuthority(name: string, { days = 1, hosts }: AuthorityOptions = {}): Authority {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const extensions = [
-    // An authority that can make no other.
+    // An authority that cannot create further authorities.
     extension("551d13", sequence(der(0x01, Buffer.from([0xff])), der(0x02, Buffer.from([0]))), true),
     keyUsage(KEY_CERT_SIGN),
     extension("551d0e", der(0x04, keyIdOf(privateKey))),
@@ -49,7 +52,7 @@ export function createAuthority(name: string, { days = 1, hosts }: AuthorityOpti
   return openAuthority({ certificate, key: pemOf(privateKey) });
 }
 
-/** An authority that was made before. @throws TypeError or Error for what is not its certificate or key */
+/** Opens an existing authority. @throws TypeError or Error if certificate or key are not valid or do not match */
 export function openAuthority({ certificate, key }: Certified): Authority {
   const name = /^CN=(.*)$/m.exec(new X509Certificate(certificate).subject)![1]!;
   const issuer = { name, key: createPrivateKey(key) };
@@ -106,7 +109,7 @@ function pemOf(key: KeyObject): string {
   return key.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** By which a certificate names the key that has signed it. */
+/** Identifies in a certificate the key that signed it. */
 function keyIdOf(key: KeyObject): Buffer {
   return createHash("sha256").update(publicOf(key)).digest().subarray(0, 20);
 }
@@ -131,7 +134,7 @@ function extension(id: string, value: Buffer, isCritical = false): Buffer {
   return sequence(oid(id), ...critical, der(0x04, value));
 }
 
-/** A name of one part: CN. */
+/** A name with one part: CN. */
 function nameOf(name: string): Buffer {
   return sequence(der(0x31, sequence(oid("550403"), der(0x0c, Buffer.from(name)))));
 }

@@ -1,17 +1,17 @@
 /**
- * The network that a client's address belongs to, which is what limits count by: an IPv4 address is one client, and so
- * is an IPv6 /64, the smallest network that a provider assigns. Counting IPv6 addresses one by one would give each
- * customer of a provider 2^64 counters.
+ * The network that a client's address belongs to, which limits count by: an IPv4 address is one client, and so is an
+ * IPv6 /64, the smallest network that a provider assigns. Counting IPv6 addresses one by one would give each customer
+ * of a provider 2^64 counters.
  */
 import { BlockList, isIP } from "node:net";
 import { clientAddress } from "./client-address";
 
-/** Longest text that is taken from a proxy's header as it is. */
+/** Longest text from a proxy's header that is used unchanged. */
 const MAX_LENGTH = 64;
 
 /**
  * @param address as `clientAddress` returns it
- * @returns `192.0.2.1`, `2001:db8:0:1::/64`; what is no address (a proxy's own notation) stays as it is
+ * @returns `192.0.2.1`, `2001:db8:0:1::/64`; text that is not an address (a proxy's own notation) is unchanged
  */
 export function networkOf(address: string): string {
   const text = address
@@ -32,7 +32,7 @@ export function networkOf(address: string): string {
     .join(":")}::/64`;
 }
 
-/** Loopback, private and link-local addresses: without a header, many clients may be behind one. */
+/** Loopback, private and link-local addresses: without a header, many clients may share one. */
 const NEARBY = new BlockList();
 for (const [network, bits] of [
   ["127.0.0.0", 8],
@@ -47,8 +47,8 @@ NEARBY.addSubnet("fc00::", 7, "ipv6");
 NEARBY.addSubnet("fe80::", 10, "ipv6");
 
 /**
- * The network that limits of a request count by. Where no header is configured, a nearby address may be a reverse proxy
- * with all clients behind it, who must not share one client's limits: they are told apart by `otherwise`.
+ * Returns the network that limits of a request count by. If no header is configured, a nearby address may be a reverse
+ * proxy for all clients, which must not share one client's limits: `otherwise` then distinguishes them.
  *
  * @param header as `clientAddress` takes it
  */
@@ -60,7 +60,7 @@ export function clientNetwork(request: Request, header: string | undefined, othe
   return isNearby ? `nearby ${otherwise}` : networkOf(address);
 }
 
-/** The eight groups of a valid IPv6 address. */
+/** Returns the eight groups of a valid IPv6 address. */
 function groupsOf(address: string): number[] {
   const [head = "", tail = ""] = address.split("::");
   const [first, last] = [numbersOf(head), numbersOf(tail)];

@@ -1,17 +1,17 @@
 /**
- * Sends pages and JSON compressed to whoever takes that.
+ * Compresses pages and JSON for clients that accept it.
  *
- * A page that holds a secret repeats nothing of its request: otherwise its size would tell, guess by guess, what the
- * secret is.
+ * A page that contains a secret must not echo its request: otherwise its compressed size would reveal the secret, guess
+ * by guess.
  */
 
-/** Less than this is in one packet either way. */
+/** Smaller answers fit in one packet either way. */
 const MIN_BYTES = 1400;
-/** Of 1 to 9: from here on it costs more time than it saves bytes. */
+/** Of 1 to 9: higher levels cost more time than they save bytes. */
 const GZIP_LEVEL = 5;
 const TEXT = /^(text\/html|application\/json)\b/;
 
-/** The answer as it is, or compressed. */
+/** Returns the response, compressed if the client accepts it. */
 export async function compressed(request: Request, response: Response): Promise<Response> {
   const { headers, status, statusText } = response;
   if (!TEXT.test(headers.get("content-type") ?? "") || headers.has("content-encoding")) return response;

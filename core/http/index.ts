@@ -1,4 +1,4 @@
-/** What every HTTP server has: gate, headers, limits, certificates. */
+/** Shared parts of all HTTP servers: gate, headers, limits, certificates. */
 export { allowLongAnswer } from "./answer-time";
 export { type Authority, createAuthority, openAuthority } from "./authority";
 export { clientAddress, isFromThisMachine } from "./client-address";

@@ -1,4 +1,4 @@
-/** Opens a port for an app, in one way for all processes: the gate, the client's address, the headers, the drain. */
+/** Opens a port for an app, the same way in all processes: the gate, the client's address, the headers, the drain. */
 import { BasetideError, errorCodes } from "../errors";
 import type { Logger } from "../log";
 import { recordServer } from "./answer-time";
@@ -6,40 +6,43 @@ import { recordAddress } from "./client-address";
 import { withOwnHeaders } from "./own-headers";
 import { malformedRequest } from "./request-gate";
 
-/** Longest an ending process waits for answers that are under way, in ms. */
+/** Longest wait for running requests when a process stops, ms. */
 const DRAIN_MS = 10_000;
 
 export interface Listener {
   port: number;
-  /** Takes no new connections, and waits for the answers that are under way. */
+  /** Stops accepting connections, and waits for running requests. */
   stop(): Promise<void>;
 }
 
 export interface ListenOptions {
-  /** 0: any free one. */
+  /** 0: any free port. */
   port: number;
-  /** The variable to set another port with, for the error. */
+  /** The variable that sets the port, for the error. */
   portVariable: string;
   /** Address to bind to; all interfaces unless given. */
   host?: string | undefined;
-  /** Seconds that a connection may be silent, unless `allowLongAnswer` says otherwise. */
+  /** Seconds that a connection may be silent, unless `allowLongAnswer` extends it. */
   idleTimeout?: number;
   /** Longest request body, in bytes. */
   maxBodyBytes?: number;
-  /** Longest wait for answers under way when it stops, in ms; 0 cuts them off. */
+  /** Longest wait for running requests at the stop, ms; 0 aborts them. */
   drainMs?: number;
-  /** Answers for an app that failed, or whose answer broke off before its first byte; `internal` unless given. */
+  /** Answers if the app fails, or its answer breaks off before its first byte; `internal` unless given. */
   answerFault?: (error: Error) => Response;
   /** Answers a request that the gate refuses; `malformed_request` unless given. */
   answerMalformed?: (message: string) => Response;
-  /** Where clients reach it: https makes browsers stay with TLS. */
+  /** The public URL: with https, browsers are told to use TLS only. */
   publicUrl?: string | undefined;
-  /** Further headers of our own answers; false: none at all, for a stand-in of somebody else's service. */
+  /** Further headers of our own answers; false: none at all, for a simulated third-party service. */
   ownHeaders?: Record<string, string> | false;
   log?: Logger;
-  /** The client's address, where connections come by way of another part of this process; the connection's own unless given. */
+  /**
+   * Returns the client's address if connections arrive through another part of this process; the connection's own
+   * unless given.
+   */
   addressOf?: ((peer: Bun.SocketAddress) => string | undefined) | undefined;
-  /** Certificate and key, PEM: the port speaks TLS. */
+  /** Certificate and key, PEM: the port uses TLS. */
   tls?: { certificate: string; key: string } | undefined;
 }
 
@@ -61,9 +64,9 @@ export function listen(app: App, options: ListenOptions): Listener {
       fetch: handler(app, options),
       idleTimeout: options.idleTimeout ?? DEFAULT_IDLE_SECONDS,
       maxRequestBodySize: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
-      // Bun's own answer to a fault is a page that shows paths and source.
+      // Bun's own error page shows paths and source code.
       development: false,
-      // Without `development` Bun shares a port that is taken.
+      // Without `development` Bun shares a port that is already in use.
       reusePort: false,
       error: (error) => own((options.answerFault ?? internalFault)(error), options),
     });
@@ -81,7 +84,7 @@ export function listen(app: App, options: ListenOptions): Listener {
   }
 }
 
-/** What a failure to open a port is: `port_taken` where that is the reason, else `cause` itself. */
+/** Returns the error for a port that could not be opened: `port_taken` if it is in use, else `cause` itself. */
 export function portError(cause: unknown, port: number, portVariable: string): unknown {
   if (!(cause instanceof Error && "code" in cause && cause.code === "EADDRINUSE")) return cause;
   return new BasetideError(

@@ -1,21 +1,21 @@
-/** The security headers of every answer of our own, in one place for all listeners. */
+/** The security headers of all our own answers, for all listeners. */
 
-/** A year, for which browsers ask for this host over TLS only. */
+/** A year, during which browsers use only TLS for this host. */
 const HSTS = "max-age=31536000";
 
 const forwardedAnswers = new WeakSet<Response>();
 
-/** Marks an answer as the source's: it goes to the client as it came. */
+/** Marks an answer as the source's: it is sent to the client unchanged. */
 export function forwarded(response: Response): Response {
   forwardedAnswers.add(response);
   return response;
 }
 
 /**
- * Adds to an answer of ours what it does not say itself: `nosniff`, `no-store` unless the route allows caching, HSTS
- * where the public address is https, and `more`.
+ * Adds headers that our answer does not set itself: `nosniff`, `no-store` unless the route allows caching, HSTS if the
+ * public address is https, and `more`.
  *
- * @param publicUrl where clients reach this listener; absent where only operators do
+ * @param publicUrl the public URL of this listener; absent if only operators reach it
  */
 export function withOwnHeaders(
   response: Response,
@@ -35,7 +35,7 @@ export function withOwnHeaders(
   return response;
 }
 
-/** The path of a request's URL; empty where it is no URL, since errors of such a request have to be told too. */
+/** Returns the path of a request's URL; empty for an invalid URL, since errors of such a request are logged too. */
 export function pathOf(request: Request): string {
   return URL.parse(request.url)?.pathname ?? "";
 }

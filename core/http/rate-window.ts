@@ -1,6 +1,6 @@
-/** Counts of a process by key within windows of time: as much as it takes to keep one client from taking all. */
+/** Counts per key within time windows, in this process's memory: enough to keep one client from using all capacity. */
 
-/** Keys that are counted one by one; further ones of the same window share a count. */
+/** Keys with a counter of their own; further keys of the same window share one. */
 const MAX_KEYS = 50_000;
 const OTHERS = "others";
 
@@ -10,13 +10,13 @@ export class RateWindow {
   #counts = new Map<string, number>();
   #endsAt = 0;
 
-  /** @param most within each `windowMs` and for each key */
+  /** @param most maximum within each `windowMs` for each key */
   constructor(most: number, windowMs: number) {
     this.#most = most;
     this.#windowMs = windowMs;
   }
 
-  /** Counts one more. @returns 0, or, when it is one too many, the ms until the window is over */
+  /** Counts one more. @returns 0, or, if the maximum is exceeded, the ms until the window ends */
   take(key: string, now: number = performance.now()): number {
     if (now >= this.#endsAt) {
       this.#counts = new Map();

@@ -1,15 +1,18 @@
 /**
- * Refuses requests whose target has more than one reading, before any handler sees them.
+ * Refuses requests whose target can be parsed in more than one way, before any handler sees them.
  *
  * G1. Behind the gate `request.url` is absolute and in the normal form of the URL standard: parsing it again changes
- * nothing. Bun resolves `..`, `\` and escaped dots by itself, but only where `http://<Host><target>` is a URL;
- * otherwise it hands the target on as it came, and whoever parses it next decides on something else.
+ * nothing. Bun resolves `..`, `\` and escaped dots by itself, but only if `http://<Host><target>` is a URL; otherwise
+ * it passes the target on unchanged, and the next parser decides about something else.
  */
 
-/** A name, an IPv4 address, or an IPv6 address in brackets; then a port. One header, or the values have a comma. */
+/**
+ * A name, an IPv4 address, or an IPv6 address in brackets; then a port. Repeated headers are joined by a comma, which
+ * does not match.
+ */
 const HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
-/** @returns what is wrong with the request, as a sentence for its sender; undefined where nothing is */
+/** @returns the reason why the request is malformed, as a sentence for its sender; undefined if it is not */
 export function malformedRequest(request: Request): string | undefined {
   const host = request.headers.get("host");
   if (!host) return "The request has no Host header. Send one.";

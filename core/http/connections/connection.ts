@@ -2,7 +2,7 @@
  * One established connection, used for one request at a time.
  *
  * H2. A request is written once. Over node:http and not Bun's `fetch`, which sends a GET, PUT or DELETE again by itself
- *     when a kept connection breaks before the answer: the source counts both, the ledger hears of one.
+ *     when a kept connection breaks before the answer: the source counts both, the rate limiter knows of one.
  */
 import http from "node:http";
 import type { Duplex } from "node:stream";
@@ -10,13 +10,13 @@ import type { OpenedSocket } from "./dial";
 
 export interface WireRequest {
   method: string;
-  /** Path and query: sent as they are, byte by byte. */
+  /** Path and query, sent byte for byte. */
   path: string;
   headers: Headers;
   body: Uint8Array<ArrayBuffer> | undefined;
 }
 
-/** No connection could be opened: nothing was asked. Its `code` is what node:net or node:tls says. */
+/** No connection could be opened, so no request was sent. Its `code` is that of node:net or node:tls. */
 export class ConnectFailure extends Error {
   readonly code: string | undefined;
 
@@ -26,10 +26,10 @@ export class ConnectFailure extends Error {
   }
 }
 
-/** A connection that had rested broke before an answer; as a rule the source had closed it before it was asked. */
+/** An idle connection broke before an answer; usually the source had closed it before the request was sent. */
 export class StaleConnection extends Error {}
 
-/** Hands the one socket to node:http, and says when a request is done with it. */
+/** Gives the single socket to node:http, and reports when a request is done with it. */
 class OneSocket extends http.Agent {
   readonly #socket: Duplex;
   readonly #onFree: () => void;
@@ -54,16 +54,16 @@ class OneSocket extends http.Agent {
 export interface ConnectionOwner {
   /** An answer was read to its end: the next request may be sent. */
   onRest(): void;
-  /** It serves no request any more. */
+  /** The connection serves no further request. */
   onClose(): void;
   now(): number;
 }
 
 export class Connection {
   readonly openedAt: number;
-  /** Since when it rests, ms on the clock. */
+  /** Start of the idle time, ms on the clock. */
   idleSince: number;
-  /** The source closes it when it has rested for so long, ms, where it says so. */
+  /** The source closes the connection after this idle time, ms, if it announces one. */
   sourceKeepsMs = Infinity;
   readonly #socket: OpenedSocket["socket"];
   readonly #agent: OneSocket;
@@ -84,7 +84,7 @@ export class Connection {
       this.#isOpen = false;
       onClose();
     };
-    // A source that ends its side while the connection rests is answered nothing: it would take a request for lost.
+    // If the source ends its side while the connection is idle, no request may be sent on it: it would be lost.
     socket.on("end", leave).on("close", leave).on("error", leave);
   }
 
@@ -92,7 +92,7 @@ export class Connection {
     return this.#isOpen && !this.#socket.destroyed;
   }
 
-  /** While it rests it keeps no process from ending, and what arrives is no answer to anything: it is left. */
+  /** While idle, it does not keep the process alive; arriving data answers no request, so the connection is closed. */
   rest(): void {
     this.#socket.unref();
     this.#socket.off("data", this.#closeOnData).on("data", this.#closeOnData);
@@ -106,11 +106,11 @@ export class Connection {
   }
 
   /**
-   * Writes the request at once. The body of the answer is to be read, or its stream to be destroyed.
+   * Writes the request at once. The caller must read the answer's body, or destroy its stream.
    *
-   * @param hasRested it may have been closed by the source before now
-   * @param signal breaks off the request, and later the body
-   * @throws StaleConnection, or what node:http finds wrong with the way, the request or the answer
+   * @param hasRested the connection was idle, so the source may have closed it
+   * @param signal aborts the request, and later the body
+   * @throws StaleConnection, or node:http's error about the connection, the request or the answer
    */
   send(
     { method, path, headers, body }: WireRequest,
@@ -119,7 +119,7 @@ export class Connection {
   ): Promise<http.IncomingMessage> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return reject(new StaleConnection());
-      // Before there is a request: one that ends before it is listened to ends the process.
+      // Checked before the request is created: an aborted request without an error listener would end the process.
       if (signal.aborted) {
         this.#socket.destroy();
         return reject(new Error("broken off"));
@@ -127,10 +127,10 @@ export class Connection {
       this.#socket.off("data", this.#closeOnData);
       this.#socket.ref();
       const sent: Record<string, string> = { ...Object.fromEntries(headers), host: this.#host };
-      // node:http gives the body of a DELETE no length: the source would take it for a request of its own.
+      // node:http sends the body of a DELETE without a length: the source would parse it as another request.
       if (body !== undefined) sent["content-length"] = String(body.length);
       const asking = http.request({ path, method, headers: sent, agent: this.#agent });
-      // Its own `signal` option costs some 20 µs more a request. Once the answer is read this does nothing.
+      // Its own `signal` option costs some 20 µs more per request. Once the answer is read this does nothing.
       const breakOff = () => {
         asking.destroy();
         reject(new Error("broken off"));
@@ -138,14 +138,14 @@ export class Connection {
       signal.addEventListener("abort", breakOff);
       let answer: http.IncomingMessage | undefined;
       asking.on("error", (error: NodeJS.ErrnoException) => {
-        // A body that goes on until the connection ends would count as whole.
+        // Without this, a body that ends with the connection would count as complete.
         answer?.destroy(error);
         const isBroken = error.code === "ECONNRESET" || error.code === "EPIPE";
         reject(isBroken && hasRested ? new StaleConnection() : error);
       });
       asking.on("response", (head) => {
         answer = head;
-        // Heard by whatever reads the body, or not at all.
+        // Handled by the reader of the body, if any.
         head.on("error", () => {});
         const keep = /timeout=(\d+)/.exec(String(head.headers["keep-alive"] ?? ""));
         if (keep) this.sourceKeepsMs = Number(keep[1]) * 1000;
@@ -154,7 +154,7 @@ export class Connection {
         head.socket.destroy();
         reject(new RangeError(`${status} is no status of an answer`));
       });
-      // A source that changes the protocol, or takes CONNECT for more than a word, is left.
+      // The connection is closed if the source switches protocols or accepts CONNECT.
       const leave = (_head: unknown, socket: Duplex) => {
         socket.destroy();
         reject(new Error("the source does not go on in HTTP"));

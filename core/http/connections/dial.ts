@@ -1,6 +1,6 @@
 /**
- * Opens a connection to an address (scheme, host and port): TCP, TLS for https, through the machine's HTTP proxy where
- * the environment names one. Measures one round trip on the way.
+ * Opens a connection to an address (scheme, host and port): TCP, TLS for https, through the machine's HTTP proxy if the
+ * environment names one. Measures one round trip while doing so.
  */
 import http from "node:http";
 import net from "node:net";
@@ -8,20 +8,20 @@ import type { Duplex } from "node:stream";
 import tls from "node:tls";
 import { getProxyForUrl } from "proxy-from-env";
 
-/** How long opening may take in all, ms. */
+/** Longest total time to open a connection, ms. */
 const OPEN_MS = 10_000;
-/** TCP asks after a connection that has been silent for so long, ms. */
+/** TCP keepalive starts after this much silence, ms. */
 const PROBE_AFTER_MS = 10_000;
 
 export interface OpenedSocket {
   socket: Duplex & Pick<net.Socket, "ref" | "unref">;
   /** One round trip, ms: of the TLS handshake, or of the TCP one for http. */
   roundTripMs: number;
-  /** The mean of all round trips that were measured, ms: what lies in front of a server may delay the one or the other. */
+  /** The mean of all measured round trips, ms: intermediaries in front of a server may delay either kind. */
   usualMs: number;
 }
 
-/** What later connections to the same host resume their TLS session from. */
+/** Lets later connections to the same host resume their TLS session. */
 export interface TlsSession {
   ticket?: Buffer;
 }
@@ -87,7 +87,7 @@ function connected<T extends net.Socket>(socket: T, timer: AbortSignal, event = 
 const TIMED_OUT = { code: "ETIMEDOUT" };
 const RESET = { code: "ECONNRESET" };
 
-/** A connection to `url` through an HTTP proxy (CONNECT). */
+/** Opens a connection to `url` through an HTTP proxy (CONNECT). */
 function tunnel(proxy: URL, url: URL, timer: AbortSignal): Promise<net.Socket> {
   const { host, port } = endOf(url);
   const target = `${host.includes(":") ? `[${host}]` : host}:${port}`;

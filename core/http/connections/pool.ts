@@ -1,38 +1,38 @@
 /**
- * The connections of this process to one address, shared by everything that sends requests there.
- *
- * H1. Whatever is granted a request has an established connection in hand: no handshake lies between the grant and the
+ * This process's connections to one address, shared by everything that sends requests there.
+ * H1. A granted request already holds an established connection: no handshake delays it between the grant and the
  *     source.
- * While counted requests use the pool, five connections are kept open though they rest, so that five at once find one. A
- * connection is replaced before it is so old that the source, or something on the way, may have forgotten it. The handshakes
- * measure the way (round-trips.ts), from the first request on.
+ *
+ * While counted requests use the pool, five idle connections are kept open, so that five requests at once find one. A
+ * connection is replaced before it is so old that the source, or an intermediary, may have dropped it. The handshakes
+ * measure network latency (round-trips.ts), from the first request on.
  */
 import type { IncomingMessage } from "node:http";
 import { ConnectFailure, Connection, StaleConnection, type WireRequest } from "./connection";
 import { type OpenedSocket, openSocket, type TlsSession } from "./dial";
 import { RoundTrips } from "./round-trips";
 
-/** Connections that are kept open: what one base may send at once. */
+/** Connections that are kept open: the number of requests that one base may send at once. */
 const WARM = 5;
-/** Connections in all; requests beyond wait for one. */
+/** Maximum number of connections; further requests wait for one. */
 const MOST_OPEN = 512;
-/** A connection is replaced when it has rested for so long, ms: before load balancers and NATs forget it (60 s and more). */
+/** A connection is replaced after this idle time, ms: before load balancers and NATs drop it (60 s and more). */
 const MOST_REST_MS = 20_000;
-/** ... and when it is so old, ms: names of hosts change what they stand for. */
+/** A connection is replaced at this age, ms: host names may resolve to other addresses. */
 const MOST_AGE_MS = 60_000;
-/** How much earlier than the source says that it closes a resting connection, ms. */
+/** How long before the source's announced idle time-out a connection is closed, ms. */
 const SOURCE_LEAD_MS = 1500;
-/** A pool that nothing has used for so long keeps no connection open, ms. */
+/** A pool that was unused for this long keeps no connection open, ms. */
 const UNUSED_MS = 5 * 60_000;
 const TICK_MS = 2000;
 
-/** A connection that one request may be sent on. Disposing of it unused lets another request have it. */
+/** A connection reserved for one request. Disposing of it unused returns it to the pool. */
 export interface HeldConnection extends Disposable {
   readonly isOpen: boolean;
   /**
-   * Writes the request at once; the body of the answer is to be read, or its stream to be destroyed.
+   * Writes the request at once; the caller must read the answer's body, or destroy its stream.
    *
-   * @throws StaleConnection, or what node:http finds wrong with the way, the request or the answer
+   * @throws StaleConnection, or node:http's error about the connection, the request or the answer
    */
   send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage>;
 }
@@ -49,7 +49,7 @@ export class ConnectionPool {
   readonly #now: () => number;
   readonly #session: TlsSession = {};
   readonly #roundTrips = new RoundTrips();
-  /** The one that was used last is at the end, and used first. */
+  /** The most recently used connection is at the end, and used first. */
   readonly #resting: Connection[] = [];
   readonly #waiting = new Set<Waiter>();
   #open = 0;
@@ -60,7 +60,7 @@ export class ConnectionPool {
 
   /**
    * @param address scheme, host and port
-   * @param options.now ms on any clock that only goes forward
+   * @param options.now ms on any monotonic clock
    */
   constructor(address: string, options: { dial?: typeof openSocket; now?: () => number } = {}) {
     this.#address = address;
@@ -69,17 +69,17 @@ export class ConnectionPool {
     this.#now = options.now ?? (() => performance.now());
   }
 
-  /** By how much longer one request may be on its way than another, ms. */
+  /** The maximum difference in network latency between two requests, ms. */
   get spreadMs(): number {
     return this.#roundTrips.spreadMs;
   }
 
-  /** Connections that rest, and all that are open. */
+  /** The number of idle connections, and of all open ones. */
   get size(): { resting: number; open: number } {
     return { resting: this.#resting.length, open: this.#open };
   }
 
-  /** Counted requests are going to be sent: from now on, until none was for long, five connections are kept open. */
+  /** Keeps five connections open for counted requests, until none has been sent for a long time. */
   keepWarm(): void {
     if (this.#isKeptWarm) return;
     this.#isKeptWarm = true;
@@ -87,7 +87,7 @@ export class ConnectionPool {
     void this.maintain();
   }
 
-  /** A connection that rests, at once; undefined where there is none. */
+  /** Takes an idle connection without waiting; undefined if there is none. */
   tryTake(): HeldConnection | undefined {
     if (this.#waiting.size > 0) return undefined;
     this.#usedAt = this.#now();
@@ -96,7 +96,7 @@ export class ConnectionPool {
   }
 
   /**
-   * A connection as soon as there is one; opens it where none rests.
+   * Takes a connection as soon as one is available; opens one if none is idle.
    *
    * @throws ConnectFailure; the signal's reason
    */
@@ -127,7 +127,7 @@ export class ConnectionPool {
     });
   }
 
-  /** Closes what rests; requests under way go on. */
+  /** Closes idle connections; requests under way continue. */
   close(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -154,7 +154,7 @@ export class ConnectionPool {
         try {
           return await connection.send(request, signal, hasRested);
         } catch (error) {
-          // What closed one has as a rule closed all that rested as long.
+          // Whatever closed this connection has usually closed all that were idle as long.
           if (error instanceof StaleConnection) pool.#dropResting();
           throw error;
         }
@@ -175,7 +175,7 @@ export class ConnectionPool {
       return;
     }
     connection.rest();
-    // One that was never used is the last to be.
+    // A connection that was never used is used last.
     if (hasRested) this.#resting.push(connection);
     else this.#resting.unshift(connection);
   }
@@ -229,7 +229,7 @@ export class ConnectionPool {
     this.#timer.unref();
   }
 
-  /** Closes what is not needed, and replaces what gets old: the new ones first. Runs by itself. */
+  /** Closes connections that are not needed, and replaces old ones: opens the new ones first. Runs periodically. */
   async maintain(): Promise<void> {
     if (this.#now() - this.#usedAt > UNUSED_MS) return this.close();
     if (this.#opening > 0) return;
@@ -247,7 +247,7 @@ export class ConnectionPool {
     this.#drop(connection);
   }
 
-  /** @param leadMs it will be by then */
+  /** @param leadMs true also if it will be old by then */
   #isOld(connection: Connection, leadMs = 0): boolean {
     const now = this.#now() + leadMs;
     const maxIdleMs = Math.min(MOST_REST_MS, connection.sourceKeepsMs - SOURCE_LEAD_MS);
@@ -257,7 +257,7 @@ export class ConnectionPool {
 
 const pools = new Map<string, ConnectionPool>();
 
-/** The pool of this process for an address: scheme, host and port. */
+/** Returns this process's pool for an address: scheme, host and port. */
 export function poolOf(address: string): ConnectionPool {
   const known = pools.get(address);
   if (known) return known;

@@ -1,22 +1,23 @@
 /**
- * How much the way to a host varies: the spread of one direction, estimated from round trips of handshakes.
+ * Estimates how much the latency to a host varies: the spread of one direction, derived from the round trips of
+ * handshakes.
  *
- * Handshakes and not answers, since what a source takes to answer varies more than any network, and holds no request
- * back on its way in.
+ * Uses handshakes and not answers, since the source's processing time varies more than any network, and does not delay
+ * a request on its way in.
  */
 
-/** Round trips that are remembered. */
+/** Maximum number of remembered round trips. */
 const MOST_SAMPLES = 64;
-/** Of so many round trips the longest is left out: this process may have been busy. */
+/** For each so many round trips the longest is ignored: this process may have been busy. */
 const PER_OUTLIER = 16;
-/** Before anything was measured the standard deviation is taken for this part of the usual round trip ... */
+/** Before any measurement, the standard deviation is assumed to be this fraction of the usual round trip ... */
 const PRIOR_PART = 1 / 4;
-/** ... and that counts as so many measurements. */
+/** ... with the weight of this many measurements. */
 const PRIOR_WEIGHT = 4;
 /**
- * From the standard deviation of round trips to the spread of one direction. Two like directions of even jitter give
- * √12/√2 = 2.45, which is 2.65 of the deviation that is left without the outliers. Each reservation's least margin
- * (core/limiter/backend.ts) covers what is measured too low.
+ * Factor from the standard deviation of round trips to the spread of one direction. Two equal directions with uniform
+ * jitter give √12/√2 = 2.45, which is 2.65 of the deviation that remains without the outliers. Each reservation's
+ * minimum margin (core/limiter/backend.ts) covers measurements that are too low.
  */
 const SPREAD_PER_DEVIATION = 2.65;
 
@@ -30,7 +31,7 @@ export class RoundTrips {
   readonly #samples: Sample[] = [];
   #spreadMs = 0;
 
-  /** By how much longer one request may be on its way than another, ms; 0 while nothing is known. */
+  /** The maximum difference in network latency between two requests, ms; 0 while nothing has been measured. */
   get spreadMs(): number {
     return this.#spreadMs;
   }

@@ -6,13 +6,13 @@ import { asControlError } from "../../postgres";
 import { isFromThisMachine } from "..";
 import { answerMetrics, noMetrics } from "./metrics";
 
-/** A dependency that does not answer in this time counts as away. */
+/** A dependency that does not answer within this time counts as unreachable. */
 const READY_TIMEOUT_MS = 3_000;
 
 /**
- * - `/healthz`: 200 while the process answers at all; who gets no answer restarts it.
- * - `/readyz`: 200 when `ready` resolves, else 503; who gets 503 sends no traffic here.
- * - `/metrics`: Prometheus text for requests of this machine; 404 for all others, and where METRICS_PORT has them.
+ * - `/healthz`: 200 while the process answers at all; without an answer, the orchestrator should restart it.
+ * - `/readyz`: 200 if `ready` resolves, else 503; a load balancer should then send no traffic here.
+ * - `/metrics`: Prometheus text for requests from this machine; 404 for all others, and if METRICS_PORT serves it.
  */
 export function healthRoutes(parts: {
   config: Pick<Config, "metricsPort" | "clientIpHeader">;

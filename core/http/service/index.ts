@@ -1,4 +1,4 @@
-/** What the service's own processes answer: health, metrics, errors. */
+/** The service's own answers: health, metrics, errors. */
 export { healthRoutes } from "./health";
 export { listenForMetrics } from "./metrics";
 export { answerError, type ErrorForCaller, explainError } from "./on-error";

@@ -1,10 +1,10 @@
-/** Metrics of a process, as Prometheus reads them, and the listener of their own that they have with METRICS_PORT. */
+/** Metrics of a process in Prometheus format, and their separate listener if METRICS_PORT is set. */
 import { Registry } from "prom-client";
 import type { Config } from "../../config";
 import type { Logger } from "../../log";
 import { type Listener, listen, pathOf } from "..";
 
-/** @param registries of the roles in this process: one, but for `bun run up` */
+/** @param registries of the roles in this process: one, except in `bun run up` */
 export async function answerMetrics(registries: Registry[]): Promise<Response> {
   const texts = await Promise.all(registries.map((registry) => registry.metrics()));
   return new Response(joined(texts), { headers: { "content-type": Registry.PROMETHEUS_CONTENT_TYPE } });
@@ -18,7 +18,7 @@ export function noMetrics(): Response {
 /**
  * Serves `/metrics` on METRICS_PORT.
  *
- * @returns undefined where that is not set
+ * @returns undefined if that is not set
  * @throws BasetideError `port_taken`
  */
 export function listenForMetrics(
@@ -40,7 +40,7 @@ export function listenForMetrics(
   return listener;
 }
 
-/** A metric that several registries have may be described once only; its samples differ in the label `role`. */
+/** A metric of several registries must be described only once; its samples differ in the label `role`. */
 function joined(texts: string[]): string {
   if (texts.length === 1) return texts[0]!;
   const samples = new Map<string, string[]>();

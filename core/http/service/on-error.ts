@@ -1,6 +1,6 @@
 /**
- * The one place where an error becomes an answer: `{"error":{"code","message","request_id"}}` with the status of
- * `httpStatus`. Of a fault of ours the caller learns a code and the request's id, the log the rest.
+ * Converts errors to answers: `{"error":{"code","message","request_id"}}` with the status of `httpStatus`. For an
+ * internal error the caller gets only a code and the request's id; the log gets the rest.
  */
 import { randomUUID } from "node:crypto";
 import { ValidationError } from "elysia";
@@ -10,10 +10,10 @@ import { asControlError } from "../../postgres";
 import { requestId } from "../../request-id";
 import { pathOf } from "..";
 
-/** Wrong parts of a request that are named; the rest is found at the next try. */
+/** Maximum number of invalid parts in one message; the caller finds the others on the next attempt. */
 const MAX_PARTS = 5;
 
-/** @param code Elysia's word for errors of its own */
+/** @param code Elysia's name for errors of its own */
 export function answerError(log: Logger, request: Request, error: unknown, code: string | number): Response {
   const { status, retryAfterSeconds, ...told } = explainError(log, request, error, code);
   const headers = new Headers({ "x-request-id": told.requestId });
@@ -28,13 +28,13 @@ export interface ErrorForCaller {
   code: ErrorCode;
   status: number;
   message: string;
-  /** By which the log knows it. */
+  /** Identifies the request in the log. */
   requestId: string;
-  /** When it is worth trying again, where that is known. */
+  /** When a retry makes sense, if known. */
   retryAfterSeconds?: number;
 }
 
-/** What the caller may know of an error; the log gets the rest. */
+/** Returns what the caller may know about an error; the log gets the rest. */
 export function explainError(
   log: Logger,
   request: Request,
@@ -66,7 +66,7 @@ export function explainError(
   };
 }
 
-/** A failed validation holds the whole value, of an answer too: that may be a password. */
+/** A failed validation contains the whole value, even of an answer: it may include a password. */
 function loggable(error: unknown): unknown {
   return error instanceof ValidationError ? new Error(describe(error)) : error;
 }
@@ -82,7 +82,7 @@ function toBasetideError(error: unknown, code: string | number): BasetideError {
   return asControlError(error);
 }
 
-/** `body: /settings/turbo: Expected boolean; …`: the first wrong parts, and never what was sent. */
+/** `body: /settings/turbo: Expected boolean; …`: the first invalid parts, and never the values sent. */
 function describe(error: ValidationError): string {
   const parts = error.all.map((issue) => {
     const path = "path" in issue && issue.path ? `${issue.path}: ` : "";
