@@ -1,8 +1,8 @@
 /**
  * Counts attempts in windows of time, shared by all processes of the service.
  *
- * A counter's row is named by a keyed hash of 20 bits, so the table is bounded however many addresses somebody tries,
- * and no one can compute which names share a counter. It holds no e-mail address and no client's address.
+ * A counter's row is named by a keyed hash of 20 bits, so the table is bounded however many addresses are tried, and an
+ * attacker cannot compute which names share a counter. It stores no e-mail address and no client's address.
  */
 import { createHmac } from "node:crypto";
 import type { Context } from "./context";
@@ -19,7 +19,7 @@ export interface AttemptLimit {
 }
 
 export interface AttemptCounter {
-  /** Counts one attempt of `who`. @returns 0, or the ms to wait when there were too many in this window */
+  /** Counts one attempt of `who`. @returns 0, or the ms to wait if the window's maximum is exceeded */
   take(limit: AttemptLimit, who: string): Promise<number>;
   clear(limit: AttemptLimit, who: string): Promise<void>;
 }

@@ -1,8 +1,8 @@
 /**
- * The configuration: environment variables, read once, checked with zod, and never looked at again.
+ * The configuration: environment variables, read and validated with zod once at the start.
  *
- * `readConfig` fails with one error that names every variable that is wrong. The table of `docs/configuration.md` is generated
- * from `configVariables`.
+ * `readConfig` fails with one error that names every invalid variable. The table of `docs/configuration.md` is
+ * generated from `configVariables`.
  */
 import { isIP } from "node:net";
 import { z } from "zod";
@@ -10,7 +10,8 @@ import { BasetideError } from "./errors";
 import { parsePostgresUrl } from "./postgres-url";
 
 const port = z.coerce.number().int().min(0).max(65535);
-// A name would be looked up, and tcsh sets HOST to the machine's, which is the address to keep to oneself.
+// A host name is rejected: it would be resolved, and tcsh sets HOST to the machine's name, whose address must not be
+// exposed by accident.
 const bindAddress = z
   .string()
   .refine(
@@ -18,7 +19,7 @@ const bindAddress = z
     "must be an IP address (0.0.0.0 for all IPv4 interfaces)",
   );
 const seconds = z.coerce.number().positive();
-// What is no URL would be told whole, with its password, by whoever parses it.
+// An invalid URL must not reach another parser, whose error would quote it whole, including its password.
 const postgresUrl = z.string().transform((text, check) => {
   const parsed = parsePostgresUrl(text);
   if (typeof parsed !== "string") return text;
@@ -29,7 +30,7 @@ const httpUrl = z
   .url({ protocol: /^https?$/, error: "must be an http(s) URL" })
   .transform((url) => url.replace(/\/+$/, ""));
 
-/** `host=address,host=address` → the addresses by host. */
+/** Parses `host=address,host=address` to the addresses by host. */
 const upstreams = z.string().transform((text, check) => {
   const byHost: Record<string, string> = {};
   for (const entry of text
@@ -59,13 +60,13 @@ const secretKeys = z.string().transform((text, check) => {
     .split(",")
     .map((key) => key.trim())
     .filter(Boolean);
-  // Which of them is wrong is said by its place: an error holds no key.
+  // The message gives the position of the invalid key: an error must not contain a key.
   const wrong = keys.findIndex((key) => !secretKey.safeParse(key).success);
   if (wrong >= 0) check.addIssue(`key ${wrong + 1} is not 32 bytes in base64`);
   return keys;
 });
 
-/** Every variable: its check, its default as people read it, and what it means. */
+/** Every variable: its validation, its default as documented, and its meaning. */
 export const configVariables = {
   DATABASE_URL: {
     check: postgresUrl.optional(),
@@ -265,21 +266,21 @@ export interface Config {
   upstreams: Record<string, string>;
   consolePort: number;
   proxyPort: number;
-  /** Absent: no CONNECT requests are taken. */
+  /** Absent: no CONNECT requests are accepted. */
   connectPort: number | undefined;
   connectHost: string;
   sandboxPort: number;
   workerPort: number;
   /** Absent: all interfaces. */
   host: string | undefined;
-  /** Absent: metrics are on the process's own port, for requests of this machine. */
+  /** Absent: metrics are on the process's own port, for requests from this machine. */
   metricsPort: number | undefined;
   metricsHost: string | undefined;
   consoleUrl: string;
   proxyUrl: string;
-  /** Base64 of 32 bytes; absent until `core/secrets` has loaded or made it. */
+  /** Base64 of 32 bytes; absent until `core/secrets` has loaded or created it. */
   secretKey: string | undefined;
-  /** The same; what they have encrypted is read, nothing is encrypted with them. */
+  /** Previous keys in the same form: they decrypt, but no longer encrypt. */
   previousSecretKeys: string[];
   /** Absent: mails go to the log. */
   smtpUrl: string | undefined;
@@ -301,9 +302,9 @@ export interface Config {
 }
 
 /**
- * Reads and checks the whole environment.
+ * Reads and validates the whole environment.
  *
- * @throws BasetideError `config_invalid`, naming every variable that is wrong. An empty value counts as unset.
+ * @throws BasetideError `config_invalid`, naming every invalid variable. An empty value counts as unset.
  */
 export function readConfig(env: Record<string, string | undefined>): Config {
   const read: Record<string, unknown> = {};
@@ -356,7 +357,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   };
 }
 
-/** Strangers must not use the service to reach into its network. Where there are none, that network is where databases are. */
+/**
+ * With open sign-ups, strangers must not use the service to reach into its network. With closed ones, that network is
+ * where databases are.
+ */
 function privateDestinationsFor({ SIGN_UPS, NODE_ENV }: Variables): Config["privateDestinations"] {
   if (SIGN_UPS === "closed") return "yes";
   return NODE_ENV === "production" ? "no" : "loopback";

@@ -1,4 +1,4 @@
-/** What a process carries around: the first argument of whatever needs a part of it. */
+/** The dependencies of a process: the first argument of functions that need a part of them. */
 import type { Sql } from "postgres";
 import type { Registry } from "prom-client";
 import type { Config } from "./config";
@@ -8,7 +8,7 @@ import type { SecretBox } from "./secrets";
 /** A pool on the control plane. int8 arrives as a string. */
 export type Db = Sql;
 
-/** Who acts, as the audit log names them. */
+/** The actor of a change, as the audit log names it. */
 export interface Actor {
   kind: "user" | "token" | "operator" | "cli" | "system";
   name: string;
@@ -19,9 +19,9 @@ export interface Context {
   /** The control plane. */
   db: Db;
   log: Logger;
-  /** Encrypts and decrypts what is kept at rest. */
+  /** Encrypts and decrypts stored secrets. */
   secrets: SecretBox;
   metrics: Registry;
-  /** On whose behalf; the service's own unless given. */
+  /** The actor on whose behalf the work is done; the service itself unless given. */
   actor?: Actor | undefined;
 }

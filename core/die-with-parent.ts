@@ -1,4 +1,4 @@
-/** Has the kernel end this process with its parent, also where both are stuck; elsewhere than on Linux nothing does. */
+/** Makes the kernel end this process with its parent, even if both hang; on Linux only. */
 import { dlopen } from "bun:ffi";
 
 const PR_SET_PDEATHSIG = 1;
@@ -10,6 +10,6 @@ export function dieWithParent(): void {
     const { symbols } = dlopen("libc.so.6", { prctl: { args: ["i32", "u64"], returns: "i32" } });
     symbols.prctl(PR_SET_PDEATHSIG, SIGKILL);
   } catch {
-    // Another C library: the parent's end is noticed by the channel to it.
+    // Another C library: this process notices the parent's end by the channel to it.
   }
 }

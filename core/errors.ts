@@ -1,16 +1,15 @@
 /**
  * Every error that Basetide raises on purpose: one class, a closed list of codes.
  *
- * Each code has its cause and remedy here, the step that the job loop takes (`nextStep`) and the HTTP status
- * that an app answers with (`httpStatus`). All three tables are total: a new code does not compile until it
- * is decided everywhere.
+ * Each code has its cause and remedy here, the job loop's next step (`nextStep`) and the HTTP status of an app's answer
+ * (`httpStatus`). All three tables are total: a new code does not compile until all of them include it.
  */
 
 import { scrub } from "./scrub";
 
-/** Code → its cause and its remedy, for people. */
+/** Code → its cause and its remedy, as users read them. */
 export const errorCodes = {
-  // The source (Airtable) and the way to it
+  // The source (Airtable) and connections to it
   source_key_refused: "The source does not accept the API key: it is wrong or revoked. Supply a new key.",
   source_forbidden:
     "The API key may not read this base, lacks a scope, or the base is gone. Give the key access or tick the missing scope.",
@@ -68,7 +67,7 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** What the job loop does next. `needs_attention` stops until a person acts, with a try every few minutes. */
+/** What the job loop does next. `needs_attention` waits until a person acts, with a retry every few minutes. */
 export type NextStep = "retry" | "wait" | "restart_table" | "check_schema" | "needs_attention" | "stop";
 
 export const nextStep: Record<ErrorCode, NextStep> = {
@@ -152,14 +151,14 @@ export const httpStatus: Record<ErrorCode, number> = {
 /** Facts about an error for the log and the API: never a secret, never a cell. */
 export type ErrorDetails = Record<string, string | number | boolean | null | undefined>;
 
-/** An error of ours: `code` says what to do, `message` says it to a person, `cause` keeps what was caught. */
+/** An error of ours: `code` determines the handling, `message` is for people, `cause` is the original error. */
 export class BasetideError extends Error {
   override readonly name = "BasetideError";
   readonly code: ErrorCode;
   readonly details: ErrorDetails;
 
   constructor(code: ErrorCode, message?: string, options: { cause?: unknown; details?: ErrorDetails } = {}) {
-    // Some messages quote a driver's or a source's, which may quote what they were given.
+    // Some messages quote a driver or a source, which may quote their input.
     super(
       message === undefined ? errorCodes[code] : scrub(message),
       options.cause === undefined ? undefined : { cause: options.cause },
@@ -174,7 +173,7 @@ export function isBasetideError(error: unknown, code?: ErrorCode): error is Base
   return error instanceof BasetideError && (code === undefined || error.code === code);
 }
 
-/** `error` as one of ours: what is not becomes `internal`, or `fallback`, with the original as its cause. */
+/** Returns `error` as one of ours: any other becomes `internal`, or `fallback`, with the original as its cause. */
 export function asBasetideError(error: unknown, fallback: ErrorCode = "internal"): BasetideError {
   if (error instanceof BasetideError) return error;
   const message = error instanceof Error ? error.message : String(error);

@@ -1,11 +1,11 @@
 /** Ids of the control plane's rows: `bas_` and 20 random letters and digits (100 bits), safe in URLs and SQL. */
 import { randomBytes } from "node:crypto";
 
-/** Crockford's base 32, lower case: no i, l, o or u to misread. */
+/** Crockford's base 32, lower case: without the ambiguous i, l, o and u. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz";
 const LENGTH = 20;
 
-/** What an id begins with, by the thing it names. */
+/** The prefixes of ids, by kind. */
 export const idPrefixes = {
   account: "acc",
   api_token: "tok",
@@ -28,12 +28,12 @@ export const idPrefixes = {
 export type IdKind = keyof typeof idPrefixes;
 
 export function newId(kind: IdKind): string {
-  // 256 is a multiple of 32: every letter is as likely as the others.
+  // 256 is a multiple of 32: every letter is equally likely.
   const letters = Array.from(randomBytes(LENGTH), (byte) => ALPHABET[byte % ALPHABET.length]);
   return `${idPrefixes[kind]}_${letters.join("")}`;
 }
 
-/** Could `text` be the id of such a thing? What cannot is not looked up: it may hold what Postgres refuses. */
+/** Could `text` be an id of this kind? Other text is not looked up: it may contain characters that Postgres rejects. */
 export function isId(kind: IdKind, text: string): boolean {
   return text.startsWith(`${idPrefixes[kind]}_`) && new RegExp(`^.{4}[${ALPHABET}]{${LENGTH}}$`).test(text);
 }

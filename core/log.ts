@@ -1,8 +1,8 @@
 /**
  * The log: pino, one JSON line per event, on standard output.
  *
- * Messages are constant and facts are fields. Nothing that opens a door or belongs to a customer's cells goes
- * into a line; the paths below are redacted, and each line is scrubbed, in case something is passed by mistake.
+ * Messages are constant and facts are fields. No line may contain credentials or customers' cells: the paths below are
+ * redacted, and each line is scrubbed, in case a secret is passed by mistake.
  */
 import pino from "pino";
 import { requestId } from "./request-id";
@@ -14,9 +14,9 @@ export type Logger = pino.Logger;
 const SECRET_PATHS = ["apiKey", "password", "token", "authorization", "url", "secretKey"];
 
 /**
- * The process's logger; children carry `baseId`, `tableId`, `jobId`, lines of a request its id.
+ * Creates the process's logger; children carry `baseId`, `tableId`, `jobId`, and lines of a request carry its id.
  *
- * @param clean takes secrets out of a line, those of this process too
+ * @param clean removes secrets from a line, including those of this process
  */
 export function createLogger(level: string, role: string, clean: (line: string) => string = scrub): Logger {
   return pino({

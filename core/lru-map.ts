@@ -1,4 +1,4 @@
-/** A map of bounded size that drops what was not used for the longest time. */
+/** A map of bounded size that drops the least recently used entry. */
 export class LruMap<K, V> {
   readonly #entries = new Map<K, V>();
   readonly #most: number;

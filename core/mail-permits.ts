@@ -2,10 +2,11 @@
  * Limits on e-mail. No mail is sent without a permit, and this module issues them: it counts by client network, by
  * account and by recipient, so that the service cannot be used to flood a mailbox.
  *
- * M1. Each reason has its own budget: whoever exhausts one keeps no mail of another reason from arriving.
+ * M1. Each reason has its own budget: exhausting one does not keep mails of another reason from arriving.
  * M2. Links for a new password last as long as the window of their limit: when a request is refused, a link that works
  *     is already in the mailbox. There is no limit per day, which would break this.
- * M3. Notices about the security of an account are counted by their kind, and only events inside the account cause them.
+ * M3. Notices about the security of an account are counted by their kind, and only events inside the account cause
+ * them.
  */
 import { type AttemptCounter, type AttemptLimit, createAttemptCounter } from "./attempts";
 import type { Context } from "./context";
@@ -48,25 +49,25 @@ const RECIPIENT_LIMITS: Record<MailReason, MailLimit[]> = {
   ],
 };
 
-/** Mails that an account has us send to people of its choice. */
+/** Mails from an account to people of its choice. */
 const ACCOUNT_LIMITS: Partial<Record<MailReason, MailLimit>> = {
   invitation: { most: 50, window: DAY },
   alert: { most: 500, window: DAY },
 };
 
-/** Mails that a client's network has us send. */
+/** Mails requested from one client network. */
 const CLIENT_LIMIT: MailLimit = { most: 20, window: HOUR };
 
 export interface MailRequest {
   reason: MailReason;
   to: string;
-  /** The account on whose behalf it is sent, if there is one. */
+  /** The account on whose behalf the mail is sent, if any. */
   accountId?: string;
-  /** The network of the client that asked for it; absent where no client did. */
+  /** The network of the client that requested the mail; absent if no client did. */
   network?: string;
 }
 
-/** The right to send one mail. Only this module makes them. */
+/** The right to send one mail. Only this module creates them. */
 export class MailPermit {
   private constructor(
     readonly reason: MailReason,
@@ -79,7 +80,7 @@ export class MailPermit {
     { reason, to, accountId, network }: MailRequest,
   ): Promise<MailPermit> {
     const recipient = to.trim().toLowerCase();
-    // The recipient last: a client or an account over its own limit uses up no budget of others.
+    // The recipient is last: a client or an account over its own limit uses up no other budget.
     const checks: [scope: string, limit: MailLimit | undefined, who: string | undefined][] = [
       ["client", CLIENT_LIMIT, network],
       [`${reason}-account`, ACCOUNT_LIMITS[reason], accountId],
@@ -97,7 +98,7 @@ export class MailPermit {
 export interface MailPermits {
   /** @throws BasetideError `rate_limited` */
   take(request: MailRequest): Promise<MailPermit>;
-  /** Gives the recipient the whole budget of a reason again. */
+  /** Resets the recipient's budget of a reason. */
   forgive(mail: Pick<MailRequest, "reason" | "to">): Promise<void>;
 }
 

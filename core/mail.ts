@@ -1,7 +1,7 @@
 /**
- * E-mail to people, by SMTP where SMTP_URL is set. Where it is not, the mail with its link goes to the log during
- * development. In production the log says only that a mail was not sent: whoever reads logs must not be able to open
- * accounts. Operators get a link from the command line there (`account reset-link`).
+ * Sends e-mail by SMTP if SMTP_URL is set. If it is not, the mail with its link goes to the log during development. In
+ * production the log says only that a mail was not sent: access to logs must not give access to accounts. Operators
+ * then get a link from the command line (`account reset-link`).
  *
  * Every mail needs a permit, which counts it (`mail-permits.ts`).
  */
@@ -15,7 +15,7 @@ export interface Mail {
   subject: string;
   /** Plain text. */
   text: string;
-  /** Names the mail wherever it arrives: who gets it twice can tell. */
+  /** The mail's global id: a recipient can recognize duplicates. */
   messageId?: string;
   headers?: Record<string, string>;
 }
@@ -27,7 +27,7 @@ export interface Mailer {
   send(mail: Mail, permit: MailPermit): Promise<void>;
 }
 
-/** Longest waits of one delivery, in ms. */
+/** Time-outs of one delivery, ms. */
 const TIMEOUTS = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
 export function createMailer(
@@ -57,7 +57,7 @@ export function createMailer(
   };
 }
 
-/** Delivers a mail or throws, for callers that retry; null where SMTP_URL is not set. */
+/** Delivers a mail or throws, for callers that retry; null if SMTP_URL is not set. */
 export function mailDelivery({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): SendMail | null {
   if (smtpUrl === undefined) return null;
   const transport = createTransport({ url: smtpUrl, ...TIMEOUTS }, { from: mailFrom });

@@ -1,11 +1,12 @@
 /**
- * Postgres URLs as people have them: copied from a provider's page, from libpq, from Prisma or from a driver's docs.
+ * Parses Postgres URLs in the forms that users have: from a provider's page, from libpq, from Prisma or from a driver's
+ * docs.
  *
- * One parser for every URL and both drivers, so that a parameter means the same in each place. A parameter that is not
- * for this service is dropped, and named in `ignored` where leaving it out could surprise.
+ * One parser for every URL and both drivers, so that a parameter means the same everywhere. A parameter that does not
+ * apply to this service is dropped, and listed in `ignored` if dropping it might surprise the user.
  */
 
-/** `prefer`: encrypted where the server offers TLS, without checking its certificate. */
+/** `prefer`: encrypted if the server offers TLS, without verifying its certificate. */
 export type SslMode = "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
 
 export interface PostgresUrl {
@@ -16,29 +17,29 @@ export interface PostgresUrl {
   password: string;
   database: string;
   sslMode: SslMode;
-  /** As the URL asks for it, in our words; absent where it leaves that open. */
+  /** The URL's mode in our terms; absent if the URL does not say. */
   requestedSslMode: SslMode | undefined;
-  /** TLS begins at once, without asking for it. */
+  /** TLS begins at once, without a request for it. */
   isDirectTls: boolean;
-  /** A file with the authorities to trust; absent: those that this machine trusts. */
+  /** A file with trusted authorities; absent: those that this machine trusts. */
   rootCertificate: string | undefined;
-  /** Of `options`: settings of the session, by name. */
+  /** Session settings in `options`, by name. */
   settings: Record<string, string>;
-  /** Of `options`: what is no setting, such as a provider's `endpoint=…`; goes to the server at login. */
+  /** The rest of `options`, such as a provider's `endpoint=…`; sent to the server at login. */
   options: string | undefined;
   targetSessionAttrs: string | undefined;
-  /** Parameters that have no effect here, though somebody may count on them. */
+  /** Parameters that have no effect here, though a user may rely on them. */
   ignored: string[];
 }
 
 const POSTGRES_PORT = 5432;
 const FORM = "has the form postgres://user:password@host:port/database, with one host";
-/** One host: no list of them, no socket's path, nothing escaped. */
+/** A single host: no list, no socket path, no escapes. */
 const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/i;
 const LOCAL_HOST = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/;
 const NUL = "\0";
 
-/** libpq's modes, and those that drivers have added. `allow` prefers plain text, which no one is served by. */
+/** libpq's modes, and those added by drivers. `allow` prefers plain text, which helps no user. */
 const SSL_MODES: Record<string, SslMode> = {
   disable: "disable",
   allow: "prefer",
@@ -52,9 +53,9 @@ const SESSION_ATTRS = ["any", "read-write", "read-only", "primary", "standby", "
 const USED = new Set([
   ...["sslmode", "ssl", "sslnegotiation", "sslrootcert", "options", "target_session_attrs"],
 ]);
-/** Of other clients, and without a meaning for this one; leaving them out changes nothing that anybody would notice. */
+/** Parameters of other clients without a meaning here; dropping them changes nothing noticeable. */
 const MEANT_FOR_OTHERS = new Set([
-  // libpq: SCRAM without channel binding is what every driver here speaks.
+  // libpq: all drivers here use SCRAM without channel binding.
   ...["channel_binding", "application_name", "fallback_application_name", "connect_timeout", "gssencmode"],
   ...["keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout"],
   ...["sslcompression", "sslsni", "client_encoding", "load_balance_hosts"],
@@ -63,7 +64,7 @@ const MEANT_FOR_OTHERS = new Set([
   ...["uselibpqcompat", "preparethreshold", "prepared_statement_cache_size", "pool_mode", "supa"],
 ]);
 
-/** @returns what is wrong with the text, as a clause without a subject, where it is no URL that can be used */
+/** @returns the problem, as a clause without a subject, if the text is not a usable URL */
 export function parsePostgresUrl(text: string): PostgresUrl | string {
   const url = URL.parse(text);
   if (!url || !/^postgres(ql)?:$/.test(url.protocol) || !HOST.test(url.hostname)) return FORM;
@@ -97,18 +98,18 @@ export function parsePostgresUrl(text: string): PostgresUrl | string {
   };
 }
 
-/** The same URL for another client: written in one way only, and without what `parsePostgresUrl` drops. */
+/** Returns the same URL for another client: normalized, and without the parameters that `parsePostgresUrl` drops. */
 export function cleanPostgresUrl(text: string): string {
   const url = new URL(text);
-  // Drivers find the host in their own ways: of what was typed, `u:p@a,b@c`, one connects to `a` and `b`. What has
-  // been parsed is written in one way only.
+  // Drivers parse the host differently: given `u:p@a,b@c`, one connects to `a` and `b`. The result is therefore written
+  // from the parsed parts.
   for (const name of [...url.searchParams.keys()]) {
     if (!USED.has(name.toLowerCase())) url.searchParams.delete(name);
   }
   return url.href;
 }
 
-/** As libpq reads them: the system's authorities are for whole checks, and a file of authorities is there to be used. */
+/** Follows libpq: the system's authorities require full verification, and a file of authorities is always used. */
 function readSslMode(parameters: Map<string, string>): SslMode | undefined | null {
   const asked =
     parameters.get("sslmode") ??
@@ -121,7 +122,7 @@ function readSslMode(parameters: Map<string, string>): SslMode | undefined | nul
   return mode;
 }
 
-/** Takes apart what Postgres would read as command-line switches: settings of the session, and the rest. */
+/** Splits `options`, which Postgres reads as command-line switches, into session settings and the rest. */
 function readOptions(text: string): Pick<PostgresUrl, "settings" | "options"> {
   const words = [...text.matchAll(/(?:\\.|[^\s\\])+/g)].map(([word]) => word.replace(/\\(.)/g, "$1"));
   const settings: Record<string, string> = {};
@@ -136,7 +137,7 @@ function readOptions(text: string): Pick<PostgresUrl, "settings" | "options"> {
   return { settings, options: rest.length === 0 ? undefined : rest.join(" ") };
 }
 
-/** What a part of a URL stands for; undefined for what no server can be told. */
+/** Decodes a part of a URL; undefined for text that cannot be sent to a server. */
 function plainText(text: string): string | undefined {
   try {
     const plain = decodeURIComponent(text);

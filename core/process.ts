@@ -1,6 +1,4 @@
-/**
- * What every process does at its start and end: the context, the signals, and releasing in reverse order.
- */
+/** Startup and shutdown of every process: the context, the signals, and the release of resources in reverse order. */
 import { once } from "node:events";
 import { collectDefaultMetrics, Registry } from "prom-client";
 import { type Config, readConfig } from "./config";
@@ -16,19 +14,19 @@ import { createSecretBox, loadSecretKeys } from "./secrets";
 import { printable } from "./terminal";
 import { startTracing } from "./trace";
 
-/** Longest wait for connections to end, in seconds: what still runs then is cut off. */
+/** Longest wait for connections to end, in seconds; queries still running then are aborted. */
 const CLOSE_TIMEOUT_SECONDS = 5;
 
-/** Longest that a process whose start has failed takes to release what it had, ms. */
+/** Longest time for a process whose start failed to release its resources, ms. */
 const RELEASE_MS = 8000;
 
-/** Something that was started: a listener, a worker. */
+/** A started component: a listener, a worker. */
 export interface Running {
   stop(): Promise<void>;
 }
 
 /**
- * Log, secrets, metrics and a pool on the control plane, which connects at its first query.
+ * Creates the log, secrets, metrics and a pool on the control plane, which connects at its first query.
  *
  * @param role the process's name in log and metrics: `console`, `worker`, `proxy`
  * @throws BasetideError `config_invalid` without DATABASE_URL, or without SECRET_KEY in production
@@ -55,7 +53,7 @@ export function createContext(config: Config, role: string): Context {
   };
 }
 
-/** Names what of the URLs has no effect here, so that no one counts on it. */
+/** Logs the URL parameters that have no effect here, so that no operator relies on them. */
 function reportUnused(urls: Record<string, string | undefined>, log: Logger): void {
   for (const [variable, url] of Object.entries(urls)) {
     const parsed = url === undefined ? "" : parsePostgresUrl(url);
@@ -64,7 +62,7 @@ function reportUnused(urls: Record<string, string | undefined>, log: Logger): vo
   }
 }
 
-/** Takes out of a text what opens a door, and this process's own secrets whatever they look like. */
+/** Returns a function that redacts credentials from text, including this process's own secrets in any form. */
 function cleanerOf(config: Config): (text: string) => string {
   const urls = [config.databaseUrl, config.replicaUrl, config.superuserUrl, config.smtpUrl];
   return scrubberOf([...loadSecretKeys(config), ...urls.map(passwordOf)]);
@@ -76,12 +74,12 @@ export async function closeContext(ctx: Context): Promise<void> {
 }
 
 /**
- * The whole life of a process: configuration and context, `start`, then SIGTERM or SIGINT, then everything is
- * released in the reverse order. A second signal ends it at once. Whatever `start` throws becomes one clear line on
- * standard error and exit code 1.
+ * Runs a process from start to end: configuration and context, `start`, then SIGTERM or SIGINT, then everything is
+ * released in reverse order. A second signal ends it at once. An error of `start` becomes one clear line on standard
+ * error and exit code 1.
  *
- * @param start is given the context and a stack: what is put there is released in reverse order, also when a later
- *   step of the start fails
+ * @param start gets the context and a stack: resources on the stack are released in reverse order, also if a later step
+ *   of the start fails
  */
 export async function runProcess(
   role: string,
@@ -115,8 +113,8 @@ export async function runProcess(
 }
 
 /**
- * Ends a process that has failed: the error's code and remedy on standard error, and exit code 1. What the failed step had
- * begun is on no stack, and would hold the process open: its supervisor waits for its end.
+ * Ends a process that has failed: the error's code and remedy on standard error, and exit code 1. Resources of the
+ * failed step are on no stack, and would keep the process running, while its supervisor waits for its end.
  */
 export async function endFailed(
   role: string,
@@ -130,7 +128,7 @@ export async function endFailed(
   process.exit(1);
 }
 
-/** A start is tried again by nothing of ours: where the control plane is away, the message says what to look at. */
+/** Nothing of ours retries a start, so if the control plane is unreachable, the message says what to check. */
 function failureMessage(caught: unknown): string {
   const { code, message } = asControlError(caught);
   if (message !== errorCodes.control_unavailable) return message;
@@ -139,14 +137,16 @@ function failureMessage(caught: unknown): string {
   return `The control-plane database cannot be reached (${code})${reason}. Check DATABASE_URL, and that the server runs and lets this machine connect; then start again.`;
 }
 
-/** Where it came from, and what caused it; not its fields, which may hold anything. */
+/** The stack of the error and its causes; not their fields, which may contain anything. */
 function stackOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : `\ncaused by: ${stackOf(error.cause)}`;
   return `${error.stack ?? error.message}${cause}`;
 }
 
-/** From now on an error that nothing has caught ends the process, with a line in the log: nothing may be printed past that. */
+/**
+ * From now on an uncaught error ends the process, with a line in the log: nothing may be printed that bypasses the log.
+ */
 export function endAtFaults({ log }: Pick<Context, "log">): void {
   const end = (error: unknown) => {
     log.fatal({ error: error instanceof Error ? error : new Error(String(error)) }, "crashed");
@@ -155,7 +155,7 @@ export function endAtFaults({ log }: Pick<Context, "log">): void {
   process.on("uncaughtException", end).on("unhandledRejection", end);
 }
 
-/** The first of them to come. */
+/** Resolves with the first of these signals. */
 function nextSignal(): Promise<string> {
   const names = ["SIGTERM", "SIGINT"];
   return Promise.race(names.map((name) => once(process, name).then(() => name)));

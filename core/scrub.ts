@@ -1,6 +1,6 @@
 /**
- * Takes out of a text what opens a door: the last line behind those that keep it from getting there. Drivers, parsers
- * and sources write messages of their own, and some of them quote what they were given.
+ * Redacts credentials from text: the last line of defense after the checks that should keep them out. Drivers, parsers
+ * and sources write messages of their own, and some of them quote their input.
  */
 
 const CENSOR = "[redacted]";
@@ -9,27 +9,27 @@ const PATTERNS: [RegExp, string][] = [
   // API keys of the source; our own tokens
   [/\bpat[A-Za-z0-9]{6,}\.[A-Za-z0-9]{8,}|\b(?:bt|whsec)_[A-Za-z0-9_-]{43}/g, CENSOR],
   [/\b(bearer\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{8,}/gi, `$1${CENSOR}`],
-  // The password of a URL; not the word that stands for one in a message about the form of a URL
+  // The password of a URL; but not the placeholder in a message about the form of a URL
   [/\b([a-z][a-z0-9+.-]*:\/\/[^\s:@/"']*:)(?!password@)[^\s@/"']+@/gi, `$1${CENSOR}@`],
   [/\b((?:postgres(?:ql)?|smtps?):\/\/[^\s:@/"']*:)(?!password@)[^\s@"']+@/gi, `$1${CENSOR}@`],
   [/\b(password\s+')[^']*'/gi, `$1${CENSOR}'`],
-  // Fields of what is logged, however deep
+  // Fields of logged objects, at any depth
   [/("(?:api_?key|password|secret_?key|authorization|cookie)":")(?:[^"\\]|\\.)*"/gi, `$1${CENSOR}"`],
   [/\bSCRAM-SHA-256\$[^\s"']+/g, CENSOR],
   [/(session_token=)[^;\s"']+/g, `$1${CENSOR}`],
 ];
 
-/** Shorter ones are words. */
+/** Shorter secrets could be ordinary words. */
 const MIN_SECRET_LENGTH = 8;
 
-/** `text` without anything that looks like a key, a token or a password. */
+/** Returns `text` without anything that looks like a key, a token or a password. */
 export function scrub(text: string): string {
   let scrubbed = text;
   for (const [pattern, instead] of PATTERNS) scrubbed = scrubbed.replace(pattern, instead);
   return scrubbed;
 }
 
-/** A `scrub` that knows these secrets too, whatever they look like, and as they are written in URLs. */
+/** Returns a `scrub` that also redacts these secrets, whatever they look like, including their URL-encoded forms. */
 export function scrubberOf(secrets: (string | undefined)[]): (text: string) => string {
   const known = secrets
     .flatMap((secret) => (secret === undefined ? [] : [secret, encodeURIComponent(secret)]))
@@ -37,7 +37,7 @@ export function scrubberOf(secrets: (string | undefined)[]): (text: string) => s
   return (text) => known.reduce((scrubbed, secret) => scrubbed.replaceAll(secret, CENSOR), scrub(text));
 }
 
-/** The password of a URL, in plain; undefined where there is none. */
+/** Returns the decoded password of a URL; undefined if it has none. */
 export function passwordOf(url: string | undefined): string | undefined {
   const password = url === undefined ? "" : (URL.parse(url)?.password ?? "");
   try {

@@ -1,9 +1,10 @@
 /**
  * Secrets at rest: API keys and database passwords, encrypted with AES-256-GCM.
  *
- * A encrypted secret is `v1.<key id>.<nonce>.<ciphertext+tag>` in base64url. The key id (first bytes of the key's hash)
- * tells which key encrypted it, so that a box holding the new and the old key can read both while a rotation runs.
- * The context (`bases.api_key:<id>`) is authenticated: a encrypted value copied into another row does not open there.
+ * An encrypted secret is `v1.<key id>.<nonce>.<ciphertext+tag>` in base64url. The key id (first bytes of the key's
+ * hash) tells which key encrypted it, so that a box with the new and the old key can read both during a rotation. The
+ * context (`bases.api_key:<id>`) is authenticated: an encrypted value copied into another row cannot be decrypted
+ * there.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,17 +17,17 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
 export interface SecretBox {
-  /** Encrypts with the current key. `context` names the place that the secret is kept at. */
+  /** Encrypts with the current key. `context` identifies where the secret is stored. */
   encrypt(plain: string, context: string): string;
-  /** @throws BasetideError `secret_unreadable` when no key of the box, or not this context, encrypted it */
+  /** @throws BasetideError `secret_unreadable` if it was encrypted with another key or context */
   decrypt(encrypted: string, context: string): string;
-  /** Was `encrypted` made with the current key? What was not is to be encrypted again by a rotation. */
+  /** Was `encrypted` created with the current key? If not, a rotation must encrypt it again. */
   isCurrent(encrypted: string): boolean;
-  /** What all that is encrypted with the current key begins with. */
+  /** The prefix of everything encrypted with the current key. */
   currentPrefix: string;
 }
 
-/** @param keys base64 of 32 bytes each; the first encrypts, all of them open */
+/** @param keys base64 of 32 bytes each; the first encrypts, all of them decrypt */
 export function createSecretBox(keys: [string, ...string[]]): SecretBox {
   const keysById = new Map(keys.map((key) => [keyId(key), Buffer.from(key, "base64")]));
   const currentId = keyId(keys[0]);
@@ -59,9 +60,11 @@ export function createSecretBox(keys: [string, ...string[]]): SecretBox {
 }
 
 /**
- * The key to use: `SECRET_KEY`, else the one kept in `DATA_DIR`, else a new one that is kept there (mode 0600).
+ * Returns the key to use: `SECRET_KEY`, else the one stored in `DATA_DIR`, else a new one that is stored there (mode
+ * 0600).
  *
- * @throws BasetideError `config_invalid` in production without SECRET_KEY: a key that lies beside the data protects nothing
+ * @throws BasetideError `config_invalid` in production without SECRET_KEY: a key stored next to the data protects
+ *   nothing
  */
 function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "isProduction">): string {
   if (config.secretKey) return config.secretKey;
@@ -80,7 +83,10 @@ function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "isProduct
   return readFileSync(path, "utf8").trim();
 }
 
-/** The key that encrypts, and those of SECRET_KEY_PREVIOUS, which only open. @throws as `loadSecretKey` */
+/**
+ * Returns the key that encrypts, followed by those of SECRET_KEY_PREVIOUS, which only decrypt. @throws as
+ * `loadSecretKey`
+ */
 export function loadSecretKeys(
   config: Pick<Config, "secretKey" | "previousSecretKeys" | "dataDir" | "isProduction">,
 ): [string, ...string[]] {
@@ -92,8 +98,8 @@ function keyId(key: string): string {
 }
 
 /**
- * Keys derived from SECRET_KEY, one per purpose, so that what is signed for one purpose means nothing for another, and
- * nothing to what SECRET_KEY encrypts. The key of the current SECRET_KEY first, then those of previous ones.
+ * Keys derived from SECRET_KEY, one per purpose, so that a signature for one purpose is invalid for another, and
+ * unrelated to what SECRET_KEY encrypts. The key of the current SECRET_KEY is first, then those of previous ones.
  */
 export function derivedKeys(config: Parameters<typeof loadSecretKeys>[0], purpose: string): string[] {
   return loadSecretKeys(config).map((key) =>

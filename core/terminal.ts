@@ -1,21 +1,21 @@
 /**
- * Text that others may have written, made safe for a terminal: control characters move its cursor and change its title,
- * and bidi controls show a line in another order than it has (names of bases, tables and fields are customers' words).
+ * Makes text from others safe for a terminal: control characters move its cursor and change its title, and bidi
+ * controls change the displayed order of a line (customers choose the names of bases, tables and fields).
  */
 
 const UNSAFE = /[\p{Cc}\p{Bidi_Control}]/gu;
 
-/** `text` with all of these but its line breaks written as escapes. */
+/** Returns `text` with all such characters except line breaks written as escapes. */
 export function printable(text: string): string {
   return text.replace(UNSAFE, (char) => (char === "\n" ? char : asEscape(char)));
 }
 
-/** The same for a value within a line: it makes no line of its own. */
+/** The same for a value within a line: line breaks are escaped, too. */
 export function printableValue(text: string): string {
   return text.replace(UNSAFE, asEscape);
 }
 
-/** JSON that parses to the same: `JSON.stringify` leaves what is above U+001F as it is. */
+/** Returns JSON that parses to the same value: `JSON.stringify` does not escape characters above U+001F. */
 export function printableJson(json: string): string {
   return json.replace(UNSAFE, (char) => (char < " " ? char : asEscape(char)));
 }

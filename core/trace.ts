@@ -1,6 +1,6 @@
 /**
- * Traces by OpenTelemetry, where `OTEL_EXPORTER_OTLP_ENDPOINT` says where they go. Without it the API's own no-op
- * tracer costs next to nothing, and the SDK is not even loaded.
+ * Traces by OpenTelemetry, sent to `OTEL_EXPORTER_OTLP_ENDPOINT` if it is set. Without it the API's own no-op tracer
+ * costs next to nothing, and the SDK is not even loaded.
  */
 import {
   type Attributes,
@@ -14,15 +14,17 @@ import { asBasetideError, type ErrorCode } from "./errors";
 import type { Logger } from "./log";
 import { requestId } from "./request-id";
 
-/** Longest that a collector may take for a batch, tries included, ms: a process that stops has no more than ten seconds. */
+/**
+ * Longest time to send a batch to a collector, including retries, ms: a stopping process has no more than ten seconds.
+ */
 const SEND_MS = 4000;
-/** What is left when the process stops is waited for so long, ms. */
+/** Longest time to send the remaining spans when the process stops, ms. */
 const LAST_SEND_MS = 2000;
-/** A collector that is away is told of once in so long, ms, not with every batch. */
+/** Minimum interval between log lines about an unreachable collector, ms. */
 const TOLD_EVERY_MS = 60_000;
 
 export interface Tracing {
-  /** Stops sending, after what is left has been sent, where the collector takes it. Never fails. */
+  /** Stops sending after a last attempt to send the remaining spans. Never fails. */
   stop(): Promise<void>;
 }
 
@@ -65,9 +67,9 @@ export async function startTracing(
 const tracer = trace.getTracer("basetide");
 
 /**
- * Runs `work` as a span, below the one that is running. What it throws fails the span, by its code.
+ * Runs `work` as a child span of the current span. An error fails the span, by its code.
  *
- * @param attributes facts of few values, or ids; nothing of a customer's cells, no secret
+ * @param attributes facts with few values, or ids; no customers' cells, no secrets
  */
 export function span<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T> {
   return tracer.startActiveSpan(name, { attributes }, async (one) => {
@@ -84,12 +86,12 @@ export function span<T>(name: string, attributes: Attributes, work: () => Promis
   });
 }
 
-/** Fails the span that is running, by a code, where a failure is told of and not thrown. */
+/** Fails the current span, by a code, for a failure that is reported and not thrown. */
 export function failSpan(code: ErrorCode): void {
   trace.getActiveSpan()?.setStatus({ code: SpanStatusCode.ERROR, message: code });
 }
 
-/** Runs `work` below the span that `headers` name (`traceparent`), if they do. */
+/** Runs `work` as a child of the span that `headers` name (`traceparent`), if any. */
 export function withRemoteParent<T>(headers: Headers, work: () => T): T {
   if (!headers.has("traceparent")) return work();
   const carrier = Object.fromEntries(headers);
