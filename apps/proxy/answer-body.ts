@@ -1,12 +1,12 @@
 /** The body of an upstream's answer, as bytes or as a stream. */
 import type { IncomingMessage } from "node:http";
 
-/** How long the rest of a body is waited for before it is given on as a stream, ms: the time between two packets. */
+/** Longest wait for the rest of a body before it is passed on as a stream, ms: the time between two packets. */
 const GATHER_MS = 10;
-/** The most that is held for a client that reads more slowly than the source writes, bytes. */
+/** Maximum number of bytes buffered for a client that reads more slowly than the source writes. */
 const MAX_HELD_BYTES = 256 * 1024;
 
-/** The whole body. @throws what the connection broke off with */
+/** Returns the whole body. @throws the error that ended the connection */
 export async function bytesOf(answer: IncomingMessage): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Uint8Array[] = [];
   for await (const piece of answer) pieces.push(piece);
@@ -14,10 +14,11 @@ export async function bytesOf(answer: IncomingMessage): Promise<Uint8Array<Array
 }
 
 /**
- * The whole body if it comes at once, as most do: Bun sends it on with its length, and with less work than a stream,
- * which always goes in chunks. Otherwise a stream, which breaks off if the answer does, and ends it if it is cancelled.
+ * Returns the whole body if it arrives at once, as most do: Bun then sends it with its length, and with less work than
+ * a stream, which is always chunked. Otherwise a stream, which fails if the answer breaks off, and aborts the answer if
+ * cancelled.
  *
- * @throws what the connection broke off with
+ * @throws the error that ended the connection
  */
 export function firstOf(answer: IncomingMessage): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
   return new Promise((resolve, reject) => {
@@ -50,7 +51,7 @@ export function firstOf(answer: IncomingMessage): Promise<Uint8Array<ArrayBuffer
   });
 }
 
-/** A stream of the pieces and of what `answer` still has to give. */
+/** Returns a stream of the pieces and of the rest of `answer`. */
 function streamOf(answer: IncomingMessage, pieces: Uint8Array[]): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {

@@ -1,4 +1,4 @@
-/** The proxy as an app: `/{upstream_host}/v0/…` and `/v0/…` are forwarded, and the health routes stand beside it. */
+/** The proxy as an app: forwards `/{upstream_host}/v0/…` and `/v0/…`, and serves the health routes. */
 import { Elysia } from "elysia";
 import { RateWindow } from "../../core/http";
 import { healthRoutes } from "../../core/http/service";
@@ -12,17 +12,17 @@ import { proxyMetrics } from "./metrics";
 import { failed } from "./own-answers";
 import { ClientQueue } from "./quota";
 
-/** No upstream's host: those have a dot. */
+/** Never an upstream's host: those contain a dot. */
 const HEALTH_PATH = /^\/(?:healthz|readyz|metrics)(?:[?#]|$)/;
 
-/** From one network: a browser sends one before each call, and remembers some. */
+/** Per network: a browser sends a preflight before each call, and caches some. */
 const PREFLIGHTS_PER_MINUTE = 600;
 
 export interface ProxyApp {
   app: Pick<Elysia, "fetch" | "handle">;
-  /** What a request may be sent to without a host in its path; a listener adds its own names. */
+  /** The hosts that a request without a host in its path may be sent to; a listener adds its own names. */
   ownHosts: Set<string>;
-  /** The answer to a read whose own answer broke off before any of it was given on. */
+  /** The answer to a read if the source's answer broke off before any of it was passed on. */
   brokenOff(): Response;
   /** Finishes the writes under way, and closes what they use. */
   close(): Promise<void>;
@@ -46,7 +46,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     underWay: new Set(),
   };
   const app = new Elysia({ name: "proxy" })
-    // Before routing: a forwarded request is none of Elysia's business, least of all its path and its body.
+    // Before routing: forwarded requests bypass Elysia's router and its parsing of path and body.
     .onRequest(({ request }) => (isHealth(request.url) ? undefined : forward(context, request)))
     .use(
       healthRoutes({

@@ -1,18 +1,18 @@
 /**
- * The client's body, whole: what is sent upstream is sent at once, and does not hang on a slow client.
+ * Buffers the client's whole body, so that the upstream request is sent at once, and does not depend on a slow client.
  *
- * All bodies that a process holds count in one budget of bytes, of which clients whose key is not accepted have a small
- * part. A body is not read before its budget is taken: until then its client is held back by TCP, not by our memory.
+ * All bodies in a process share one budget of bytes, of which clients with an unproven key may use a small part. A body
+ * is not read before it has its budget: until then TCP holds the client back, and no memory is used.
  */
 import type { OwnAnswer } from "./own-answers";
 
-/** An upload of 5 MB is near 7 MB in base64; ten records of the largest cells are below 10 MB. */
+/** An upload of 5 MB is nearly 7 MB in base64; ten records of the largest cells are below 10 MB. */
 export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 const BUDGET_BYTES = 256 * 1024 * 1024;
-/** The part that unproven clients may take together. */
+/** The part that all unproven clients together may use. */
 const UNPROVEN_BYTES = 64 * 1024 * 1024;
 
-/** Bytes of bodies in hand, of a process. */
+/** The bytes of all bodies that a process buffers. */
 export class BodyBudget {
   readonly #most: number;
   readonly #mostUnproven: number;
@@ -28,7 +28,7 @@ export class BodyBudget {
     return this.#held;
   }
 
-  /** A part of the budget that grows as it is needed, and is given back at the end of its scope. */
+  /** Returns a share of the budget that grows as needed, and is released at the end of its scope. */
   open(isProven: boolean): BodyShare {
     let taken = 0;
     return {
@@ -54,11 +54,11 @@ export class BodyBudget {
 }
 
 export interface BodyShare extends Disposable {
-  /** @returns false where there is no room for so many bytes more */
+  /** @returns false if the budget has no room for this many further bytes */
   take(bytes: number): boolean;
 }
 
-/** @returns undefined for a request without a body; why there is none of use */
+/** @returns the body; undefined for a request without one; or the reason why it cannot be used */
 export async function readBody(
   request: Request,
   share: BodyShare,
@@ -80,8 +80,8 @@ export function hasBody({ body, method }: Request): boolean {
 }
 
 /**
- * Does the request have a body that the listener has dropped? Bun gives the body of a GET or HEAD to no handler, so it could
- * not be forwarded.
+ * Does the request have a body that the listener has dropped? Bun does not pass the body of a GET or HEAD to handlers,
+ * so it cannot be forwarded.
  */
 export function hasLostBody({ body, headers }: Request): boolean {
   if (body !== null) return false;

@@ -1,33 +1,33 @@
 /**
- * Who asks: a client whose key the source has accepted for the base, or one that has yet to prove it.
+ * Tells whether a client's key has been accepted by the source for the base, or is unproven.
  *
- * P5. A request of a key that is not accepted waits in a queue of its own, takes nothing from the owner's clients that
- *     they need, is counted only where the source has served it, and is believed no 429.
+ * P5. A request with an unproven key waits in a queue of its own, takes nothing that the owner's clients need, is
+ *     counted only if the source has served it, and its 429s are ignored.
  */
 import { clientNetwork } from "../../core/http";
 import { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "../../core/proxy";
 import type { ProxyContext } from "./context";
 import { type OwnAnswer, ownAnswer } from "./own-answers";
 
-/** Statuses by which the source says that it has not served a request. */
+/** Statuses with which the source says that it has not served a request. */
 const NOT_SERVED = new Set([401, 403, 404, 429]);
 
 export interface Caller extends Disposable {
-  /** Names key and base. */
+  /** Identifies key and base. */
   keyHash: string;
-  /** Undefined: somebody else's base, which has no quota of ours. */
+  /** Undefined: a base that is not connected, which has no quota of ours. */
   quotaKey: string | undefined;
   found: BaseLookup;
   isProven: boolean;
   isOwnKeyOf(base: ConnectedBase): boolean;
-  /** Takes note of the source's answer. @param isRead it lets the key read records */
+  /** Records the source's answer. @param isRead a success shows that the key may read records */
   answered(method: string, status: number, isRead?: boolean): void;
 }
 
 /**
- * Resolves when the request may go on: at once for a proven key.
+ * Resolves when the request may proceed: at once for a proven key.
  *
- * @returns the answer where it may not
+ * @returns an answer if it may not proceed
  * @throws the request's own signal
  */
 export async function admit(
@@ -37,7 +37,7 @@ export async function admit(
   authorization: string,
 ): Promise<Caller | Response> {
   const keyHash = ctx.keys.hash(sourceBaseId, authorization);
-  // Made for those that wait only: both signals cost more than all else that a proven key does here.
+  // Created only for requests that wait: both signals cost more than everything else done here for a proven key.
   let signal: AbortSignal | undefined;
   for (;;) {
     const refusedMs = ctx.keys.refusedForMs(keyHash);
@@ -67,7 +67,7 @@ async function isProven(
   keyHash: string,
 ): Promise<boolean> {
   if (ctx.keys.isKnown(keyHash)) return true;
-  // Of a paused base, too, as long as the source accepted the key in the last minutes.
+  // Includes a paused base, as long as the source accepted the key within the last minutes.
   const standsForKey = (base: ConnectedBase) => isSyncing(base) || isKeyFresh(base);
   if (bases.some((base) => standsForKey(base) && ctx.isOwnKey(base, keyHash))) return true;
   return ctx.keys.isAccepted(sourceBaseId, keyHash);

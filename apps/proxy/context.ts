@@ -1,4 +1,4 @@
-/** What every step of forwarding a request needs. */
+/** The dependencies of every step that forwards a request. */
 import type { Context } from "../../core/context";
 import type { RateWindow } from "../../core/http";
 import type { AcceptedKeys, IsOwnKey, UnprovenQueue } from "../../core/keys";
@@ -15,19 +15,19 @@ export interface ProxyContext extends Context {
   /** Keys that the source has accepted, by base. */
   keys: AcceptedKeys;
   isOwnKey: IsOwnKey;
-  /** Requests of all other keys wait here. */
+  /** Requests with all other keys wait here. */
   unproven: UnprovenQueue;
   clients: ClientQueue;
   bodies: BodyBudget;
-  /** Host and port by which clients reach the proxy: `PROXY_URL`'s, and the loopback names of its port. */
+  /** Hosts and ports at which clients reach the proxy: `PROXY_URL`'s, and the loopback names of its port. */
   ownHosts: ReadonlySet<string>;
   /** Preflights by network: they have no key. */
   preflights: RateWindow;
-  /** Writes under way: they are finished though their clients may be gone. */
+  /** Writes under way: they are completed even if their clients disconnect. */
   underWay: Set<Promise<unknown>>;
 }
 
-/** Time of a request that is not the proxy's own: the source's and the quota's. */
+/** Time of a request that is not spent in the proxy itself: by the source and in the wait for the quota. */
 export interface Elsewhere {
   ms: number;
 }

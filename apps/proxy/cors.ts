@@ -1,21 +1,21 @@
 /**
- * What browsers need to use the proxy's own headers from another origin: what a preflight allows, and what a script may
- * see of an answer (Fetch standard, "CORS protocol"). Everything else of it is the source's.
+ * Lets browsers use the proxy's own headers from another origin: what a preflight allows, and which headers of an
+ * answer a script may read (Fetch standard, "CORS protocol"). The source handles the rest of CORS.
  */
 
-/** `x-basetide-read: replica`: the one header of ours that a request may have. */
+/** `x-basetide-read: replica`: the only header of ours that a request may have. */
 export const READ_HEADER = "x-basetide-read";
 
 const ASKED = "access-control-request-headers";
 const ALLOWED = "access-control-allow-headers";
 
-/** Sets a header of ours on an answer, so that a script of any origin sees it. */
+/** Sets a header of ours on an answer, and exposes it to scripts of any origin. */
 export function setExposed(headers: Headers, name: string, value: string): void {
   headers.set(name, value);
   headers.append("access-control-expose-headers", name);
 }
 
-/** Removes our header from those that a preflight asks for: the source does not know it. */
+/** Removes our header from those that a preflight requests: the source does not know it. */
 export function withoutReadHeader(headers: Headers): Headers {
   const asked = headers.get(ASKED);
   if (asked === null || !asksForReadHeader(asked)) return headers;
@@ -25,7 +25,7 @@ export function withoutReadHeader(headers: Headers): Headers {
   return headers;
 }
 
-/** Adds our header to what the source's answer to a preflight allows, if the preflight asks for it. */
+/** Adds our header to those that the source's answer to a preflight allows, if the preflight requests it. */
 export function allowReadHeader(request: Request, answer: Response): Response {
   if (answer.ok && asksForReadHeader(request.headers.get(ASKED) ?? "")) {
     answer.headers.append(ALLOWED, READ_HEADER);

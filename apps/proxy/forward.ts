@@ -1,8 +1,8 @@
 /**
- * From a client's request to its answer.
+ * Handles a client's request up to its answer.
  *
- * P2. Whatever the upstream answers comes back unchanged, bytes and all; an answer of our own says `sender: "proxy"`.
- * P3. A client that goes away ends its read, and never a write that may be on its way.
+ * P2. An answer of the upstream is returned unchanged, byte for byte; an answer of our own says `sender: "proxy"`.
+ * P3. If a client disconnects, its read is aborted, but never a write that may already be on its way.
  */
 import { allowLongAnswer, clientNetwork, forwarded } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
@@ -34,7 +34,7 @@ export async function forward(ctx: ProxyContext, request: Request): Promise<Resp
   const { headers } = request;
   const work = () =>
     span("proxy", { "basetide.call": target.call.kind }, () => answer(ctx, request, target, elsewhere));
-  // Whatever goes wrong is told within: in the request's name.
+  // All errors are handled inside, with the request's id.
   return withRequestId(headers.get("x-request-id"), async () => {
     try {
       return await withRemoteParent(headers, work);
@@ -58,7 +58,7 @@ async function answer(
   if (hasLostBody(request)) return ownAnswer("BODY_NOT_TAKEN");
   const authorization = request.headers.get("authorization");
   if (request.method === "OPTIONS") return preflight(ctx, request, target, elsewhere);
-  // As the source does; for bases that are not connected, too, so that the answer does not reveal which are.
+  // As the source does; also for bases that are not connected, so that the answer does not reveal which are.
   if (authorization === null && (baseId !== undefined || hasBody(request)))
     return ownAnswer("PROXY_KEY_MISSING");
   if (baseId === undefined || authorization === null)
@@ -71,7 +71,7 @@ async function answer(
   return await withBody(ctx, request, target, elsewhere, caller);
 }
 
-/** Browsers send no key with it, so it is neither counted nor queued. */
+/** Browsers send no key with a preflight, so it is neither counted nor queued. */
 async function preflight(
   ctx: ProxyContext,
   request: Request,
@@ -84,7 +84,7 @@ async function preflight(
   return allowReadHeader(request, await withBody(ctx, request, target, elsewhere, undefined));
 }
 
-/** @param caller undefined for what names no base */
+/** @param caller undefined for a request that names no base */
 async function withBody(
   ctx: ProxyContext,
   request: Request,
@@ -110,7 +110,7 @@ async function withBody(
   }
 }
 
-/** Forwards what changes no record of a base, as a stream. */
+/** Forwards a request that changes no record of a base, as a stream. */
 async function forwardRead(
   ctx: ProxyContext,
   upstreamRequest: UpstreamRequest,
@@ -132,7 +132,7 @@ async function forwardRead(
     return { answered };
   };
   let asking = await ask();
-  // The source may have counted the one that broke off: this is one more of the quota.
+  // The source may have counted the request that broke off: this is one more request of the quota.
   if (asking.answered === "stale" && call.kind === "read") asking = await ask();
   if (asking.refused) return asking.refused;
   const response = asking.answered;
@@ -141,7 +141,7 @@ async function forwardRead(
   if (response.status === 429 && isCounted) return rateLimited(ctx, caller, response);
   cleanAnswer(response.headers);
   if (read?.isCandidate) sayFromSource(response);
-  // The very Response: one made of its parts would lose the body's length.
+  // The same Response object: a copy would lose the body's length.
   return forwarded(response);
 }
 

@@ -1,4 +1,4 @@
-/** Which headers pass, in either direction (RFC 9110, section 7.6.1). */
+/** Decides which headers pass, in either direction (RFC 9110, section 7.6.1). */
 
 import { withoutReadHeader } from "./cors";
 
@@ -14,7 +14,7 @@ const HOP_BY_HOP = [
   "transfer-encoding",
   "upgrade",
 ];
-/** By these some frameworks take another method or path than the request line's, which is what was decided on. */
+/** With these, some frameworks use another method or path than the request line's, on which our decisions are based. */
 const OVERRIDES = [
   "x-http-method-override",
   "x-http-method",
@@ -22,17 +22,17 @@ const OVERRIDES = [
   "x-original-url",
   "x-rewrite-url",
 ];
-/** Made anew for the upstream: its own name, and the length of a body that we hold whole. */
+/** Set again for the upstream: its own name, and the length of the buffered body. */
 const REQUEST_OWN = ["host", "content-length", "expect"];
-/** The upstream's word on its own domain, which the proxy's is not. */
+/** Headers about the upstream's own domain, which do not apply to the proxy's. */
 const ANSWER_OWN = ["set-cookie", "strict-transport-security"];
 
-/** The client's headers as the upstream gets them. */
+/** Returns the client's headers as they are sent to the upstream. */
 export function requestHeaders(from: Headers): Headers {
   return withoutReadHeader(withoutHop(new Headers(from), [...REQUEST_OWN, ...OVERRIDES]));
 }
 
-/** Takes out of an answer's headers what is not for the client. */
+/** Removes the headers of an answer that are not for the client. */
 export function cleanAnswer(headers: Headers): Headers {
   return withoutHop(headers, ANSWER_OWN);
 }
@@ -41,7 +41,7 @@ function withoutHop(headers: Headers, own: string[]): Headers {
   const named = headers.get("connection")?.split(",") ?? [];
   for (const name of named) {
     const trimmed = name.trim();
-    // A name that is none (`Connection: "x y"`) names no header.
+    // An invalid name (`Connection: "x y"`) names no header.
     if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(trimmed)) headers.delete(trimmed);
   }
   for (const name of HOP_BY_HOP) headers.delete(name);

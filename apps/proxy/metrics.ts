@@ -1,11 +1,14 @@
-/** What the proxy tells Prometheus; labels are the class of call, never a base. */
+/** The proxy's metrics; labels are the class of call, never a base. */
 import { Counter, Histogram, type Registry } from "prom-client";
 import type { UpstreamFailure } from "./upstream";
 
 export type CallClass = "read" | "write" | "other";
 
 export interface ProxyMetrics {
-  /** A request was answered: all of its time, and the part that neither source nor quota took, ms. */
+  /**
+   * Records an answered request: its total time, and the part spent neither by the source nor waiting for the quota,
+   * ms.
+   */
   answered(call: CallClass, totalMs: number, addedMs: number): void;
   failed(failure: UpstreamFailure): void;
 }

@@ -1,6 +1,6 @@
 /**
- * The answers that are the proxy's own: `{"error":{"type","message"},"sender":"proxy"}`; a 429 has `errors`, too, in the
- * source's form.
+ * The proxy's own answers: `{"error":{"type","message"},"sender":"proxy"}`; a 429 also has `errors`, in the source's
+ * form.
  */
 import { requestId } from "../../core/request-id";
 import { setExposed } from "./cors";
@@ -8,18 +8,18 @@ import type { ProxyMetrics } from "./metrics";
 import type { UpstreamFailure } from "./upstream";
 
 interface Known {
-  /** The name itself, unless given. */
+  /** The answer's name unless given. */
   type?: string;
   status: number;
   message: string;
 }
 
-/** The source's own word for a rate limit. */
+/** The source's own type for a rate limit. */
 const RATE_LIMIT = "RATE_LIMIT_REACHED";
 
 const answers = {
   PROXY_TIMEOUT: { status: 504, message: "The source did not answer in time." },
-  /** As the source says it: its clients repeat a call that is answered so, and none that is answered 504. */
+  /** The source's own form: its clients retry such an answer, but not a 504. */
   RATE_LIMITED: {
     type: RATE_LIMIT,
     status: 429,
@@ -51,7 +51,7 @@ const answers = {
   },
   PROXY_BODY_TOO_LARGE: { status: 413, message: "The request's body is larger than 16 MB." },
   PROXY_BODY_BROKEN: { status: 400, message: "The request's body broke off." },
-  /** As the source says it, whose answer this is in place of. */
+  /** The source's own form, because this answer replaces the source's. */
   PROXY_KEY_MISSING: {
     type: "AUTHENTICATION_REQUIRED",
     status: 401,
@@ -79,24 +79,24 @@ export type OwnAnswer = keyof typeof answers;
 const retryAfter: Partial<Record<OwnAnswer, number>> = { PROXY_BUSY: 1000 };
 
 /**
- * @param options.told in place of the message that belongs to the name
- * @param options.retryAfterMs when it makes sense to ask again
+ * @param options.told replaces the default message of this answer
+ * @param options.retryAfterMs when a retry makes sense
  */
 export function ownAnswer(
   name: OwnAnswer,
   { told, retryAfterMs = retryAfter[name] }: { told?: string; retryAfterMs?: number | undefined } = {},
 ): Response {
   const { type = name, status, message }: Known = answers[name];
-  // Browsers read an answer of another origin only with this header, which the source sends too.
+  // Browsers can read an answer of another origin only with this header, which the source sends too.
   const headers = new Headers({ "access-control-allow-origin": "*" });
-  // By which the log knows the request, where it has got that far.
+  // Identifies the request in the log, if it got that far.
   const id = requestId();
   if (id) setExposed(headers, "x-request-id", id);
   if (retryAfterMs !== undefined)
     setExposed(headers, "retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1000))));
   const text = told ?? message;
   const error = { type, message: text };
-  // The source has two forms for it, the documented one and the one that it sends; clients know either.
+  // The source has two forms for this, the documented one and the one that it sends; clients know either.
   const errors = status === 429 ? { errors: [{ error: RATE_LIMIT, message: text }] } : {};
   return Response.json({ error, ...errors, sender: "proxy" }, { status, headers });
 }
@@ -105,11 +105,11 @@ const answerOf: Record<UpstreamFailure, OwnAnswer> = {
   timeout: "PROXY_TIMEOUT",
   unreachable: "PROXY_UPSTREAM_UNREACHABLE",
   stale: "PROXY_UPSTREAM_UNREACHABLE",
-  // Nobody is there to read it.
+  // The client has disconnected and does not read it.
   aborted: "PROXY_UPSTREAM_UNREACHABLE",
 };
 
-/** The answer to a request that the source did not answer. */
+/** Returns the answer to a request that the source did not answer. */
 export function failed(metrics: ProxyMetrics, failure: UpstreamFailure): Response {
   metrics.failed(failure);
   return ownAnswer(answerOf[failure]);

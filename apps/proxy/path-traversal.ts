@@ -1,7 +1,7 @@
 /**
- * Finds path traversal in a path, however it is written: `..`, `.` and `\`, escaped, or escaped more than once.
+ * Detects path traversal in a path, in any notation: `..`, `.` and `\`, escaped once or several times.
  *
- * No call of the source has such a segment, and what it or anything before it makes of one is not ours to guess.
+ * No call of the source has such a segment, and we do not guess how the source or an intermediary would interpret one.
  */
 
 /** Clients sometimes escape a name with a percent sign twice; more layers are treated as an attempt to hide traversal. */
@@ -10,7 +10,7 @@ const ESCAPE = /%([0-9a-f]{2})/gi;
 
 /** @param path as it is sent, without the query */
 export function hasTraversal(path: string): boolean {
-  // As good as every path.
+  // True for nearly every path.
   if (!/[.%\\]/.test(path)) return false;
   let text = path;
   for (let depth = 0; ; depth++) {
@@ -24,7 +24,7 @@ export function hasTraversal(path: string): boolean {
   }
 }
 
-/** Control characters are dropped by some parsers of URLs, and `;` begins a parameter to others. */
+/** Some URL parsers drop control characters, and for others `;` begins a parameter. */
 function holdsTraversal(text: string): boolean {
   return (
     text.includes("\\") ||

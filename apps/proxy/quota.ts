@@ -1,4 +1,4 @@
-/** A connected base's requests wait for their place in its quota, and its 429s make everybody rest. */
+/** Requests for a connected base wait for a reservation of its quota; after a 429 all requests of the base pause. */
 import { isBasetideError } from "../../core/errors";
 import { ConnectFailure, type HeldConnection, poolOf } from "../../core/http/connections";
 import { bodyText } from "../../core/proxy";
@@ -11,11 +11,11 @@ import { failed, ownAnswer } from "./own-answers";
 const MAX_WAITING = 50;
 const QUEUE_FULL_RETRY_MS = 5000;
 
-/** How many requests of each key wait for the quota of a base. */
+/** Counts how many requests of each key wait for the quota of a base. */
 export class ClientQueue {
   readonly #waiting = new Map<string, number>();
 
-  /** @returns false where so many of the key wait that one more would only be late */
+  /** @returns false if so many requests of the key wait that another one could only time out */
   enter(keyHash: string): boolean {
     const waiting = this.#waiting.get(keyHash) ?? 0;
     if (waiting >= MAX_WAITING) return false;
@@ -31,11 +31,11 @@ export class ClientQueue {
 }
 
 /**
- * Waits until the base may be asked; the request must then be sent at once, on the connection that is returned.
+ * Waits until a request to the base may be sent; it must then be sent at once, on the connection that is returned.
  *
  * @param address of the upstream
- * @param signal the client's: its place goes to whoever is next
- * @returns an answer of our own where it comes to nothing; nothing for a base that has no quota of ours
+ * @param signal the client's: if it aborts, the next waiter gets the reservation
+ * @returns an answer of our own if the wait failed; nothing for a base that has no quota of ours
  */
 export async function waitForQuota(
   ctx: ProxyContext,
@@ -50,8 +50,8 @@ export async function waitForQuota(
     return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs: QUEUE_FULL_RETRY_MS });
   }
   const from = performance.now();
-  // Twice the wait: a pause of the source may use up one, and the queue that has formed meanwhile the other. A pause that
-  // is longer is known at once, and its end is what the client is told.
+  // Twice the time-out: a pause of the source may use one, and the queue that has formed meanwhile the other. A longer
+  // pause is known at once, and the client is told when it ends.
   const deadlineMs = 2 * ctx.config.upstreamTimeoutMs;
   const options = { deadlineMs, signal, connections: poolOf(address) };
   try {
@@ -73,7 +73,8 @@ export async function waitForQuota(
 }
 
 /**
- * The source said 429. That of an unproven key says nothing of the base: it may be its owner's own limit.
+ * Records the source's 429. With an unproven key it says nothing about the base: it may be the limit of the key's
+ * owner.
  */
 export async function recordRateLimit(
   ctx: ProxyContext,
@@ -83,7 +84,7 @@ export async function recordRateLimit(
 ): Promise<void> {
   if (caller.quotaKey === undefined || !caller.isProven) return;
   const text = await bodyText(body, headers.get("content-encoding"));
-  // The source's own answer says more than we could.
+  // The source's own answer says more than ours could.
   if (text !== null && proxied.dialect.saysCapSpent(text)) return;
   const retryAfterMs = Number(headers.get("retry-after") ?? 0) * 1000;
   const isOwn = caller.found.bases.some(caller.isOwnKeyOf);

@@ -1,9 +1,10 @@
 /**
- * Reads that a replica answers: where the client asks for it by a header, or sends the key of a base whose setting says
- * so, and never otherwise. The answer says who gave it.
+ * Answers reads from a replica: only if the client requests this by a header, or sends the own key of a base whose
+ * settings allow it. The answer says whether the replica or the source gave it.
  *
- * P4. A replica answers only keys that the source itself has lately let read this base. A replica whose rows its customer
- * may change, or whose base does not sync, answers nobody; one of another account only those who ask by the header.
+ * P4. A replica answers only keys that the source itself has recently allowed to read this base. It never answers if
+ *     its customer may change its rows, or its base does not sync; a replica of another account answers only requests
+ *     with the header.
  */
 
 import { type ConnectedBase, isKeyFresh } from "../../core/proxy";
@@ -15,13 +16,13 @@ import type { ProxyTarget } from "./target";
 import type { UpstreamRequest } from "./upstream";
 
 const BY_HEADER = "x-basetide-answered-by";
-/** The data is at least as new as this. */
+/** The data is at least as recent as this. */
 const AS_OF_HEADER = "x-basetide-as-of";
 
 export interface ReplicaRead {
-  /** The replica's; absent where the source is to be asked. */
+  /** The replica's answer; absent if the source must be asked. */
   answer?: Response;
-  /** A replica might have answered: the source's answer says that it did not. */
+  /** A replica might have answered: the source's answer then says that it is the source's. */
   isCandidate: boolean;
 }
 
@@ -42,18 +43,18 @@ export async function replicaRead(
     ? await firstAnswer(ctx, candidates, readRequest)
     : undefined;
   if (found) return { answer: toResponse(found), isCandidate: true };
-  // The source would not know what to do with a place of ours. To a stranger it says so itself, as for any base.
+  // The source does not know our offsets. For an unproven key it answers itself, as for any base.
   if (caller.isProven && readRequest.offset !== undefined && isOurOffset(readRequest.offset))
     return { answer: toResponse(LOST), isCandidate: true };
   return { isCandidate: true };
 }
 
-/** Says of the source's answer that it is the source's. */
+/** Marks the source's answer as the source's. */
 export function sayFromSource(response: Response): void {
   setExposed(response.headers, BY_HEADER, "source");
 }
 
-/** The replicas that may answer: the key's own first, others' only where the client asks for them. */
+/** The replicas that may answer: the key's own first, others' only if the client requests it. */
 function candidatesFor(caller: Caller, header: string | null): ConnectedBase[] {
   if (header !== "replica" && header !== null) return [];
   const able = caller.found.bases.filter(
@@ -71,12 +72,12 @@ const LOST: ReadAnswer = {
 
 function requestOf(target: ProxyTarget, { body }: UpstreamRequest): ReadRequest | undefined {
   const request = parseRead(target, body && new TextDecoder().decode(body));
-  // The source's own lists are the source's to go on with.
+  // Lists that the source began are continued by the source.
   if (request?.offset !== undefined && !isOurOffset(request.offset)) return undefined;
   return request;
 }
 
-/** Without parsing, as every read comes by here. */
+/** Without parsing, because every read passes through here. */
 function namesOurOffset({ path, body }: UpstreamRequest): boolean {
   return (
     path.includes("offset=basetide.") ||

@@ -1,4 +1,4 @@
-/** Starts the proxy: its ledger, its queue, its listener. */
+/** Starts the proxy: its rate limiter, its queue, its listener. */
 import http from "node:http";
 import { hostname } from "node:os";
 import type { Context } from "../../core/context";
@@ -10,14 +10,14 @@ import { type ProxyApp, proxyApp } from "./app";
 import { startConnect } from "./connect";
 import { ownAnswer } from "./own-answers";
 
-/** Clients may send URLs of 16,000 characters behind our own address, and headers come on top. */
+/** Clients may send URLs of 16,000 characters after our own address, plus headers. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 const LOOPBACK_NAMES = ["localhost", "127.0.0.1", "[::1]"];
 
 export interface RunningProxy {
   port: number;
-  /** Where CONNECT requests are taken; absent: nowhere. */
+  /** The port for CONNECT requests; absent: none. */
   connectPort?: number | undefined;
   stop(): Promise<void>;
 }
@@ -37,7 +37,7 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
     await limiter.close();
     await queue.close();
   });
-  // We speak plain HTTP: somebody else's TLS is in front.
+  // We serve plain HTTP, so a reverse proxy must terminate TLS.
   if (ctx.config.proxyUrl?.startsWith("https:") && ctx.config.clientIpHeader === undefined)
     ctx.log.warn(
       "PROXY_URL is https and CLIENT_IP_HEADER is not set: clients cannot be told apart by address",
@@ -48,7 +48,7 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
   ) =>
     listen(app, {
       portVariable: "PROXY_PORT",
-      // Counted by the proxy itself, which says what is wrong; Bun would only hang up.
+      // The proxy enforces the limit itself and explains it; Bun would only close the connection.
       maxBodyBytes: Number.MAX_SAFE_INTEGER,
       answerFault: proxy.brokenOff,
       answerMalformed: (message) => ownAnswer("PROXY_REQUEST_MALFORMED", { told: message }),
@@ -56,7 +56,7 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
       log: ctx.log,
       ...options,
     });
-  // Bun.serve goes by it; its type says read-only, Bun's documentation says that it can be set.
+  // Bun.serve uses this value; its type is read-only, but Bun's documentation says that it can be set.
   Object.assign(http, { maxHeaderSize: MAX_HEADER_BYTES });
   const listener = open({ port, host: ctx.config.host });
   releases.defer(() => listener.stop());
@@ -71,7 +71,10 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
 
 type App = ProxyApp["app"];
 
-/** The proxy past any reverse proxy: the header by which that names the client would be the client's own word. */
+/**
+ * The proxy without a reverse proxy in front: the header that normally names the client would be set by the client
+ * itself.
+ */
 function withoutHeader(app: App, header: string | undefined): Pick<App, "fetch"> {
   return {
     fetch(request) {
@@ -81,7 +84,7 @@ function withoutHeader(app: App, header: string | undefined): Pick<App, "fetch">
   };
 }
 
-/** What a proxy is known by that takes the place of one that was killed: its machine or container, and its port. */
+/** The identity of a proxy, shared by its replacement after a crash: its machine or container, and its port. */
 function nameOf(port: number): string {
   return `${hostname()}:${port || crypto.randomUUID()}`;
 }

@@ -1,9 +1,9 @@
 /**
- * What a request's target means: which upstream, which call, which base.
+ * Parses a request's target: which upstream, which call, which base.
  *
- * P1. Only configured hosts are reached, and only under `/v0`. A request names its host in the path, or is sent to it. What is decided on is what is sent, byte by byte: a
- * target that another parser could read in another way is refused. This is the only place that parses it; whatever
- * else is decided about a request goes by the `Target`.
+ * P1. Only configured hosts are reached, and only under `/v0`. A request names its host in the path, or is sent to it.
+ *     The request is sent byte for byte as it was parsed: a target that another parser could read in another way is
+ *     refused. Only this module parses it; all other decisions about a request use the `Target`.
  */
 import { type Call, proxied } from "../../core/source";
 import { hasTraversal } from "./path-traversal";
@@ -19,7 +19,7 @@ export interface ProxyTarget {
   segments: string[];
   /** With its `?`, or empty. */
   query: string;
-  /** The base whose quota the request is of, if any. */
+  /** The base in whose quota the request counts, if any. */
   baseId: string | undefined;
   call: Call;
 }
@@ -28,7 +28,7 @@ export interface ProxyTarget {
 export interface Names {
   /** Address by host, lower case. */
   upstreams: Record<string, string>;
-  /** Host and port of the proxy itself, as `Host` has them. */
+  /** Host and port of the proxy itself, as in the `Host` header. */
   ownHosts: ReadonlySet<string>;
 }
 
@@ -39,7 +39,7 @@ const { dialect } = proxied;
 
 /**
  * @param method upper case
- * @param requestUrl absolute and in its normal form, as the listener's gate lets it through
+ * @param requestUrl absolute and in its normal form, as the listener's gate ensures
  */
 export function parseTarget(method: string, requestUrl: string, names: Names): ProxyTarget | TargetRefusal {
   const hostFrom = requestUrl.indexOf("://") + 3;
@@ -69,16 +69,17 @@ export function parseTarget(method: string, requestUrl: string, names: Names): P
 }
 
 /**
- * The upstream that a request names, and its path there, without the first slash. `/{host}/v0/…` names it in the path,
- * whatever host the request was sent to. Otherwise that host does: an upstream's own name, or the proxy's, which stands
- * for the first upstream. Any other host is of no upstream, as its key and call were meant for somebody else.
+ * Returns the upstream that a request names, and its path there, without the first slash. `/{host}/v0/…` names it in
+ * the path, whatever host the request was sent to. Otherwise that host does: an upstream's own name, or the proxy's,
+ * which stands for the first upstream. Any other host belongs to no upstream: its key and call were meant for another
+ * service.
  */
 function upstreamOf(
   sentTo: string,
   path: string,
   { upstreams, ownHosts }: Names,
 ): { address: string; rest: string } | undefined {
-  // Slashes around the host may be doubled by clients that join carelessly.
+  // Clients that join URLs carelessly may double the slashes around the host.
   const [, first = "", more = ""] = /^\/+([^/]*)\/*(.*)$/s.exec(path) ?? [];
   const addressOf = (host: string) => (Object.hasOwn(upstreams, host) ? upstreams[host] : undefined);
   const named = addressOf(first.toLowerCase());
@@ -92,19 +93,19 @@ function upstreamOf(
     : undefined;
 }
 
-/** Would a parser of URLs give on the very same bytes? */
+/** Would a URL parser produce exactly the same bytes? */
 function isNormal(address: string, path: string): boolean {
   const url = URL.parse(address + path);
   return url !== null && !path.includes("#") && url.href === url.origin + path;
 }
 
-/** Escaped slashes are for names. Ids and words of the API have none. */
+/** Escaped slashes are allowed in names only. Ids and keywords of the API have none. */
 function hasSlashInId(segments: string[]): boolean {
   const names = dialect.namesIn(segments);
   return segments.some((segment, index) => segment.includes("/") && !names.includes(index));
 }
 
-/** A `+` in a path is a plus. Undefined where an escape is malformed, which parsers read in different ways. */
+/** A `+` in a path is a plus sign. Undefined if an escape is malformed, which parsers interpret differently. */
 function decoded(raw: string[]): string[] | undefined {
   try {
     return raw.filter((segment) => segment !== "").map((segment) => decodeURIComponent(segment));

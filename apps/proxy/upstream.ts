@@ -1,7 +1,7 @@
 /**
- * One request to the upstream, with a time-out of its own, on a kept connection.
+ * Sends one request to the upstream, with its own time-out, on a kept connection.
  *
- * P5. It is sent once, whatever becomes of the connection.
+ * P5. It is sent once, even if the connection breaks.
  */
 import type { IncomingMessage } from "node:http";
 import { type HeldConnection, poolOf, StaleConnection, type WireRequest } from "../../core/http/connections";
@@ -19,10 +19,11 @@ const NO_BODY = new Set([204, 205, 304]);
 export type UpstreamFailure = "timeout" | "unreachable" | "aborted" | "stale";
 
 /**
- * Sends the request and gives the answer as soon as its headers are there; its body is the bytes as they came: whole
- * if they came at once, and otherwise a stream. `signal` (the client's) breaks off the request, and later the body.
+ * Sends the request and returns the answer as soon as its headers have arrived; its body has the unmodified bytes:
+ * whole if they arrived at once, and otherwise a stream. `signal` (the client's) aborts the request, and later the
+ * body.
  *
- * @param held the connection that is in hand; without one it waits for any
+ * @param held the connection that was already taken; without one it waits for any
  */
 export async function askUpstream(
   request: UpstreamRequest,
@@ -30,7 +31,7 @@ export async function askUpstream(
   signal: AbortSignal,
   held?: HeldConnection,
 ): Promise<Response | UpstreamFailure> {
-  // One controller for both reasons, cheaper than `AbortSignal.any`; the client's signal also ends the body later.
+  // One controller for both reasons, cheaper than `AbortSignal.any`; the client's signal also aborts the body later.
   const over = new AbortController();
   let isLate = false;
   const timer = setTimeout(() => {
@@ -63,9 +64,9 @@ export interface WholeAnswer {
 }
 
 /**
- * Sends the request and reads the whole answer; nobody can call it off.
+ * Sends the request and reads the whole answer; it cannot be aborted.
  *
- * @returns `{failure, status}` when it failed: with a status, if that much had come
+ * @returns `{failure, status}` if it failed: with a status, if one had arrived
  */
 export async function askWhole(
   request: UpstreamRequest,
@@ -103,7 +104,7 @@ function hasBody({ method }: UpstreamRequest, { statusCode = 0 }: IncomingMessag
   return method !== "HEAD" && !NO_BODY.has(statusCode);
 }
 
-/** @throws TypeError for a header that `Headers` does not take */
+/** @throws TypeError for a header that `Headers` rejects */
 function headOf({ statusCode = 0, statusMessage = "", rawHeaders }: IncomingMessage) {
   const headers = new Headers();
   for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at]!, rawHeaders[at + 1]!);

@@ -1,4 +1,7 @@
-/** Forwards what may change something: the answer is held until every replica shows it, or says that one does not. */
+/**
+ * Forwards requests that may change records: holds the answer until every replica shows the write, or marks it as
+ * pending.
+ */
 
 import { forwarded } from "../../core/http";
 import type { HeldConnection } from "../../core/http/connections";
@@ -20,14 +23,12 @@ import { failed } from "./own-answers";
 import { recordRateLimit, waitForQuota } from "./quota";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 
-/** Records of one write that are looked after one by one: ten times what the source takes at once. */
+/** Maximum number of records of one write that are handled individually: ten times what the source accepts at once. */
 const MAX_IDS = 100;
-/** `x-basetide-sql: pending`: the source has done it, and SQL does not show it yet. */
+/** `x-basetide-sql: pending`: the source has made the write, and SQL does not show it yet. */
 const SQL_HEADER = "x-basetide-sql";
 
-/**
- * @param signal the client's: ends the wait for the quota, and nothing once the request is sent
- */
+/** @param signal the client's: aborts the wait for the quota, but not a request that was sent */
 export async function forwardWrite(
   ctx: ProxyContext,
   request: UpstreamRequest,
@@ -37,11 +38,11 @@ export async function forwardWrite(
 ): Promise<Response> {
   const writer = { isWriters: caller.isOwnKeyOf, caller: caller.keyHash };
   const prepared = await ctx.writes.prepare(baseId, call.kind === "write", writer);
-  // As of now, and not of a few seconds ago: the base may have been connected since.
+  // Looked up now, and not a few seconds ago: the base may have been connected since.
   const quotaKey = prepared.mayBeConnected ? ctx.writes.quotaKey(baseId) : undefined;
   let held: HeldConnection | undefined;
   try {
-    // In this order: whoever has a place in the quota must go at once.
+    // In this order: a request with a reservation must be sent at once.
     await prepared.ready;
     const granted = await waitForQuota(ctx, { ...caller, quotaKey }, request.address, signal, elsewhere);
     if (granted instanceof Response) return granted;
@@ -54,7 +55,7 @@ export async function forwardWrite(
   elsewhere.ms += performance.now() - sentAt;
   if (answer.status !== undefined) caller.answered(request.method, answer.status);
   if ("failure" in answer) {
-    // The source has written, and broke off while it said so.
+    // The source has made the write, and its answer broke off.
     if (isSuccess(answer.status)) await showInReplicas(ctx, prepared, call, request, undefined);
     return failed(ctx.proxyMetrics, answer.failure);
   }
@@ -67,9 +68,9 @@ export async function forwardWrite(
 }
 
 /**
- * The source has done what it was asked for: replicas and syncs follow.
+ * The source has made the write: replicas and syncs are updated.
  *
- * @returns false when somebody may have connected the base whose SQL does not show yet what was done
+ * @returns false if an account may have connected the base whose SQL does not show the write yet
  */
 async function showInReplicas(
   ctx: ProxyContext,
@@ -107,7 +108,7 @@ async function whatWasWritten(
   if (call.kind === "upload") {
     const text = answer && (await bodyText(answer.bytes, answer.headers.get("content-encoding")));
     const said = text ? readWriteAnswer(text)?.records[0] : undefined;
-    // The answer holds one cell of the record, under its field's id: the only word on which table it is in.
+    // The answer has one cell of the record, under its field's id: only this tells the record's table.
     const fieldId = said && Object.keys(said.fields)[0];
     return { tableRef: fieldId ?? call.fieldRef, ids: [call.recordId].filter(isRecordId), answer: null };
   }

@@ -1,6 +1,6 @@
 /**
- * The way in for programs that can be given an HTTPS proxy, and no other address: CONNECT, and behind it TLS with a
- * certificate of an authority of this machine. What comes out of it are requests like any other.
+ * Serves programs that can be configured with an HTTPS proxy, but not with another address: CONNECT, then TLS with a
+ * certificate of this machine's authority. The requests inside are handled like any other.
  */
 import { isIP } from "node:net";
 import type { Context } from "../../../core/context";
@@ -8,13 +8,13 @@ import type { Listener, ListenOptions } from "../../../core/http";
 import { localAuthority } from "./local-authority";
 import { openTunnels, type Tunnels } from "./tunnels";
 
-/** The longest that all platforms accept of a server's certificate, days; it is made at every start. */
+/** The longest validity of a server's certificate that all platforms accept, days; it is issued at every start. */
 const CERTIFICATE_DAYS = 820;
 
 /**
- * @param listenWith opens a port of the loopback address with the proxy behind it
- * @returns undefined where `CONNECT_PORT` is not set
- * @throws BasetideError `port_taken`; Error where `DATA_DIR` cannot be written
+ * @param listenWith opens a port on the loopback address that serves the proxy
+ * @returns undefined if `CONNECT_PORT` is not set
+ * @throws BasetideError `port_taken`; Error if `DATA_DIR` is not writable
  */
 export async function startConnect(
   { config, log }: Pick<Context, "config" | "log">,
@@ -25,7 +25,7 @@ export async function startConnect(
   const hosts = Object.keys(config.upstreams).filter((name) => isIP(name) === 0);
   const { path, isNew, issue } = localAuthority(config.dataDir, hosts);
   const clients = new Map<number, string>();
-  // What comes from elsewhere on this machine has come through no tunnel, and is nobody's.
+  // Other connections from this machine have not come through a tunnel, and belong to no client.
   const addressOf = (peer: Bun.SocketAddress) => clients.get(peer.port) ?? "unknown";
   const listener = listenWith({ tls: issue(hosts, CERTIFICATE_DAYS), addressOf });
   try {

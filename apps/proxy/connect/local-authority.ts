@@ -1,6 +1,6 @@
 /**
- * The authority that vouches, on this machine, for the hosts that the CONNECT listener answers for. It is kept in
- * `DATA_DIR`, so that programs are told to trust it once, and can vouch for no host but these.
+ * This machine's certificate authority for the hosts that the CONNECT listener serves. It is stored in `DATA_DIR`, so
+ * that programs have to be told only once to trust it, and it can issue certificates for no other hosts.
  */
 import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,26 +8,26 @@ import { join } from "node:path";
 import { type Authority, createAuthority, openAuthority } from "../../../core/http";
 
 const DAYS = 3650;
-/** One that ends sooner is replaced, days: the programs that trust it are not to be cut off by surprise. */
+/** An authority with less validity left is replaced, days: programs that trust it must not fail unexpectedly. */
 const SPARE_DAYS = 30;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 export interface LocalAuthority extends Authority {
-  /** The certificate's file, for `NODE_EXTRA_CA_CERTS`, `SSL_CERT_FILE` and their like. */
+  /** The certificate's file, for `NODE_EXTRA_CA_CERTS`, `SSL_CERT_FILE` and similar settings. */
   path: string;
-  /** It was made just now: programs that trust another have to be given this one. */
+  /** It has just been created: programs that trust another one need this one. */
   isNew: boolean;
 }
 
 /**
- * The authority for these hosts, made where there is none in `folder` that serves.
+ * Returns the authority for these hosts; creates one if `folder` has none that can be used.
  *
- * @throws Error where the folder cannot be read or written
+ * @throws Error if the folder cannot be read or written
  */
 export function localAuthority(folder: string, hosts: string[]): LocalAuthority {
   const path = join(folder, "connect-ca.pem");
   const keyPath = join(folder, "connect-ca-key.pem");
-  // By the name, which people see in lists of what they trust.
+  // Checked by the name, which users see in lists of trusted authorities.
   const name = `Basetide for ${hosts.join(" and ")}`;
   const kept = existsSync(path) && existsSync(keyPath) ? openKept(path, keyPath) : undefined;
   if (kept && isFor(kept, name)) return { ...kept, path, isNew: false };
@@ -43,7 +43,7 @@ function openKept(path: string, keyPath: string): Authority | undefined {
   try {
     const certificate = readFileSync(path, "utf8");
     const authority = openAuthority({ certificate, key: readFileSync(keyPath, "utf8") });
-    // A key of another certificate's vouches for nothing.
+    // The key must match the certificate.
     const { certificate: issued } = authority.issue(["localhost"]);
     const isOne = new X509Certificate(issued).verify(new X509Certificate(certificate).publicKey);
     return isOne ? authority : undefined;

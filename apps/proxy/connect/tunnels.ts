@@ -1,9 +1,9 @@
 /**
- * Takes CONNECT requests (RFC 9110, section 9.3.6) for the configured upstreams, and leads each to one port of this
- * machine, where TLS ends and the proxy answers.
+ * Accepts CONNECT requests (RFC 9110, section 9.3.6) for the configured upstreams, and connects each to one port of
+ * this machine, where TLS ends and the proxy answers.
  *
- * P6. No byte of a client goes anywhere else: a request that is not CONNECT, to port 443 of a host that is configured, is
- *     refused, and its target is never resolved or connected to.
+ * P6. No byte of a client goes anywhere else: a request other than CONNECT to port 443 of a configured host is refused,
+ *     and its target is never resolved or connected to.
  */
 import net from "node:net";
 import { portError } from "../../../core/http";
@@ -12,7 +12,7 @@ import { portError } from "../../../core/http";
 const MAX_HEAD_BYTES = 8 * 1024;
 /** Longest time from a connection to the end of its request's head, ms. */
 const HEAD_TIMEOUT_MS = 10_000;
-/** How long a refused client has to close its side, ms. */
+/** Time for a refused client to close its side, ms. */
 const LINGER_MS = 1000;
 /** Tunnels open at once; each is a client's connection. */
 const MAX_TUNNELS = 1000;
@@ -23,16 +23,16 @@ export interface TunnelOptions {
   host: string;
   /** Lower case. */
   hosts: string[];
-  /** Port on the loopback address that a tunnel leads to. */
+  /** Port on the loopback address that tunnels connect to. */
   leadsTo: number;
-  /** Told of each tunnel: the address of its client, by the port that it comes from there. */
+  /** Records for each tunnel the address of its client, by the local port of the connection there. */
   clients: Map<number, string>;
   headTimeoutMs?: number;
 }
 
 export interface Tunnels {
   port: number;
-  /** Closes the port, and the tunnels. */
+  /** Closes the port and the tunnels. */
   stop(): Promise<void>;
 }
 
@@ -115,14 +115,14 @@ function refuse(client: net.Socket, { status, type, message }: TargetRefusal): v
     `Content-Length: ${Buffer.byteLength(body)}`,
     "Connection: close",
   ].join("\r\n");
-  // What it still sends is read and forgotten: closing at once would take the answer from it.
+  // Further data is read and discarded: closing at once would discard the answer before the client reads it.
   client.resume();
   client.end(head + END_OF_HEAD + body);
   const timer = setTimeout(() => client.destroy(), LINGER_MS);
   client.on("close", () => clearTimeout(timer));
 }
 
-/** @param first what came right behind the request */
+/** @param first bytes that arrived right after the request */
 function lead(client: net.Socket, { leadsTo, clients }: TunnelOptions, first: Buffer): void {
   const inner = net.connect(leadsTo, "127.0.0.1");
   const end = () => {
