@@ -1,24 +1,27 @@
 /**
- * How many bases this worker may take, and how many it is to give up, so that all workers hold their fair share.
+ * Computes how many bases this worker may take, and how many it must give up, so that all workers hold their fair
+ * share.
  *
- * Nobody hands anything out: every worker says what it holds, sees what the others hold, and works out the same shares.
- * A base stays where it is unless that evens the load: one is given up only by a worker above its share, and only while
- * another one is below its own. What nobody takes for some seconds any worker with room takes, so a share that was
- * worked out from what is no longer true delays a base, and never strands it.
+ * There is no coordinator: every worker reports what it holds, reads what the others hold, and computes the same
+ * shares. A base stays where it is unless moving it evens the load: a worker gives up a base only if it is above its
+ * share, and another worker is below its own. A base that no worker has taken for some seconds may be taken by any
+ * worker with room, so a share computed from outdated reports delays a base, but never leaves it without a worker.
  */
 import { fairShares, type Holder, type QueueLoad } from "../../core/queue";
 
-/** The part of what is too much that is given up at a time: moved bases are compared row by row once, not all at once. */
+/**
+ * The part of the excess that is given up at a time: moved bases need a full comparison each, so not all move at once.
+ */
 const GIVEN_UP_AT_ONCE = 1 / 3;
 
 export interface Balance {
-  /** Bases that it is to hold at most, unless others are overdue. */
+  /** Maximum number of bases to hold, unless others are overdue. */
   share: number;
-  /** Jobs that wait for too long already: they are for whoever has room. */
+  /** Jobs that have waited too long: any worker with room takes them. */
   overdue: number;
-  /** Bases to be given up now. */
+  /** Number of bases to give up now. */
   excess: number;
-  /** The first of all workers does for all what one can do. */
+  /** The first of all workers does the work that only one has to do. */
   isFirst: boolean;
 }
 
@@ -26,7 +29,7 @@ export interface BalancedWorker extends Holder {
   isSettled: boolean;
 }
 
-/** @param self the worker's id, which is among `workers` when it is to have a share */
+/** @param self the worker's id, which is among `workers` if it is to have a share */
 export function balance(self: string, held: number, load: QueueLoad, workers: BalancedWorker[]): Balance {
   const known = workers.map((worker) => (worker.id === self ? { ...worker, bases: held } : worker));
   const settled = known.filter((worker) => worker.isSettled || worker.id === self);

@@ -1,9 +1,9 @@
-/** Notices that this process stood still: its event loop was blocked, or the process itself was stopped. */
+/** Detects that this process was frozen: its event loop was blocked, or the process itself was stopped. */
 
 const TICK_MS = 1000;
 
 export interface FreezeWatch {
-  /** Did the process stand still for at least `ms` within the last `withinMs`? */
+  /** Was the process frozen for at least `ms` within the last `withinMs`? */
   stoodStill(ms: number, withinMs: number): boolean;
   stop(): void;
 }
@@ -20,7 +20,7 @@ export function watchFreezes(): FreezeWatch {
   const timer = setInterval(look, TICK_MS);
   return {
     stoodStill(ms, withinMs) {
-      // The timer may come after what asks.
+      // The timer may run after this call.
       const now = performance.now();
       if (now - tickedAt - TICK_MS >= ms) return true;
       return longest.ms >= ms && now - longest.endedAt <= withinMs;

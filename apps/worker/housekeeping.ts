@@ -1,4 +1,4 @@
-/** Clears away what is too old, once an hour for the whole service. */
+/** Deletes outdated rows, once an hour for the whole service. */
 import type { PgBoss } from "pg-boss";
 import { trimAlerts } from "../../core/alerts";
 import type { Db } from "../../core/context";
@@ -9,13 +9,13 @@ import { trimWindows } from "../../core/limiter";
 import type { Logger } from "../../core/log";
 
 const QUEUE = "housekeeping";
-/** At this minute of every hour: whichever worker is there clears away what is too old. */
+/** At this minute of every hour one of the running workers deletes outdated rows. */
 const CRON = "17 * * * *";
 const POLL_SECONDS = 30;
-/** Jobs that are done are of no use to anybody. */
+/** Completed jobs are not needed any more. */
 const DELETE_AFTER_SECONDS = 300;
 
-/** Clears away old runs by a schedule that all workers share: each time one of them does it. */
+/** Deletes old runs by a schedule that all workers share: each time one of them does it. */
 export async function runHousekeeping(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Promise<void> {
   await boss.createQueue(QUEUE, {
     policy: "singleton",

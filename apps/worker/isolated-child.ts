@@ -1,4 +1,4 @@
-/** A child process of the worker, seen from the worker: leases are held in it, and its death is noticed, whatever it is. */
+/** Controls a child process of the worker: runs leases in it, and detects its death, whatever the cause. */
 import { totalmem } from "node:os";
 import type { Context } from "../../core/context";
 import { BasetideError, type ErrorCode } from "../../core/errors";
@@ -6,32 +6,32 @@ import type { LeaseSignals } from "../../core/sync/lease";
 import type { FromChild, ToChild } from "./isolated-messages";
 
 const PING_MS = 2000;
-/** A child that does not answer for so long is frozen, ms. */
+/** A child that does not answer for this long counts as frozen, ms. */
 const FROZEN_AFTER_MS = 20_000;
-/** A child's part of the memory that there is: past it the system would end any process, and this worker first. */
+/** A child's share of the available memory: beyond it the system might kill any process, this worker first. */
 const MEMORY_SHARE = 0.5;
-/** Rest of a base whose crash the control plane did not take, ms. */
+/** Rest of a base whose crash could not be recorded in the control plane, ms. */
 const UNRECORDED_REST_MS = 60_000;
-/** A child that is to end may count its calls and close its connections for so long, ms. */
+/** Time for a child that is told to end to count its calls and close its connections, ms. */
 const END_MS = 3000;
 
 export type Outcome =
   | { type: "ended"; next: number | null }
   | { type: "failed"; code: ErrorCode; message: string }
-  /** The child died, with so many bases in it; `restMs`: where this was the only one. */
+  /** The child died with this many bases in it; `restMs`: if this was the only one. */
   | { type: "crashed"; company: number; restMs: number };
 
 export interface Child {
   readonly pid: number;
   lease(baseId: string, signals: LeaseSignals): Promise<Outcome>;
-  /** Ends it, whatever it does. */
+  /** Ends the child, whatever its state. */
   end(): void;
 }
 
 interface Watcher {
-  /** It has ended, for whatever reason: it takes no lease any more. */
+  /** The child has ended, for any reason: it accepts no more leases. */
   exited(child: Child): void;
-  /** It died while it held leases of these bases. @returns how long the base rests that was alone in it, ms */
+  /** The child died while it held leases of these bases. @returns how long the base rests if it was the only one, ms */
   crashed(baseIds: string[]): Promise<number | null>;
 }
 
@@ -63,7 +63,7 @@ export function startChild(
     try {
       process_.send(message);
     } catch (error) {
-      // It is dying; its exit says the rest.
+      // The child is dying; its exit event handles the rest.
       log.debug({ pid, error }, "child process not reached");
     }
   };
@@ -77,7 +77,7 @@ export function startChild(
 
   const watch = setInterval(() => {
     const now = performance.now();
-    // What this process did not hear while it stood still itself says nothing of the child.
+    // Messages missed while this process was itself frozen say nothing about the child.
     if (now - tickedAt > 2 * PING_MS) heardAt = now;
     tickedAt = now;
     if (now - heardAt > FROZEN_AFTER_MS) {

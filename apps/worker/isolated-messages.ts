@@ -1,4 +1,4 @@
-/** What a worker and its child process say to each other. */
+/** The messages between a worker and its child process. */
 import type { Config } from "../../core/config";
 import type { ErrorCode } from "../../core/errors";
 

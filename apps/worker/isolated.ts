@@ -1,6 +1,6 @@
 /**
- * A child process of a worker: holds leases of the bases that the worker suspects of ending processes, as it is told.
- * It ends with its worker, whatever ends that.
+ * A child process of a worker: holds leases of the bases that the worker suspects of crashing processes, on the
+ * worker's request. It ends with its worker, however that ends.
  */
 
 import { dieWithParent } from "../../core/die-with-parent";
@@ -13,7 +13,7 @@ import { createSyncContext } from "./sync-context";
 
 const caches: BaseCaches = new Map();
 const kill = new AbortController();
-/** By base id: aborts when its lease is to end. */
+/** By base id: aborts when the lease must end. */
 const stops = new Map<string, AbortController>();
 let ctx: SyncContext | undefined;
 
@@ -45,10 +45,10 @@ function obey(message: ToChild): void {
   else send({ type: "pong", rssBytes: process.memoryUsage.rss() });
 }
 
-// Also while this process is frozen, when it hears of no disconnection.
+// Works even while this process is frozen and cannot receive the disconnection.
 dieWithParent();
 
-// A terminal's signals reach the whole group of processes; this one ends when its worker lets go of it.
+// A terminal's signals reach the whole process group; this process ends when its worker disconnects.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
 process.on("message", obey);
 process.on("disconnect", () => {

@@ -1,8 +1,8 @@
 /**
- * Syncs suspects in child processes, so that what ends or freezes a process ends a child and not this worker.
+ * Syncs suspects in child processes, so that a base that kills or freezes its process ends a child and not this worker.
  *
- * A child that exits, freezes or takes too much memory is recorded as the death of the bases whose leases it held. Where
- * that is one base, the blame is exact.
+ * A child that exits, freezes or uses too much memory is recorded as a crash of the bases whose leases it held. If that
+ * is a single base, it is certainly the cause.
  */
 import { fileURLToPath } from "node:url";
 import type { Context } from "../../core/context";
@@ -13,9 +13,9 @@ import { type Child, startChild } from "./isolated-child";
 import { companyLimit, type Group, groupFor } from "./suspect-groups";
 
 const CHILD = fileURLToPath(new URL("isolated.ts", import.meta.url));
-/** A child without bases is kept for so long, ms. */
+/** How long a child without bases is kept, ms. */
 const IDLE_MS = 5000;
-/** Where there is no room for a suspect, it is tried again after this, ms. */
+/** If there is no room for a suspect, it is retried after this time, ms. */
 const NO_ROOM_MS = 1000;
 
 interface Cell extends Group {
@@ -34,16 +34,16 @@ export class Isolation {
     this.#queue = queue;
   }
 
-  /** The children that run, and whose leases each holds. */
+  /** The running children, with the bases whose leases each holds. */
   get children(): { pid: number; bases: string[] }[] {
     return this.#cells.map(({ child, limits }) => ({ pid: child.pid, bases: [...limits.keys()] }));
   }
 
   /**
-   * Holds a lease of the suspect in a child, with `suspect.company` brought up to date.
+   * Holds a lease of the suspect in a child, and updates `suspect.company`.
    *
-   * @returns as `holdLease` does, and whether the base is still a suspect
-   * @throws BasetideError `sync_crashed` with `afterMs`: the child died of this base; what the lease failed with
+   * @returns as `holdLease` does, and whether the base is no longer a suspect
+   * @throws BasetideError `sync_crashed` with `afterMs`: the child died because of this base; errors of the lease
    */
   async lease(suspect: Suspect, signals: LeaseSignals): Promise<{ next: number | null; isCleared: boolean }> {
     const { baseId } = suspect;

@@ -1,4 +1,4 @@
-/** A worker as a process of its own. */
+/** Runs a worker as a process of its own. */
 import { ensureDefaultCluster } from "../../core/control/placement";
 import { migrateControl } from "../../core/control/setup";
 import { runProcess } from "../../core/process";

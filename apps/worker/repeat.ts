@@ -1,13 +1,13 @@
-/** Work that is done again and again, and at once when asked for, but never twice at the same time. */
+/** Runs work periodically, and at once on request, but never concurrently with itself. */
 import type { Logger } from "../../core/log";
 
 export interface Repeated {
-  /** Does it now, or once more when it is being done. Never fails. */
+  /** Runs the work now, or once more if it is running. Never fails. */
   now(): Promise<void>;
   stop(): void;
 }
 
-/** @param failed the log's message when `work` throws: it is done again all the same */
+/** @param failed the log's message if `work` throws: it is repeated all the same */
 export function repeat(ms: number, log: Logger, failed: string, work: () => Promise<unknown>): Repeated {
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-/** What a worker says of itself to the fleet: one row in the control plane, while it runs. */
+/** A worker's report to the fleet: one row in the control plane, while the worker runs. */
 import { hostname } from "node:os";
 import type { Config } from "../../core/config";
 import type { Db } from "../../core/context";
@@ -11,7 +11,7 @@ export function workerReport({ db, config }: { db: Db; config: Config }) {
   let hasEnded = false;
   return {
     id,
-    /** @param bases those in hand */
+    /** @param bases the number of bases that the worker holds */
     async send(bases: number): Promise<void> {
       if (hasEnded) return;
       const [host, capacity] = [hostname(), config.workerConcurrency];
@@ -20,7 +20,7 @@ export function workerReport({ db, config }: { db: Db; config: Config }) {
     },
     async end(): Promise<void> {
       hasEnded = true;
-      // A report that comes late would bring the row back.
+      // A report that arrives late would insert the row again.
       await latest.catch(() => {});
       await removeWorker(db, id);
     },

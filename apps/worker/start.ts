@@ -1,4 +1,4 @@
-/** Starts a worker: its ledger and queue, its jobs, and its port for health and metrics. */
+/** Starts a worker: its rate limiter and queue, its jobs, and its port for health and metrics. */
 import { Elysia } from "elysia";
 import { startAlerts } from "../../core/alerts";
 import type { Context } from "../../core/context";
@@ -21,8 +21,8 @@ export interface RunningWorker {
 
 /**
  * @param options.port 0 takes any free one; WORKER_PORT unless given
- * @param options.ledger the control plane's unless given
- * @param options.lease what holding a lease of a base is; that of the sync engine unless given
+ * @param options.limiter the control plane's unless given
+ * @param options.lease holds a lease of a base; the sync engine's unless given
  * @throws BasetideError `port_taken`
  */
 export async function startWorker(

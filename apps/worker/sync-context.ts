@@ -1,4 +1,4 @@
-/** What leases are held with, in a worker and in its child processes. */
+/** Creates the context for leases, in a worker and in its child processes. */
 import type { Context } from "../../core/context";
 import { CallCounter, createRateLimiter, type RateLimiter } from "../../core/limiter";
 import { platforms } from "../../core/source";

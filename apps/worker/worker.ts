@@ -1,12 +1,12 @@
 /**
- * Takes sync jobs from the queue and holds lease after lease for each, up to its share and capacity.
+ * Takes sync jobs from the queue and holds consecutive leases for each, up to its share and capacity.
  *
- * A base stays with its worker, and warm, until it is not to be synced any more, evens the load elsewhere, or others
- * wait and there is no room for all.
+ * A base stays with its worker, with a warm cache, until it no longer has to be synced, moves to even the load, or
+ * others wait and there is no room for all.
  *
- * I7. Whatever dies is found by its missing heartbeat and queued again by any worker's reconciler.
+ * I7. A base whose worker dies is detected by the missing heartbeat and queued again by any worker's reconciler.
  *
- * A base whose workers died again and again is held in a child process (`Isolation`): it ends no further worker.
+ * A base whose workers died repeatedly is held in a child process (`Isolation`), so it crashes no further worker.
  */
 import { Counter, Gauge } from "prom-client";
 import { wait } from "../../core/async";
@@ -30,63 +30,63 @@ import { repeat } from "./repeat";
 import { workerReport } from "./report";
 
 const HEARTBEAT_MS = 3000;
-/** How often the load is shared out anew, and how often the first of all workers looks for bases without a job. */
+/** How often the load is balanced, and how often the first of all workers looks for bases without a job. */
 const BALANCE_MS = 2000;
-/** How often the others do, in case it does not. */
+/** How often the other workers look for them, in case the first does not. */
 const RECONCILE_MS = 10_000;
-/** How often the queue is looked at when nobody rings; and while there may be more in it than was taken. */
+/** How often the queue is polled without a notification; and while it may contain more jobs than were taken. */
 const POLL_MS = 1000;
 const POLL_MORE_MS = 200;
 /**
- * Leases that may be about to begin at the same time: each connects to a replica. When those are slow fewer bases are
- * taken; one that takes longer than OPENING_MS keeps no other one from being taken any more.
+ * Leases that may be starting at the same time: each connects to a replica. If these are slow, fewer bases are taken; a
+ * lease that takes longer than OPENING_MS to start no longer counts.
  */
 const MOST_OPENING = 50;
 const OPENING_MS = 5000;
-/** A base that rests for longer than this after a failure is not kept in hand meanwhile. */
+/** A base that rests for longer than this after a failure is given back meanwhile. */
 const LONGEST_REST_MS = 10_000;
-/** What is known of a base that rests is kept for so long, for when it comes back. */
+/** How long the cache of a resting base is kept, in case the base comes back. */
 const MEMORY_KEPT_MS = 10 * 60_000;
-/** Longest that a stopping worker waits for the pages in hand. */
+/** Longest wait of a stopping worker for its current pages. */
 const DRAIN_MS = 10_000;
-/** Longest that it waits for the control plane to hear of it. */
+/** Longest wait of a stopping worker to sign off at the control plane. */
 const SIGN_OFF_MS = 1000;
-/** A process that stood still for so long lost its jobs by that, ms; and it learns of that within so many. */
+/** A process frozen for this long has lost its jobs because of that, ms; and it learns of the loss within this time. */
 const FROZEN_MS = 8_000;
 const FROZEN_NOTED_MS = 30_000;
 
 export interface Worker {
-  /** Bases in hand. */
+  /** Number of bases held. */
   readonly busy: number;
   /** The child processes that sync suspects. */
   readonly children: { pid: number; bases: string[] }[];
-  /** Stops taking jobs, finishes the pages in hand, gives the bases back. */
+  /** Stops taking jobs, finishes the current pages, gives the bases back. */
   stop(): Promise<void>;
 }
 
-/** A base in hand. */
+/** A base that this worker holds. */
 interface Hold {
   job: SyncJob;
-  /** Set while the base is suspected of ending processes: its leases are held in a child process. */
+  /** Set while the base is suspected of crashing processes: its leases are held in a child process. */
   suspect: Suspect | undefined;
   /** performance.now() */
   takenAt: number;
-  /** The lease that is known of from before. */
+  /** The epoch of the last known previous lease. */
   epochBefore: number | undefined;
-  /** Aborts when the base is to go elsewhere, or has gone: the page in hand is finished. */
+  /** Aborts when the base must move to another worker, or has moved: the current page is finished. */
   stop: AbortController;
-  /** Somebody else has the job. */
+  /** Another worker has the job. */
   isLost: boolean;
   over: Promise<void>;
 }
 
-/** When a base is to be leased again when a lease of it has ended, ms; null: not for now. */
+/** Time until the next lease of a base after one has ended, ms; null: none for now. */
 type Next = number | null;
 
 /**
  * Starts taking jobs.
  *
- * @param leaseBase what holding a lease is; a simulation has its own
+ * @param leaseBase holds a lease; a simulation has its own
  */
 export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = holdLease): Promise<Worker> {
   const { log, config, db } = ctx;
@@ -95,9 +95,9 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   const caches: BaseCaches = new Map();
   /** By base id. */
   const holds = new Map<string, Hold>();
-  /** When bases that are known of, and not in hand, were last, by id. */
+  /** When bases with a cache that are not held were last held, by id. */
   const restingSince = new Map<string, number>();
-  /** Leases in a row that broke, by base id. */
+  /** Consecutive leases that failed, by base id. */
   const failures = new Map<string, number>();
   const report = workerReport(ctx);
   const freezes = watchFreezes();
@@ -131,12 +131,12 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     return Math.min(capacity - holds.size, due, MOST_OPENING - opening);
   }
 
-  /** Has its first lease begun? */
+  /** Has its first lease started? */
   function isOpen({ job, suspect, epochBefore }: Hold): boolean {
     return suspect !== undefined || caches.get(job.baseId)?.epoch !== epochBefore;
   }
 
-  /** No base is leased before it is known whether it is a suspect. */
+  /** No lease starts before it is known whether the base is a suspect. */
   async function takeAll(jobs: SyncJob[]): Promise<void> {
     try {
       const suspects = await queue.suspects(jobs.map((job) => job.baseId));
@@ -150,7 +150,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   function take(job: SyncJob, suspect: Suspect | undefined): void {
     const known = holds.get(job.baseId);
     if (known && !known.stop.signal.aborted) {
-      // Its job was lost and queued again while nobody told: the lease goes on with the new one.
+      // The job was lost and queued again before this worker noticed: the lease continues with the new job.
       known.job = job;
     } else if (known || isStopping) {
       putBack(job, isStopping ? 0 : POLL_MS);
@@ -169,13 +169,13 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     }
   }
 
-  /** Lease after lease, for as long as the base is this worker's. */
+  /** Holds consecutive leases, for as long as the base belongs to this worker. */
   async function keep(hold: Hold): Promise<void> {
     const { baseId } = hold.job;
     let next = await lease(hold);
     while (next === 0 && isKept(hold)) next = await lease(hold);
     holds.delete(baseId);
-    // Of use to nobody once the base has been elsewhere.
+    // The cache is useless once another worker has held the base.
     if (hold.stop.signal.aborted) caches.delete(baseId);
     restingSince.set(baseId, performance.now());
     ring();
@@ -189,7 +189,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     return !hold.stop.signal.aborted && !isSaturated();
   }
 
-  /** Where there are more bases than all workers hold at once, they take turns. */
+  /** If there are more bases than all workers hold at once, they take turns. */
   function isSaturated(): boolean {
     return now.overdue > 0 && holds.size >= capacity;
   }
@@ -234,7 +234,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     const lost = await queue.heartbeat([...holds.values()].map((hold) => hold.job));
     const baseIds = lost.filter((job) => holds.get(job.baseId)?.job === job).map((job) => job.baseId);
     if (baseIds.length === 0) return;
-    // The control plane was away, or this process frozen. What nobody has taken meanwhile stays here, and warm.
+    // The control plane was unreachable, or this process frozen. Bases that no other worker has taken meanwhile stay
+    // here, with their caches.
     if (!freezes.stoodStill(FROZEN_MS, FROZEN_NOTED_MS)) await queue.forgive(lost);
     await takeAll(await queue.reclaim(baseIds));
     for (const hold of holds.values()) {
@@ -264,7 +265,10 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     }
   }
 
-  /** Gives up those that cost least to learn anew. One that is being built would have to begin all over, and stays. */
+  /**
+   * Gives up the bases that are cheapest to load again elsewhere. One that is being built stays, as it would have to
+   * start over.
+   */
   async function giveUp(held: Hold[], count: number): Promise<void> {
     const ids = held.filter(isOpen).map((hold) => hold.job.baseId);
     const building = new Set(await basesBuilding(db, ids));
@@ -291,7 +295,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   const beating = repeat(HEARTBEAT_MS, log, "heartbeat not sent", beat);
   const sharing = repeat(BALANCE_MS, log, "load not shared out", shareOut);
   const reconciling = repeat(BALANCE_MS, log, "queue not reconciled", reconcile);
-  // A worker that stops leaves its share to the others before it gives its bases back.
+  // A stopping worker leaves its share to the others before it gives its bases back.
   await queue.onRequest(() => void sharing.now().then(ring));
   await sharing.now();
   const taking = takeJobs();
