@@ -3,7 +3,7 @@
 export interface CheckResult {
   /** `warning`: Basetide works all the same. */
   severity: "ok" | "warning" | "problem";
-  /** What was found. */
+  /** The finding. */
   message: string;
   /** What to do about it, or what `fix` does; undefined if there is no remedy, or the message contains it. */
   remedy?: string | undefined;

@@ -67,7 +67,7 @@ export const errorCodes = {
 
 export type ErrorCode = keyof typeof errorCodes;
 
-/** What the job loop does next. `needs_attention` waits until a person acts, with a retry every few minutes. */
+/** The job loop's next step. `needs_attention` waits until a person acts, with a retry every few minutes. */
 export type NextStep = "retry" | "wait" | "restart_table" | "check_schema" | "needs_attention" | "stop";
 
 export const nextStep: Record<ErrorCode, NextStep> = {

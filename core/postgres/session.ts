@@ -12,7 +12,7 @@ import type { SettingsWhereDifferent } from "./session-settings";
 /** Runs one simple query on the new connection. */
 export type Run = (text: string) => PromiseLike<readonly Record<string, unknown>[]>;
 
-/** What is known of a new connection. */
+/** The state of a new connection. */
 export interface SessionState {
   /** The server's process. */
   backendPid: number;

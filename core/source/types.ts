@@ -90,7 +90,7 @@ export interface SourceRecord {
 export interface RecordPage {
   /** Records in the page. */
   readonly size: number;
-  /** Where the next page starts; absent on the last. */
+  /** Offset of the next page; absent on the last. */
   readonly offset: string | undefined;
   /** Id of record `index`. */
   id(index: number): string;
@@ -199,7 +199,7 @@ export interface PlatformFacts {
   name: string;
   /** What is copied and what that requires, for display. */
   summary: string;
-  /** Where users find their API key. */
+  /** The page where users find their API key. */
   keyHelpUrl: string;
   /**
    * The scopes that a key needs, in the platform's terms: to see the tables, and to read their records; `changes` if it

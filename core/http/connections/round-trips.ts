@@ -8,7 +8,7 @@
 
 /** Maximum number of remembered round trips. */
 const MOST_SAMPLES = 64;
-/** For each so many round trips the longest is ignored: this process may have been busy. */
+/** Of this many round trips the longest is ignored: this process may have been busy. */
 const PER_OUTLIER = 16;
 /** Before any measurement, the standard deviation is assumed to be this fraction of the usual round trip ... */
 const PRIOR_PART = 1 / 4;

@@ -3,6 +3,7 @@
  * through links.
  *
  * Cells of the same record are not considered, since a changed record is read whole.
+ *
  * D1. `records` returns every record whose computed cells depend on a changed cell through links. It may return records
  *     that did not change: a maximum need not change with one of its values.
  */

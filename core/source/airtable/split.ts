@@ -26,7 +26,7 @@ export interface PageSplit {
   /** The byte after each record. */
   ends: number[];
   ids: string[];
-  /** Where the next page starts; absent on the last. */
+  /** Offset of the next page; absent on the last. */
   offset: string | undefined;
 }
 
