@@ -43,7 +43,7 @@ export async function replicaRead(
     ? await firstAnswer(ctx, candidates, readRequest)
     : undefined;
   if (found) return { answer: toResponse(found), isCandidate: true };
-  // The source does not know our offsets. For an unproven key it answers itself, as for any base.
+  // The source does not know our offsets. An unproven key gets the source's own answer, as for any base.
   if (caller.isProven && readRequest.offset !== undefined && isOurOffset(readRequest.offset))
     return { answer: toResponse(LOST), isCandidate: true };
   return { isCandidate: true };

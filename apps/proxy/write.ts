@@ -70,7 +70,7 @@ export async function forwardWrite(
 /**
  * The source has made the write: replicas and syncs are updated.
  *
- * @returns false if an account may have connected the base whose SQL does not show the write yet
+ * @returns false if the SQL of a connected base may not show the write yet
  */
 async function showInReplicas(
   ctx: ProxyContext,

@@ -62,7 +62,7 @@ export class RecordQueue {
   }
 
   /**
-   * Returns the record as the source has it after this call; null if it no longer exists.
+   * Returns the record, read from the source after this call; null if it no longer exists.
    *
    * @throws BasetideError `rate_limited`, `source_…`, `quota_timeout`
    */

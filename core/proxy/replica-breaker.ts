@@ -55,8 +55,8 @@ export class ReplicaBreaker {
   }
 
   /**
-   * Waits for `work` on the replica, for at most its time limit. Late work continues in the background, and its failure
-   * is ignored.
+   * Waits for `work` on the replica: for a hosted one as long as it takes, for a customer's for at most EXTERNAL_MS.
+   * Late work continues in the background; if it fails, writes skip the replica for OPEN_MS.
    *
    * @param isFailure does this result count as a failure?
    * @throws errors of the work that occur in time

@@ -104,7 +104,8 @@ export class Rereads {
   }
 
   /**
-   * Records that row images of these records, requested after the read version `readVersions` was taken, are in SQL.
+   * Records that SQL has row images of these records that were requested after the read version `readVersions` was
+   * taken.
    */
   applied(tableId: string, ids: Iterable<string>, readVersions: number): void {
     this.#settle(tableId, new Map(Array.from(ids, (id) => [id, readVersions])));
@@ -179,8 +180,7 @@ export class Rereads {
   }
 
   /**
-   * The same while the run waits for the quota. One refresh at a time; if it fails, the present read version remains
-   * valid.
+   * The same while the run waits for the quota. One refresh at a time; if it fails, the present read version is used.
    */
   #refreshLater(run: Run): void {
     if (run.isRefreshing) return;

@@ -59,8 +59,9 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
     { connections }: SourceConnection,
   ): Promise<HeldConnection | undefined> {
     const key = quotaKeyOf(base);
-    // They share sync's part of the quota, or one of the two would wait forever. For a database on a customer's own
-    // server every write of other accounts is repaired: that uses none of their clients' quota.
+    // A long series of reads uses sync's part of the quota, or one of the two would wait forever. For a database on a
+    // customer's own server every write of other accounts is repaired: such repairs take nothing from the other
+    // accounts' clients.
     return isOneOfMany || (base.isExternal && !isForClient)
       ? ctx.limiter.acquireSync(key, syncShare(key, base.turbo), signal, { connections })
       : ctx.limiter.acquireClient(key, {
