@@ -15,7 +15,7 @@ const NOT_SERVED = new Set([401, 403, 404, 429]);
 export interface Caller extends Disposable {
   /** Identifies key and base. */
   keyHash: string;
-  /** Undefined: a base that is not connected, which has no quota of ours. */
+  /** Undefined: a base that is not connected, whose requests need no reservation. */
   quotaKey: string | undefined;
   found: BaseLookup;
   isProven: boolean;

@@ -35,7 +35,7 @@ export class ClientQueue {
  *
  * @param address of the upstream
  * @param signal the client's: if it aborts, the next waiter gets the reservation
- * @returns an answer of our own if the wait failed; nothing for a base that has no quota of ours
+ * @returns the proxy's own answer if the wait failed; nothing for a base whose requests need no reservation
  */
 export async function waitForQuota(
   ctx: ProxyContext,

@@ -35,7 +35,7 @@ const REFRESH_MS = 200;
 export interface PreparedWrite {
   /** The bases that must show it. Empty: no account has connected the base, as far as is known. */
   bases: ConnectedBase[];
-  /** False: the write needs no quota of ours. */
+  /** False: the write needs no reservation. */
   mayBeConnected: boolean;
   /** Resolves when every replica has returned a read version or failed to. */
   ready: Promise<void>;
