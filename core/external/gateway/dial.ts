@@ -21,7 +21,10 @@ export interface ServerConnection {
   address: string;
 }
 
-/** @param signal aborts everything under way. @throws Refusal, Violation, errors of the operating system or of TLS */
+/**
+ * @param signal aborts everything under way
+ * @throws GatewayRefusal, Violation, errors of the operating system or of TLS
+ */
 export async function connectToServer(server: ServerAddress, signal: AbortSignal): Promise<ServerConnection> {
   let failure: unknown;
   for (const address of await addressesOf(server)) {
@@ -94,7 +97,7 @@ async function eventOf(socket: Socket, name: string, signal: AbortSignal): Promi
   try {
     return await promise;
   } catch (error) {
-    // Later errors have no handler.
+    // Later errors are ignored: without a listener they would end the process.
     socket.on("error", () => {});
     socket.destroy();
     throw error;

@@ -27,7 +27,7 @@ interface Login {
 /**
  * @param startup the driver's startup message
  * @returns the server's messages after AuthenticationOk, up to and including ReadyForQuery, for the driver
- * @throws Refusal, Violation
+ * @throws GatewayRefusal, Violation
  */
 export async function logIn(login: Login, startup: Buffer): Promise<Buffer> {
   login.socket.write(startup);

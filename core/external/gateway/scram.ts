@@ -18,7 +18,7 @@ export class Scram {
     return `${GS2_HEADER}n=,r=${this.#nonce}`;
   }
 
-  /** Returns the answer to the server's first message. @throws Violation, Refusal */
+  /** Returns the answer to the server's first message. @throws Violation, GatewayRefusal */
   async final(serverFirst: string, password: string): Promise<string> {
     this.hasAnswered = true;
     const match = /^r=([\x21-\x2b\x2d-\x7e]+),s=([A-Za-z0-9+/]+={0,2}),i=([1-9][0-9]{0,9})$/.exec(

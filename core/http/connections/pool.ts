@@ -1,5 +1,6 @@
 /**
  * This process's connections to one address, shared by everything that sends requests there.
+ *
  * H1. A granted request already holds an established connection: no handshake delays it between the grant and the
  *     source.
  *
@@ -26,7 +27,7 @@ const SOURCE_LEAD_MS = 1500;
 const UNUSED_MS = 5 * 60_000;
 const TICK_MS = 2000;
 
-/** A connection reserved for one request. Disposing of it unused returns it to the pool. */
+/** A connection held for one request. Disposing of it unused returns it to the pool. */
 export interface HeldConnection extends Disposable {
   readonly isOpen: boolean;
   /**

@@ -10,8 +10,8 @@ import { answerMetrics, noMetrics } from "./metrics";
 const READY_TIMEOUT_MS = 3_000;
 
 /**
- * - `/healthz`: 200 while the process answers at all; without an answer, the orchestrator should restart it.
- * - `/readyz`: 200 if `ready` resolves, else 503; a load balancer should then send no traffic here.
+ * - `/healthz`: 200 while the process answers at all; without an answer, restart the process.
+ * - `/readyz`: 200 if `ready` resolves, else 503; after a 503, send no traffic here.
  * - `/metrics`: Prometheus text for requests from this machine; 404 for all others, and if METRICS_PORT serves it.
  */
 export function healthRoutes(parts: {
