@@ -1,4 +1,4 @@
-/** The forms of alerts: who is told of what, webhooks, and what was sent. */
+/** Request and answer schemas for alerts: e-mail preferences, webhooks and sent alerts. */
 import { t } from "elysia";
 import { nullable, strict, timestamp } from "./schema-parts";
 

@@ -1,6 +1,6 @@
 /**
- * How often the management API may be called: per token, and per client network, which limits clients that try tokens
- * or hold many. Counted in each console by itself, before anything else is done for a request.
+ * Rate limits of the management API: per token, and per client network, which limits clients that guess tokens or hold
+ * many. Each console counts on its own, before it does anything else for a request.
  */
 import { createHash } from "node:crypto";
 import type { Config } from "../../core/config";
@@ -8,10 +8,10 @@ import { BasetideError } from "../../core/errors";
 import { clientAddress, networkOf, pathOf, RateWindow } from "../../core/http";
 
 const WINDOW_MS = 60_000;
-/** A network can be an office or a build farm, so its limit is that of several tokens. */
+/** One network can be an office or a build farm, so its limit is that of several tokens. */
 const TOKENS_PER_NETWORK = 4;
 
-/** @returns what throws BasetideError `rate_limited` for a call too many */
+/** @returns a function that throws BasetideError `rate_limited` for a call over the limit */
 export function apiLimit(config: Pick<Config, "apiRequestsPerMinute" | "clientIpHeader">) {
   const byToken = new RateWindow(config.apiRequestsPerMinute, WINDOW_MS);
   const byNetwork = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_NETWORK, WINDOW_MS);

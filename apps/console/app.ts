@@ -1,4 +1,4 @@
-/** The console: its pages, the management API with its description at `/openapi`, and the health routes. */
+/** The console's HTTP app: its pages, the management API with its description at `/openapi`, and the health routes. */
 import openapi from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../core/control/bases";
@@ -60,7 +60,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(pageRoutes({ ...ctx, auth }));
 }
 
-/** The OpenAPI document itself and no page around it: the ready-made pages load their scripts from elsewhere. */
+/** Serves only the OpenAPI document: the plugin's ready-made pages load their scripts from other hosts. */
 function apiDescription(consoleUrl: string) {
   return openapi({
     provider: null,

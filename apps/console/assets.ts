@@ -1,6 +1,6 @@
 /**
- * The files that pages load: read once at the start, named by a hash of what they hold, so that browsers keep them for
- * ever and never keep an old one, and compressed once.
+ * The files that pages load. They are read and compressed once at startup, and named by a hash of their content, so
+ * that browsers cache them forever and never show an old one.
  */
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { securityHeaders } from "../../views/render";
 
 const ROOT = new URL("../../", import.meta.url);
 
-/** By subject, in the order in which later rules win; a browser gets them as one file. */
+/** By subject, in the order in which later rules win. A browser gets them as one file. */
 const STYLES = ["base", "frame", "parts", "inputs", "tables", "onboarding", "figures", "helpers"];
 
 const style = makeAsset(
@@ -23,7 +23,7 @@ const htmx = makeAsset("htmx.min.js", "text/javascript; charset=utf-8", [
   "node_modules/htmx.org/dist/htmx.min.js",
 ]);
 
-/** Where a page finds them. */
+/** The URLs that pages use. */
 export const assetUrls = { style: style.path, script: script.path, htmx: htmx.path };
 
 const byPath = new Map([style, script, htmx].map((asset) => [asset.path, asset]));
@@ -73,7 +73,7 @@ function answerAsset(request: Request): Response {
   });
 }
 
-/** What is accepted and not refused by `q=0`; Brotli first. */
+/** Chooses an encoding that the client accepts and does not refuse with `q=0`; Brotli first. */
 function chooseEncoding(accepted: string): Encoding {
   const offered = accepted.split(",").map((part) => part.trim().toLowerCase());
   const takes = (name: string) =>

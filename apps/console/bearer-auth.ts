@@ -5,7 +5,7 @@ import type { Actor, Db } from "../../core/context";
 import { authenticate } from "../../core/control/accounts";
 import { parseJsonBody } from "./json-body";
 
-/** Before the validation of the request: who has no token learns nothing about the form of a call. */
+/** Runs before the request is validated: a caller without a token learns nothing about the request schema. */
 export function bearerAuth(db: Db) {
   return new Elysia({ name: "bearer-auth" })
     .onParse({ as: "scoped" }, ({ request }, contentType) => parseJsonBody(request, contentType))

@@ -1,9 +1,9 @@
-/** The forms of workspaces, their plans, and what was used of them. */
+/** Request and answer schemas for workspaces, their plans and their usage. */
 import { t } from "elysia";
 import { plans } from "../../core/control/budgets";
 import { nullable, strict, timestamp } from "./schema-parts";
 
-// Of literals: an enumeration of elysia's has a default, and what is not given must stay as it is.
+// A union of literals: Elysia's enumerations have a default, and a property that is not given must stay as it is.
 const plan = t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id))));
 
 const cap = {
@@ -12,7 +12,7 @@ const cap = {
   reserve: t.Integer({ description: "Calls of the month that sync leaves to clients" }),
 };
 
-/** Of a workspace, all its bases together. */
+/** The usage of a workspace: all its bases together. */
 const use = {
   used: t.Object(
     {

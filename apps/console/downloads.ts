@@ -1,4 +1,4 @@
-/** Files for programs of customers, which hold nothing of any account. */
+/** Serves files for customers' programs. They contain no account data. */
 import { readFileSync } from "node:fs";
 import { Elysia } from "elysia";
 import { REDIRECT_PATH } from "../../views/base/snippets";

@@ -1,7 +1,7 @@
-/** Errors that a form shows where they were made. */
+/** Selects the errors that a form shows next to its input. */
 import { type ErrorCode, httpStatus, isBasetideError } from "../../core/errors";
 
-/** Errors that no other input would help against. */
+/** Errors that no other input would fix. */
 const notForForms = new Set<ErrorCode>(["unauthorized", "forbidden", "internal", "control_unavailable"]);
 
 export interface FormError {
@@ -9,7 +9,7 @@ export interface FormError {
   status: number;
 }
 
-/** The error of `work` that its form shows; null where there is none. @throws any other error */
+/** Returns the error of `work` that its form shows, or null. @throws any other error */
 export async function formErrorOf(work: () => Promise<unknown>): Promise<FormError | null> {
   try {
     await work();

@@ -1,22 +1,23 @@
 /**
- * Reads the JSON bodies of the API. What no call takes, and what the library's account of a refused body would choke on
- * (it writes the value out, indented: 20 kB of nested lists take it five seconds), is read as null and so refused.
+ * Reads the JSON bodies of the API. Rejects, by reading it as null, a body that no call takes and that the library's
+ * report of invalid bodies cannot handle: it prints the value indented, which takes five seconds for 20 kB of nested
+ * lists.
  */
 
-/** Levels that a body may have: ours have three. */
+/** The deepest nesting of a body that is accepted; our own schemas use three levels. */
 const MAX_DEPTH = 20;
-/** Keys by which an object says how it is written: one that says it wrongly cannot be. */
+/** Keys that define how an object is printed: with a wrong value in one of them, it cannot be printed. */
 const WRITING = ["toString", "valueOf", "toJSON"];
 
 /**
- * A parser for `onParse`; undefined leaves bodies of other types to others.
+ * A parser for `onParse`. Returns undefined for bodies of other types, which other parsers handle.
  *
  * @throws SyntaxError if the body is not JSON
  */
 export async function parseJsonBody(request: Request, contentType: string): Promise<unknown> {
   if (contentType !== "application/json") return undefined;
   const text = await request.text();
-  // Calls without parameters have none.
+  // Calls without parameters have an empty body.
   const body: unknown = text === "" ? null : JSON.parse(text);
   return isPlain(body, MAX_DEPTH) ? body : null;
 }

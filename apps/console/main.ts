@@ -1,4 +1,4 @@
-/** A console as a process of its own. */
+/** Runs a console as its own process. */
 import { startAlerts } from "../../core/alerts";
 import { ensureDefaultCluster } from "../../core/control/placement";
 import { migrateControl } from "../../core/control/setup";

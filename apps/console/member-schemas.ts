@@ -1,4 +1,4 @@
-/** The forms of the API's requests and answers about members. */
+/** Request and answer schemas of the API for members. */
 import { t } from "elysia";
 import { nullable, strict, timestamp } from "./schema-parts";
 

@@ -1,6 +1,6 @@
 /**
- * An error as a page: what happened, what to do, and an id for the log. Who is not signed in is sent to do that, and
- * comes back to where they were.
+ * Shows an error as a page: what happened, what to do, and an id to find it in the log. A visitor who is not signed in
+ * is sent to the sign-in page, and returns afterwards.
  */
 import type { CurrentUser } from "../../core/control/accounts";
 import type { BasetideError } from "../../core/errors";
@@ -13,13 +13,13 @@ import { isHtmx, renderFragment } from "../../views/render";
 import type { Auth } from "./auth/auth";
 import { answer, goTo } from "./page-kit";
 
-/** Does a person look at the answer? Programs ask for JSON, or say nothing. */
+/** Returns whether a person will see the answer. Programs ask for JSON, or send no preference. */
 export function isForPerson(request: Request): boolean {
   if (pathOf(request).startsWith("/api/")) return false;
   return request.headers.get("accept")?.includes("text/html") === true || isHtmx(request);
 }
 
-/** @param code Elysia's word for errors of its own */
+/** @param code Elysia's code for its own errors */
 export async function answerPageError(
   ctx: { log: Logger; auth: Auth },
   request: Request,
@@ -28,7 +28,7 @@ export async function answerPageError(
 ): Promise<Response> {
   const known = explainError(ctx.log, request, error, code);
   if ((error as Partial<BasetideError>).code === "unauthorized") return goTo(request, signInPath(request));
-  // A part of the page that failed leaves the rest as it is; a part that polls tries again.
+  // If a part of the page fails, the rest stays as it is; a part that polls tries again.
   if (isHtmx(request)) {
     return renderFragment(<PartError error={known} />, {
       status: known.status,
@@ -53,7 +53,7 @@ export async function answerPageError(
   );
 }
 
-/** For the bar's links; an error page is shown whether they can be had or not. */
+/** For the links in the bar. The error page is shown even if the user cannot be loaded. */
 async function findCurrentUser(auth: Auth, request: Request): Promise<CurrentUser | null | undefined> {
   try {
     return (await auth.currentUser(request)).currentUser;
@@ -82,7 +82,7 @@ function PartError({ error }: { error: ErrorForCaller }) {
   );
 }
 
-/** Back to this very page after it; to the page that a part or a form belongs to, where it is not a page itself. */
+/** Returns to this page after sign-in; for a fragment or a form, to the page that it belongs to. */
 function signInPath(request: Request): string {
   const current = request.headers.get("hx-current-url") ?? request.headers.get("referer");
   const from = request.method === "GET" && !isHtmx(request) ? request.url : current;

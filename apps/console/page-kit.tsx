@@ -1,7 +1,7 @@
 /**
- * How pages are made and answered. A module of `routes/pages` exports `(ctx: ConsoleContext) => Elysia`, begins with
- * `.use(signedIn(ctx))` (or `anyone(ctx)`), is listed in `routes/pages/index.ts`, and its handlers return
- * `answer(request, { title, currentUser, active }, <View … />)` or `goTo(request, "/path")`.
+ * The helpers with which pages are built and answered. A module of `routes/pages` exports `(ctx: ConsoleContext) =>
+ * Elysia`, begins with `.use(signedIn(ctx))` (or `anyone(ctx)`), is listed in `routes/pages/index.ts`, and its handlers
+ * return `answer(request, { title, currentUser, active }, <View … />)` or `goTo(request, "/path")`.
  *
  * P1. Every request that changes something comes from a page of ours: `signedIn` and `anyone` check its origin, so no
  *     form needs a token and all of them work without JavaScript.
@@ -18,15 +18,17 @@ import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
 import { refuseForeign } from "./same-origin";
 
-/** What pages need beside the management of bases. */
+/** What pages need in addition to the management of bases. */
 export interface ConsoleContext extends ManagementContext {
   auth: Auth;
 }
 
-/** Stands for this console, whatever it is called; nobody's by its name. */
+/** A placeholder for this console's own origin, whatever its name is. The name is reserved and belongs to no host. */
 const OWN_ORIGIN = "http://own.invalid";
 
-/** Pages for who has signed in: `currentUser` and its `account`. Others are sent to sign in, and come back after it. */
+/**
+ * Pages for signed-in users: provides `currentUser` and its `account`. Other visitors sign in first and then return.
+ */
 export function signedIn(ctx: ConsoleContext) {
   return new Elysia({ name: "signed-in" }).derive({ as: "scoped" }, async ({ request, set }) => {
     refuseForeign(request, ctx.config.consoleUrl);
@@ -36,7 +38,7 @@ export function signedIn(ctx: ConsoleContext) {
   });
 }
 
-/** Pages for everybody: `currentUser` is null for who has not signed in. */
+/** Pages for everyone: `currentUser` is null for a visitor who is not signed in. */
 export function anyone(ctx: ConsoleContext) {
   return new Elysia({ name: "anyone" }).derive({ as: "scoped" }, async ({ request, set }) => {
     refuseForeign(request, ctx.config.consoleUrl);
@@ -46,10 +48,10 @@ export function anyone(ctx: ConsoleContext) {
 
 export interface Answer extends Omit<PageProps, "assets" | "children">, RenderOptions {}
 
-/** The view alone to htmx, the whole page with it to a browser. */
+/** Answers htmx with the view alone, and a browser with the whole page. */
 export function answer(request: Request, page: Answer, view: VNode): Response {
   const { status, headers, ...props } = page;
-  // The title is read out first: who sent a form learns at once that it did not go through.
+  // Screen readers read the title first, so a user who sent a form learns at once that it failed.
   if (status === 422) props.title = `Error: ${props.title}`;
   if (isHtmx(request)) return renderFragment(view, { status, headers });
   return renderPage(
@@ -60,7 +62,7 @@ export function answer(request: Request, page: Answer, view: VNode): Response {
   );
 }
 
-/** Go and look there: after what a form did, so that a reload does not do it again. `path` is one of ours. */
+/** Redirects after a form has changed something, so that a reload does not repeat it. `path` is one of ours. */
 export function goTo(request: Request, path: string, headers: Headers = new Headers()): Response {
   const all = new Headers({ ...securityHeaders, "cache-control": "no-store" });
   for (const [name, value] of headers) all.append(name, value);
@@ -72,24 +74,24 @@ export function goTo(request: Request, path: string, headers: Headers = new Head
   return new Response(null, { status: 303, headers: all });
 }
 
-/** The text of a form's field, without spaces around it; empty when the form has it not, or not once. */
+/** The text of a form's field without surrounding spaces; empty if the form does not have the field exactly once. */
 export function formText(body: unknown, name: string): string {
   const value = (body as Record<string, unknown> | null | undefined)?.[name];
   return typeof value === "string" ? value.trim() : "";
 }
 
-/** The same as it was typed: a password may begin with a space. */
+/** The text exactly as it was typed: a password may begin with a space. */
 export function formSecret(body: unknown, name: string): string {
   const value = (body as Record<string, unknown> | null | undefined)?.[name];
   return typeof value === "string" ? value : "";
 }
 
-/** `text` if it is the path of a page of ours, else `/`: who follows a link to sign in must not end up elsewhere. */
+/** Returns `text` if it is the path of a page of ours, else `/`: a link to sign in must not lead to another site. */
 export function ownPath(text: string | null | undefined): string {
   const url = text?.startsWith("/") ? URL.parse(text, OWN_ORIGIN) : null;
   if (url?.origin !== OWN_ORIGIN) return "/";
   const path = `${url.pathname}${url.search}`;
-  // Two slashes first name a host; `/..//host` has only one until it is resolved.
+  // Two leading slashes name a host; `/..//host` has only one until it is resolved.
   return path.startsWith("//") ? "/" : path;
 }
 

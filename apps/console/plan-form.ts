@@ -1,10 +1,10 @@
-/** Reading the question for a plan, which is asked when a base is connected and when a workspace is changed. */
+/** Reads the question about the plan, which is asked when a base is connected and when a workspace is changed. */
 import { callsOfPlan, type Plan, plans } from "../../core/control/budgets";
 import type { PlanForm } from "../../views/budget/plans";
 
 export interface ReadPlan {
   errors: { plan?: string; calls?: string };
-  /** Null when it is none, which `errors` says. */
+  /** Null if the input is not a plan; `errors` has the message. */
   plan: Plan | null;
   /** Null: no cap. */
   callsPerMonth: number | null;
@@ -19,7 +19,7 @@ export function planOf(form: PlanForm): ReadPlan {
   return { errors, plan, callsPerMonth: calls };
 }
 
-/** `50000`, and as people write it: `50,000`, `50 000`. Null for what is no number of calls. */
+/** Reads `50000`, and the spellings `50,000` and `50 000`. Returns null if the text is not a number of calls. */
 export function readCount(text: string): number | null {
   const isCount = /^(\d{1,9}|\d{1,3}([\s,.'’_]\d{3}){1,2})$/.test(text);
   return isCount ? Number(text.replace(/\D/g, "")) : null;

@@ -1,8 +1,8 @@
 /**
- * Cross-site request forgery: what changes something must come from a page of this console.
+ * Prevents cross-site request forgery: a request that changes something must come from a page of this console.
  *
- * Browsers say where a request comes from, and no page can make them lie: `Sec-Fetch-Site`, and on older ones the
- * `Origin` of every POST. Cookies are SameSite=Lax besides. A request that says neither is no browser's form.
+ * Browsers report the origin of a request, and no page can forge it: `Sec-Fetch-Site`, and in older browsers the
+ * `Origin` of every POST. Cookies are also SameSite=Lax. A request with neither header is not a browser's form.
  */
 import { BasetideError } from "../../core/errors";
 
@@ -23,6 +23,6 @@ function isOwn(request: Request, consoleUrl: string): boolean {
   const origin = request.headers.get("origin");
   if (origin === null) return false;
   if (origin === new URL(consoleUrl).origin) return true;
-  // Reached under another name than CONSOLE_URL (127.0.0.1, a tunnel): then it is the host that was asked.
+  // If the console is reached under another name than CONSOLE_URL (127.0.0.1, a tunnel), the requested host counts.
   return URL.parse(origin)?.host === (request.headers.get("host") ?? new URL(request.url).host);
 }

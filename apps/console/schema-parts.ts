@@ -1,7 +1,7 @@
-/** What forms of requests and answers are made of. */
+/** Shared parts of request and answer schemas. */
 import { t } from "elysia";
 
-/** Unknown properties are refused: a misspelt setting must not be taken for one that was set. */
+/** Unknown properties are rejected: a misspelled setting must not pass for one that was set. */
 export const strict = { additionalProperties: false };
 
 export const nullable = <T extends Parameters<typeof t.Union>[0][number]>(type: T) =>

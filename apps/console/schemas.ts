@@ -1,4 +1,4 @@
-/** The forms of the management API's requests and answers; OpenAPI is made from them. */
+/** Request and answer schemas of the management API. The OpenAPI document is generated from them. */
 import { t } from "elysia";
 import { budget } from "./budget-schemas";
 import { nullable, strict, timestamp } from "./schema-parts";

@@ -1,4 +1,4 @@
-/** The settings of a base in requests and answers of the management API, by the table of settings. */
+/** The settings of a base in requests and answers of the management API, generated from the table of settings. */
 import { t } from "elysia";
 import { MOST_INDEXES, type SettingsOfType, settingList, settings } from "../../core/control/bases";
 import { strict } from "./schema-parts";
@@ -6,7 +6,7 @@ import { strict } from "./schema-parts";
 type PlainSettings = Record<SettingsOfType<"boolean">, ReturnType<typeof t.Boolean>> &
   Record<SettingsOfType<"integer">, ReturnType<typeof t.Integer>>;
 
-/** All but `indexes`, which a request gives in another form than an answer. */
+/** All but `indexes`, which has another form in requests than in answers. */
 export const plainSettings = Object.fromEntries(
   settingList
     .filter(({ type }) => type !== "indexes")

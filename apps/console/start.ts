@@ -1,6 +1,6 @@
 /**
- * Starts the console's listener; in the background, ends the deletions that earlier processes began and clears away what
- * has expired.
+ * Starts the console's listener. In the background, finishes deletions that earlier processes began, and deletes
+ * expired rows.
  */
 
 import { forgetExpired } from "../../core/control/accounts";
@@ -18,7 +18,7 @@ export interface RunningConsole {
 }
 
 /**
- * @param options.port 0 takes any free one; CONSOLE_PORT unless given
+ * @param options.port 0 takes any free port; default CONSOLE_PORT
  * @throws BasetideError `port_taken`
  */
 export async function startConsole(

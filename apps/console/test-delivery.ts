@@ -1,4 +1,7 @@
-/** Trials of webhooks, for who presses the button and who calls the API: a few a minute, as each calls somebody. */
+/**
+ * Sends test deliveries to webhooks, for the console and the API. Limited to a few a minute, as each one calls another
+ * server.
+ */
 import { NotDelivered, tryWebhook, type Webhook } from "../../core/alerts";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
@@ -6,7 +9,7 @@ import { BasetideError } from "../../core/errors";
 const MOST_TEST_DELIVERIES = 10;
 const WINDOW = "1 minute";
 
-/** @returns why it did not arrive; null: it did. @throws BasetideError `rate_limited` */
+/** @returns why the delivery failed, or null. @throws BasetideError `rate_limited` */
 export async function testDelivery(
   ctx: Pick<ManagementContext, "db" | "config" | "secrets">,
   webhook: Webhook,

@@ -1,7 +1,7 @@
 import type { Db } from "../../core/context";
 import { type Budget, budgetsOf, listWorkspaces, type Workspace } from "../../core/control/budgets";
 
-/** The account's workspaces with their budgets as they stand. */
+/** The account's workspaces with the current state of their budgets. */
 export async function workspacesWithBudgets(
   db: Db,
   accountId: string,

@@ -1,4 +1,4 @@
-/** `account create`, `account reset-link`, `token create`: who may use the console and the management API. */
+/** `account create`, `account reset-link`, `token create`: access to the console and the management API. */
 import type { Command } from "commander";
 import { accountByEmail, createAccount, createToken, makeResetLink } from "../../core/control/accounts";
 import { withContext } from "./context";

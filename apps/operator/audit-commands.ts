@@ -1,4 +1,4 @@
-/** `audit list`: who changed what, in all accounts. */
+/** `audit list`: the audit log of all accounts. */
 import { type Command, InvalidArgumentError } from "commander";
 import { accountByEmail } from "../../core/control/accounts";
 import { listChanges } from "../../core/control/audit";

@@ -1,4 +1,4 @@
-/** `base list|show|pause|resume|resync|delete|retry|move`: every account's bases. */
+/** `base list|show|pause|resume|resync|delete|retry|move`: the bases of all accounts. */
 import type { Command } from "commander";
 import {
   type Base,
@@ -18,7 +18,7 @@ import { moveBase } from "../../core/sync/lease";
 import { withContext, withManagement } from "./context";
 import { facts, print, table } from "./output";
 
-/** Said after a move. */
+/** Printed after a move. */
 const NEW_CREDENTIALS =
   "The base has another host, database, user and password now: its owner finds them under Connect. The old ones open nothing any more.";
 

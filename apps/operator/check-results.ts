@@ -2,7 +2,7 @@
 import type { CheckResult } from "../../core/check-result";
 import { isBasetideError } from "../../core/errors";
 
-/** Checked at the same time. */
+/** How many checks run at the same time. */
 const PARALLEL = 8;
 
 export interface DoctorResult extends CheckResult {
@@ -15,7 +15,7 @@ export interface DoctorResult extends CheckResult {
     | "orphan"
     | "quarantine"
     | "base";
-  /** It was a warning or a problem, and `doctor --fix` has repaired it. */
+  /** `doctor --fix` has repaired what was a warning or a problem. */
   isFixed?: boolean;
 }
 
@@ -31,7 +31,7 @@ export function problem(check: DoctorResult["check"], message: string, remedy: s
   return { check, severity: "problem", message, remedy };
 }
 
-/** Null for a secret that cannot be read: the check of secrets reports that already. */
+/** Returns null for a secret that cannot be decrypted: the check of secrets already reports that. */
 export async function readable<T>(open: () => Promise<T>): Promise<T | null> {
   try {
     return await open();

@@ -1,8 +1,8 @@
 /**
- * The context of one command: opened for it, closed after it.
+ * The context of one command, opened before it and closed after it.
  *
- * Without DATABASE_URL the command talks to the embedded Postgres that `bun run up` has started over the same
- * DATA_DIR, and left the address of there.
+ * Without DATABASE_URL, the command uses the embedded Postgres that `bun run up` has started over the same DATA_DIR, at
+ * the address that it stored there.
  */
 import { existsSync, readFileSync } from "node:fs";
 import { userInfo } from "node:os";
@@ -14,7 +14,7 @@ import { closeContext, createContext } from "../../core/process";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
 
-/** Runs `work` with a context that logs nothing: standard output belongs to the answer. */
+/** Runs `work` with a context that logs nothing: standard output is for the answer. */
 export async function withContext<T>(work: (ctx: Context) => Promise<T>): Promise<T> {
   const config = readConfig(process.env);
   const databaseUrl = config.databaseUrl ?? embeddedUrl(config);
@@ -26,7 +26,7 @@ export async function withContext<T>(work: (ctx: Context) => Promise<T>): Promis
   }
 }
 
-/** The same, and what the management of bases needs. */
+/** The same, with what the management of bases needs. */
 export async function withManagement<T>(work: (ctx: ManagementContext) => Promise<T>): Promise<T> {
   return withContext(async (ctx) => {
     const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false });

@@ -22,7 +22,7 @@ export function addDoctorCommand(program: Command): void {
     });
 }
 
-/** Fixes one result after the other, and then checks again: what is left says why it could not be fixed. */
+/** Applies the fixes one by one, and then checks again: a result that remains says why it could not be fixed. */
 async function fix(ctx: Context): Promise<DoctorResult[]> {
   const fixed: DoctorResult[] = [];
   const failed = new Map<string, string>();

@@ -1,7 +1,7 @@
 /**
- * `doctor`: checks everything that a process needs, and says what is wrong and what to do about it.
+ * `doctor`: checks everything that a process needs, and prints each problem with its remedy.
  *
- * A problem is the operator's to fix, and makes the exit code 1; a warning is another person's, or not urgent.
+ * A problem is for the operator to fix, and sets the exit code to 1. A warning is for another person, or is not urgent.
  */
 import { type CheckResult, isProblem } from "../../core/check-result";
 import type { Context } from "../../core/context";
@@ -65,7 +65,7 @@ async function examineControl(ctx: Context): Promise<DoctorResult[]> {
   }
 }
 
-/** The result of a check unless all is well. @param name of what was checked, with a colon */
+/** The result of a check, unless it is ok. @param name of the thing that was checked, with a colon */
 function unwell(check: DoctorResult["check"], name: string, result: CheckResult): DoctorResult[] {
   const { severity, message, remedy, fix } = result;
   if (severity === "ok") return [];
@@ -111,13 +111,13 @@ async function examineClusters(ctx: Context, clusters: Cluster[]): Promise<Docto
   return results.flat();
 }
 
-/** The databases that replicas live in: are they there, closed to others, and as they are kept here? */
+/** Checks the databases of replicas: that they exist, are locked down, and are as this version creates them. */
 async function examineReplicas(
   ctx: Context,
   bases: Base[],
   quarantined: Set<string>,
 ): Promise<DoctorResult[]> {
-  // What a quarantined base's own server has done to other processes it would do to this one.
+  // The server of a quarantined base would do to this process what it has done to others.
   const hostile = new Set(bases.filter(({ id }) => quarantined.has(id)).map(({ database }) => database.id));
   const isSafe = ({ id, clusterId }: Database) => clusterId !== null || !hostile.has(id);
   const databases = (await replicaDatabases(ctx)).filter(isSafe);
@@ -135,14 +135,14 @@ async function examineReplicas(
   return found.length > 0 ? found : [ok("replica", `${databases.length} databases are as they are to be`)];
 }
 
-/** A customer's own server, checked as when it was connected. */
+/** Checks a customer's own server in the same way as when it was connected. */
 async function examineExternal(ctx: Context, database: Database): Promise<DoctorResult[]> {
   const inspection = await readable(() => inspectKnown(ctx, database));
   if (inspection === null) return [];
   const { report, checks } = inspection;
   const name = `${database.name} on ${database.host}: `;
   const summary = report === undefined ? [] : [ok("replica", `${name}${describeServer(report)}`)];
-  // The server's owner fixes it; the sync tries again by itself.
+  // The server's owner must fix it; the sync retries by itself.
   return [...summary, ...checks.flatMap((check) => unwell("replica", name, check)).map(asWarning)];
 }
 
@@ -150,14 +150,14 @@ function asWarning(result: DoctorResult): DoctorResult {
   return { ...result, severity: "warning" };
 }
 
-/** What is left on the clusters of bases that the control plane does not know: it was restored, say. */
+/** Finds databases on the clusters whose base the control plane does not know, for example after it was restored. */
 async function examineOrphans(ctx: Context, clusters: Cluster[]): Promise<DoctorResult[]> {
   const results = await inBatches(clusters, async (cluster) => {
     try {
       const orphans = await readable(() => orphansOn(ctx, cluster));
       return (orphans ?? []).flatMap((result) => unwell("orphan", "", result));
     } catch (error) {
-      // The check of clusters reports one that cannot be reached.
+      // The check of clusters reports a cluster that cannot be reached.
       if (isBasetideError(error, "replica_unavailable")) return [];
       throw error;
     }

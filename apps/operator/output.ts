@@ -1,17 +1,17 @@
 /**
- * What the command line prints: one JSON document with `--json`, text for people without. Either way no character of it
- * moves the terminal's cursor or turns its lines around.
+ * Prints the results of commands: one JSON document with `--json`, else text. In both forms, no character of a value
+ * can move the terminal's cursor or change the direction of the text.
  */
 import { printable, printableJson, printableValue } from "../../core/terminal";
 
 export type Rows = Record<string, string | number | boolean | null>[];
 
-/** Prints `value` as JSON, or `text` of it. */
+/** Prints `value` as JSON, or as `text` formats it. */
 export function print<T>(value: T, isJson: boolean, text: (value: T) => string): void {
   console.log(isJson ? printableJson(JSON.stringify(value, null, 2)) : printable(text(value)));
 }
 
-/** Rows as aligned columns under their names. */
+/** Formats rows as aligned columns with their names as the header. */
 export function table(rows: Rows, empty: string): string {
   const [first] = rows;
   if (!first) return empty;
@@ -28,7 +28,7 @@ export function table(rows: Rows, empty: string): string {
     .join("\n");
 }
 
-/** `name: value` lines. */
+/** Formats `name: value` lines. */
 export function facts(values: Rows[number]): string {
   return Object.entries(values)
     .map(([name, value]) => `${name}: ${printableValue(String(value ?? "-"))}`)

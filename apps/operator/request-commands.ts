@@ -1,4 +1,7 @@
-/** `request list|approve|deny`, `database set-writable`: what customers ask for, and the one thing that is done here. */
+/**
+ * `request list|approve|deny`, `database set-writable`: the requests of customers, and the one change that they can ask
+ * for here.
+ */
 import { type Command, InvalidArgumentError } from "commander";
 import {
   approveRequest,

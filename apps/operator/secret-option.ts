@@ -1,8 +1,8 @@
-/** Secrets given to a command: on standard input, since what stands on the command line everybody sees in `ps`. */
+/** Passes secrets to a command on standard input, because every user of the machine sees the command line in `ps`. */
 import { type Command, Option } from "commander";
 import { BasetideError } from "../../core/errors";
 
-/** Adds `--<name> <value>` and `--<name>-stdin`; one of them must be given. */
+/** Adds `--<name> <value>` and `--<name>-stdin`; one of them is required. */
 export function addSecretOption(command: Command, name: string, description: string): Command {
   return command
     .addOption(new Option(`--${name}-stdin`, `${description}; read from standard input`))
@@ -15,7 +15,7 @@ export function addSecretOption(command: Command, name: string, description: str
 }
 
 /**
- * The secret that was given in either way; of standard input without the line break at its end.
+ * Returns the secret from either option. From standard input, the line break at its end is removed.
  *
  * @throws BasetideError `invalid_request`
  */

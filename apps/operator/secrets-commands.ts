@@ -1,4 +1,4 @@
-/** `secrets rotate`: encrypts everything with SECRET_KEY that a key of SECRET_KEY_PREVIOUS has encrypted. */
+/** `secrets rotate`: encrypts with SECRET_KEY everything that a key of SECRET_KEY_PREVIOUS has encrypted. */
 import type { Command } from "commander";
 import { rotateEncryption } from "../../core/control/setup";
 import { withContext } from "./context";

@@ -1,4 +1,4 @@
-/** `server prepare`: run once per Postgres server, so that the service runs there without a superuser's rights. */
+/** `server prepare`: runs once per Postgres server, so that the service needs no superuser rights there. */
 import { type Command, InvalidArgumentError } from "commander";
 import { type Config, readConfig } from "../../core/config";
 import { prepareControl } from "../../core/control/setup";

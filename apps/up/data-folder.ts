@@ -1,11 +1,11 @@
-/** The folder of sample bases: large real ones, which are not part of the repository. */
+/** Finds the folder of sample bases: large real ones, which are not part of the repository. */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 
-/** Beside the repository, where nobody says otherwise. */
+/** The default, next to the repository. */
 const USUAL = resolve(import.meta.dirname, "../../../shared/data");
 
-/** The folder BASETIDE_DATA names, or the usual one; undefined where it is absent. */
+/** Returns the folder that BASETIDE_DATA names, or the default; undefined if it does not exist. */
 export function findDataFolder(env: Record<string, string | undefined>): string | undefined {
   const folder = resolve(env.BASETIDE_DATA || USUAL);
   return existsSync(folder) ? folder : undefined;

@@ -1,7 +1,8 @@
 /**
- * The demo: an account and every base of the sandbox connected to it. A restart finds what is there.
+ * Creates the demo: an account with every base of the sandbox connected to it. A restart finds the existing one.
  *
- * What opens the account is kept in `demo.json` of the data folder (mode 0600), since the control plane keeps hashes.
+ * Its password and token are stored in `demo.json` of the data folder (mode 0600), since the control plane has only
+ * hashes.
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -19,12 +20,12 @@ import { isBasetideError } from "../../core/errors";
 import { proxied } from "../../core/source";
 
 const EMAIL = "demo@example.org";
-/** The sandbox speaks it. */
+/** The platform that the sandbox simulates. */
 const PLATFORM = proxied.id;
 
 export interface Demo {
   email: string;
-  /** Unknown where `demo.json` was lost. */
+  /** Unknown if `demo.json` was lost. */
   password: string | undefined;
   token: string;
   bases: { name: string; sourceBaseId: string; psql: string }[];
@@ -32,7 +33,7 @@ export interface Demo {
 
 type Login = Pick<Demo, "password" | "token">;
 
-/** Makes what is missing of the demo. `apiKey` opens the sandbox's bases. */
+/** Creates the missing parts of the demo. `apiKey` can read the sandbox's bases. */
 export async function connectDemo(ctx: ManagementContext, apiKey: string): Promise<Demo> {
   const { account, login } = await openAccount(ctx);
   const connected = new Set((await listBases(ctx.db, account.id)).map((base) => base.sourceBaseId));
@@ -83,7 +84,7 @@ function readLogin(path: string): Login | undefined {
   try {
     return JSON.parse(readFileSync(path, "utf8")) as Login;
   } catch {
-    // Absent, or cut short by a crash: a new one is made.
+    // Absent, or cut short by a crash: a new one is created.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** What `bun run up` says when everything runs: addresses, and what to do next. */
+/** The text that `bun run up` prints when everything runs: addresses, and next steps. */
 import { reachedAt } from "../../core/http";
 import { printableValue } from "../../core/terminal";
 import type { Demo } from "./demo";
@@ -38,11 +38,11 @@ export function describeUp(up: Up): string {
     ...(up.isEmpty && !demo ? ["", `There is no account yet. Make one: ${consoleUrl}/signup`] : []),
     "",
   ];
-  // Names are of the source, and none of them makes a line of its own.
+  // Names come from the source; none of them may add a line of its own.
   return lines.map(printableValue).join("\n");
 }
 
-/** What shows in a minute what all this is for. */
+/** A one-minute tour of the product. */
 function tryIt({ config, proxyPort }: Up, sandbox: SandboxAddress, { bases }: Demo): string[] {
   const live = bases.find((base) => base.sourceBaseId === sandbox.liveBaseId);
   if (!live) return [];

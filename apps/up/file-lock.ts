@@ -1,8 +1,8 @@
 /**
- * A lock over a folder's use that dies with its process.
+ * A lock on a folder that is released when its process dies.
  *
- * The kernel drops it at any kind of death, so there is no stale lock to find out about. It is the file lock that
- * SQLite takes for an exclusive transaction: the one such lock that Bun brings along.
+ * The kernel releases it however the process ends, so no stale lock can exist. It is the file lock that SQLite takes
+ * for an exclusive transaction: the only such lock that Bun includes.
  */
 import { Database } from "bun:sqlite";
 
@@ -11,16 +11,16 @@ export interface FileLock {
 }
 
 /**
- * Takes the lock at `path` (the file is made if need be), or answers undefined while somebody else holds it,
- * in this process or another.
+ * Takes the lock at `path` (and creates the file if necessary). Returns undefined while another holder has it, in this
+ * process or another.
  *
- * @throws Error of SQLite's where the file cannot be opened
+ * @throws Error of SQLite if the file cannot be opened
  */
 export function takeFileLock(path: string): FileLock | undefined {
   const database = new Database(path, { create: true });
   try {
     database.run("pragma busy_timeout = 0");
-    // Nothing is ever written: without this a recent-writes log file would lie beside the lock.
+    // Nothing is ever written. Without this, SQLite would leave a journal file next to the lock.
     database.run("pragma journal_mode = memory");
     database.run("begin exclusive");
   } catch (error) {

@@ -1,18 +1,18 @@
-/** Ports of this machine: is one free, and which is the next that is. */
+/** Finds free ports on this machine. */
 import { createServer } from "node:net";
 
-/** How far above the wanted port a free one is looked for. */
+/** How many ports above the wanted one are tried. */
 const REACH = 100;
 
-/** Can a program listen on `port` of `host` now? */
+/** Returns whether a program can listen on `port` of `host` now. */
 export async function isPortFree(port: number, host: string): Promise<boolean> {
   return (await listenOnce(port, host)) !== undefined;
 }
 
 /**
- * The first free port from `wanted` on; any free one for 0, or where none within reach is.
+ * Returns the first free port from `wanted` on; any free port for 0, or if none is found within the range.
  *
- * Somebody else may take it before the caller does: listen, and ask again if that fails.
+ * Another process may take the port before the caller does: listen, and call this again if that fails.
  */
 export async function findFreePort(wanted: number, host: string): Promise<number> {
   for (let port = wanted; wanted !== 0 && port < wanted + REACH && port <= 65_535; port++) {
@@ -21,7 +21,7 @@ export async function findFreePort(wanted: number, host: string): Promise<number
   return (await listenOnce(0, host))!;
 }
 
-/** Listens for a moment; the port it had, or undefined when it is taken or not ours to use. */
+/** Listens for a moment. Returns the port, or undefined if it is taken or this process may not use it. */
 function listenOnce(port: number, host: string): Promise<number | undefined> {
   return new Promise((resolve) => {
     const server = createServer();

@@ -1,13 +1,12 @@
 /**
- * Life in the demo's base: somebody edits, adds and finishes things every few seconds, so that there is something to see
- * arriving in SQL.
+ * Simulates users in the demo's base: they edit, add and finish tasks every few seconds, so that changes arrive in SQL.
  */
 import { ControlError } from "../sandbox/errors";
 import { Random } from "../sandbox/random";
 import type { SandboxHandle } from "../sandbox/server";
 
 const EVERY_MS = 2000;
-/** Tasks that life has added: the base does not grow without end. */
+/** The most tasks that the simulation adds, so that the base does not grow without end. */
 const MAX_ADDED = 20;
 const STATUSES = ["To do", "In progress", "Blocked", "Done"];
 const VERBS = ["Call", "Draft", "Review", "Ship", "Measure", "Paint", "Translate"];
@@ -20,14 +19,14 @@ const THINGS = [
   "the invoice",
 ];
 
-/** The tables of the made-up base that it goes by. */
+/** The tables of the generated base that the simulation uses. */
 interface Place {
   id: string;
   name: string;
   ids: string[];
 }
 
-/** Begins; ends when what is returned is disposed of. */
+/** Starts the simulation. It stops when the returned value is disposed of. */
 export function startLife(sandbox: SandboxHandle, baseId: string): Disposable {
   const random = new Random(`life ${Date.now()}`);
   const [projects, tasks] = sandbox.control
@@ -53,7 +52,7 @@ export function startLife(sandbox: SandboxHandle, baseId: string): Disposable {
     try {
       live();
     } catch (error) {
-      // What a visitor has deleted cannot be edited any more.
+      // A record that a visitor has deleted can no longer be edited.
       if (!(error instanceof ControlError)) throw error;
     }
   }, EVERY_MS);

@@ -1,4 +1,6 @@
-/** `bun run up [--sandbox]`: all of Basetide on this machine, with a Postgres of its own unless DATABASE_URL is set. */
+/**
+ * `bun run up [--sandbox]`: runs all of Basetide on this machine, with an embedded Postgres unless DATABASE_URL is set.
+ */
 import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { readConfig } from "../../core/config";
@@ -20,7 +22,7 @@ try {
   );
   console.log(describeUp(up));
   const why = await Promise.race([stopped, up.failed]);
-  // Whoever does not want to wait asks a second time; Postgres follows us in its own way.
+  // A second signal ends the process at once; the embedded Postgres then stops by itself.
   void nextSignal().then(() => process.exit(1));
   await releases.disposeAsync();
   if (why instanceof BasetideError) throw why;
@@ -28,7 +30,7 @@ try {
   await endFailed("up", error, releases);
 }
 
-/** @throws BasetideError `config_invalid` for an argument that is none */
+/** @throws BasetideError `config_invalid` for an unknown argument */
 function readArguments(): { sandbox: boolean } {
   try {
     const { values } = parseArgs({ options: { sandbox: { type: "boolean", default: false } } });
@@ -39,7 +41,7 @@ function readArguments(): { sandbox: boolean } {
   }
 }
 
-/** The first of them to come. */
+/** Resolves with the first signal. */
 function nextSignal(): Promise<string> {
   return Promise.race(["SIGTERM", "SIGINT"].map((name) => once(process, name).then(() => name)));
 }

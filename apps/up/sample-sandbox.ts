@@ -1,25 +1,25 @@
-/** The sandbox with sample bases: real ones where their folder is there, and one that is made up. */
+/** Starts the sandbox with sample bases: real ones if their folder exists, and a generated one. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../core/config";
 import { startSandbox } from "../sandbox/server";
 import { startLife } from "./life";
 
-/** Folders of the data folder, and what their bases are called. */
+/** Folders of the data folder, and the names of their bases. */
 const SAMPLES = [
   { folder: "cmip7-data-request", name: "CMIP7 Data Request" },
   { folder: "unlocking-the-airwaves", name: "Unlocking the Airwaves" },
 ];
-/** The same at every start, so that what is connected to it stays. */
+/** The same at every start, so that connected bases stay valid. */
 const MADE_UP = { name: "Project Tracker", records: 1000, tables: 4, seed: 1 };
 
 export interface SandboxAddress {
   url: string;
-  /** Opens every base of the sandbox. */
+  /** Can read every base of the sandbox. */
   apiKey: string;
-  /** The base in which people seem to be at work. */
+  /** The base that the simulated users edit. */
   liveBaseId: string;
-  /** In place of `UPSTREAMS`: the source's hosts, reached at the sandbox. */
+  /** Used as `UPSTREAMS`: maps the source's hosts to the sandbox. */
   upstreams: Record<string, string>;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Everything in one process: Postgres unless there is one, then worker, proxy and console; the sandbox with its demo
- * where it is asked for. What is started goes onto the stack of releases, so it ends in the reverse order.
+ * Runs everything in one process: Postgres unless DATABASE_URL names one, then worker, proxy and console, and on
+ * request the sandbox with its demo. Each started part is pushed onto the stack of releases, so the parts end in
+ * reverse order.
  */
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -25,11 +26,11 @@ import { type SandboxAddress, startSampleSandbox } from "./sample-sandbox";
 
 const POSTGRES_PORT = 5432;
 const LOOPBACK = "127.0.0.1";
-/** The control plane's own database of the embedded server; replicas are beside it. */
+/** The control plane's database on the embedded server; replicas have databases of their own next to it. */
 const CONTROL_DATABASE = "basetide";
 
 export interface UpOptions {
-  /** Start the sandbox and its demo; their data is kept apart, in `sandbox` of the data folder. */
+  /** Start the sandbox and its demo. Their data is stored separately, in `sandbox` of the data folder. */
   sandbox: boolean;
   /** Folder of sample bases for the sandbox. */
   dataFolder: string | undefined;
@@ -37,18 +38,18 @@ export interface UpOptions {
 
 export interface Up {
   config: Config & { databaseUrl: string; host: string };
-  /** File that holds the embedded server's URL, for the operator's commands. */
+  /** The file with the embedded server's URL, for the operator's commands. */
   databaseUrlFile: string | undefined;
   consolePort: number;
   proxyPort: number;
   workerPort: number;
-  /** Where METRICS_PORT is set. */
+  /** Set if METRICS_PORT is. */
   metricsPort: number | undefined;
   /** There is no account yet. */
   isEmpty: boolean;
   sandbox: SandboxAddress | undefined;
   demo: Demo | undefined;
-  /** Resolves when something that all depends on has ended by itself. */
+  /** Resolves when a part that everything depends on has ended by itself. */
   failed: Promise<BasetideError>;
 }
 
@@ -65,7 +66,7 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
     ...config,
     databaseUrl: database.url,
     replicaUrl: config.replicaUrl ?? database.replicaUrl,
-    // `up` is for one person on one machine; HOST opens it to others.
+    // `up` is for one user on one machine; HOST opens it to others.
     host: config.host ?? LOOPBACK,
   };
   const open = (role: string): Context => {
@@ -102,13 +103,13 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
 
 interface OpenDatabase {
   url: string;
-  /** Admin URL of the embedded server as a cluster. */
+  /** The embedded server's admin URL as a cluster. */
   replicaUrl: string | undefined;
   file: string | undefined;
   failed: Promise<BasetideError>;
 }
 
-/** The control plane's database: DATABASE_URL's, else one of the embedded server. */
+/** Opens the control plane's database: DATABASE_URL's, else one of the embedded server. */
 async function openDatabase(
   config: Config,
   log: Logger,
@@ -136,7 +137,7 @@ async function openDatabase(
   return { url, replicaUrl: clusterUrl, file, failed };
 }
 
-/** What the console needs beside its context. */
+/** What the console needs in addition to its context. */
 async function manage(
   ctx: Context,
   databaseUrl: string,

@@ -1,8 +1,8 @@
 /**
- * Where better-auth keeps its rows: our control plane, over the pool that the process has already.
+ * Stores better-auth's rows in our control plane, over the pool that the process already has.
  *
- * Tables and columns are ours (`users.email_verified`); the library maps its names onto them. What it never asks
- * (substring searches, joins) is refused rather than guessed at.
+ * Tables and columns are ours (`users.email_verified`); the library's names are mapped to them. Queries that the
+ * library never makes (substring searches, joins) are rejected.
  */
 import { type CleanedWhere, createAdapterFactory } from "better-auth/adapters";
 import type { BetterAuthOptions } from "better-auth/types";
@@ -35,10 +35,10 @@ function adapterOn(sql: Sql, transaction?: Transaction): Factory {
   });
 }
 
-/** @param columnOf the column of a field: all but the field that rows are sorted by arrive as columns */
+/** @param columnOf returns the column of a field: only the field to sort by does not arrive as a column */
 function statements(sql: Sql, columnOf: (of: { model: string; field: string }) => string) {
   const where = (conditions: CleanedWhere[] | undefined) => whereClause(sql, conditions ?? []);
-  /** One row at most: of several that match, any. */
+  /** At most one row: any of those that match. */
   const oneOf = (model: string, conditions: CleanedWhere[]) =>
     sql`id = (select id from ${sql(model)} where ${where(conditions)} limit 1 for update)`;
   return {
@@ -80,13 +80,16 @@ function statements(sql: Sql, columnOf: (of: { model: string; field: string }) =
     async deleteMany(query: { model: string; where: CleanedWhere[] }): Promise<number> {
       return (await sql`delete from ${sql(query.model)} where ${where(query.where)}`).count;
     },
-    /** Takes a row away and returns it: of two who try at once, one gets it. */
+    /** Deletes a row and returns it. Of two concurrent calls, one gets it. */
     async consumeOne<T>(query: { model: string; where: CleanedWhere[] }): Promise<T | null> {
       const [row] =
         await sql`delete from ${sql(query.model)} where ${oneOf(query.model, query.where)} returning *`;
       return (row as T | undefined) ?? null;
     },
-    /** Counts up in one statement, so that several consoles share a limit. The conditions are checked again under the lock. */
+    /**
+     * Increments in one statement, so that several consoles share a limit. The conditions are checked again under the
+     * lock.
+     */
     async incrementOne<T>(query: Increment): Promise<T | null> {
       const sets = [
         ...Object.entries(query.increment).map(([name, by]) => sql`${sql(name)} = ${sql(name)} + ${by}`),
@@ -117,7 +120,7 @@ interface Increment {
 
 type Fragment = PendingQuery<Row[]>;
 
-/** All conditions joined by AND hold, and one of those joined by OR. */
+/** Matches rows for which all conditions joined by AND hold, and at least one of those joined by OR. */
 function whereClause(sql: Sql, conditions: CleanedWhere[]): Fragment {
   const both = conditions.filter((one) => one.connector !== "OR").map((one) => condition(sql, one));
   const either = conditions.filter((one) => one.connector === "OR").map((one) => condition(sql, one));
@@ -140,7 +143,7 @@ function joined(sql: Sql, parts: Fragment[], separator: Fragment): Fragment {
   return parts.reduce((all, part) => sql`${all}${separator}${part}`);
 }
 
-/** Values that are undefined are not written. */
+/** Leaves out values that are undefined. */
 function asRow(values: unknown): Record<string, string> {
   const entries = Object.entries(values as Values).filter(([, value]) => value !== undefined);
   return Object.fromEntries(entries) as Record<string, string>;

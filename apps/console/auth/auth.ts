@@ -1,12 +1,12 @@
 /**
- * Signing in and all around it, by better-auth: what the pages may ask of it, and what it answers in our words.
+ * Sign-in, sign-up and passwords, by better-auth: the calls that pages may make, and their results in our words.
  *
- * The library's own HTTP routes are not reachable: pages call its handler from inside, after our checks of origin and
+ * The library's own HTTP routes are not reachable. Pages call its handler from inside, after our checks of origin and
  * form and our limits on attempts and mails.
  *
- * A1. Once addresses are confirmed by mail, nothing that a stranger can ask tells whether an address has an account: the
- *     answer is the same and so is the work (a hash in both cases; mail goes out after the answer).
- * A2. A session's token is made by the server at sign-in; what a browser brought along is never adopted.
+ * A1. Once addresses are confirmed by mail, no answer to a stranger reveals whether an address has an account: the
+ *     answer is the same, and so is the work (a hash in both cases; mail is sent after the answer).
+ * A2. The server creates a session's token at sign-in; a token that the browser sent is never adopted.
  */
 import { createAttemptCounter } from "../../../core/attempts";
 import type { Context } from "../../../core/context";
@@ -31,7 +31,7 @@ import { type ClientAttempt, createAttemptLimits, crowded, tooMany } from "./lim
 import { mails } from "./mails";
 import { createResigner } from "./resign";
 
-/** How a call ended: with cookies to set, or with what to say to a person. */
+/** The result of a call: cookies to set, or a message to show. */
 export type AuthAnswer =
   | { ok: true; cookies: Headers; hasSession: boolean }
   | { ok: false; reason: AuthError; message: string; retryAfterSeconds?: number };
@@ -49,13 +49,15 @@ export type AuthError =
   | "too_many";
 
 export interface Auth {
-  /** Must an address be confirmed by mail before it opens anything? */
+  /** Whether a user must confirm the address by mail before the first sign-in. */
   confirmsAddresses: boolean;
-  /** False: there is no mail server. */
+  /** False without a mail server. */
   deliversMail: boolean;
-  /** Who sends this request, and the cookies to set where the session was prolonged. */
+  /** The user who sends this request, and the cookies to set if the session was extended. */
   currentUser(request: Request): Promise<{ currentUser: CurrentUser | null; cookies: string[] }>;
-  /** `hasSession` is false where the address is to be confirmed first. @param form.next a path of ours to go to then */
+  /**
+   * `hasSession` is false if the address must be confirmed first. @param form.next a path of ours to open afterwards
+   */
   signUp(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
   signIn(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
   signOut(request: Request): Promise<AuthAnswer>;
@@ -69,21 +71,21 @@ export interface Auth {
     currentUser: CurrentUser,
     form: { current: string; password: string },
   ): Promise<AuthAnswer>;
-  /** The right to send a mail that this request asks for. @throws BasetideError `rate_limited` */
+  /** Takes a permit for the mail that this request causes. @throws BasetideError `rate_limited` */
   permit(request: Request, mail: Omit<MailRequest, "network">): Promise<MailPermit>;
   /** Sends a mail in the background. */
   sendLater(mail: Mail, permit: MailPermit): void;
-  /** Sends a notice about the security of an account, unless there have been many of its kind. Never fails. */
+  /** Sends a notice about the security of an account, unless too many of its kind were sent. Never fails. */
   notify(mail: Mail, reason: MailRequest["reason"]): void;
-  /** Forgets failed attempts at an account whose owner has proven the address in another way. */
+  /** Clears the failed attempts at an account whose owner has proven the address in another way. */
   forgive(email: string): Promise<void>;
-  /** All mail that was asked for has gone out, or failed. */
+  /** Resolves when all requested mail has been sent or has failed. */
   settled(): Promise<void>;
 }
 
 type AuthContext = Pick<Context, "config" | "db" | "log">;
 
-/** Stands for clients whose connection has ended: they share one counter. */
+/** Stands for clients whose connection has ended. They share one counter. */
 const UNKNOWN_CLIENT = "unknown";
 
 export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.config, ctx.log)): Auth {
@@ -95,8 +97,8 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       .finally(() => pending.delete(done));
     pending.add(done);
   };
-  // Where mail reaches no one, a person could not get into the service on their own machine; in production, where
-  // strangers ask, the operator makes a link on the command line.
+  // Without a mail server, users could not sign in to an installation on their own machine. In production, where
+  // strangers sign up, the operator creates a link on the command line.
   const confirmsAddresses = mailer.isConfigured || config.isProduction;
   const counter = createAttemptCounter(ctx);
   const limits = createAttemptLimits(counter);
@@ -127,7 +129,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
 
   const networkOfClient = (request: Request) =>
     networkOf(clientAddress(request, config.clientIpHeader) ?? UNKNOWN_CLIENT);
-  /** Counted in the background: the answer for an address that has an account takes no longer (A1). */
+  /** Counts in the background, so that the answer for an address with an account takes no longer (A1). */
   const countLater = (request: Request, email: string, event: UserEvent) =>
     later(countUserEvent(db, email, { ...event, details: { last_from: networkOfClient(request) } }));
   const withinClientLimit = async (
@@ -135,7 +137,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     attempt: ClientAttempt,
     work: () => Promise<AuthAnswer>,
   ): Promise<AuthAnswer> => (await limits.client(attempt, networkOfClient(request))) ?? work();
-  /** Takes a permit for a mail, or answers that there were too many. */
+  /** Takes a permit for a mail, or answers that too many were sent. */
   const withPermit = async (
     mail: MailRequest,
     work: (permit: MailPermit) => Promise<AuthAnswer>,
@@ -147,7 +149,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     if (!isBasetideError(permit)) return work(permit);
     return tooMany(Number(permit.details.retryAfterSeconds), permit.message);
   };
-  /** Makes the browser known to the account, where the call has proven that it is its user's. */
+  /** Marks the browser as known to the account, if the call has proven that the account's user sent it. */
   const known = async (request: Request, { answer, user }: LibraryAnswer): Promise<AuthAnswer> => {
     if (!answer.ok || user === null) return answer;
     const cookie = await devices.cookie(request, user.email);
@@ -155,7 +157,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     return answer;
   };
 
-  /** Sends the link to who knows the password. Over the limit, it is in the mailbox already. */
+  /** Sends the link again to a user who knows the password. Over the limit, it is already in the mailbox. */
   const confirmAgain = (request: Request, email: string, next: string) =>
     withPermit({ reason: "sign_up", to: email, network: networkOfClient(request) }, async (permit) => {
       const body = { email, callbackURL: next };

@@ -1,8 +1,10 @@
-/** Who may sign up where sign-ups are closed: the first person of the installation, and whoever has an invitation. */
+/**
+ * Decides who may sign up while sign-ups are closed: the first user of the installation, and users with an invitation.
+ */
 import type { Db } from "../../../core/context";
 import { findInvitation } from "../../../core/control/members";
 
-/** @param next the page behind the sign-up; an invitation's has its token */
+/** @param next the page to open after the sign-up; an invitation's page has its token */
 export async function maySignUp(db: Db, email: string, next: string): Promise<boolean> {
   const [row] = await db<{ is_first: boolean }[]>`select not exists(select from users) as is_first`;
   if (row!.is_first) return true;

@@ -1,24 +1,24 @@
 /**
- * Browsers that have signed in before, known by a signed cookie.
+ * Recognizes browsers that have signed in before, by a signed cookie.
  *
- * A cookie is bound to an address and to the password that it signed in with: after a new password, cookies that an
- * intruder has collected are worth nothing. It opens nothing; it only has attempts counted apart from those of
- * strangers. Every sign-in replaces it.
+ * A cookie is bound to an address and to the password that it signed in with: after a password change, cookies that an
+ * intruder has collected are worthless. The cookie grants no access; it only separates the browser's failed attempts
+ * from those of strangers. Every sign-in replaces it.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { Db } from "../../../core/context";
 
 const NAME = "basetide.device";
-/** The longest that browsers keep a cookie. */
+/** The longest time that browsers store a cookie. */
 const LIFE_SECONDS = 400 * 24 * 60 * 60;
-/** Accounts that one browser is known to. */
+/** How many accounts one browser may be known to. */
 const MAX_TOKENS = 4;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
 export interface Devices {
-  /** Id of the browser if the account knows it; null otherwise. */
+  /** Returns the browser's id if the account knows it, else null. */
   find(request: Request, email: string): Promise<string | null>;
-  /** The cookie that makes the browser known to the account; null where there is no such account. */
+  /** Returns the cookie that marks the browser as known to the account, or null if there is no such account. */
   cookie(request: Request, email: string): Promise<string | null>;
 }
 
@@ -56,7 +56,7 @@ export function createDevices(db: Db, keys: string[], isSecure: boolean): Device
   };
 }
 
-/** What a token is bound to. Null for an address without a password. */
+/** Returns what a token is bound to, or null for an address without a password. */
 async function accountOf(db: Db, email: string): Promise<string | null> {
   const [row] = await db<{ email: string; password: string }[]>`
     select u.email, l.password from users as u join user_logins as l on l.user_id = u.id

@@ -6,13 +6,13 @@ import type { MailPermit } from "../../../core/mail-permits";
 import type { AuthAnswer, AuthError } from "./auth";
 import { ADDRESS_HEADER, BASE_PATH } from "./library";
 
-/** What a call may do, and what the library's callbacks learn during it. */
+/** What a call may do, and what the library's callbacks report during it. */
 export interface CallScope {
-  /** For the mail that the call sends. Without one, none is sent. */
+  /** For the mail that the call sends. Without a permit, no mail is sent. */
   permit?: MailPermit;
-  /** Passwords in it are checked before those of strangers. */
+  /** Its passwords are checked before those of strangers. */
   isUrgent?: boolean;
-  /** Whose address or password the call has confirmed. */
+  /** The user whose address or password the call has confirmed. */
   user?: { id: string; email: string };
 }
 
@@ -20,7 +20,7 @@ export const callScope = new AsyncLocalStorage<CallScope>();
 
 export interface LibraryAnswer {
   answer: AuthAnswer;
-  /** The user that the call was about, where it succeeded. */
+  /** The user that the call was about, if it succeeded. */
   user: { id: string; email: string } | null;
 }
 
@@ -55,7 +55,7 @@ export function createLibraryCall(
   };
 }
 
-/** The library's codes, as what went wrong. */
+/** Maps the library's codes to our errors. */
 const troubles: Record<string, [AuthError, string]> = {
   INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail and password do not match an account."],
   INVALID_PASSWORD: ["wrong_password", "That is not your password."],
@@ -71,7 +71,7 @@ const troubles: Record<string, [AuthError, string]> = {
   USER_NOT_FOUND: ["bad_link", "This link has been used, or is too old. Ask for a new one."],
 };
 
-/** @throws Error for an answer that no form can lead to: a fault of ours */
+/** @throws Error for an answer that no form can cause: a bug of ours */
 async function toAnswer(response: Response, scope: CallScope): Promise<LibraryAnswer> {
   const cookies = new Headers(response.headers.getSetCookie().map((cookie) => ["set-cookie", cookie]));
   const body: { code?: string; message?: string; user?: CallScope["user"] | null } | null =

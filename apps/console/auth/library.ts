@@ -1,4 +1,4 @@
-/** How better-auth is set up: our tables, our hashes, our mails. */
+/** Configures better-auth: our tables, our hashes, our mails. */
 import { betterAuth } from "better-auth/minimal";
 import type { Context } from "../../../core/context";
 import {
@@ -16,16 +16,16 @@ import { callScope } from "./library-call";
 import { mails } from "./mails";
 
 export const BASE_PATH = "/auth";
-/** Carries the client's address to the library, on requests that we make ourselves. */
+/** Passes the client's address to the library, on requests that we create ourselves. */
 export const ADDRESS_HEADER = "x-basetide-client";
 
 const DAY_SECONDS = 24 * 60 * 60;
 export const SESSION_SECONDS = 30 * DAY_SECONDS;
 const CONFIRM_SECONDS = DAY_SECONDS;
-/** Not shorter than the window of the limit on these mails (M2). */
+/** At least the window of the limit on these mails (M2). */
 const RESET_SECONDS = 60 * 60;
 
-/** The library's models, and the kinds of our ids. */
+/** The library's models, and the prefix kinds of our ids. */
 const idKinds = {
   user: "user",
   session: "session",
@@ -38,13 +38,13 @@ const timestamps = { createdAt: "created_at", updatedAt: "updated_at" };
 export interface LibraryParts {
   mailer: Mailer;
   confirmsAddresses: boolean;
-  /** Takes work that no answer waits for. */
+  /** Runs work in the background that no answer waits for. */
   later(work: Promise<unknown>): void;
-  /** Called when somebody has set a new password with a link that was mailed to the user. */
+  /** Called after a user has set a new password with a mailed link. */
   onPasswordReset(user: { id: string; email: string }): Promise<void>;
 }
 
-/** What sessions are signed with, the current key first. */
+/** The keys that sign sessions, the current key first. */
 export function sessionKeys(config: Parameters<typeof loadSecretKeys>[0]): string[] {
   return derivedKeys(config, "sessions");
 }
@@ -53,7 +53,7 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
   const { config, db, log } = ctx;
   const { mailer, confirmsAddresses, later } = parts;
   const mail = mails(config.consoleUrl);
-  /** A call that was given no permit sends no mail, whatever the library wants to send. */
+  /** A call without a permit sends no mail, whatever the library wants to send. */
   const send = async (one: Mail) => {
     const permit = callScope.getStore()?.permit;
     if (permit?.to === one.to.toLowerCase()) await mailer.send(one, permit);
@@ -86,7 +86,7 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
         Object.assign(callScope.getStore() ?? {}, { user: { id, email } });
         await parts.onPasswordReset({ id, email });
       },
-      // The page is the same for everyone; the reader of the mail learns that somebody tried.
+      // The page is the same for everyone; only the reader of the mail learns about the attempt.
       onExistingUserSignUp: ({ user }) => send(mail.known(user.email)),
     },
     emailVerification: {
@@ -130,13 +130,14 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
         ...timestamps,
       },
     },
-    // The link's token is its identifier: who reads the table must not set anybody's password.
+    // The link's token is its identifier, so it is hashed: read access to the table must not be enough to set a
+    // password.
     verification: {
       storeIdentifier: "hashed",
       modelName: "verifications",
       fields: { expiresAt: "expires_at", ...timestamps },
     },
-    // Ours count the client first, then the account, in one table that is bounded (`limits.ts`).
+    // Our limits count the client first, then the account, in one table of bounded size (`limits.ts`).
     rateLimit: { enabled: false },
     advanced: {
       cookiePrefix: "basetide",
@@ -146,7 +147,7 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
       },
       ipAddress: { ipAddressHeaders: [ADDRESS_HEADER] },
       backgroundTasks: { handler: later },
-      // Only our own pages call it, and they have checked where a form came from, and send no addresses of others.
+      // Only our own pages call it. They have checked the origin of the form, and pass only paths of ours.
       disableCSRFCheck: true,
       disableOriginCheck: true,
     },

@@ -1,11 +1,11 @@
 /**
- * Limits on attempts to get in.
+ * Limits on sign-in attempts.
  *
- * L1. A client over its own limit is refused before anything is counted for an account.
- * L2. A browser that has signed in before has a counter of its own: attempts of others never refuse it, from whatever
- *     network it comes. A new password by mail clears the account's counter. So however many addresses an attacker has,
- *     they only slow down sign-ins from unknown browsers.
- * L3. An address that has no account is counted in the same way as one that has.
+ * L1. A client over its own limit is rejected before anything is counted for an account.
+ * L2. A browser that has signed in before has its own counter: attempts of others never block it, from any network. A
+ *     new password by mail clears the account's counter. An attacker with any number of addresses can therefore only
+ *     slow down sign-ins from unknown browsers.
+ * L3. An address without an account is counted in the same way as one with an account.
  */
 import type { AttemptCounter, AttemptLimit } from "../../../core/attempts";
 import type { AuthFailure } from "./auth";
@@ -20,11 +20,11 @@ const CLIENT_LIMITS = {
   "request-reset": { kind: "client-request-reset", most: 5, window: "10 minutes" },
 } as const satisfies Record<string, AttemptLimit>;
 
-/** Failed sign-ins of unknown browsers at one account. */
+/** Failed sign-ins to one account from unknown browsers. */
 const ACCOUNT_LIMIT: AttemptLimit = { kind: "account-sign-in", most: 30, window: "15 minutes" };
 /** Failed sign-ins of one known browser. */
 const DEVICE_LIMIT: AttemptLimit = { kind: "device-sign-in", most: 10, window: "15 minutes" };
-/** Wrong guesses at the current password within sessions of one user. */
+/** Wrong guesses of the current password within one user's sessions. */
 const USER_LIMIT: AttemptLimit = { kind: "user-change-password", most: 20, window: "15 minutes" };
 
 const CROWDED_SECONDS = 5;
@@ -32,12 +32,12 @@ const CROWDED_SECONDS = 5;
 export type ClientAttempt = Exclude<keyof typeof CLIENT_LIMITS, "sign-in">;
 
 export interface AttemptLimits {
-  /** @returns why the client may not make the attempt; null: it may */
+  /** @returns why the client may not make the attempt, or null if it may */
   client(attempt: ClientAttempt, network: string): Promise<AuthFailure | null>;
   /** @param from.device id of the known browser, if it is one */
   signIn(email: string, from: { network: string; device: string | null }): Promise<AuthFailure | null>;
   changePassword(userId: string): Promise<AuthFailure | null>;
-  /** Forgets the attempts of a known browser, or those of all others at the account. */
+  /** Clears the attempts of a known browser, or those of all others at the account. */
   forgive(email: string, device: string | null): Promise<void>;
 }
 
@@ -67,7 +67,7 @@ export function tooMany(
   return { ok: false, reason: "too_many", message, retryAfterSeconds: seconds };
 }
 
-/** More people sign in than this process can check passwords for. */
+/** The failure for more sign-ins than this process can check passwords for. */
 export function crowded(): AuthFailure {
   return tooMany(CROWDED_SECONDS, "Many sign-ins are waiting right now. Try again in a few seconds.");
 }

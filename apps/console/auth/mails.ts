@@ -1,4 +1,4 @@
-/** The console's mails. Plain text: a sentence, a link, how long it lasts. */
+/** The console's mails, in plain text: a sentence, a link, and how long the link works. */
 import type { Mail } from "../../../core/mail";
 import { inUtc } from "../../../views/format";
 
@@ -19,7 +19,7 @@ export function mails(consoleUrl: string) {
         "",
         "It lasts for a day. If you did not sign up, ignore it.",
       ]),
-    /** To who has an account and signs up once more. */
+    /** For a user who signs up with an address that already has an account. */
     known: (to: string) =>
       mail(to, "You have an account already", [
         "Somebody signed up with your address, which has an account. If it was you, sign in:",

@@ -1,15 +1,15 @@
 /**
- * Sessions outlive a rotation of SECRET_KEY: a cookie that a previous key has signed is signed anew, for the library
- * and for the browser.
+ * Keeps sessions valid when SECRET_KEY is rotated: a cookie that a previous key has signed is signed again with the
+ * current one, for the library and for the browser.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 const COOKIE = /^(?:__Secure-)?basetide\.session_token$/;
 
 /**
- * @param keys what sessions are signed with: the current key first, then previous ones
+ * @param keys the keys that sign sessions: the current key first, then previous ones
  * @param attributes of the cookie that is set
- * @returns puts the cookie of `headers` right; the cookie to set where that was needed
+ * @returns a function that corrects the cookie in `headers`, and returns the cookie to set if it had to
  */
 export function createResigner(keys: string[], attributes: string) {
   const [current, ...previous] = keys;
@@ -27,7 +27,7 @@ export function createResigner(keys: string[], attributes: string) {
   };
 }
 
-/** As the library signs them. Null for what none of the keys has signed. */
+/** Verifies as the library signs. Returns null if none of the keys has signed `value`. */
 function tokenSignedBy(value: string, keys: string[]): string | null {
   const [, token, signed] = /^([^.]+)\.([A-Za-z0-9+/=]{44})$/.exec(decoded(value)) ?? [];
   if (token === undefined || signed === undefined) return null;

@@ -1,4 +1,4 @@
-/** Alerts: who is told of what by e-mail, the account's webhooks, and what was sent. */
+/** API routes for alerts: e-mail preferences, the account's webhooks, and sent alerts. */
 import { Elysia } from "elysia";
 import {
   createWebhook,

@@ -1,9 +1,9 @@
 /**
- * Attachments by URLs of ours: sends whoever has one to where the source has the attachment now.
+ * Stable URLs of attachments: redirects to the URL at which the source has the attachment now.
  *
- * No session and no token: the signature is the right, to that one attachment. What is forged, revoked or gone is
- * answered alike: nobody learns which bases and records there are. Nobody is sent anywhere but to the URL that the
- * source gives.
+ * Needs no session and no token: the signature grants access to that one attachment. Forged, revoked and missing
+ * attachments get the same answer, so that the route does not reveal which bases and records exist. It redirects only
+ * to URLs that the source returned.
  */
 import { Elysia } from "elysia";
 import { FreshUrls } from "../../../core/attachments";
@@ -14,11 +14,13 @@ import { createRateLimiter } from "../../../core/limiter";
 import { ATTACHMENTS_PATH, type AttachmentRef, isSignedBy } from "../../../core/replica";
 import { securityHeaders } from "../../../views/render";
 
-/** When it is worth trying again what the source does not give now, and after its own penalty for too many, s. */
+/**
+ * When a client should try again after an error of the source, and after the source's penalty for too many requests, s.
+ */
 const RETRY_SECONDS = 10;
 const RETRY_AFTER_PENALTY_SECONDS = 30;
 
-/** A link may be shown on any page, and says nothing of itself to where it leads. */
+/** A link may appear on any page, and its target does not learn the link. */
 const LINK_HEADERS = {
   ...securityHeaders,
   "cross-origin-resource-policy": "cross-origin",
@@ -60,7 +62,10 @@ function notThere(): BasetideError {
   return new BasetideError("not_found", "There is no such attachment, or its link has been revoked");
 }
 
-/** That the base's key is refused, say, is its owner's concern: whoever has the link learns that it fails, and for how long. */
+/**
+ * Why the source fails (a rejected key, for example) is the owner's concern: whoever has the link learns only that it
+ * fails, and for how long.
+ */
 function forEverybody(caught: unknown): BasetideError {
   const error = asBasetideError(caught);
   if (error.code === "rate_limited" || error.code === "internal") return error;

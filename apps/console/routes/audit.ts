@@ -1,4 +1,4 @@
-/** Who changed what in the account. */
+/** API route of the account's audit log. */
 import { Elysia } from "elysia";
 import { listChanges } from "../../../core/control/audit";
 import type { ManagementContext } from "../../../core/control/bases";
@@ -16,7 +16,7 @@ export function auditRoutes({ db }: Pick<ManagementContext, "db">) {
       return entries.map(({ id, at, actorKind, actor, action, subject, details }) => ({
         id,
         at: at.toISOString(),
-        // Who operates the service is not the account's to know.
+        // The name of the service's operator is not shown to accounts.
         actor: { kind: actorKind, name: actorKind === "user" || actorKind === "token" ? actor : null },
         action,
         subject,

@@ -1,4 +1,4 @@
-/** Connected bases: list, connect, look at, change, sync now, runs, delete. */
+/** API routes for connected bases: list, connect, read, change, sync now, runs, delete. */
 import { Elysia } from "elysia";
 import {
   createBase,

@@ -1,4 +1,4 @@
-/** How to connect to a base's replica with SQL. */
+/** API route for the SQL connection details of a base's replica. */
 import { Elysia } from "elysia";
 import { getBase, type ManagementContext } from "../../../core/control/bases";
 import { getDatabase, rotateCredentials, showCredentials } from "../../../core/control/placement";

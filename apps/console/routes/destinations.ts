@@ -1,4 +1,4 @@
-/** The check of a database that a customer hosts, before a base is connected to it. */
+/** API route that checks a customer's own database before a base is connected to it. */
 
 import { Elysia } from "elysia";
 import { isProblem } from "../../../core/check-result";

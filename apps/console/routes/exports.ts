@@ -1,4 +1,4 @@
-/** Descriptions of a base's replica for the programs of analysts. */
+/** API route for descriptions of a base's replica, for use in analysts' tools. */
 import { Elysia } from "elysia";
 import { getBase, type ManagementContext, replicaShape } from "../../../core/control/bases";
 import { dbtSources, erDiagram } from "../../../core/exports";

@@ -1,8 +1,9 @@
 /**
- * Notifications of sources: "there is something new". A notification carries no change, so what it says is not believed beyond that.
+ * Receives notifications from sources. A notification only says that the feed has new changes; it carries no change,
+ * and nothing else in it is trusted.
  *
- * No session and no token: a notification is as good as its signature. It costs one look-up and one update, whoever sends it
- * and however often.
+ * Needs no session and no token: the signature is verified. A notification costs one look-up and one update, no matter
+ * who sends it or how often.
  */
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
@@ -20,7 +21,8 @@ export function webhookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
     async ({ request, params: { platform, id } }) => {
       const body = await readBody(request);
       const secret = id.length > MAX_ID_LENGTH ? undefined : await webhookSecret(ctx, id);
-      // One answer for a base that is not there and for a wrong signature: nobody learns which bases there are.
+      // The same answer for an unknown base and for a wrong signature, so that the route does not reveal which bases
+      // exist.
       const webhooks = platformFacts.find((facts) => facts.id === platform)?.webhooks;
       if (secret === undefined || !webhooks?.isSignedNotification(body, secret, request.headers)) {
         throw new BasetideError("unauthorized", "The ping is not signed with this base's hook's secret");
@@ -28,12 +30,12 @@ export function webhookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
       await recordNotification(ctx.db, id);
       return new Response(null, { status: 204 });
     },
-    // The signature is over the bytes.
+    // The signature covers the raw bytes.
     { parse: "none" },
   );
 }
 
-/** @throws BasetideError `invalid_request` for a body that is too large: no more of it is read */
+/** Stops reading a body that is too large. @throws BasetideError `invalid_request` */
 async function readBody(request: Request): Promise<Uint8Array> {
   const tooLarge = () =>
     new BasetideError("invalid_request", `A ping has no more than ${MAX_BODY_BYTES} bytes`);

@@ -1,4 +1,6 @@
-/** Members of the account: who they are, and removing one with what they have seen. */
+/**
+ * API routes for the account's members: lists them, and removes one together with the secrets that the member has seen.
+ */
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import { listMembers, removeMember } from "../../../core/control/members";

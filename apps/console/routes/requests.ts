@@ -1,4 +1,4 @@
-/** Requests to the operator. */
+/** API routes for requests to the operator. */
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import { createRequest, listRequests, type OperatorRequest } from "../../../core/control/placement";

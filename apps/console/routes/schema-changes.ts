@@ -1,4 +1,4 @@
-/** What changed in the shape of a base's replica, and when. */
+/** API route for the schema changes of a base's replica. */
 import { Elysia } from "elysia";
 import { getBase, listSchemaChanges, type ManagementContext } from "../../../core/control/bases";
 import { bearerAuth } from "../bearer-auth";

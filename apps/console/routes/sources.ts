@@ -1,4 +1,4 @@
-/** What can be connected: the platforms, and the bases that a key opens. */
+/** API routes for what can be connected: the platforms, and the bases that a key can read. */
 import { Elysia } from "elysia";
 import { listSourceBases, type ManagementContext } from "../../../core/control/bases";
 import { bearerAuth } from "../bearer-auth";

@@ -1,4 +1,4 @@
-/** Workspaces: what caps the calls of their bases, what was used, and how the month will end. */
+/** API routes for workspaces: the caps on their bases' calls, the usage, and the forecast for the month. */
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import {
@@ -20,7 +20,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
   async function toJson(workspaces: Workspace[]) {
     const ids = workspaces.map(({ id }) => id);
     const budgets = await budgetsOf(db, ids);
-    // One that was deleted a moment ago has none.
+    // A workspace that was deleted a moment ago has no budget.
     return workspaces.flatMap((workspace) => {
       const budget = budgets.get(workspace.id);
       return budget ? [toWorkspaceJson(workspace, budget)] : [];
@@ -29,7 +29,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
 
   async function oneJson(workspace: Workspace) {
     const [json] = await toJson([workspace]);
-    // Says that it is not there.
+    // Throws not_found if it no longer exists.
     return json ?? toJson([await getWorkspace(db, workspace.id)]).then(([again]) => again!);
   }
 

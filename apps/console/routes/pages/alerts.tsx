@@ -1,4 +1,4 @@
-/** Pages about alerts: what one is told of, webhooks, what was sent. */
+/** Pages for alerts: e-mail preferences, webhooks, and sent alerts. */
 
 import { Elysia } from "elysia";
 import {
@@ -108,7 +108,7 @@ export function alertPages(ctx: ConsoleContext) {
           ...form,
           form: formOf(form),
         });
-        // Shown in the answer itself, and nowhere again: there is no address to come back to.
+        // The secret is shown only in this answer: no URL shows it again.
         return showOne(request, currentUser, webhook, { secret });
       } catch (error) {
         if (!isBasetideError(error, "invalid_request") && !isBasetideError(error, "conflict")) throw error;
@@ -161,7 +161,7 @@ function readForm(body: unknown): WebhookFormValues {
   };
 }
 
-/** A form that is none of ours is taken for the first. */
+/** An unknown format is read as the first one. */
 function formOf({ form }: Pick<WebhookFormValues, "form">): Webhook["form"] {
   return webhookForms.find((one) => one === form) ?? "json";
 }

@@ -1,4 +1,4 @@
-/** What can be done to a base: settings, key, pause, resync, connecting, deleting. */
+/** The actions on a base: settings, key, pause, resync, connection details, deletion. */
 
 import { Elysia } from "elysia";
 import { type Account, actorOf, type CurrentUser } from "../../../../core/control/accounts";
@@ -180,7 +180,7 @@ export function baseActions(ctx: ConsoleContext) {
     });
 }
 
-/** As the management API wants it: what is no key is not sent to the source. */
+/** Checks the format as the management API does: text that cannot be a key is not sent to the source. */
 function checkKey(key: string): string {
   if (/^[!-~]{1,1000}$/.test(key)) return key;
   throw new BasetideError(

@@ -1,4 +1,4 @@
-/** The pages of one base: overview with what keeps it up to date, tables, issues, runs, proxy. */
+/** The pages of one base: overview with the sync state, tables, issues, runs, proxy. */
 import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
 import {
@@ -121,7 +121,7 @@ export function basePages(ctx: ConsoleContext) {
     });
 }
 
-/** The notice that an address asks for by its word, and for a setting that was saved by its name. */
+/** The notice for the word in the URL, or for the name of a setting that was saved. */
 export function noticeOf({ done, setting }: Record<string, unknown>): string | undefined {
   if (typeof done !== "string" || !Object.hasOwn(notices, done)) return undefined;
   const saved = done === "saved" && typeof setting === "string" ? settingByName(setting) : undefined;

@@ -1,4 +1,4 @@
-/** The step that asks for the destination: a customer's own database is looked at before one goes on. */
+/** The onboarding step for the destination. A customer's own database is checked before the next step. */
 
 import { Elysia } from "elysia";
 import { isProblem } from "../../../../core/check-result";
@@ -82,7 +82,7 @@ export function destinationPages(ctx: ConsoleContext) {
     });
 }
 
-/** Only a database that was looked at has any. */
+/** Only a database that was checked has results. */
 function resultsOf(form: DestinationForm, results: DatabaseCheck[]): DatabaseCheck[] | undefined {
   return form.kind === "external" && results.length > 0 ? results : undefined;
 }
@@ -95,7 +95,7 @@ function beside(kind: DestinationKind, formError: FormError): DestinationProps["
 }
 
 function readForm(body: unknown, { sourceBase }: Draft): DestinationForm {
-  // A test is asked for by the button inside the customer's own database.
+  // The button inside the section of the customer's own database asks for a test.
   const kind = formText(body, "test") === "" ? formText(body, "kind") : "external";
   return {
     kind: kind === "existing" || kind === "external" ? kind : "new",
@@ -117,7 +117,7 @@ function keptForm({ destination, sourceBase }: Draft): DestinationForm {
   };
 }
 
-/** After the base: a schema that is made for it needs no right on one that is there. */
+/** Suggests a schema named after the base: creating a new schema needs no rights on an existing one. */
 function suggestSchema(baseName: string): string {
   const name = snakeCase(baseName)
     .replace(/[^a-z0-9_]/g, "")

@@ -1,4 +1,4 @@
-/** Pages about the members of the account, and the one that an invitation's link opens. */
+/** Pages about the account's members, and the page that an invitation's link opens. */
 import { Elysia } from "elysia";
 import type { CurrentUser } from "../../../../core/control/accounts";
 import {
@@ -107,7 +107,7 @@ export function memberPages(ctx: ConsoleContext) {
     });
 }
 
-/** For everybody: who was invited may have no account yet. */
+/** Open to everyone: an invited person may not have an account yet. */
 export function invitationPage(ctx: ConsoleContext) {
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))

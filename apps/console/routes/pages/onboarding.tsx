@@ -1,6 +1,6 @@
 /**
- * Connecting a base, a page a step: platform, key, base, destination, start. What was said is kept in a draft, so every
- * page survives a reload and the way back, and one that is asked for too early leads to the step that is missing.
+ * Connects a base, one page per step: platform, key, base, destination, start. Answers are stored in a draft, so that
+ * each page survives a reload and the Back button. A page that is opened too early redirects to the missing step.
  */
 
 import { Elysia } from "elysia";
@@ -96,7 +96,7 @@ export function stepPage(title: string, currentUser: CurrentUser) {
   return { title, currentUser, active: "bases", width: "narrow" } as const;
 }
 
-/** Where to go instead: to the base that came of the draft, or to the step that is missing. */
+/** Where to redirect: to the base that was created from the draft, or to the missing step. */
 export function elsewhere(request: Request, draft: Draft, step: Step): Response | null {
   if (draft.baseId) return goTo(request, `/bases/${draft.baseId}`);
   const order = steps.map(({ id }) => id);
@@ -151,7 +151,7 @@ async function startPage(
   return answer(request, page, isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />);
 }
 
-/** A workspace that is there, one to be made for the plan, or none where nothing is capped. */
+/** An existing workspace, a new one for the plan, or none if there is no cap. */
 function budgetFrom(form: PlanForm): { errors: StartProps["errors"]; budget: DraftBudget | null } {
   if (form.plan === NO_PLAN.plan) return { errors: {}, budget: { kind: "none" } };
   const { errors, plan, callsPerMonth } = planOf(form);

@@ -1,4 +1,4 @@
-/** The operator console. For accounts that are not an operator's there is no such page. */
+/** The operator's console. For accounts that are not operators, these pages do not exist. */
 
 import { Elysia } from "elysia";
 import { isProblem } from "../../../../core/check-result";
@@ -139,7 +139,7 @@ function operator({ email }: CurrentUser): Actor {
   return { kind: "operator", name: email };
 }
 
-/** @throws BasetideError `invalid_request`, `conflict` with what is wrong with the server and what to do about it */
+/** @throws BasetideError `invalid_request`, `conflict` with the problem of the server and the remedy */
 async function add(ctx: ConsoleContext, form: NewClusterForm, adminUrl: string): Promise<void> {
   const { name, region, publicHost, publicPort } = form;
   if (name === "" || region === "")

@@ -1,4 +1,4 @@
-/** The page where an account asks the operator for something. */
+/** The page where an account sends a request to the operator. */
 import { Elysia } from "elysia";
 import { type Account, actorOf } from "../../../../core/control/accounts";
 import { createRequest, listDatabases, listRequests, requestKinds } from "../../../../core/control/placement";

@@ -1,4 +1,4 @@
-/** Pages for signing in and out, and for a forgotten password. */
+/** Pages for sign-in, sign-out and forgotten passwords. */
 import { Elysia } from "elysia";
 import { ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
 import { CheckMail } from "../../../../views/auth/sign-up";
@@ -6,7 +6,7 @@ import type { AuthFailure } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
 import { byField, saying } from "./sign-up";
 
-/** What to say to who comes from somewhere, by `?done=`. */
+/** The messages for a visitor who was redirected here, by `?done=`. */
 const done: Record<string, string> = {
   password: "Your password is set. Sign in with it.",
   "signed-out": "You are signed out.",

@@ -5,7 +5,7 @@ import { CheckMail, type Errors, SignUp } from "../../../../views/auth/sign-up";
 import type { AuthError, AuthFailure } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
 
-/** Who signs up wants to connect a base. */
+/** A new user wants to connect a base. */
 const FIRST_PAGE = "/new";
 
 export function signUpPages(ctx: ConsoleContext) {
@@ -39,7 +39,7 @@ export function signUpPages(ctx: ConsoleContext) {
       const result = await auth.confirmAddress(request, token);
       if (!result.ok)
         return confirmPage(request, { token, next, error: result.message }, currentUser === null);
-      // A link that is used again signs nobody in; then the next page asks for it.
+      // A link that is used a second time signs no one in; then the next page asks for the sign-in.
       return goTo(request, next, result.cookies);
     });
 }
@@ -66,7 +66,7 @@ function checkMailPage({ auth }: ConsoleContext, request: Request, email: string
   );
 }
 
-/** The error of a call beside the field that it is about. */
+/** Puts the error of a call next to the field that it is about. */
 export function byField(failed: AuthFailure): Errors<"email" | "password"> {
   const { reason, message } = failed;
   if (reason === "bad_address" || reason === "taken") return { email: message };
@@ -74,7 +74,7 @@ export function byField(failed: AuthFailure): Errors<"email" | "password"> {
   return { form: message };
 }
 
-/** The status of the page that says what went wrong, and when it is worth trying again. */
+/** The status of the page with the error, and when to try again. */
 export function saying(failed: AuthFailure | undefined) {
   const seconds = failed?.retryAfterSeconds;
   const headers: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };

@@ -41,7 +41,7 @@ export function tokenPages(ctx: ConsoleContext) {
         const error = `A name has 1 to ${MAX_NAME_LENGTH} characters.`;
         return show(request, currentUser, { name, errors: { name: error } }, 422);
       }
-      // Shown in the answer itself, and nowhere again: there is no address to come back to.
+      // The token is shown only in this answer: no URL shows it again.
       const by = { actor: actorOf(currentUser), userId: currentUser.userId };
       const token = await createToken(db, currentUser.account.id, name, by);
       auth.notify(

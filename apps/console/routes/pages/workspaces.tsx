@@ -1,4 +1,4 @@
-/** Pages about the account's workspaces: their plans, what their calls were for, and whether those will last. */
+/** Pages about the account's workspaces: their plans, the use of their calls, and the forecast for the month. */
 
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
@@ -148,13 +148,13 @@ function formOf({ name, plan, callsPerMonth, reserve }: Workspace): WorkspaceFor
   };
 }
 
-/** Another plan with the old number in the field below it: who left that as it was wants a fifth of the new calls. */
+/** If the plan changed and the number in the field below did not, the reserve becomes a fifth of the new calls. */
 function withUsualReserve(typed: WorkspaceForm, before: WorkspaceForm): WorkspaceForm {
   const isOther = typed.plan !== before.plan || typed.calls !== before.calls;
   return isOther && typed.reserve === before.reserve ? { ...typed, reserve: "" } : typed;
 }
 
-/** What can be said of a form before anything is asked: beside which field, and in which words. */
+/** Validates the form without any request, and returns the errors by field. */
 function toWorkspace(form: WorkspaceForm): { errors: WorkspaceErrors; workspace: NewWorkspace | null } {
   const { errors, plan, callsPerMonth } = planOf(form);
   const reserve = form.reserve === "" || callsPerMonth === null ? undefined : readCount(form.reserve);
