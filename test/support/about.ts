@@ -1,9 +1,9 @@
-/** Times that went from one clock to another. */
+/** Compares times that were taken from different clocks. */
 
-/** Further apart than this are two times that a statement on its way does not account for, ms. */
+/** The largest difference that the duration of a statement explains, ms. */
 const NEAR_MS = 1000;
 
-/** Matches a Date near `time`, or what JSON makes of one, in `toEqual` and the like. */
+/** Matches a Date near `time`, or its JSON form, in `toEqual` and the like. */
 export function about(time: Date | null, nearMs = NEAR_MS): unknown {
   return {
     asymmetricMatch: (other: unknown) =>

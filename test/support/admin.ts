@@ -1,8 +1,8 @@
-/** The test server as its superuser has it. */
+/** Access to the test server as its superuser. */
 import postgres from "postgres";
 import { inject } from "vitest";
 
-/** Runs `work` on one connection of the server's own database, the test server's unless given. */
+/** Runs `work` on one connection to the server's own database; to the test server's unless given. */
 export async function asAdmin<T>(
   work: (admin: postgres.Sql) => Promise<T>,
   url = inject("postgresUrl"),
@@ -15,12 +15,12 @@ export async function asAdmin<T>(
   }
 }
 
-/** The superuser's URL of the database that `url` names. */
+/** Returns the superuser's URL of the database that `url` names. */
 export function superuserUrl(url: string): string {
   return Object.assign(new URL(inject("postgresUrl")), { pathname: new URL(url).pathname }).href;
 }
 
-/** Nobody gets into the database until the answer is called. */
+/** Refuses all connections to the database until the returned function is called. */
 export async function shutDatabase(url: string): Promise<() => Promise<void>> {
   const database = new URL(url).pathname.slice(1);
   const allow = (isAllowed: boolean) =>

@@ -1,4 +1,4 @@
-/** A control plane whose bases turn red and well at a word, at times of the test's own, and whose alerts one can read. */
+/** A control plane whose bases a test makes fail and recover, at times of its own, and whose alerts it can read. */
 import pino from "pino";
 import { Registry } from "prom-client";
 import { startAlerts } from "../../core/alerts";
@@ -12,7 +12,7 @@ import { startMailbox } from "./mailbox";
 import { until } from "./poll";
 
 const MINUTE_MS = 60_000;
-/** Looking is up to the test. */
+/** Only the test runs the check. */
 const NEVER_MS = 2 ** 31 - 1;
 const RETRIES = { limit: 2, firstSeconds: 1, longestSeconds: 1 };
 
@@ -33,7 +33,7 @@ export async function alertScene() {
   const ctx: ManagementContext = { ...control.ctx, config, log };
   const { db } = ctx;
   releases.defer(async () => {
-    // Copies have no replica to take away.
+    // Copies have no replica to drop.
     await db`delete from bases where schema_name like 'copy%'`;
     await control[Symbol.asyncDispose]();
   });
@@ -48,7 +48,7 @@ export async function alertScene() {
     mailbox,
     lines,
     now,
-    /** Bases of a new account, in the order of their names. */
+    /** Connects bases for a new account, in the order of their names. */
     async account(names: string[]) {
       const email = `${crypto.randomUUID()}@example.org`;
       const account = await control.addAccount(email);
@@ -76,7 +76,7 @@ export async function alertScene() {
         select ${accountId}, id, 'member' from users where email = ${email}`;
       return email;
     },
-    /** From now on the base is so. */
+    /** Puts the base into this condition from now on. */
     async turn(id: string, condition: SceneCondition, error: { code?: ErrorCode; message?: string } = {}) {
       const isWell = condition === "well" || condition === "paused";
       const code = error.code ?? (condition === "red" ? "source_unavailable" : "source_key_refused");
@@ -88,7 +88,7 @@ export async function alertScene() {
           error_since = ${isWell ? null : now()}
         where id = ${id}`;
     },
-    /** Looks now, as a process does; nobody is late for it. */
+    /** Runs the check now, as a process does; no alert is overdue. */
     async look(other: Pick<ManagementContext, "db" | "config"> = ctx) {
       await db`update bases set sync_started_at = ${now()}, sync_completed_at = ${now()}`;
       return evaluate(other, { everyMs: 0, now: now() });
@@ -96,13 +96,13 @@ export async function alertScene() {
     async pass(more: number) {
       minutes += more;
     },
-    /** Looks, and looks again when what was seen has lasted for long enough. */
+    /** Runs the check, and runs it again when the observed condition has lasted long enough. */
     async settle() {
       await this.look();
       await this.pass(2);
       await this.look();
     },
-    /** A process that delivers; it looks only when it is told to. */
+    /** A process that delivers; it runs the check only on request. */
     async process(): Promise<AlertProcess> {
       const metrics = new Registry();
       const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: true });
@@ -117,7 +117,7 @@ export async function alertScene() {
         },
       };
     },
-    /** Queues what is to be sent, and waits until all of it has ended. */
+    /** Queues what must be sent, and waits until every delivery has ended. */
     async delivered({ look }: RunningAlerts) {
       await look();
       await until(async () => (await db`select from alert_messages where state = 'waiting'`).length === 0, {

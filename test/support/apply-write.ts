@@ -1,4 +1,4 @@
-/** The replica's half of a proxied write, as the proxy does it. */
+/** Applies a proxied write to the replica, as the proxy does. */
 import {
   applyRowImages,
   compileMapper,
@@ -11,10 +11,10 @@ import type { SourceRecord } from "../../core/source";
 import type { FakeTable } from "./fake-source";
 
 /**
- * Shows what the source answered a write with; an answer that loses is asked for again.
+ * Applies the source's answer to a write. If a newer image exists, the record is read again.
  *
  * @param readVersion taken before the source wrote
- * @param answer null: the record is gone
+ * @param answer null: the record was deleted
  */
 export async function applyWrite(
   replica: Replica,

@@ -1,12 +1,12 @@
 /**
- * Copies the data folder of a running Postgres, as pg_basebackup does, which the embedded server comes without. The log
+ * Copies the data folder of a running Postgres, like pg_basebackup, which the embedded server does not include. The log
  * is not copied: a replication slot keeps it at the primary until the standby has streamed it.
  */
 import { chownSync, copyFileSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 
-/** Folders whose contents belong to one running server: the same list as pg_basebackup's. */
+/** Folders whose contents belong to one running server; the same list as pg_basebackup's. */
 const EMPTIED = [
   "pg_wal",
   "pg_replslot",
@@ -19,20 +19,20 @@ const EMPTIED = [
 ];
 /** Files that a copy must not have. */
 const SKIPPED = /^(postmaster\.(pid|opts)|pg_internal\.init|standby\.signal|pgsql_tmp.*|backup_label.*)$/;
-/** Copied last: it says from where on the log is to be replayed. */
+/** Copied last: it says where replay of the log starts. */
 const CONTROL_FILE = "global/pg_control";
 
 /**
- * Copies the server over `fromDir` to `toDir`, and makes the slot at it.
+ * Copies the server over `fromDir` to `toDir`, and creates the slot on it.
  *
- * @param primaryUrl a superuser's, straight to the server
+ * @param primaryUrl a superuser's, directly to the server
  */
 export async function baseBackup(
   primaryUrl: string,
   { fromDir, toDir, slot }: { fromDir: string; toDir: string; slot: string },
 ): Promise<void> {
   const { uid, gid } = statSync(fromDir);
-  // A backup is its session's.
+  // A backup belongs to its session, so the pool has one connection.
   const sql = postgres(primaryUrl, { max: 1, onnotice: () => {} });
   try {
     await sql`select pg_create_physical_replication_slot(${slot}, immediately_reserve => true)`;
@@ -72,7 +72,7 @@ function copyFolder(from: string, to: string, owner: Owner, path = ""): void {
   }
 }
 
-/** Copies one file, unless the server has removed it meanwhile: the log tells the standby of that. */
+/** Copies one file, unless the server has removed it meanwhile; the log tells the standby about that. */
 function copyFile(from: string, to: string, { uid, gid }: Owner): void {
   try {
     copyFileSync(from, to);

@@ -1,4 +1,4 @@
-/** Waiting for what a base's owner sees: a failed run, a base that needs attention, one that is well again. */
+/** Waits for states of a base that its owner sees: a failed run, a base that needs attention, a healthy base. */
 import { expect } from "vitest";
 import { type Base, getBase, listRuns, type SyncRun } from "../../core/control/bases";
 import { indicatorOf } from "../../core/control/status";
@@ -6,10 +6,10 @@ import type { ErrorCode } from "../../core/errors";
 import type { Fleet } from "./fleet";
 import { until } from "./poll";
 
-/** Five tries of a request, with the pauses between them: 4 to 12 s, and a failed sync's own pause on top. */
+/** A request is tried five times with pauses of 4 to 12 s in total, and a failed sync adds its own pause. */
 const FAILURE_TIMEOUT_MS = 60_000;
 
-/** The base, once it is in need of attention. */
+/** Resolves with the base once it needs attention. */
 export function needingAttention(fleet: Fleet, baseId: string): Promise<Base> {
   return until(
     async () => {
@@ -20,7 +20,7 @@ export function needingAttention(fleet: Fleet, baseId: string): Promise<Base> {
   );
 }
 
-/** The run that failed with `code`, once there is one. */
+/** Resolves with the run that failed with `code`. */
 export function failedRun(fleet: Fleet, baseId: string, code: ErrorCode): Promise<SyncRun> {
   return until(
     async () => (await listRuns(fleet.ctx.db, baseId, 20)).find((run) => run.error_code === code),
@@ -28,7 +28,7 @@ export function failedRun(fleet: Fleet, baseId: string, code: ErrorCode): Promis
   );
 }
 
-/** Expects a base that its owner need not think about. */
+/** Expects a base with no problem to report. */
 export function expectWell(base: Base): void {
   expect(base).toMatchObject({ state: "active", error: null });
   expect(indicatorOf(base, new Date())).toMatchObject({ color: "green" });

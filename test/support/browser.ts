@@ -1,7 +1,7 @@
 /**
- * A real browser for tests: Chromium, where the machine has one (CHROMIUM names another place).
+ * A real browser for tests: Chromium, if the machine has it (CHROMIUM names another path).
  *
- * A visitor notes every violation of the Content-Security-Policy and every error of a page; a test ends with
+ * A visitor records every violation of the Content-Security-Policy and every error of a page; a test ends with
  * `expectNoProblems`.
  */
 import { existsSync, mkdirSync } from "node:fs";
@@ -22,7 +22,7 @@ const FLAGS = [
   "--disable-sync",
 ];
 const SCREENSHOTS = join(repoRoot, "test/browser/screenshots");
-/** Longest wait for something on a page, in ms; machines that run tests are busy. */
+/** The longest wait for something on a page, in ms; machines that run tests are busy. */
 const TIMEOUT_MS = 15_000;
 
 export const noBrowser = existsSync(executablePath)
@@ -35,7 +35,7 @@ export function openBrowser(): Promise<Browser> {
 
 export interface Visitor {
   page: Page;
-  /** Checks the page for accessibility and takes its picture, `<name>.png`. */
+  /** Checks the page for accessibility and takes a screenshot, `<name>.png`. */
   inspect(name: string): Promise<void>;
   expectNoProblems(): void;
   [Symbol.asyncDispose](): Promise<void>;
@@ -43,13 +43,13 @@ export interface Visitor {
 
 export interface VisitorOptions {
   baseUrl: string;
-  /** True unless given. */
+  /** Default: true. */
   hasScript?: boolean;
   isPhone?: boolean;
   isDark?: boolean;
 }
 
-/** Somebody with a browser of their own: no cookies, nothing in the cache. */
+/** A visitor with a separate browser context: no cookies, an empty cache. */
 export async function newVisitor(browser: Browser, options: VisitorOptions): Promise<Visitor> {
   const { baseUrl, hasScript = true, isPhone = false, isDark = false } = options;
   const context = await browser.newContext({
@@ -66,7 +66,7 @@ export async function newVisitor(browser: Browser, options: VisitorOptions): Pro
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
   page.on("console", (message) => {
-    // A form that is refused with a 4xx is not a fault of the page.
+    // A 4xx answer to a form is not an error of the page.
     const isRefusal = /^Failed to load resource:.*status of 4\d\d/.test(message.text());
     if (message.type() === "error" && !isRefusal) problems.push(`${page.url()}: ${message.text()}`);
   });
@@ -75,7 +75,7 @@ export async function newVisitor(browser: Browser, options: VisitorOptions): Pro
     async inspect(name) {
       mkdirSync(SCREENSHOTS, { recursive: true });
       await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true });
-      // axe waits for timers, which stand still where scripts are off.
+      // axe waits for timers, which do not run if scripts are off.
       if (hasScript) await expectAccessible(page, name);
       await expectNoSideways(page, name);
     },
@@ -84,10 +84,10 @@ export async function newVisitor(browser: Browser, options: VisitorOptions): Pro
   };
 }
 
-/** axe's script comes by way of the debugger, which no policy binds. */
+/** Loads axe's script through the debugger, which no policy restricts. */
 async function expectAccessible(page: Page, name: string): Promise<void> {
   const { violations } = await new AxeBuilder({ page }).setLegacyMode().analyze();
-  // It leaves empty style attributes behind, which htmx would copy, which the policy would complain about.
+  // axe leaves empty style attributes behind. htmx would copy them, and the policy would report them.
   await page.evaluate(() => {
     for (const touched of document.querySelectorAll("[style]")) touched.removeAttribute("style");
   });
@@ -95,7 +95,7 @@ async function expectAccessible(page: Page, name: string): Promise<void> {
   expect(found, `accessibility of ${name}`).toEqual([]);
 }
 
-/** Nothing makes the page itself scroll sideways. */
+/** Expects that the page does not scroll horizontally. */
 async function expectNoSideways(page: Page, name: string): Promise<void> {
   const overflow = await page.evaluate(
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,

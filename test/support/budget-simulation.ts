@@ -1,6 +1,6 @@
 /**
- * A month of calls on a simulated clock: bases that keep to their cadence, bursts that wait for nothing but the budget,
- * and clients that wait for nothing at all.
+ * Simulates a month of calls: bases at their normal cadence, bursts limited only by the budget, and clients limited by
+ * nothing.
  */
 
 import { nextMonth } from "../../core/control/budgets";
@@ -30,23 +30,26 @@ export interface MonthEnd {
   sync: number;
   client: number;
   refusedClients: number;
-  /** The least that was ever left of the reserve for those who had not used it. */
+  /** The least that was left of the reserve before clients had used it. */
   leastLeftForClients: number;
-  /** When sync last asked for anything. */
+  /** When sync last asked for calls. */
   latestMs: number;
-  /** How long sync was left without anything. */
+  /** How long sync had no calls left. */
   spentMs: number;
 }
 
-/** Workers look at the budget this often. */
+/** How often workers read the budget. */
 const LOOK_MS = 15_000;
 const DAY_MS = 86_400_000;
-/** Longest that nothing happens. */
+/** The longest time without an event. */
 const STEP_MS = 10 * 60_000;
-/** A base makes no more calls than this between two looks of a worker. */
+/** The most calls that a base makes between two reads of the budget. */
 const CALLS_PER_LOOK = (LOOK_MS / 1000) * 5;
 
-/** Calls of an idle base: all that falls due within a day, the first of each at its beginning; and a webhook looked after. */
+/**
+ * Calls of an idle base in a day: everything that falls due, the first of each kind at the start, and the upkeep of a
+ * webhook.
+ */
 export function simulateDay(cadence: Cadence, sweepCalls: number): number {
   const times = (everyMs: number) => Math.ceil(DAY_MS / everyMs);
   const webhookCalls = 4;
@@ -81,7 +84,9 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
   };
   const tasks: Task[] = [];
 
-  /** What a worker takes for one base: its part of what is left, looked at anew when that is used up. */
+  /**
+   * What a worker takes for one base: its part of the remaining budget, which is read again when the part is used up.
+   */
   function take(calls: number, atMs: number): number {
     let granted = 0;
     while (granted < calls) {
@@ -106,7 +111,7 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
         changesByItself: false,
         batchCalls,
       });
-    /** Repeats at the pace of that moment, which is looked at again while it waits. */
+    /** Repeats at the current pace, which is computed again during the wait. */
     const repeat = (calls: () => number, everyMs: (atMs: number) => number) => {
       let lastMs = Number.NEGATIVE_INFINITY;
       tasks.push({
@@ -165,7 +170,7 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
 
   const clientCalls = Math.floor(reserve * plan.clientPart);
   const clientEveryMs = (endMs - startMs) / Math.max(1, clientCalls);
-  // In lumps, so that a month is not millions of steps.
+  // In groups, so that a month is not millions of steps.
   const lump = Math.max(1, Math.ceil(STEP_MS / clientEveryMs));
   tasks.push({
     atMs: startMs + clientEveryMs,

@@ -1,2 +1,2 @@
-/** Certificates for tests of TLS: an authority of one's own, and servers that it vouches for. */
+/** Certificates for TLS tests: an authority, and servers that it certifies. */
 export { type Authority, createAuthority } from "../../core/http";

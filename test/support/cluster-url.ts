@@ -1,4 +1,4 @@
-/** The admin URL of the cluster that tests share; undefined outside vitest, where a bench brings its own servers. */
+/** The admin URL of the cluster that tests share; undefined outside of vitest, where a bench starts its own servers. */
 import { inject } from "vitest";
 
 export function clusterUrl(): string | undefined {

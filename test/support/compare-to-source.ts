@@ -1,22 +1,22 @@
-/** Compares a replica with the source that it is a copy of: every table, column and cell, as the customer reads it. */
+/** Compares a replica with its source: every table, column and cell, as the customer reads it. */
 import type postgres from "postgres";
 import { expectedColumnType, expectedValue, type WireRecord, type WireTable } from "./expected-cells";
 
-/** A column as information_schema has it. */
+/** A column, as information_schema describes it. */
 interface Column {
   name: string;
   type: string;
 }
 
-/** A source base as the sandbox gives it out whole. */
+/** All of a source base, as the sandbox dumps it. */
 export interface SourceDump {
   tables: (WireTable & { records: WireRecord[] })[];
 }
 
-/** More than these say nothing new. */
+/** More than these add no information. */
 const MAX_DIFFERENCES = 10;
 
-/** Compares the whole replica, as `sql` may read it, with the source. @returns the first differences, in words */
+/** Compares the whole replica, with the rights of `sql`, with the source. @returns the first differences, as text */
 export async function compareToSource(
   sql: postgres.Sql,
   dump: SourceDump,
@@ -53,7 +53,7 @@ export async function compareToSource(
         const shown = row[columns.get(field.name)!.name];
         const wanted = expectedValue(field, record.fields[field.id]) ?? null;
         const where = `${table.name}.${field.name} of ${record.id}`;
-        // Their URLs are other ones at every read.
+        // Their URLs change with every read.
         if (field.type === "multipleAttachments") same(where, count(shown), count(wanted));
         else same(where, shown, wanted);
         cells++;
@@ -67,7 +67,7 @@ function count(cell: unknown): number {
   return (cell as unknown[] | null)?.length ?? 0;
 }
 
-/** SQL names of the replicated tables, by the source's name as the comment tells it. */
+/** SQL names of the replicated tables, by the source's name in the table's comment. */
 export async function tablesByComment(sql: postgres.Sql, schema = "public"): Promise<Map<string, string>> {
   const rows = await sql<{ name: string; comment: string }[]>`
     select table_name as name,
@@ -77,7 +77,7 @@ export async function tablesByComment(sql: postgres.Sql, schema = "public"): Pro
   return new Map(rows.map((row) => [row.comment, row.name]));
 }
 
-/** Columns of a table but for `id` and `created_time`, by the source's name of the field. */
+/** Columns of a table except `id` and `created_time`, by the source's name of the field. */
 export async function columnsByComment(
   sql: postgres.Sql,
   table: string,

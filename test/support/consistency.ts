@@ -1,7 +1,7 @@
 /**
- * A base that clients write to through two proxy processes while people edit and delete the same records in the app, and
- * SQL is read all the while: it must never go back in the source's order, nor behind what a client was told, nor show
- * what the source never had.
+ * A consistency test. Clients write to a base through two proxy processes while users edit and delete the same records
+ * in the app, and SQL is read continuously. SQL must never go back in the source's order, nor behind what a client was
+ * told, nor show a state that the source never had.
  */
 import { inject } from "vitest";
 import type { Control } from "../../apps/sandbox/control";
@@ -14,37 +14,37 @@ import { startProgram } from "./program";
 
 const RECORDS = 8;
 const CLIENTS = 6;
-/** The part of all writes that goes to the newest record. */
+/** The share of all writes that goes to the newest record. */
 const HOT = 0.3;
 const HUMAN_EVERY_MS = 60;
 /** Latency of the source before and after its state is read or changed. */
 export const LATENCY = { before: { minMs: 1, maxMs: 40 }, after: { minMs: 1, maxMs: 80 } };
 
-/** What goes on, and for how long. */
+/** The load, and its duration. */
 export interface Storm {
   seconds: number;
   rebuildEveryMs: number;
-  /** What else happens. */
+  /** Disturbances during the load. */
   hazards?: Hazard[];
 }
 
 export interface Hazard {
   everyMs: number;
-  /** An error says that nothing happened. */
+  /** May throw, which means that nothing happened. */
   happen(busy: Busy): void | Promise<void>;
 }
 
-/** The busy table, as hazards find it. */
+/** The busy table, as hazards see it. */
 export interface Busy {
   control: Control;
   sourceBaseId: string;
   tableId: string;
-  /** Records that are written to. */
+  /** Records that clients write to. */
   ids: string[];
   newToken(): string;
 }
 
-/** What each record was, in the source's order: the tokens it held, and `gone`, from which it may be brought back. */
+/** The states of each record in the source's order: its tokens, and `gone`, after which it may be restored. */
 class History {
   readonly #byRecord = new Map<string, string[]>();
   readonly #tokenField: string;
@@ -62,12 +62,12 @@ class History {
     }
   }
 
-  /** Where in the record's history this was; -1: before it existed, or never. */
+  /** The position of a state in the record's history; -1: before the record existed, or never. */
   indexOf(recordId: string, token: string | undefined): number {
     return this.#of(recordId).lastIndexOf(token ?? "gone");
   }
 
-  /** The first state from `floor` on in which the record was not there: a later one need not have been seen. */
+  /** The first state from `floor` on in which the record was absent: a reader need not have seen a later one. */
   leastGone(recordId: string, floor: number): number {
     return floor < 0 ? floor : this.#of(recordId).indexOf("gone", floor);
   }
@@ -90,7 +90,7 @@ class History {
 }
 
 /**
- * Makes a base whose first table is the busy one.
+ * Creates a base whose first table is the busy one.
  *
  * @returns its id at the source
  */
@@ -107,7 +107,7 @@ export function createBusyBase(control: Control): string {
   });
 }
 
-/** Asks the quota of nobody, which would let five things happen in a second. */
+/** Disables the rate limiter, which would allow only five requests a second. */
 export async function liftLimiter({ ctx }: Fleet): Promise<void> {
   await ctx.db.unsafe(`
     create or replace function quota_acquire(
@@ -120,12 +120,12 @@ export async function liftLimiter({ ctx }: Fleet): Promise<void> {
       reservations := array_fill(asked_at + p_margin, array[cardinality(p_within)]);
       next_at := asked_at;
     end $$`);
-  // One with other parameters would stand beside it, and nothing be lifted.
+  // A function with other parameters would be created next to the original one, and nothing would change.
   const rules = await ctx.db`select from pg_proc where proname = 'quota_acquire'`;
   if (rules.length !== 1) throw new Error("quota_acquire has other parameters than are written here");
 }
 
-/** Lets the storm go on, or until the first violation, and says what was wrong. */
+/** Runs the load for its duration or until the first violation. Returns the violations. */
 export async function violations(fleet: Fleet, base: Base, storm: Storm): Promise<string[]> {
   const { control, key } = fleet.sandbox;
   const [table] = control.dump(base.sourceBaseId).tables as unknown as (WireTable & {
@@ -136,7 +136,7 @@ export async function violations(fleet: Fleet, base: Base, storm: Storm): Promis
   const stopNoting = control.onChange(
     (change) => change.baseId === base.sourceBaseId && history.note(change),
   );
-  /** Least index that SQL may show of a record. */
+  /** The lowest index that SQL may show of a record. */
   const floors = new Map<string, number>();
   const deadline = performance.now() + storm.seconds * 1000;
   const isOver = () => found.length > 0 || performance.now() > deadline;
@@ -149,7 +149,7 @@ export async function violations(fleet: Fleet, base: Base, storm: Storm): Promis
     Array.from({ length: RECORDS }, () => ({ fields: { Token: newToken() } })),
   );
   const busy: Busy = { control, sourceBaseId: base.sourceBaseId, tableId: table!.id, ids, newToken };
-  // One is hot: several clients write to it at any moment.
+  // One record is hot: several clients write to it at any moment.
   const anyId = () => (Math.random() < HOT ? ids.at(-1)! : ids[Math.floor(Math.random() * ids.length)]!);
 
   async function client(number: number): Promise<void> {
@@ -162,7 +162,7 @@ export async function violations(fleet: Fleet, base: Base, storm: Storm): Promis
           headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
           ...(body ? { body: JSON.stringify(body) } : {}),
         });
-        // A record that somebody else has deleted meanwhile is no fault.
+        // A record that another client has deleted meanwhile is not an error.
         return answer.ok ? ((await answer.json()) as { id: string; records?: { id: string }[] }) : undefined;
       };
       const token = newToken();
@@ -251,7 +251,7 @@ async function startProxies(
   return ports;
 }
 
-/** An edit may meet a record that a client has deleted a moment ago: then nothing was edited. */
+/** An edit may hit a record that a client has just deleted; then nothing is edited. */
 async function repeat({ everyMs, happen }: Hazard, busy: Busy, isOver: () => boolean): Promise<void> {
   for (let next = performance.now() + everyMs; !isOver(); ) {
     await Bun.sleep(Math.min(100, Math.max(1, next - performance.now())));

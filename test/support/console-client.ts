@@ -1,4 +1,7 @@
-/** A browser without a screen: cookies, forms with the headers that browsers send, and redirects that one looks at. */
+/**
+ * A browser without a screen: stores cookies, sends forms with a browser's headers, and returns redirects without
+ * following them.
+ */
 import type { Elysia } from "elysia";
 
 export interface Answer {
@@ -11,7 +14,7 @@ export interface Answer {
 
 export interface ConsoleClient {
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
-  /** Sends a form from a page of ours; `headers` may say that it is from elsewhere. */
+  /** Sends a form from a page of ours; `headers` may claim another origin. */
   post(path: string, form: Record<string, string>, headers?: Record<string, string>): Promise<Answer>;
   cookies: Map<string, string>;
 }

@@ -1,4 +1,4 @@
-/** What the tests of the console's pages share: an app whose mail one can read, and people who have signed in. */
+/** Shared by the tests of the console's pages: an app with a readable mailbox, and signed-in users. */
 import { consoleApp } from "../../apps/console/app";
 import { createAuth } from "../../apps/console/auth/auth";
 import type { Config } from "../../core/config";
@@ -13,17 +13,17 @@ export const PASSWORD = "correct horse";
 export interface TestConsole {
   control: TestControl;
   app: ReturnType<typeof consoleApp>;
-  /** The next mail to `to`, and the path that its link leads to; notices are passed over. */
+  /** The next mail to `to`, and the path that its link leads to. Skips notices. */
   nextMail(to: string): Promise<Mail & { path: string }>;
   mails: Mail[];
   /** A browser on this console. */
   client(address?: string): ConsoleClient;
-  /** Somebody with an account, signed in. */
+  /** A signed-in user with an account. */
   person(email?: string): Promise<ConsoleClient & { email: string; accountId: string; token: string }>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** @param options.config over the usual one; mail is delivered unless `hasMail` is false */
+/** @param options.config overrides the defaults; mail is delivered unless `hasMail` is false */
 export async function testConsole(
   options: { config?: Partial<Config>; hasMail?: boolean; platforms?: TestControl["ctx"]["platforms"] } = {},
 ): Promise<TestConsole> {

@@ -1,11 +1,11 @@
-/** The console's pages as a browser asks for them, without signing in: that has tests of its own. */
+/** The console's pages as a browser requests them, without sign-in, which has its own tests. */
 import type { Elysia } from "elysia";
 import type { Auth } from "../../apps/console/auth/auth";
 import type { Account, CurrentUser } from "../../core/control/accounts";
 
 const ACCOUNT_HEADER = "x-test-account";
 
-/** Signs in whoever `asker` names, and sends no mail. */
+/** Signs in the user that `asker` names, and sends no mail. */
 export function authByHeader(): Auth {
   const currentUser = async (request: Request) => {
     const account = JSON.parse(request.headers.get(ACCOUNT_HEADER) ?? "null") as Account | null;
@@ -15,16 +15,16 @@ export function authByHeader(): Auth {
 }
 
 export interface Ask {
-  /** Who asks; nobody unless given. */
+  /** The account that sends the request; none unless given. */
   account?: Account;
   /** Sent as a form. */
   form?: Record<string, string>;
   isHtmx?: boolean;
-  /** What the browser says of where a form comes from. */
+  /** What the browser reports about a form's origin. */
   from?: "same-origin" | "cross-site";
 }
 
-/** Asks the app for a page, or sends it a form, as a browser does. */
+/** Requests a page of the app, or sends it a form, as a browser does. */
 export function asker(app: Pick<Elysia, "handle">) {
   return async (path: string, { account, form, isHtmx, from = "same-origin" }: Ask = {}) => {
     const headers = new Headers({ accept: "text/html", "sec-fetch-site": from });

@@ -1,4 +1,4 @@
-/** What the control plane's tests share: a context on a fresh control plane, a source that is only pretended. */
+/** Shared by the control plane's tests: a context on a fresh control plane, and a fake source. */
 
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
@@ -29,16 +29,16 @@ export const SOURCE_BASES: SourceBase[] = [
 
 export interface TestControl {
   ctx: ManagementContext;
-  /** The server's own URL, of a superuser. */
+  /** The server's own URL, as a superuser. */
   serverUrl: string;
-  /** Bases that a sync was asked for, in order. */
+  /** Bases for which a sync was requested, in order. */
   requested: string[];
   addAccount(email: string): Promise<Account & { token: string }>;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * A migrated control plane with the default cluster, and no accounts. Bases left are deleted at the end.
+ * Creates a migrated control plane with the default cluster and no accounts. Remaining bases are deleted at the end.
  *
  * @param given its database; one of the test server unless given
  */
@@ -85,7 +85,7 @@ export async function testControl(
   };
 }
 
-/** Knows two keys: one opens both bases, the other only the second. */
+/** Knows two keys: one can read both bases, the other only the second. */
 function fakePlatform(): Platform {
   const refuse = async (): Promise<never> => {
     throw new Error("not part of this test");
@@ -120,7 +120,7 @@ function fakePlatform(): Platform {
   };
 }
 
-/** Calls an app's route as a client does; `body` goes as JSON. */
+/** Calls an app's route as a client does; `body` is sent as JSON. */
 export function caller(app: Pick<Elysia, "handle">) {
   return async (method: string, path: string, options: { token?: string; body?: unknown } = {}) => {
     const headers = new Headers({ "content-type": "application/json" });
@@ -135,13 +135,16 @@ export function caller(app: Pick<Elysia, "handle">) {
 
 export type Call = ReturnType<typeof caller>;
 
-/** Connects a base, `appOne` unless `body` says another. */
+/** Connects a base: `appOne`, unless `body` names another. */
 export function connectBase(call: Call, token: string, body: Record<string, unknown> = {}) {
   const given = { platform: "airtable", api_key: GOOD_KEY, base_id: "appOne", ...body };
   return call("POST", "/api/v1/bases", { token, body: given });
 }
 
-/** The management API on a control plane of its own, for all tests of a file; replicas are beside it unless given. */
+/**
+ * The management API on a control plane of its own, for all tests of a file. Replicas are on the same server unless
+ * given.
+ */
 export function managementApi(startReplicas?: () => Promise<ReplicaServer>) {
   let replicas: ReplicaServer | undefined;
   let control: TestControl;
@@ -166,13 +169,13 @@ export function managementApi(startReplicas?: () => Promise<ReplicaServer>) {
   };
 }
 
-/** One connection, as whoever `url` names. */
+/** Opens one connection as the role in `url`. */
 export function connectAs(url: string) {
   const db = postgres(url, { max: 1, onnotice: () => {} });
   return { db, [Symbol.asyncDispose]: () => db.end({ timeout: 1 }) };
 }
 
-/** A database of a customer's, and a role of the same name that may connect there and nothing more. */
+/** Creates a customer's database, and a role of the same name that may connect to it and nothing more. */
 export async function ownDatabase(serverUrl: string) {
   const name = `customer_${crypto.randomUUID().slice(0, 8)}`;
   const admin = postgres(serverUrl, { max: 1, onnotice: () => {} });
@@ -184,7 +187,7 @@ export async function ownDatabase(serverUrl: string) {
   const inside = postgres(inner.href, { max: 1, onnotice: () => {} });
   return {
     name,
-    /** The server's superuser, outside and inside of the database. */
+    /** The server's superuser, outside and inside the database. */
     admin,
     inside,
     url: `postgres://${name}:s%2Fe%3Acret@${inner.host}/${name}`,

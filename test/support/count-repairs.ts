@@ -1,6 +1,6 @@
 import type { Db } from "../../core/context";
 
-/** Records of the base that wait for repair. */
+/** Counts the base's records that wait for repair. */
 export async function countRepairs(db: Db, baseId: string): Promise<number> {
   const [row] = await db<{ count: number }[]>`
     select count(*)::int as count from repairs where base_id = ${baseId}`;

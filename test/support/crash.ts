@@ -1,4 +1,4 @@
-/** A process of ours that ends by an error which nobody catches, and which is full of secrets: those of its arguments. */
+/** A process that ends with an uncaught error that contains secrets: those of its arguments. */
 import { runProcess } from "../../core/process";
 
 const [, , way = "", ...secrets] = process.argv;
@@ -19,7 +19,7 @@ function fault(): Error {
 await runProcess("crash", async (ctx, releases) => {
   releases.defer(async () => {});
   ctx.log.error({ error: fault(), ...fault() }, "about to crash");
-  // What a start has begun when it fails, and nobody stops: a queue's timers, connections.
+  // What a failed start leaves running: a queue's timers, connections.
   if (way === "lingering") setInterval(() => {}, 60_000);
   if (way === "stuck") releases.defer(() => new Promise(() => {}));
   if (["start", "lingering", "stuck"].includes(way)) throw fault();

@@ -1,23 +1,24 @@
 /**
- * What customers hang on a table of ours, one of each kind: how it is made, what of it is looked at (`state`: the same
- * before and after a change, or it is lost), and the issue that it becomes where it cannot follow.
+ * Objects that customers create on a replicated table, one of each kind: the statement that creates it, the state that
+ * is compared (`state`: equal before and after a change, or the object is lost), and the issue that is reported if the
+ * object cannot be carried over.
  *
  * The table is `airtable.orders` with the columns price (number), note (text), tags (text[]), spare and last (text).
  */
 export interface CustomerObject {
   kind: string;
-  /** Who makes it; the owner of the database unless given. */
+  /** The role that creates it; the owner of the database unless given. */
   by?: "other" | "admin";
   make: string;
-  /** An expression; null where the object is gone. */
+  /** An expression; null if the object no longer exists. */
   state: string;
   /** `table_name|field` of its issue. */
   issue: RegExp;
-  /** Columns that it is about. */
+  /** Columns that it depends on. */
   uses?: string[];
 }
 
-/** Made before all others. OTHER: the other role. */
+/** Run before all others. OTHER: the other role. */
 export const PREPARATION = `
   create table airtable.regions (id text primary key);
   create table airtable.log (id text);
@@ -59,7 +60,7 @@ const published = (name: string) =>
 const column = (name: string, what: string) =>
   definition(what, "pg_attribute", `attrelid = ${ORDERS} and attname = '${name}' and not attisdropped`);
 const comment = (what: string) => `(select ${what})`;
-/** Does it show the rows that are in the table now? */
+/** Returns an expression for whether the object shows the rows that are in the table now. */
 const fresh = (query: string) =>
   `(select case when (${query}) = (select count(*) from airtable.orders) then 'as the table' end)`;
 const reference = (table: string, name: string) =>

@@ -1,6 +1,7 @@
 /**
- * A program for tests: what becomes of a pool of one connection whose server goes away in the middle of a transaction,
- * and once more with a query on its way. Prints JSON. Its argument is a database, over a line that is here.
+ * A program for tests: shows what happens to a pool of one connection whose server goes away in the middle of a
+ * transaction, and again during a query. Prints JSON. Its argument is the URL of a database, which it reaches through a
+ * proxy of its own.
  */
 import postgres from "postgres";
 import { cuttableProxy } from "./cuttable-proxy";
@@ -19,7 +20,7 @@ const sql = postgres(line.url, {
   onclose: () => closed.resolve(),
 });
 
-/** Cuts, and waits until the driver knows. */
+/** Cuts the connection, and waits until the driver has noticed. */
 async function cut(): Promise<void> {
   closed = Promise.withResolvers();
   line.cut();
@@ -28,21 +29,21 @@ async function cut(): Promise<void> {
 }
 
 const codeOf = (error: unknown) => String((error as { code?: unknown }).code);
-/** More than the driver keeps together before it writes. */
+/** More than the driver buffers before it writes. */
 const text = "x".repeat(5000);
 let late: Promise<string> | undefined;
 const transaction = await sql
   .begin(async (tx) => {
     await tx`select 1`;
     await cut();
-    // Whoever is in the middle of a transaction does not know yet, and goes on.
+    // The transaction has not noticed yet, and continues.
     late = tx`select length(${text})`.then(() => "ok", codeOf);
     await late;
     await tx`select 2`;
   })
   .then(() => "ok", codeOf);
 const statement = await late;
-// Gets the same connection, anew.
+// Uses the same connection, reconnected.
 const afterwards = await sql`select 3`.then(() => "ok", codeOf);
 const pending = sql`select 4`.then(() => "ok", codeOf);
 await cut();

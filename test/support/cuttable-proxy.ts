@@ -1,8 +1,8 @@
-/** A line to a Postgres server that a test can cut: who holds it then is cut off, and nobody new gets through. */
+/** A proxy in front of a Postgres server that a test can cut: open connections end, and new ones fail. */
 import { faultProxy } from "./fault-proxy";
 
 export interface CuttableProxy extends AsyncDisposable {
-  /** The same database, over this line. */
+  /** The same database, through this proxy. */
   url: string;
   cut(): void;
   restore(): void;

@@ -1,6 +1,6 @@
 /**
- * Databases for tests: each caller gets its own, and drops it by `await using`. Their owner is the role of the control
- * plane, which has no other rights, and no other role may connect.
+ * Databases for tests: each caller gets its own, and drops it by `await using`. Their owner is the control plane's
+ * role, which has no other rights, and no other role may connect.
  */
 import postgres from "postgres";
 import { inject } from "vitest";
@@ -9,7 +9,7 @@ import { createLogger } from "../../core/log";
 
 export interface TestDatabase {
   url: string;
-  /** A small pool on it. */
+  /** A small pool of connections to it. */
   sql: postgres.Sql;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -17,12 +17,12 @@ export interface TestDatabase {
 /** Connections of a test's own pool. */
 const POOL_SIZE = 4;
 
-/** An empty database. */
+/** Creates an empty database. */
 export function freshDatabase(): Promise<TestDatabase> {
   return createFrom("template0");
 }
 
-/** A database with the control plane's migrations applied. */
+/** Creates a database with the control plane's migrations applied. */
 export async function controlDatabase(): Promise<TestDatabase> {
   return createFrom(await controlTemplate());
 }
@@ -43,8 +43,8 @@ async function createFrom(template: string): Promise<TestDatabase> {
 }
 
 /**
- * The run's migrated template, made by whoever asks first: test files run at once, so under an advisory lock, and
- * under a name of its own until it is whole.
+ * The run's migrated template. The first caller creates it: test files run in parallel, so under an advisory lock, and
+ * under a temporary name until it is complete.
  */
 function controlTemplate(): Promise<string> {
   const template = `bt_${inject("runId")}_template`;
@@ -75,7 +75,7 @@ function urlOf(database: string): string {
   return url.href;
 }
 
-/** Runs `work` on one connection of the server's own database; ending it frees the advisory lock. */
+/** Runs `work` on one connection to the server's own database. Ending the connection releases the advisory lock. */
 async function asAdmin<T>(work: (admin: postgres.Sql) => Promise<T>): Promise<T> {
   const admin = postgres(inject("postgresUrl"), { max: 1, onnotice: () => {} });
   try {

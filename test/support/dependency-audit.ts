@@ -1,19 +1,19 @@
 /**
- * Asks the registry for known vulnerabilities of what the lock file pins: by `bun audit`, then by asking the registry's
- * two calls for it ourselves, as some mirrors have only the older one, or take no compressed question. A registry that
- * has no answer is said to have none, and fails nothing: not every mirror keeps advisories.
+ * Asks the registry for known vulnerabilities of the packages in the lock file: by `bun audit`, then by calling the
+ * registry's two APIs directly, because some mirrors have only the older one or accept no compressed request. If the
+ * registry has no answer, the audit says so and does not fail: not every mirror stores advisories.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { repoRoot } from "./source-files";
 
-/** Longest wait for the registry's word, ms. */
+/** The longest wait for the registry's answer, ms. */
 const TIMEOUT_MS = 30_000;
-/** By the npm registry's API: all advisories of many packages, and the older one, which npm falls back to. */
+/** In the npm registry's API: all advisories of many packages, and the older call, which npm falls back to. */
 const BULK = "/-/npm/v1/security/advisories/bulk";
 const QUICK = "/-/npm/v1/security/audits/quick";
 
-/** These fail; milder ones are told. */
+/** These severities fail the audit; milder ones are printed. */
 const GRAVE = new Set(["high", "critical"]);
 
 export interface Verdict {
@@ -28,7 +28,7 @@ interface Advisory {
   vulnerable_versions: string;
 }
 
-/** What to say to an answer of `bun audit --json`. */
+/** Returns the text and the result for an answer of `bun audit --json`. */
 export function judgeAudit(answer: { code: number; out: string; err: string }): Verdict {
   const found = parsed(answer.out);
   if (found === null) {
@@ -44,7 +44,7 @@ export function judgeAudit(answer: { code: number; out: string; err: string }): 
   return { isFailed: all.some(({ severity }) => GRAVE.has(severity)), text: lines.sort().join("\n") };
 }
 
-/** Null for what is no such answer. */
+/** Returns null for anything that is not such an answer. */
 function parsed(out: string): Record<string, Advisory[]> | null {
   try {
     const found: unknown = JSON.parse(out);
@@ -54,7 +54,7 @@ function parsed(out: string): Record<string, Advisory[]> | null {
   }
 }
 
-/** Versions by name of everything that the lock file pins. */
+/** Versions, by name, of all packages in the lock file. */
 export function pinnedVersions(lockText: string): Record<string, string[]> {
   const { packages } = Bun.JSONC.parse(lockText) as { packages: Record<string, [string]> };
   const versions = new Map<string, Set<string>>();
@@ -66,7 +66,7 @@ export function pinnedVersions(lockText: string): Record<string, string[]> {
   return Object.fromEntries([...versions].map(([name, all]) => [name, [...all].sort()]));
 }
 
-/** The older call's answer in the newer one's form. Null for what is no such answer. */
+/** Converts the older call's answer to the newer one's form. Returns null for anything that is not such an answer. */
 export function advisoriesOfQuick(answer: unknown): Record<string, Advisory[]> | null {
   const { advisories } = (answer ?? {}) as {
     advisories?: Record<string, Advisory & { module_name: string }>;
@@ -78,7 +78,7 @@ export function advisoriesOfQuick(answer: unknown): Record<string, Advisory[]> |
   return byName;
 }
 
-/** Asks the registry ourselves. @returns its advisories, or what it answered instead, in words */
+/** Asks the registry directly. @returns its advisories, or its other answer as text */
 async function ask(
   registry: string,
   call: string,

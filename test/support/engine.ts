@@ -1,5 +1,5 @@
 /**
- * A sync engine for tests: a source in memory, a real replica, a boundless quota. Gone when the test is over, or it is
+ * A sync engine for tests: a source in memory, a real replica, no rate limit. Ends with the test, or when it is
  * disposed of.
  */
 import { onTestFinished } from "vitest";
@@ -14,7 +14,7 @@ import { dumpTable, type TestReplica, testReplica } from "./replica";
 export interface SyncOptions {
   isForced?: boolean;
   settings?: Partial<Base["settings"]>;
-  /** 0 unless given: each sync looks at the schema when it starts. */
+  /** 0 unless given: each sync checks the schema when it starts. */
   schemaPollMs?: number;
 }
 
@@ -22,26 +22,26 @@ export interface Engine extends AsyncDisposable {
   source: FakeSource;
   replica: TestReplica;
   cache: BaseCache;
-  /** Pauses that the source asked for, ms. */
+  /** Pauses that the source requested, ms. */
   blocks: number[];
   progress: Progress[];
-  /** Every change of shape that was carried out. */
+  /** Every schema change that was applied. */
   changes: ShapeChange[];
-  /** Requests for a look that were answered. */
+  /** Requested schema checks that were answered. */
   looks: Date[];
   sync(options?: SyncOptions): Promise<RunReport>;
-  /** What a sync is given. */
+  /** The input of a sync. */
   input(options?: SyncOptions): SyncInput;
   /** All rows of a table. */
   rows(table?: string): Promise<unknown[]>;
-  /** As another worker would go on: with a new epoch, and nothing remembered. */
+  /** Continues as another worker would: with a new epoch and empty caches. */
   restart(): Promise<void>;
 }
 
 /**
- * @param options.emptySpellMs how long the source must go on saying that there is nothing
- * @param options.source another one's; a new one unless given
- * @param options.over the way on which the service reaches the replica, by its URL
+ * @param options.emptySpellMs how long the source must keep answering that there is nothing
+ * @param options.source an existing source; a new one unless given
+ * @param options.over changes the URL by which the service reaches the replica
  */
 export async function testEngine(
   options: { emptySpellMs?: number; source?: FakeSource; over?: (url: string) => string } = {},

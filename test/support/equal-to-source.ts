@@ -1,4 +1,4 @@
-/** Expects a replica to be equal to the sandbox that it is a copy of. */
+/** Expects a replica to be equal to the sandbox base that it copies. */
 import { expect } from "vitest";
 import type { Base } from "../../core/control/bases";
 import { compareToSource, type SourceDump } from "./compare-to-source";
@@ -7,7 +7,7 @@ import { until } from "./poll";
 
 export { columnsByComment, tablesByComment } from "./compare-to-source";
 
-/** Compares the whole replica with the sandbox's own state. Returns cells compared. */
+/** Compares the whole replica with the sandbox's state. Returns the number of cells compared. */
 export async function expectEqualToSource(fleet: Fleet, base: Base): Promise<number> {
   const sql = await fleet.reader(base);
   const dump = fleet.sandbox.control.dump(base.sourceBaseId) as unknown as SourceDump;
@@ -17,8 +17,8 @@ export async function expectEqualToSource(fleet: Fleet, base: Base): Promise<num
 }
 
 /**
- * Waits until the replica has the source's tables and columns. A new field's column comes when its table has been read for
- * it; the feed is read meanwhile, for the columns that are there.
+ * Waits until the replica has the source's tables and columns. The column of a new field appears when its table has
+ * been read; meanwhile the feed is read for the existing columns.
  */
 export async function untilSameShape(fleet: Fleet, base: Base, timeoutMs: number): Promise<void> {
   const sql = await fleet.reader(base);

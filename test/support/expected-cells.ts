@@ -1,6 +1,6 @@
 /**
- * What a replica must show of a source, worked out from the source's own JSON and nothing of the product's: neither
- * its naming, nor its type map, nor its cell readers. Written from the specification's table, wire type by wire type.
+ * The expected contents of a replica, derived only from the source's JSON: independent of the product's naming, type
+ * map and cell readers. Written from the specification's table, wire type by wire type.
  */
 
 export interface WireField {
@@ -32,7 +32,7 @@ const ARRAYS = [
 const NUMBERS = ["number", "currency", "percent", "rating", "count", "autoNumber"];
 const TIMES = ["dateTime", "createdTime", "lastModifiedTime"];
 
-/** The column's type as information_schema has it. */
+/** The column's type, as information_schema names it. */
 export function expectedColumnType(field: WireField): string {
   if (ARRAYS.includes(field.type)) return "ARRAY";
   if (NUMBERS.includes(field.type) || field.type === "barcode") return "numeric";
@@ -46,7 +46,10 @@ export function expectedColumnType(field: WireField): string {
   return "text";
 }
 
-/** The value that `to_json` of the column gives, or `undefined` where the cell cannot fit (NULL, and an issue). */
+/**
+ * The value that `to_json` of the column returns, or `undefined` if the cell cannot be represented (NULL, and an
+ * issue).
+ */
 export function expectedValue(field: WireField, cell: unknown): unknown {
   const column = expectedColumnType(field);
   if (column === "boolean") return cell === true;
@@ -91,7 +94,7 @@ function elementText(element: unknown): string | null {
   return JSON.stringify(element);
 }
 
-/** Postgres prints a timestamp's fraction without the zeros at its end. */
+/** Postgres prints a timestamp's fraction without trailing zeros. */
 function timestampJson(cell: string): string {
   return new Date(cell).toISOString().replace(/\.?0*Z$/, "");
 }

@@ -1,4 +1,7 @@
-/** A whole service whose control plane, or whose replicas, are on a primary with a standby behind a moving endpoint. */
+/**
+ * A whole service whose control plane or replicas are on a primary with a standby, behind an endpoint that moves at a
+ * failover.
+ */
 import postgres from "postgres";
 import { startProxy } from "../../apps/proxy/start";
 import { createToken } from "../../core/control/accounts";
@@ -10,10 +13,10 @@ import { connectLive, startLiveFleet } from "./live-fleet";
 import { type PostgresPair, postgresPair } from "./postgres-pair";
 
 const TABLE = "Tasks";
-/** On a machine with other things to do, ms. */
+/** On a busy machine, ms. */
 const FIRST_SYNC_MS = 180_000;
 
-/** What of the console's answers is looked at. */
+/** The parts of the console's answers that tests read. */
 interface BaseJson {
   indicator?: { color: string };
 }
@@ -23,23 +26,23 @@ export interface FailoverScene extends AsyncDisposable {
   fleet: Fleet;
   base: Base;
   reader: postgres.Sql;
-  /** What SQL has that the source has not, and the other way round, in words. */
+  /** The differences between SQL and the source in both directions, as text. */
   differences(): Promise<string[]>;
   /** A user adds a record in the source. */
   add(name: string): void;
-  /** Is there such a record in SQL? */
+  /** Returns whether SQL has such a record. */
   has(name: string): Promise<boolean>;
-  /** A client adds one through the proxy. @returns its status, and what the answer says of SQL */
+  /** A client adds a record through the proxy. @returns its status, and what the answer says about SQL */
   write(name: string): Promise<{ status: number; sql: string | null }>;
-  /** What `GET /readyz` of the worker, the proxy and the console answers. */
+  /** The statuses of `GET /readyz` of the worker, the proxy and the console. */
   readiness(): Promise<number[]>;
-  /** The management API of the console. */
+  /** Calls the console's management API. */
   api(method: "GET" | "PATCH", settings?: object): Promise<{ status: number; json: BaseJson }>;
 }
 
 /**
  * @param options.which what the pair holds
- * @param options.other where the other is: a server's URL; that of the tests unless given
+ * @param options.other the server of the other part: its URL; the test server unless given
  */
 export async function failoverScene(options: {
   which: "control" | "replica";

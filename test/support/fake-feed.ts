@@ -1,6 +1,6 @@
 /**
- * A change feed in memory, over a fake source: whoever edits the source by it has the feed told, unless they keep
- * silent. Payloads are those of Airtable, and are read as the adapter reads them.
+ * A change feed in memory, over a fake source. An edit through this module adds a payload to the feed, unless it is
+ * made silently. Payloads have Airtable's format, and are read as the adapter reads them.
  */
 
 import { Notifier } from "../../core/async";
@@ -11,7 +11,7 @@ import { ask } from "../../core/sync/engine";
 import type { Feed, FeedBatch, FeedFacts } from "../../core/sync/modes/live/feed-types";
 import type { FakeSource, FakeTable } from "./fake-source";
 
-/** What one table's payload says, as the source writes it. */
+/** The payload of one table, as the source writes it. */
 export interface TablePayload {
   createdRecordsById?: Record<string, unknown>;
   changedRecordsById?: Record<string, unknown>;
@@ -22,34 +22,34 @@ export interface TablePayload {
 }
 export type Payload = Record<string, unknown> & { changedTablesById?: Record<string, TablePayload> };
 
-/** The webhook: what outlives its readers. */
+/** The webhook: the part that outlives its readers. */
 export class FakeWebhook {
   readonly payloads: Payload[] = [];
-  /** Payloads that one read gives. */
+  /** The most payloads that one read returns. */
   atOnce = 50;
   /** The durable cursor. */
   saved = 1;
-  /** All that were ever saved. */
+  /** All cursors that were ever saved. */
   saves: number[] = [];
   missed = 0;
   gapSince: Date | null = null;
   /** The same by performance.now(). */
   gapAt = 0;
-  /** Payloads before this number are not kept. */
+  /** Payloads before this number have expired. */
   keptFrom = 1;
   waiting = 0;
   reads = 0;
-  /** Awaited before each read is answered; throws to fail it. */
+  /** Awaited before each read is answered; throws to make it fail. */
   before: () => void | Promise<void> = () => {};
   readonly notifier = new Notifier();
 
-  /** Tells; rings unless the notification is lost. */
+  /** Adds a payload, and notifies unless the notification is lost. */
   tell(payload: Payload, isNotified = true): void {
     this.payloads.push(payload);
     if (isNotified) this.notifier.notify();
   }
 
-  /** A reader that begins with the durable cursor. */
+  /** A reader that starts at the durable cursor. */
   open(): Feed {
     return new FakeFeed(this);
   }
@@ -114,7 +114,7 @@ class FakeFeed implements Feed {
   }
 }
 
-/** Edits a table of the source and has the webhook tell. */
+/** Edits a table of the source, and adds the edit to the webhook's payloads. */
 export function editor(webhook: FakeWebhook, { source, table }: { source: FakeSource; table: FakeTable }) {
   const tableId = table.table.id;
   const tell = (payload: TablePayload) => webhook.tell({ changedTablesById: { [tableId]: payload } });
@@ -134,7 +134,7 @@ export function editor(webhook: FakeWebhook, { source, table }: { source: FakeSo
       for (const id of ids) table.records.delete(id);
       tell({ destroyedRecordIds: ids });
     },
-    /** Changes the source without a word. */
+    /** Changes the source without a payload. */
     silently(record: SourceRecord): void {
       table.records.set(record.id, record);
     },

@@ -1,6 +1,6 @@
 /**
- * A source in memory, below HTTP: tables whose lists read the live state page by page, and whatever failure a test
- * puts in front of a call.
+ * A source in memory, below HTTP: tables whose lists read the live state page by page, and failures that a test can put
+ * in front of each call.
  */
 
 import { BasetideError } from "../../core/errors";
@@ -17,9 +17,9 @@ import { dependentsOf } from "../../core/source/airtable/dependents";
 
 export interface FakeTable {
   table: SourceTable;
-  /** In the order that lists have them. */
+  /** In the order of lists. */
   records: Map<string, SourceRecord>;
-  /** When a record's own cells were last changed (ms), for lists of what was modified since; absent: never. */
+  /** When a record's own cells were last changed (ms), for lists of modified records; absent: never. */
   modifiedMs: Map<string, number>;
 }
 
@@ -33,14 +33,14 @@ export class FakeSource {
   pageSize = 100;
   /** An iterator is a fixed list of ids; cells are read when their page is. */
   readonly #iterators: string[][] = [];
-  /** Calls that were made, newest last: `schema`, `list tbl1 0`, `look tbl1 0` (what was modified). */
+  /** Calls that were made, newest last: `schema`, `list tbl1 0`, `look tbl1 0` (lists modified records). */
   readonly calls: string[] = [];
-  /** Awaited before each call is answered; throws to fail it. */
+  /** Awaited before each call is answered; throws to make it fail. */
   before: (call: string) => void | Promise<void> = () => {};
-  /** May change an answered page. */
+  /** May change the page of an answer. */
   onPage: (call: string, page: RecordPage) => RecordPage = (_, page) => page;
 
-  /** Tells what hangs on what; where changes come from a test says itself. */
+  /** Reports which fields depend on which; a test itself provides the origin of changes. */
   readonly changeFeed: ChangeFeed = {
     dependents: dependentsOf,
     changesByItself: () => false,
@@ -86,7 +86,7 @@ export class FakeSource {
       listPage: async (_base, table, { offset, filter }) => {
         const [iterator, from] = offset?.split("/").map(Number) ?? [this.#iterators.length, 0];
         const what = `${filter === undefined ? "list" : "look"} ${table.id} ${from}`;
-        // Taken before anybody else can ask.
+        // Reserved before another caller can ask.
         this.#iterators[iterator!] ??= [];
         await call(what);
         const { records, modifiedMs } = find(table.id);

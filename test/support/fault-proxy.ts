@@ -1,69 +1,73 @@
 /**
- * A TCP line on loopback that a test can spoil: cut, slow, narrow, or half open, where both ends believe in a
- * connection that carries nothing.
+ * A fault-injecting TCP proxy on loopback: a test can cut it, slow it down, limit its bandwidth, or make it half open,
+ * so that both ends believe in a connection that carries nothing.
  *
- * And it can be watched: `hold` stops one side of a connection at a statement that a client sends to Postgres, or at
- * the answer to it, for as long as the test has something to do at that very point. No code of ours knows of it.
+ * It can also stop at a statement: `hold` stops one side of a connection at a statement that a client sends to
+ * Postgres, or at its answer, until the test has done its work at that point. The product's code contains no hooks for
+ * this.
  */
 import net from "node:net";
 import { blackholeSocket, CAN_DEAFEN } from "./deaf-socket";
 import { StatementReader } from "./postgres-statements";
 
-/** Longer than kernels put off an acknowledgement, 200 ms. */
+/** Longer than the time for which kernels delay an acknowledgment, 200 ms. */
 const LAST_WORDS_MS = 250;
 
-/** Where in the life of a statement a connection is held: not sent yet, under way in the server, or carried out. */
+/** The point in the life of a statement at which a connection is held: not sent yet, running on the server, or done. */
 export type HoldPoint = "before" | "inside" | "after";
 
 export interface Held {
-  /** The text of the statement that it was about. */
+  /** The text of the statement. */
   statement: string;
-  /** The client's port, by which its process can be told. */
+  /** The client's port, which identifies its process. */
   clientPort: number;
-  /** Lets everything go on. */
+  /** Lets the connection continue. */
   pass(): void;
-  /** Cuts the connection; what was held is lost. */
+  /** Cuts the connection. What was held is lost. */
   cut(): void;
 }
 
 export interface FaultProxy extends AsyncDisposable {
   port: number;
-  /** Where new connections lead to. */
+  /** The target of new connections. */
   target: { host: string; port: number };
-  /** ms that each piece takes longer, each way. */
+  /** The delay of each piece, each way, ms. */
   delayMs: number;
-  /** Of each connection: towards the target, and back. */
+  /** For each connection: towards the target, and back. */
   upBytesPerSecond: number;
   downBytesPerSecond: number;
-  /** `url`, over this line. */
+  /** `url`, through this proxy. */
   over(url: string): string;
-  /** Whoever is connected is cut off, and nobody new gets through. */
+  /** Ends all connections and refuses new ones. */
   cut(): void;
-  /** Whoever is connected is cut off, and may come again. */
+  /** Ends all connections; clients may connect again. */
   reset(): void;
-  /** Nothing goes through any more, though connections are taken; what is sent meanwhile arrives at the repairing. */
+  /** Carries nothing, although connections are accepted. What is sent meanwhile arrives after `restore`. */
   stall(): void;
   /**
-   * Those connected now never hear of each other again, nor that this is so: not even, where sockets can be deafened,
-   * that what they send arrives, once it resolves. Whoever connects next is served.
+   * Silently separates the two ends of all current connections. Where sockets can be made deaf, even what the ends send
+   * no longer arrives, once this resolves. New connections are served.
    */
   blackhole(): Promise<void>;
-  /** Ends all of that. What was blackholed stays so. */
+  /** Ends all faults. Blackholed connections stay so. */
   restore(): void;
-  /** Is anything on its way to the target that was sent before and has not passed? */
+  /** Whether data that was sent to the target earlier has not been passed on yet. */
   readonly isHolding: boolean;
   /**
-   * Holds the connection that next sends a matching statement, and no other that sends the like meanwhile. Rejects
-   * with the signal's reason.
+   * Holds the connection that next sends a matching statement, and no other that sends a matching one meanwhile.
+   * Rejects with the signal's reason.
    */
   hold(
     matches: (statement: string, clientPort: number) => boolean,
     at: HoldPoint,
     signal: AbortSignal,
   ): Promise<Held>;
-  /** Told of each piece that goes on to the target: the line's own port there, and how long the line has kept it, ms. */
+  /**
+   * Called for each piece that is passed to the target: the proxy's own port there, and how long the proxy had the
+   * piece, ms.
+   */
   onPass: (targetPort: number, keptMs: number) => void;
-  /** Told of every new connection: the client's port, and the line's own at the target. */
+  /** Called for every new connection: the client's port, and the proxy's own port at the target. */
   onConnect: (clientPort: number, targetPort: number) => void;
 }
 
@@ -71,14 +75,14 @@ interface Watch {
   matches: (statement: string, clientPort: number) => boolean;
   at: HoldPoint;
   found: (held: Held) => void;
-  /** Nobody waits for it any more. */
+  /** No caller waits for it any more. */
   isOver: boolean;
 }
 
 /**
- * Opens a line to `target`, on a free port.
+ * Opens a proxy to `target`, on a free port.
  *
- * @param options.isPostgres what passes is Postgres' protocol, and can be watched
+ * @param options.isPostgres the traffic is Postgres' protocol, and statements can be held
  */
 export async function faultProxy(
   target: { host: string; port: number },
@@ -168,7 +172,7 @@ export async function faultProxy(
   return proxy;
 }
 
-/** One connection: two ways, each with what has come and may not pass yet. */
+/** One connection: two directions, each with the data that has arrived and may not pass yet. */
 class Connection {
   isStranded = false;
   onEnd: () => void = () => {};
@@ -177,10 +181,10 @@ class Connection {
   readonly #up: Way;
   readonly #down: Way;
   readonly #watches: Set<Watch> | undefined;
-  /** It has sent the statement, and is held when the answer comes. */
+  /** The connection has sent the statement, and is held when the answer arrives. */
   #awaited: Watch | undefined;
 
-  /** @param watches absent: nobody reads along */
+  /** @param watches absent: the traffic is not parsed */
   constructor(
     near: net.Socket,
     line: FaultProxy,
@@ -228,7 +232,7 @@ class Connection {
 
   async blackhole(): Promise<void> {
     this.isStranded = true;
-    // A socket that does not hear what it sent before acknowledged would send that again and again.
+    // A socket that does not receive the acknowledgment of its data would send it again and again.
     await Bun.sleep(LAST_WORDS_MS);
     for (const socket of CAN_DEAFEN ? [this.#near, this.#far] : []) {
       if (!socket.connecting && !socket.destroyed) blackholeSocket(socket);
@@ -242,7 +246,7 @@ class Connection {
     this.onEnd();
   }
 
-  /** One side has gone: the other is told when it has been sent the rest; never, if it is blackholed. */
+  /** One side has closed. The other is closed after it has received the rest; never, if it is blackholed. */
   #ended(socket: net.Socket): void {
     this.#awaitNoMore();
     const [other, way] = socket === this.#near ? [this.#far, this.#up] : [this.#near, this.#down];
@@ -259,7 +263,8 @@ class Connection {
   }
 
   #hold(watch: Watch, statement: string, clientPort: number): void {
-    // At once: whoever sends the like before the answer is there would be held too, and let go by nobody.
+    // At once: another connection that sends a matching statement before the answer would also be held, and never
+    // released.
     this.#watches?.delete(watch);
     const held: Held = {
       statement,
@@ -285,7 +290,7 @@ class Connection {
     this.#down.onHeld = find;
   }
 
-  /** The connection ends before the answer was there: another one is to be held in its place. */
+  /** The connection ended before the answer: another one is held in its place. */
   #awaitNoMore(): void {
     const watch = this.#awaited;
     if (!watch) return;
@@ -296,11 +301,11 @@ class Connection {
   }
 }
 
-/** One way of a connection. */
+/** One direction of a connection. */
 class Way {
   /** A test holds it. */
   isHeld = false;
-  /** Told, once, when something waits because it is held. */
+  /** Called once, when data waits because the direction is held. */
   onHeld: (() => void) | undefined;
   readonly #to: net.Socket;
   readonly #line: FaultProxy;
@@ -338,13 +343,13 @@ class Way {
     }
   }
 
-  /** Nothing more comes; `done` is called when what waits has gone. */
+  /** No more data will arrive; `done` is called when the waiting data has been sent. */
   end(done: () => void): void {
     this.#onEnd = done;
     this.flow();
   }
 
-  /** Sends what may go, in order. */
+  /** Sends what may pass, in order. */
   flow(): void {
     if (this.#isFlowing) return;
     const { delayMs, [this.#rate]: bytesPerSecond } = this.#line;

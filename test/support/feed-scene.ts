@@ -1,9 +1,9 @@
-/** What tests of a base's feed share: a base whose feed is open, and what a batch and a new webhook are looked at for. */
+/** Shared by the tests of a base's feed: a base with an open feed, and the assertions on a batch and a new webhook. */
 import { afterAll, beforeAll, expect, vi } from "vitest";
 import type { FeedBatch } from "../../core/sync/modes/live/feed-types";
 import { type FeedStack, type LiveBase, startFeedStack } from "./feed-stack";
 
-/** One stack for a test file. To be called once, before its tests. */
+/** One stack for a test file. Call it once, before its tests. */
 export function feedScene() {
   vi.setConfig({ testTimeout: 60_000 });
   let started: FeedStack | undefined;
@@ -24,7 +24,7 @@ export function feedScene() {
   };
 }
 
-/** A base with a feed that has been opened, and a reader for it. */
+/** Creates a base with an opened feed, and a reader for it. */
 async function openedBase(stack: FeedStack) {
   const live = await stack.connect();
   const worker = live.worker();
@@ -33,12 +33,12 @@ async function openedBase(stack: FeedStack) {
   return { live, worker, feed, read: () => feed.read(reader) };
 }
 
-/** Ids that a batch names as created. */
+/** Ids of the records that a batch reports as created. */
 export function created(batch: FeedBatch): string[] {
   return [...batch.changes.tables.values()].flatMap((table) => table.created);
 }
 
-/** The base's only webhook is another than it was, and its gap is of the time since `from`. */
+/** Expects that the base's only webhook is a new one, and that its gap covers the time since `from`. */
 export async function expectNewWebhook(live: LiveBase, oldId: string, from: Date): Promise<void> {
   const kept = (await live.kept())!;
   expect(kept).toMatchObject({ state: "on", cursor: 1 });

@@ -1,4 +1,4 @@
-/** Feeds of changes for tests: a sandbox, the console that takes its notifications, and leases that a test holds itself. */
+/** Feeds for tests: a sandbox, the console that receives its notifications, and leases that a test holds itself. */
 import { startConsole } from "../../apps/console/start";
 import { type Base, getBase, openApiKey, replicaTarget } from "../../core/control/bases";
 import { loadFeed } from "../../core/control/feeds";
@@ -14,7 +14,7 @@ import { unlimitedLimiter } from "./unlimited-limiter";
 
 export interface FeedStack extends AsyncDisposable {
   fleet: Fleet;
-  /** Connects a base with `records` things in it, in live mode. */
+  /** Connects a base with `records` records, in live mode. */
   connect(records?: number): Promise<LiveBase>;
 }
 
@@ -22,7 +22,7 @@ export interface LiveBase {
   base: Base;
   sourceId: string;
   tableId: string;
-  /** A worker that has just taken the base and knows nothing of it. */
+  /** A worker that has just leased the base and has empty caches. */
   worker(): TestWorker;
   kept(): ReturnType<typeof loadFeed>;
   /** The base as it is now. */
@@ -34,14 +34,14 @@ export interface LiveBase {
 
 export interface TestWorker {
   cache: BaseCache;
-  /** Requests that were made, by what for. */
+  /** Requests that were sent, by purpose. */
   asked: Partial<Record<AskKind, number>>;
-  /** Opens the feed, as each lease does. @throws when there is none */
+  /** Opens the feed, as each lease does. @throws if the base has none */
   open(): Promise<LiveFeed>;
   /** The same, or null. */
   tryOpen(): Promise<LiveFeed | null>;
   reader(): Promise<Reader>;
-  /** Sweeps everything into the replica, and gives what compares it with the source. */
+  /** Sweeps everything into the replica, and returns a comparison with the source. */
   swept(): Promise<{
     sweep: () => Promise<void>;
     compare: (

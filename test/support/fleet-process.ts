@@ -1,9 +1,9 @@
 /**
- * A worker whose leases ask no source and write no replica, for the simulation of a large fleet: what they do with the
- * control plane is all real. Configured by the environment, as a worker is.
+ * A worker whose leases send no request to a source and write no replica, for the simulation of a large fleet. All of
+ * their work with the control plane is real. Configured by the environment, like a worker.
  *
- * A base's name says what it is like: `busy` syncs at its full rate, ten requests a sync; `small` takes one request and
- * is synced every second; any other one is in live mode and quiet.
+ * A base's name sets its load: `busy` syncs at its full rate, ten requests a sync; `small` needs one request and is
+ * synced every second; any other base is in live mode and quiet.
  */
 
 import { startWorker } from "../../apps/worker/start";

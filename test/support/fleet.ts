@@ -1,4 +1,4 @@
-/** A whole service for tests: control plane, workers and a sandbox as the source, on free ports. */
+/** A whole service for tests: control plane, workers, and a sandbox as the source, on free ports. */
 
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
@@ -27,21 +27,21 @@ import { clusterUrl } from "./cluster-url";
 import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
 
-/** Where a fleet's bases are, and the key that opens them. */
+/** The source of a fleet's bases, and a key that can read them. */
 export interface FleetSource {
   url: string;
   key: string;
 }
 
 export interface FleetOptions<Source extends FleetSource = SandboxHandle> {
-  /** A source that runs already; else a sandbox is started in this process. */
+  /** A source that runs already; otherwise a sandbox is started in this process. */
   source?: Source;
-  /** An empty database for the control plane; a test's own unless given. */
+  /** An empty database for the control plane; a new one unless given. */
   databaseUrl?: string;
   sandbox?: SandboxOptions;
-  /** Environment of all processes, over the defaults. */
+  /** Environment of all processes, overrides the defaults. */
   env?: Record<string, string>;
-  /** Workers started at once; 1 unless given. */
+  /** Workers that are started at once; default 1. */
   workers?: number;
 }
 
@@ -50,10 +50,10 @@ export interface Fleet<Source extends FleetSource = SandboxHandle> {
   sandbox: Source;
   workers: RunningWorker[];
   addWorker(): Promise<RunningWorker>;
-  /** Connects a base of the sandbox, without live mode unless the settings say so. */
-  /** @param apiKey the sandbox's own unless given; all of its bases share the limit of one user */
+  /** Connects a base of the sandbox, without live mode unless the settings enable it. */
+  /** @param apiKey the sandbox's own unless given; all of its bases share one user's limit */
   connect(sourceBaseId: string, settings?: Partial<BaseSettings>, apiKey?: string): Promise<Base>;
-  /** The base, when a sync that started after this call has completed. */
+  /** Resolves with the base when a sync that started after this call has completed. */
   synced(baseId: string, timeoutMs?: number): Promise<Base>;
   /** Connections to the replica: the owner's, and the customer's. */
   owner(base: Base): Promise<postgres.Sql>;
@@ -100,7 +100,7 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     return worker;
   };
   const pools = new Map<string, postgres.Sql>();
-  // One for each URL: a customer's role has few connections, and who waits for something asks for its pool each time.
+  // One pool for each URL: a customer's role has few connections, and a polling test asks for its pool each time.
   const pool = (url: string) => {
     const known = pools.get(url);
     if (known) return known;
@@ -139,7 +139,7 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
   };
 }
 
-/** Only vitest can say where its database is; a bench brings its own. */
+/** Only vitest knows the test database; a bench starts its own. */
 async function testDatabase(releases: AsyncDisposableStack): Promise<string> {
   const { controlDatabase } = await import("./database");
   return releases.use(await controlDatabase()).url;

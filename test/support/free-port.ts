@@ -1,4 +1,4 @@
-/** A free port on loopback for a test's own listener. Where the listener can take port 0 itself, let it. */
+/** Returns a free port on loopback for a test's own listener. If the listener can use port 0 itself, prefer that. */
 import { findFreePort } from "../../apps/up/free-port";
 
 export function freePort(): Promise<number> {

@@ -1,20 +1,20 @@
 /**
- * Properties as tests, and the values that they are tried with: whatever may come over a wire.
+ * Runs properties as tests, and generates their input: anything that may arrive over a connection.
  *
- * Each property has a bounded number of runs; FUZZ_RUNS multiplies all of them, for a run of hours.
+ * Each property has a bounded number of runs; FUZZ_RUNS multiplies them, for a run of hours.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ErrorCode, errorCodes, isBasetideError } from "../../core/errors";
 
-/** What FUZZ_RUNS multiplies the runs of a property by. */
+/** The factor by which FUZZ_RUNS multiplies the runs of a property. */
 export const fuzzRuns = Math.max(1, Number(process.env.FUZZ_RUNS) || 1);
-/** A property that has not failed by then has held; one that has failed is shrunk no further. ms */
+/** A property that has not failed by then holds; one that has failed is not shrunk further. ms */
 const TIME_LIMIT_MS = 20_000 * fuzzRuns;
-/** Its last run may take a while. ms */
+/** The last run may take this much longer. ms */
 const GRACE_MS = 10_000;
 
-/** A test that tries `property` this many times; a failure names the seed and the path to it. */
+/** Defines a test that runs `property` this many times. A failure reports the seed and the path to it. */
 export function fuzz<Ts>(name: string, runs: number, property: fc.IRawProperty<Ts, boolean>): void {
   test(name, { timeout: TIME_LIMIT_MS + GRACE_MS }, async () => {
     await fc.assert(property, { numRuns: runs * fuzzRuns, interruptAfterTimeLimit: TIME_LIMIT_MS });
@@ -22,9 +22,9 @@ export function fuzz<Ts>(name: string, runs: number, property: fc.IRawProperty<T
 }
 
 /**
- * What `work` gives, or the code of the error of ours that it threw.
+ * Returns the result of `work`, or the code of the BasetideError that it threw.
  *
- * @throws whatever else it threw, and a fault of ours: that is no answer to bad input
+ * @throws any other error, and an internal one of ours: neither is a valid answer to bad input
  */
 export function codeOr<T>(work: () => T): T | ErrorCode {
   try {
@@ -36,7 +36,7 @@ export function codeOr<T>(work: () => T): T | ErrorCode {
   }
 }
 
-/** Text that somebody made up to break things, beside text that is merely odd. */
+/** Text that is designed to break parsers, and text that is merely odd. */
 const nasty = fc.constantFrom(
   "",
   "\0",
@@ -60,7 +60,7 @@ const nasty = fc.constantFrom(
   "0001-01-01",
 );
 
-/** Any text that a JSON string can carry: lone surrogates, control characters, whole graphemes, traps. */
+/** Any text that a JSON string can carry: lone surrogates, control characters, whole graphemes, known attacks. */
 export const anyText = fc.oneof(
   fc.string({ unit: "grapheme", maxLength: 40 }),
   fc.string({ unit: "binary", maxLength: 40 }),
@@ -70,14 +70,14 @@ export const anyText = fc.oneof(
   nasty,
 );
 
-/** Any number that `JSON.parse` gives, infinity among them (from 1e999). */
+/** Any number that `JSON.parse` returns, including infinity (from 1e999). */
 const anyNumber = fc.oneof(
   fc.double({ noNaN: true }),
   fc.integer(),
   fc.constantFrom(0, -0, 1e308, 5e-324, 2 ** 53, Number.POSITIVE_INFINITY),
 );
 
-/** Any value that `JSON.parse` gives; `likely` values are among them more often than chance has it. */
+/** Any value that `JSON.parse` returns; `likely` values are more frequent than by chance. */
 export function anyJson(...likely: fc.Arbitrary<unknown>[]): fc.Arbitrary<unknown> {
   return fc.letrec((tie) => ({
     value: fc.oneof(
@@ -92,14 +92,14 @@ export function anyJson(...likely: fc.Arbitrary<unknown>[]): fc.Arbitrary<unknow
   })).value;
 }
 
-/** An array or object within another, `depth` times over. */
+/** Arrays or objects nested `depth` times. */
 export function nested(depth: number): unknown {
   let value: unknown = [];
   for (let level = 0; level < depth; level++) value = level % 2 ? [value] : { a: value };
   return value;
 }
 
-/** `value` with one part of it, at whatever depth, replaced by anything, or taken out. */
+/** `value` with one part, at any depth, replaced by anything or removed. */
 export function damaged(value: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   return fc
     .tuple(value, fc.nat(), anyJson(), fc.boolean())

@@ -1,4 +1,4 @@
-/** Once per test run: the Postgres server that all test files share, and a name for what the run makes on it. */
+/** Runs once per test run: starts the Postgres server that all test files share, and names the run's databases. */
 import postgres from "postgres";
 import type { TestProject } from "vitest/node";
 import { ensureLogin, loginOf, prepareCluster } from "../../core/replica";
@@ -6,11 +6,11 @@ import { type ServerUrls, startTestServer, urlsOf } from "./server";
 
 declare module "vitest" {
   export interface ProvidedContext {
-    /** A superuser's URL of the server: for what a test does as the server's operator. */
+    /** A superuser's URL of the server: for the actions of the server's operator. */
     postgresUrl: ServerUrls["superuser"];
-    /** URL of the role that owns control planes; it may do nothing else. */
+    /** URL of the role that owns control planes; it has no other rights. */
     controlUrl: ServerUrls["control"];
-    /** Admin URL of the server as a cluster: what the service is given, without a superuser's rights. */
+    /** Admin URL of the server as a cluster: what the service is given, without superuser rights. */
     clusterUrl: ServerUrls["cluster"];
     /** Every database of this run is named `bt_<runId>_…`. */
     runId: string;
@@ -31,7 +31,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-/** The roles that the service runs as, as on a server of an operator. */
+/** Creates the roles that the service uses, as on an operator's server. */
 async function prepareServer(url: string): Promise<ServerUrls> {
   const urls = urlsOf(url);
   const control = loginOf(urls.control, "the test's control URL");
@@ -43,7 +43,7 @@ async function prepareServer(url: string): Promise<ServerUrls> {
   return urls;
 }
 
-/** The template, and what a test that was cut short left behind. */
+/** Drops the template, and the databases of tests that were cut short. */
 async function dropDatabases(url: string, runId: string): Promise<void> {
   const sql = postgres(url, { max: 1, onnotice: () => {} });
   const names = await sql<{ datname: string }[]>`

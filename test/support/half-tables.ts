@@ -1,17 +1,19 @@
-/** A customer who reads every table, over and over, and notes what nobody should see: tables and columns half filled. */
+/**
+ * A customer who reads every table in a loop, and records what must never be visible: half-filled tables and columns.
+ */
 import { readerOf } from "./replica";
 
 export interface Watcher {
-  /** What was seen that nobody should see. */
+  /** Violations that were seen. */
   wrong: string[];
   reads: number;
   stop(): Promise<void>;
 }
 
 /**
- * Columns called "odd…" may have cells without a value, and are not looked at.
+ * Columns called "odd…" may have cells without a value, and are not checked.
  *
- * @param isExempt asked about a column that is half filled, by its name
+ * @param isExempt called with the name of a half-filled column
  */
 export function watchForHalves(url: string, isExempt: (column: string) => boolean = () => false): Watcher {
   const watcher: Watcher = { wrong: [], reads: 0, stop: async () => {} };
@@ -24,7 +26,7 @@ export function watchForHalves(url: string, isExempt: (column: string) => boolea
         where relnamespace = 'public'::regnamespace and relkind = 'r' and relname !~ '^_'`;
       for (const { name } of tables) {
         try {
-          // One statement, so one state. Not prepared: a plan may outlive its table.
+          // One statement, so one snapshot. Not prepared: a plan may outlive its table.
           const rows = await reader.unsafe(`
             select v.key, count(*)::int as rows, count(v.value)::int as filled
             from public."${name}" as t, jsonb_each_text(to_jsonb(t)) as v where v.key !~ '^odd' group by v.key`);

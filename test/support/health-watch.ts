@@ -1,18 +1,21 @@
-/** In a thread of its own: how long processes take to answer `/healthz`, beyond what the machine made this one wait. */
+/**
+ * Runs in a thread of its own: measures how long processes take to answer `/healthz`, minus the delay that the machine
+ * caused to this thread.
+ */
 declare const self: Worker;
 
 const EVERY_MS = 50;
 const NOTABLE_MS = 400;
 
 export interface Freezes {
-  /** Longest wait for an answer, ms, by the process's name. */
+  /** The longest wait for an answer, ms, by the process's name. */
   longest: Record<string, number>;
   asked: number;
 }
 
 const longest: Record<string, number> = {};
 let asked = 0;
-/** How late this thread itself was since a time. */
+/** The delays of this thread, with their times. */
 const lateness: { at: number; ms: number }[] = [];
 let ticked = performance.now();
 setInterval(() => {

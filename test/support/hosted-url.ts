@@ -1,4 +1,4 @@
-/** The URL of a database that is on a cluster of ours: what tests open with a driver of their own. */
+/** The URL of a database on one of our clusters, for tests that open it with their own driver. */
 import type { ServerUrl } from "../../core/external";
 
 export function hostedUrl(url: ServerUrl): string {

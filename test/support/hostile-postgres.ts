@@ -1,6 +1,6 @@
 /**
- * A Postgres server that lies: it breaks the protocol in a way that is given, or at random, at any point of a
- * connection. For tests of what connects to servers that others host.
+ * A hostile Postgres server: it breaks the protocol in a given or random way, at any point of a connection. For tests
+ * of the code that connects to servers hosted by customers.
  */
 import net from "node:net";
 import { int32, message } from "../../core/external/messages";
@@ -9,18 +9,20 @@ const SSL_REQUEST = 80877103;
 const SIMPLE_QUERY = 0x51;
 const CHUNK = 1 << 16;
 
-/** Random numbers that a seed repeats. */
+/** Random numbers that a seed reproduces. */
 export type Random = () => number;
 
 /** One connection, as the server sees it. */
 export interface Client {
   socket: net.Socket;
   random: Random;
-  /** The next packet of the client's, but for what prepares its session; rejects when it has gone. */
+  /**
+   * The next packet of the client, without those that prepare its session; rejects when the client has disconnected.
+   */
   next(): Promise<Buffer>;
-  /** Is it let in, and are the queries that prepare a session answered as they should be? */
+  /** Whether the client is let in, and the queries that prepare a session are answered correctly. */
   isPrepared: boolean;
-  /** Resolves when it is out, at once where the client takes nothing more. */
+  /** Resolves when the data is sent; at once if the client no longer reads. */
   send(...parts: Buffer[]): Promise<void>;
 }
 
@@ -29,20 +31,20 @@ export type Behavior = (client: Client) => Promise<void>;
 export interface HostileServer extends AsyncDisposable {
   port: number;
   connections: number;
-  /** Connections that are open now. */
+  /** The number of open connections. */
   readonly open: number;
-  /** What the last connections were shown. */
+  /** The behaviors that the last connections met. */
   recent: string[];
-  /** How often each behavior was shown. */
+  /** How often each behavior was used. */
   shown: Map<string, number>;
-  /** Of the connections from now on: a name of BEHAVIORS, `random`, or one of one's own. */
+  /** Sets the behavior of new connections: a name of BEHAVIORS, `random`, or a function. */
   behave(next: string | Behavior): void;
   url(user?: string): string;
   /** Ends all connections. */
   cut(): void;
 }
 
-/** Of the server's process, as the login names it. */
+/** The server process's id, as reported at login. */
 const PID = 1;
 const text = (value: string) => Buffer.from(`${value}\0`);
 const int16 = (value: number) => Buffer.from([value >> 8, value & 255]);
@@ -84,7 +86,7 @@ async function letIn(client: Client): Promise<void> {
     LET_IN,
     parameter("server_version", "18.4"),
     parameter("client_encoding", "UTF8"),
-    // A primary that takes writes, as servers since version 14 say without being asked.
+    // A primary that accepts writes, which servers since version 14 report by themselves.
     parameter("in_hot_standby", "off"),
     parameter("default_transaction_read_only", "off"),
     message("K", int32(PID), int32(2)),
@@ -92,7 +94,7 @@ async function letIn(client: Client): Promise<void> {
   );
 }
 
-/** The answer to what `core/postgres/session.ts` asks of a new connection; undefined for anything else. */
+/** The answer to the queries of `core/postgres/session.ts` on a new connection; undefined for anything else. */
 function sessionAnswer(packet: Buffer): Buffer | undefined {
   const query = packet.toString("latin1", 5);
   if (packet[0] !== SIMPLE_QUERY || !query.startsWith("select pg_catalog.pg_backend_pid() as pid"))
@@ -116,7 +118,7 @@ function sessionAnswer(packet: Buffer): Buffer | undefined {
   ]);
 }
 
-/** Lets the client in, and answers its first request so. */
+/** Lets the client in, and answers its first request with these parts. */
 const afterLogin =
   (...answer: Buffer[]): Behavior =>
   async (client) => {
@@ -133,7 +135,7 @@ const atLogin =
     await forever(client);
   };
 
-/** Lets the client in, sends `head`, and `chunk` without an end. */
+/** Lets the client in, sends `head`, and then `chunk` forever. */
 const endless =
   (chunk: Buffer, ...head: Buffer[]): Behavior =>
   async (client) => {
@@ -147,7 +149,7 @@ export async function pour(client: Client, chunk: Buffer): Promise<void> {
   while (!client.socket.destroyed) await client.send(chunk);
 }
 
-/** Takes whatever comes, says nothing more. */
+/** Reads everything and never answers. */
 export async function forever(client: Client): Promise<void> {
   while (!client.socket.destroyed) await client.next();
 }
@@ -164,7 +166,7 @@ function sasl(challenge: string): Behavior {
   };
 }
 
-/** Every answer is one row of one large value, as right as it gets. */
+/** Answers everything with one row of one large, valid value. */
 function largeValue(type: number, value: string): Behavior {
   const rows = [row(Buffer.from(value)), message("C", "SELECT 1\0"), READY];
   return async (client) => {
@@ -186,7 +188,7 @@ const head = (type: string, length: number) => {
 };
 
 export const BEHAVIORS: Record<string, Behavior> = {
-  // Those that ended, froze or filled a process by one message (finding S4).
+  // Messages that once crashed, froze or exhausted a process on their own (finding S4).
   "sasl-crash": sasl("r=x"),
   "short-auth": atLogin(message("R", EMPTY)),
   suspended: afterLogin(message("s", EMPTY), READY, message("s", EMPTY)),
@@ -327,8 +329,8 @@ export const RANDOM: Behavior = async (client) => {
 };
 
 /**
- * Leads to a server that is what it says, and lies from the `turnAt`-th message on that this one sends behind its
- * login: loses, doubles, changes messages, or goes on with `behavior`'s.
+ * A proxy to a real server that behaves correctly until the `turnAt`-th message that the server sends after login, and
+ * then drops, duplicates or changes messages, or continues with `behavior`.
  */
 export function turning(upstream: { host: string; port: number }, turnAt: number): Behavior {
   return async (client) => {
@@ -371,7 +373,7 @@ function twisted(whole: Buffer, random: Random): Buffer[] {
   return [whole];
 }
 
-/** Starts one on a free port of this machine. */
+/** Starts a hostile server on a free port of this machine. */
 export async function hostilePostgres(options: { seed?: number } = {}): Promise<HostileServer> {
   const random = randomOf(options.seed ?? 1);
   const sockets = new Set<net.Socket>();
@@ -411,7 +413,7 @@ export async function hostilePostgres(options: { seed?: number } = {}): Promise<
   return hostile;
 }
 
-/** Refuses TLS, and has the start-up packet read, except where a behavior wants to see it. */
+/** Refuses TLS and reads the start-up packet, unless a behavior handles them itself. */
 async function greet(socket: net.Socket, random: Random, play: Behavior): Promise<void> {
   const client = clientOf(socket, random);
   const isTurning = !Object.values(BEHAVIORS).includes(play) && play !== RANDOM;

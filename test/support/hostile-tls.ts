@@ -1,5 +1,5 @@
 /**
- * What a lying Postgres server does once it has agreed to TLS: in the handshake, or behind one that is right. Each sees
+ * Attacks by a Postgres server after it has agreed to TLS: in the handshake, or after a valid one. Each behavior sees
  * the connection from its first packet, the request for TLS.
  */
 import { randomBytes } from "node:crypto";
@@ -18,12 +18,12 @@ const [ALERT, HANDSHAKE, DATA] = [21, 22, 23];
 const [HELLO_REQUEST, SERVER_HELLO, CERTIFICATE] = [0, 2, 11];
 const YES = Buffer.from("S");
 
-/** @param length as it is written into the record's head */
+/** @param length written into the record's header */
 function record(type: number, body: Buffer, length = body.length): Buffer {
   return Buffer.concat([Buffer.from([type, 3, 3, length >> 8, length & 255]), body]);
 }
 
-/** @param length as it is written into the message's head */
+/** @param length written into the message's header */
 function handshake(type: number, body: Buffer, length = body.length): Buffer {
   return Buffer.concat([Buffer.from([type, length >> 16, (length >> 8) & 255, length & 255]), body]);
 }
@@ -56,7 +56,7 @@ export const TLS_BEHAVIORS: Record<string, Behavior> = {
   "tls-garbage": afterHello(randomBytes(5000)),
   "tls-plain-postgres": afterHello(Buffer.from("R\0\0\0\u0008\0\0\0\0Z\0\0\0\u0005I")),
   "tls-http": afterHello(Buffer.from("HTTP/1.1 400 Bad Request\r\nconnection: close\r\n\r\n")),
-  // What comes in one packet with the answer is not encrypted, and must never be taken for it.
+  // Data in the same packet as the answer is not encrypted, and must never be treated as encrypted.
   "tls-plain-with-answer": async (client) => {
     await client.next();
     await client.send(Buffer.concat([YES, Buffer.from("R\0\0\0\u0008\0\0\0\0")]));
@@ -97,15 +97,15 @@ export const TLS_BEHAVIORS: Record<string, Behavior> = {
   "tls-alert": afterHello(record(ALERT, Buffer.from([2, 40]))),
   "tls-endless-warnings": endless(many(record(ALERT, Buffer.from([1, 90])))),
   "tls-endless-empty-records": endless(many(record(HANDSHAKE, Buffer.alloc(0)))),
-  // Asks for the handshake to be begun anew, without an end.
+  // Requests a new handshake forever.
   "tls-endless-renegotiation": endless(many(record(HANDSHAKE, handshake(HELLO_REQUEST, Buffer.alloc(0))))),
   "tls-endless-garbage": endless(randomBytes(CHUNK)),
 };
 
 /**
- * TLS as it should be, with this certificate, and `play` behind it.
+ * Valid TLS with this certificate, and `play` inside it.
  *
- * @param injected comes in one packet with the answer to the request for TLS, in plain text
+ * @param injected sent in plain text, in the same packet as the answer to the request for TLS
  */
 export function overTls(pair: Pair, play: Behavior, injected: Buffer = Buffer.alloc(0)): Behavior {
   return async (client) => {

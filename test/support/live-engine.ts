@@ -12,30 +12,30 @@ import type { FakeSource } from "./fake-source";
 import { until } from "./poll";
 
 const DAY_MS = 86_400_000;
-/** Longest that a change may take to be durable: a busy machine has stood still for 20 s. */
+/** The longest time until a change is durable: a busy machine once stalled for 20 s. */
 const SETTLED_MS = 60_000;
 
 export interface LiveEngine extends Engine {
   webhook: FakeWebhook;
   runs: RunReport[];
-  /** Nothing happens by itself unless a test has it so. */
+  /** Nothing runs periodically unless a test sets it. */
   cadence: Cadence;
-  /** Goes live, with what the worker remembers; until the test is over, it is stopped, or `isOver`. */
+  /** Starts live mode with the worker's caches. It runs until the test ends, it is stopped, or `isOver`. */
   start(options?: SyncOptions): Running;
-  /** Everything that was told of is in the replica, and the cursor durable. */
+  /** Resolves when everything in the feed is in the replica, and the cursor is durable. */
   settled(): Promise<void>;
 }
 
 export interface Running {
-  /** Cuts it off, wherever it is. */
+  /** Aborts it at any point. */
   stop(): Promise<void>;
-  /** The lease has lasted for long enough. */
+  /** Ends the lease as if its time were over. */
   over(): Promise<void>;
-  /** Resolves with what ended it. */
+  /** Resolves with the reason why it ended. */
   ended: Promise<unknown>;
 }
 
-/** @param options.absentMs when records that are named and not there are looked for again */
+/** @param options.absentMs when records that the feed named and that were not found are read again */
 export async function liveEngine(
   options: { emptySpellMs?: number; source?: FakeSource; absentMs?: number[] } = {},
 ): Promise<LiveEngine> {

@@ -1,4 +1,7 @@
-/** A fleet whose bases are in live mode: a console that takes notifications, and what says that a base's feed is read out. */
+/**
+ * A fleet whose bases are in live mode: a console that receives notifications, and a check that a base's feed is read
+ * to its end.
+ */
 import { startConsole } from "../../apps/console/start";
 import { type Base, getBase } from "../../core/control/bases";
 import { loadFeed } from "../../core/control/feeds";
@@ -17,7 +20,7 @@ export async function startLiveFleet(options: FleetOptions = {}): Promise<Fleet>
   return { ...fleet, [Symbol.asyncDispose]: () => kept.disposeAsync() };
 }
 
-/** Connects a base; it is live, and nothing is missing from its feed. */
+/** Connects a base, and waits until it is live and its feed has no gap. */
 export async function connectLive(fleet: Fleet, sourceBaseId: string, timeoutMs = 60_000): Promise<Base> {
   const { id } = await fleet.connect(sourceBaseId, { turbo: true, live: true });
   return until(
@@ -30,8 +33,8 @@ export async function connectLive(fleet: Fleet, sourceBaseId: string, timeoutMs 
 }
 
 /**
- * Waits until the feed says that all is done: its durable cursor is the source's own, and no gap is open. All that was
- * changed before this call is in SQL then, whether a sweep has been there or not.
+ * Waits until the feed has been read to its end: its durable cursor is the source's own, and no gap is open. Everything
+ * that was changed before this call is then in SQL, whether a sweep has run or not.
  */
 export async function readOut(fleet: Fleet, base: Base, timeoutMs = 30_000): Promise<void> {
   const isReadOut = async () => {

@@ -1,4 +1,6 @@
-/** Live mode and calls as workers would have noted them, for tests of what people see of them. */
+/**
+ * Writes the rows of live mode and of calls that workers would have recorded, for tests of the pages that show them.
+ */
 import type { Db } from "../../core/context";
 import type { Base } from "../../core/control/bases";
 import { quotaKeyOf } from "../../core/control/budgets";
@@ -11,7 +13,7 @@ export interface FeedNoted {
   reason?: string;
   hasNotifications?: boolean;
   readAgo?: SecondsAgo;
-  /** From reading it to its being due again, s. */
+  /** From one read to the next one due, s. */
   pace?: number;
   changedAgo?: SecondsAgo;
   waiting?: number;
@@ -22,7 +24,7 @@ export interface FeedNoted {
   gapAgo?: SecondsAgo;
 }
 
-/** A feed that is polled once a second and well, unless said otherwise. */
+/** Records a healthy feed that is polled once a second, unless the options differ. */
 export async function recordFeed(db: Db, base: Pick<Base, "id">, feed: FeedNoted = {}): Promise<void> {
   const { state = "on", reason = "", hasNotifications = false, pace = 1, waiting = 0, missed = 0 } = feed;
   const ago = (seconds: SecondsAgo | undefined, usual: SecondsAgo = null) =>
@@ -38,7 +40,7 @@ export async function recordFeed(db: Db, base: Pick<Base, "id">, feed: FeedNoted
       ${ago(feed.staleAgo)}, ${ago(feed.gapAgo)})`;
 }
 
-/** Calls of this month. */
+/** Records calls of this month. */
 export async function recordCalls(
   db: Db,
   base: Pick<Base, "platform" | "sourceBaseId">,

@@ -1,11 +1,11 @@
-/** A base in live mode for tests: teams, their people, and who edits both and has the feed told. */
+/** A base in live mode for tests: teams, their people, and editors that add their edits to the feed. */
 import { expect } from "vitest";
 import { editor } from "./fake-feed";
 import { liveEngine } from "./live-engine";
 import { until } from "./poll";
 import { personRecord, rowsOf, teamRecord, teamsAndPeople } from "./teams";
 
-/** A base in live mode: two teams, two people, and as many more teams as wanted. */
+/** Creates a base in live mode: two teams, two people, and any number of additional teams. */
 export async function liveTeams(
   options: { teams?: number; settings?: { linkedRecordsAsText: boolean } } = {},
 ) {

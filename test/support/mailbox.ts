@@ -1,4 +1,4 @@
-/** A mail server that keeps what it is given: as much of SMTP as a client needs to deliver. */
+/** A mail server that stores what it receives, with the part of SMTP that a client needs. */
 import type { Socket } from "bun";
 import { isNotice } from "./notices";
 import { until } from "./poll";
@@ -7,7 +7,7 @@ export interface KeptMail {
   to: string;
   subject: string;
   text: string;
-  /** The first link in it. */
+  /** Its first link. */
   link: string;
 }
 
@@ -15,7 +15,7 @@ export interface Mailbox {
   /** For SMTP_URL. */
   url: string;
   mails: KeptMail[];
-  /** The next mail to `to` that was not asked for before; notices are passed over. */
+  /** The next mail to `to` that was not returned before. Skips notices. */
   next(to: string): Promise<KeptMail>;
   stop(): void;
 }

@@ -1,4 +1,4 @@
-/** Metrics as `docs/metrics.md` has them, and as a process serves them. */
+/** Reads metrics as `docs/metrics.md` describes them, and as a process serves them. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { repoRoot } from "./source-files";
@@ -23,21 +23,21 @@ export function documentedMetrics(): DocumentedMetric[] {
 }
 
 export interface Sample {
-  /** With `_bucket`, `_sum` or `_count` where it is of a histogram. */
+  /** Includes `_bucket`, `_sum` or `_count` for a histogram. */
   name: string;
   labels: Record<string, string>;
   value: number;
 }
 
 export interface MetricsPage {
-  /** Types of our own metrics by name, those without a value yet too. */
+  /** Types of our own metrics by name, including those without a value yet. */
   types: Map<string, string>;
   samples: Sample[];
-  /** The sum of the samples with these labels; undefined where there is none. */
+  /** The sum of the samples with these labels, or undefined if there are none. */
   sum(name: string, labels?: Record<string, string>): number | undefined;
 }
 
-/** What a process on this port serves. */
+/** Reads the metrics of the process on this port. */
 export async function readMetrics(port: number): Promise<MetricsPage> {
   const answer = await fetch(`http://127.0.0.1:${port}/metrics`);
   const lines = (await answer.text()).split("\n");

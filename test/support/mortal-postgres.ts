@@ -1,4 +1,4 @@
-/** A Postgres server of one test's own, over data that outlives it: it can be killed, and started again. */
+/** A Postgres server for one test, over data that outlives it: the test can kill and restart it. */
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
@@ -8,33 +8,33 @@ import { type FaultProxy, faultProxy } from "./fault-proxy";
 import { scratchFolder } from "./scratch";
 import { primarySettings, type Standby, startStandby } from "./standby";
 
-/** What a killed server would lose here only a machine's crash loses: no fsync. Commits do reach the kernel. */
+/** Without fsync, only a crash of the machine loses data, and not a killed server. Commits do reach the kernel. */
 const SETTINGS = {
   fsync: "off",
   full_page_writes: "off",
   shared_buffers: "64MB",
   max_connections: "200",
-  // A crash is replayed from the last checkpoint on.
+  // Recovery starts at the last checkpoint.
   checkpoint_timeout: "30s",
 };
 
 export interface MortalPostgres extends AsyncDisposable {
-  /** Straight to the server, as long as this one lives. */
+  /** Directly to the server, while this one runs. */
   readonly url: string;
   readonly isUp: boolean;
-  /** A way for others; it leads to wherever the server is. */
+  /** A proxy for other processes. It leads to the current server. */
   line(): Promise<FaultProxy>;
-  /** SIGKILL to the server and everything that it started. */
+  /** Sends SIGKILL to the server and all its processes. */
   kill(): Promise<void>;
-  /** SIGKILL to one of its backends that serves a client, at which the server starts all over. */
+  /** Sends SIGKILL to one backend that serves a client, which makes the server restart. */
   killBackend(): boolean;
   start(): Promise<void>;
-  /** A standby that streams from it. Others' ways lead there after `failOver`. */
+  /** A standby that streams from it. After `failOver`, the proxies lead there. */
   standby(): Promise<Standby>;
   /**
-   * SIGKILL to the server, and the standby takes its place, on another port. What the standby did not have is lost.
+   * Kills the server, and promotes the standby on another port. What the standby had not received is lost.
    *
-   * @param whileDown what happens between the two
+   * @param whileDown runs between the two
    */
   failOver(standby: Standby, whileDown: () => Promise<void>): Promise<void>;
 }
@@ -106,7 +106,7 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
   };
 }
 
-/** SIGKILL to the server over `dataDir` and everything that it started. */
+/** Sends SIGKILL to the server over `dataDir` and all its processes. */
 export async function killServer(server: EmbeddedPostgres, dataDir: string): Promise<void> {
   const pid = readPidFile(dataDir)?.pid;
   for (const one of pid === undefined ? [] : [pid, ...childrenOf(pid)]) signal(one, "SIGKILL");
@@ -118,7 +118,7 @@ function childrenOf(pid: number): number[] {
   return textOf(`/proc/${pid}/task/${pid}/children`).split(" ").filter(Boolean).map(Number);
 }
 
-/** Its title then names the client: `postgres: user database 127.0.0.1(port) idle`. */
+/** Such a backend's title names the client: `postgres: user database 127.0.0.1(port) idle`. */
 function servesClient(pid: number): boolean {
   return /127\.0\.0\.1\(\d+\)/.test(textOf(`/proc/${pid}/cmdline`));
 }
@@ -131,7 +131,7 @@ function textOf(path: string): string {
   }
 }
 
-/** @returns false when there is no such process any more */
+/** @returns false if the process no longer exists */
 export function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     process.kill(pid, name);

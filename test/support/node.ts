@@ -1,7 +1,7 @@
-/** The machine's own Node, for programs of customers; `bun --bun` puts a `node` of its own before it. */
+/** The machine's own Node, for customers' programs; `bun --bun` puts a `node` of its own in front of it. */
 import { delimiter } from "node:path";
 
 const folders = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.includes("bun-node"));
 
-/** Absent: there is none on this machine. */
+/** Absent if this machine has no Node. */
 export const node = Bun.which("node", { PATH: folders.join(delimiter) }) ?? undefined;

@@ -1,4 +1,4 @@
-/** A customer's own database: the service is given the role that owns it, which is no superuser. */
+/** A customer's own database. The service gets the role that owns it, which is not a superuser. */
 import type postgres from "postgres";
 import { inject, onTestFinished } from "vitest";
 import { claimEpoch, databaseUrl, installReplica, openReplica } from "../../core/replica";
@@ -10,15 +10,15 @@ import { type Shop, shopIn } from "./shop";
 export interface OwnDatabase extends Shop {
   /** The customer as the owner of the database: the same role as the service's. */
   customer: postgres.Sql;
-  /** Another role of the customer's, which may make schemas. */
+  /** Another role of the customer, which may create schemas. */
   other: postgres.Sql;
   otherRole: string;
   ownerRole: string;
-  /** A superuser there. */
+  /** A superuser on that server. */
   admin: postgres.Sql;
 }
 
-/** `orders` in the schema `airtable` of such a database. Gone when the test is over. */
+/** Creates `orders` in the schema `airtable` of such a database. Ends with the test. */
 export async function ownDatabase(fields: Record<string, FieldType>): Promise<OwnDatabase> {
   const tag = crypto.randomUUID().slice(0, 8);
   const [ownerRole, otherRole, database] = [

@@ -1,12 +1,12 @@
 /**
- * Which process is at the other end of a connection on this machine. Linux only; elsewhere nobody is found.
+ * Finds the process at the other end of a connection on this machine. Linux only; on other systems it finds none.
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 
 /**
- * @param nearPort the port of the process that is looked for
+ * @param nearPort the port of the wanted process
  * @param farPort the port that it has connected to
- * @param pids who it may be
+ * @param pids the candidates
  */
 export function peerProcess(nearPort: number, farPort: number, pids: Iterable<number>): number | undefined {
   const inode = inodeOf(nearPort, farPort);

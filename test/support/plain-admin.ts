@@ -1,4 +1,4 @@
-/** An admin as managed servers give one: it may make databases and roles, and is no superuser. */
+/** An admin role like those of managed servers: it may create databases and roles, and is not a superuser. */
 import { inject } from "vitest";
 import { asAdmin } from "./admin";
 
@@ -8,12 +8,12 @@ export interface PlainAdmin {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-/** What it makes must be gone before it is disposed of. */
+/** Everything that it creates must be dropped before it is disposed of. */
 export async function plainAdmin(): Promise<PlainAdmin> {
   const name = `bt_admin_${crypto.randomUUID().slice(0, 8)}`;
   await asAdmin(async (sql) => {
     await sql.unsafe(`create role ${name} login createdb createrole password 'admin'`);
-    // Another test may have closed the server's own database meanwhile.
+    // Another test may have revoked access to the server's own database meanwhile.
     await sql.unsafe(`grant connect on database ${sql.options.database} to ${name}`);
   });
   const url = Object.assign(new URL(inject("postgresUrl")), { username: name, password: "admin" }).href;

@@ -1,4 +1,4 @@
-/** Bases that lead nowhere, for tests of what the control plane does with them. */
+/** Bases without a replica or a source, for tests of the control plane's work with them. */
 import { newId } from "../../core/ids";
 import type { TestControl } from "./control-support";
 

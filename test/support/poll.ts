@@ -1,15 +1,15 @@
-/** Waiting in tests: never for a time, always for a condition with a deadline. */
+/** Waits in tests: never for a fixed time, always for a condition with a deadline. */
 
-/** Longest wait and the pause between two looks, unless a test says otherwise, in ms. */
+/** The longest wait and the pause between two checks, unless a test sets others, in ms. */
 const TIMEOUT_MS = 10_000;
 const INTERVAL_MS = 10;
 
 /**
- * Asks `condition` again and again until its answer is truthy, and returns that.
+ * Calls `condition` until its result is truthy, and returns the result.
  *
- * @param options.what what is waited for, for the error: "the table appears"
- * @throws Error at the deadline, saying what was waited for and the last answer; the error of `condition` is not
- *   caught, but for the last one where `condition` keeps failing with `retryErrors`
+ * @param options.what names the condition in the error: "the table appears"
+ * @throws Error at the deadline, with `what` and the last result; an error of `condition` is thrown at once, except
+ *   with `retryErrors`, where only the last one is thrown
  */
 export async function until<T>(
   condition: () => T | Promise<T>,

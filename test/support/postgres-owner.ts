@@ -1,6 +1,6 @@
 /**
  * A process that owns an embedded Postgres, for tests that kill it: prints one JSON line `{url, port, adopted}`, or
- * `{error}`, then waits for SIGTERM and stops it.
+ * `{error}`, then waits for SIGTERM and stops the server.
  *
  * Usage: bun postgres-owner.ts <data folder> <port> [setpriv|shell]
  */
@@ -17,10 +17,10 @@ try {
     settings: { fsync: "off", max_connections: "50" },
     ...(keeper === "shell" || keeper === "setpriv" ? { keeper } : {}),
   });
-  // Bun's types of `process` know signals only by way of the emitter that it is.
+  // In Bun's types, only the event emitter that `process` extends knows signals.
   const signals: NodeJS.EventEmitter = process;
   signals.once("SIGTERM", () => void server.stop().then(() => process.exit(0)));
-  // Holds the process open, whatever the server's own handles do.
+  // Keeps the process open, independent of the server's own handles.
   setInterval(() => {}, 60_000);
   console.log(JSON.stringify({ url: server.url, port: server.port, adopted: server.adopted }));
 } catch (error) {

@@ -1,6 +1,6 @@
 /**
- * A primary and its standby behind one moving endpoint, as a provider's failover has them: a TCP line leads to the
- * primary, and at a failover to the other server, for new connections only.
+ * A primary and its standby behind one moving endpoint, like a provider's failover: a TCP proxy leads to the primary,
+ * and after a failover to the other server, for new connections only.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -19,24 +19,24 @@ const SETTINGS = {
 };
 
 export interface PostgresPair extends AsyncDisposable {
-  /** The endpoint, as a superuser of the database `postgres`: where the primary is, before and after a failover. */
+  /** The endpoint, as a superuser of the database `postgres`: leads to the primary before and after a failover. */
   url: string;
   endpoint: FaultProxy;
-  /** Straight to the server that is the primary now. */
+  /** Directly to the server that is the primary now. */
   readonly primaryUrl: string;
-  /** The standby; after a failover none, unless the old primary became it. */
+  /** The standby; undefined after a failover, unless the old primary became the standby. */
   readonly standby: Standby | undefined;
-  /** The primary is killed, the standby promoted, the endpoint moved. What the standby did not have yet is lost. */
+  /** Kills the primary, promotes the standby, moves the endpoint. What the standby had not received is lost. */
   failOver(): Promise<void>;
   /**
-   * The primary is stopped in order, the standby promoted, and the old primary comes back on its port, read-only, as
-   * standby of the new one. Nothing is lost. The endpoint moves when the promise's function is called: until then it
-   * leads to the read-only server, as a cached DNS answer does.
+   * Stops the primary in order and promotes the standby; the old primary restarts on its port, read-only, as the
+   * standby of the new one. Nothing is lost. The endpoint moves when the returned function is called: until then it
+   * leads to the read-only server, like a cached DNS answer.
    */
   switchOver(): Promise<() => void>;
 }
 
-/** @param options.isSynchronous the primary answers a commit when the standby has it */
+/** @param options.isSynchronous the primary confirms a commit only when the standby has it */
 export async function postgresPair(options: { isSynchronous: boolean }): Promise<PostgresPair> {
   const folder = scratchFolder("pair");
   await using releases = new AsyncDisposableStack();

@@ -1,14 +1,14 @@
 /**
- * Which statement a Postgres client sends, read off the bytes on their way to the server.
+ * Reads the statements of a Postgres client from the bytes that it sends to the server.
  *
- * A prepared statement's text passes once per connection; afterwards only its name does. So what passes is kept in
- * mind, and every Bind is told with the text that it means.
+ * A prepared statement's text is sent once per connection, and afterwards only its name. The texts are therefore
+ * stored, and every Bind is reported with its statement's text.
  */
 
 const PARSE = 0x50;
 const BIND = 0x42;
 const QUERY = 0x51;
-/** Length and code of the packet that opens a connection; it alone has no type. */
+/** Length and code of the packet that opens a connection; only this packet has no type. */
 const STARTUP_MIN_BYTES = 8;
 
 export class StatementReader {
@@ -16,7 +16,7 @@ export class StatementReader {
   #pending: Buffer = Buffer.alloc(0);
   #isOpen = false;
 
-  /** Takes in the next bytes; gives the text of every statement that they set going. */
+  /** Reads the next bytes. Returns the text of every statement that they execute. */
   read(bytes: Uint8Array): string[] {
     this.#pending = this.#pending.length > 0 ? Buffer.concat([this.#pending, bytes]) : Buffer.from(bytes);
     const found: string[] = [];

@@ -1,10 +1,12 @@
 /**
- * The source is a machine of its own: what else runs on this one must not make it late, or arrivals are noted later than
- * they came. Only root may put a process before others.
+ * In production, the source is another machine, so the load of this one must not delay it; otherwise arrivals would be
+ * recorded later than they happened. Only root may raise a process's priority.
  */
 import { constants, setPriority } from "node:os";
 
-/** Puts a process before all others of this machine: in real time where there is `chrt`. @returns whether it may */
+/**
+ * Gives a process priority over all others on this machine: real time, if `chrt` exists. @returns whether it succeeded
+ */
 export function putFirst(pid: number): boolean {
   try {
     if (

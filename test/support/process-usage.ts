@@ -1,10 +1,10 @@
-/** CPU and memory of other processes, from /proc: Linux only. */
+/** Reads CPU and memory of other processes from /proc: Linux only. */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Of `/proc/<pid>/stat`: Linux counts in hundredths of a second, whatever its clock. */
+/** The unit of `/proc/<pid>/stat`: Linux counts in hundredths of a second, independent of its clock. */
 const TICKS_PER_SECOND = 100;
 
-/** CPU seconds of the process, of those that it started and of those of them that have ended. */
+/** CPU seconds of the process, of its children, and of children that have ended. */
 export function cpuSeconds(pid: number): number {
   const children = readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -20,12 +20,12 @@ export function residentBytes(pid: number): number {
   return Number(kilobytes) * 1024;
 }
 
-/** The process that started `pid`: of a Postgres backend, the server. */
+/** The parent of `pid`: for a Postgres backend, the server. */
 export function parentOf(pid: number): number {
   return stat(pid)!.parent;
 }
 
-/** Memory that the children of `pid` have for themselves, bytes each. */
+/** Private memory of each child of `pid`, bytes. */
 export function childrenPrivateBytes(pid: number): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && stat(Number(name))?.parent === pid)
@@ -38,13 +38,13 @@ export function childrenPrivateBytes(pid: number): number[] {
 
 export interface ProcessTimes {
   parent: number;
-  /** CPU seconds of its own. */
+  /** CPU seconds of the process itself. */
   cpu: number;
-  /** CPU seconds of those of its children that have ended. */
+  /** CPU seconds of its children that have ended. */
   ended: number;
 }
 
-/** @returns undefined when there is no such process any more */
+/** @returns undefined if the process no longer exists */
 export function processTimes(pid: number): ProcessTimes | undefined {
   return stat(pid);
 }
@@ -57,7 +57,7 @@ function stat(pid: number): ProcessTimes | undefined {
   return { parent: Number(fields[1]), cpu: seconds(11), ended: seconds(13) };
 }
 
-/** Empty when the process has ended meanwhile. */
+/** Returns an empty text if the process has ended meanwhile. */
 function read(path: string): string {
   try {
     return readFileSync(path, "utf8");

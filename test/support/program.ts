@@ -1,25 +1,25 @@
-/** Runs one of our programs as its own process, and reads what it says. */
+/** Runs one of our programs as its own process, and reads its output. */
 import { until } from "./poll";
 import { repoRoot } from "./source-files";
 
-/** Longest that one of our programs takes to start on a busy machine. */
+/** The longest start of one of our programs on a busy machine. */
 const START_TIMEOUT_MS = 20_000;
 
 export interface Program extends AsyncDisposable {
   pid: number;
-  /** All it has written to standard output so far. */
+  /** Everything that it has written to standard output so far. */
   output(): string;
   errors(): string;
-  /** Resolves when its standard output holds `text`. */
+  /** Resolves when its standard output contains `text`. */
   says(text: string, timeoutMs?: number): Promise<void>;
-  /** Ends with the exit code; 128 and more is a signal's. */
+  /** Resolves with the exit code; 128 and more is a signal's. */
   exited: Promise<number>;
   kill(signal: NodeJS.Signals): void;
 }
 
 /**
- * Starts `bun <script> <words>` in the repository with the environment `env` over ours (undefined unsets); leaving
- * its scope kills it.
+ * Starts `bun <script> <words>` in the repository, with `env` over our own environment (undefined unsets a variable).
+ * Leaving its scope kills it.
  */
 export function startProgram(
   script: string,

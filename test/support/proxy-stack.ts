@@ -1,6 +1,6 @@
 /**
- * A proxy with everything around it: a control plane, a sandbox for a source, replicas on the test server, and syncs
- * that run when a test says so.
+ * A proxy with everything that it needs: a control plane, a sandbox as the source, replicas on the test server, and
+ * syncs that run when a test starts them.
  */
 
 import { randomBytes } from "node:crypto";
@@ -37,12 +37,12 @@ import { dumpTable, readerOf } from "./replica";
 
 export interface Replicated {
   base: Base;
-  /** As the customer reads it. */
+  /** The customer's connection. */
   reader: postgres.Sql;
-  /** As the owner. */
+  /** The owner's URL. */
   ownerUrl: string;
   rows(table: string): Promise<Record<string, unknown>[]>;
-  /** Runs syncs until one has completed that began after this call. */
+  /** Runs syncs until one that began after this call has completed. */
   sync(): Promise<void>;
 }
 
@@ -54,19 +54,21 @@ export interface ProxyStack extends AsyncDisposable {
   endpoint: string;
   contentEndpoint: string;
   managed: ManagementContext;
-  /** The proxies' way to the control plane. */
+  /** The proxy through which proxies reach the control plane. */
   controlFaultProxy: CuttableProxy;
-  /** Connects a base of the sandbox, without live mode, for an account of its own; with the sandbox's key unless given. */
+  /**
+   * Connects a base of the sandbox, without live mode, for an account of its own; with the sandbox's key unless given.
+   */
   connect(sourceBaseId: string, apiKey?: string): Promise<Replicated>;
-  /** Makes a base count as connected, whose replica nobody has made; for requests that have no need of it. */
+  /** Marks a base as connected without creating a replica, for requests that do not need one. */
   connectUnchecked(sourceBaseId: string): Promise<void>;
   /** Runs `work` as the owner of a replica. */
   withOwner(replicated: Replicated, work: (sql: postgres.Sql) => Promise<unknown>): Promise<void>;
-  /** One more proxy process, so to speak. */
+  /** Starts another proxy, as if in another process. */
   startAnother(): Promise<{ endpoint: string } & AsyncDisposable>;
 }
 
-/** @param env what is set beside DATABASE_URL and UPSTREAMS */
+/** @param env set in addition to DATABASE_URL and UPSTREAMS */
 export async function proxyStack(env: Record<string, string> = {}): Promise<ProxyStack> {
   const releases = new AsyncDisposableStack();
   const sandbox = releases.use(await startSandbox({ settings: { rateLimitOff: true } }));
@@ -185,7 +187,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
   };
 }
 
-/** The sum of a metric's values, from the proxy's own page. */
+/** The sum of a metric's values, from the proxy's metrics page. */
 export async function metricOf(stack: ProxyStack, name: string): Promise<number> {
   const text = await (await fetch(`http://localhost:${stack.proxy.port}/metrics`)).text();
   const values = text

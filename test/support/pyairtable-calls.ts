@@ -1,13 +1,14 @@
 /**
- * The HTTP that pyairtable 3 sends for each of its calls: method, path with its query as `requests` escapes it, and the
- * body as Python writes JSON. Taken from the library's source and documentation, as it is in no registry here.
+ * The HTTP requests that pyairtable 3 sends for each of its calls: method, path with its query as `requests` escapes
+ * it, and the body as Python writes JSON. Taken from the library's source and documentation, as no registry here has
+ * it.
  */
 
-/** What the calls of one run are about; filled in by the answers to earlier ones. */
+/** The objects that the calls of one run use; filled in from the answers to earlier ones. */
 export interface Scene {
   baseId: string;
   tableId: string;
-  /** Of the records in the order in which they were created. */
+  /** Ids of the records, in the order in which they were created. */
   recordIds: string[];
   commentId: string;
   fieldId: string;
@@ -16,7 +17,7 @@ export interface Scene {
 }
 
 export interface PyairtableCall {
-  /** As a program writes it. */
+  /** The call as a program writes it. */
   name: string;
   method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
   /** Below `/v0/`. */
@@ -25,13 +26,13 @@ export interface PyairtableCall {
   /** The host of uploads; the API's unless given. */
   host?: "content.airtable.com";
   status?: number;
-  /** Takes from the answer what later calls name. */
+  /** Stores the values from the answer that later calls use. */
   keep?: (scene: Scene, answer: never) => void;
-  /** Changes records, which SQL shows as soon as it is answered. */
+  /** Changes records; SQL shows the change as soon as the call is answered. */
   writes?: true;
 }
 
-/** What a request of `requests` has besides its authorization and length. */
+/** The headers of a request by `requests`, besides its authorization and length. */
 export const PYTHON_HEADERS = {
   "User-Agent": "python-requests/2.32.3",
   "Accept-Encoding": "gzip, deflate",
@@ -39,7 +40,7 @@ export const PYTHON_HEADERS = {
   Connection: "keep-alive",
 };
 
-/** As `json.dumps` writes it: a space behind colons and commas, and nothing but ASCII. */
+/** Formats like `json.dumps`: a space after colons and commas, and only ASCII. */
 export function pythonJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(pythonJson).join(", ")}]`;
   if (typeof value === "object" && value !== null) {
@@ -63,7 +64,7 @@ const record = (index: number) => (scene: Scene) => `${table(scene)}/${scene.rec
 const comments = (scene: Scene) => `${record(0)(scene)}/comments`;
 const fields = ({ baseId, tableId }: Scene) => `meta/bases/${baseId}/tables/${tableId}/fields`;
 
-/** What every write of records has besides its records. */
+/** The properties of every write of records, besides its records. */
 const plain = { typecast: false, returnFieldsByFieldId: false };
 
 interface RecordAnswer {
@@ -74,7 +75,7 @@ const keepRecord = (scene: Scene, { id }: RecordAnswer) => void scene.recordIds.
 const keepRecords = (scene: Scene, { records }: RecordAnswer) =>
   void scene.recordIds.push(...records.map(({ id }) => id));
 
-/** Longer in a URL than 16,000 characters: sent by POST. */
+/** In a URL it would be longer than 16,000 characters: sent by POST. */
 const longFormula = `OR(${Array.from({ length: 700 }, (_, index) => `{Name}='number ${index}'`).join(",")})`;
 
 export const pyairtableCalls: PyairtableCall[] = [

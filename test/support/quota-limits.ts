@@ -1,4 +1,4 @@
-/** The limits that tests of the quota go by, as SQL takes them: those of the platform that there is. */
+/** The limits that tests of the quota use, in the form of SQL: those of the only platform. */
 import { sqlLimitsOf } from "../../core/limiter/limits";
 
 export const LIMITS = sqlLimitsOf("airtable:app");

@@ -1,7 +1,7 @@
 /**
- * One process that uses the quota ledger, for the bench: `bun test/support/quota-process.ts <job in JSON>`.
+ * One process that uses the rate limiter, for the bench: `bun test/support/quota-process.ts <job in JSON>`.
  *
- * Prints one JSON array: what it was granted, with times on the machine's clock (ms since 1970).
+ * Prints one JSON array of the grants, with times on the machine's clock (ms since 1970).
  */
 import postgres from "postgres";
 import { Registry } from "prom-client";
@@ -14,13 +14,13 @@ export interface QuotaJob {
   /** When all processes begin and end, ms since 1970. */
   from: number;
   until: number;
-  /** Tables swept at once; none is 0. */
+  /** Tables that are swept at once; 0 for none. */
   tables: number;
   share: number;
-  /** Clients that ask, each again and again, on average so often. */
+  /** The number of clients that send requests repeatedly, and their average period. */
   clients: number;
   clientPeriodMs: number;
-  /** Around the period: 0 is regular, 1 is random. */
+  /** Variation of the period: 0 is regular, 1 is random. */
   clientJitter: number;
 }
 
@@ -47,7 +47,7 @@ async function take(kind: QuotaGrant["kind"]): Promise<void> {
     else await limiter.acquireClient(job.key, { deadlineMs: 5000, signal: end });
     grants.push({ kind, askedAt, at: now() });
   } catch {
-    // Refused, or the end.
+    // Rejected, or the end of the run.
   }
 }
 

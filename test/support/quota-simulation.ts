@@ -1,7 +1,7 @@
 /**
- * The quota ledger on a clock that jumps: the real lanes and the real SQL, an hour in seconds.
+ * Simulates the rate limiter on a virtual clock, with the real wait queues and the real SQL: an hour in seconds.
  *
- * Time stands still while a statement is on its way, and jumps to the next timer once nothing else is to do.
+ * Time stands still while a statement runs, and jumps to the next timer when nothing else is left to do.
  */
 import fc from "fast-check";
 import type postgres from "postgres";
@@ -45,7 +45,7 @@ export class VirtualClock implements QuotaClock {
     };
   };
 
-  /** The process stands still: time passes, and nothing is done. */
+  /** Suspends the process: time passes, and nothing runs. */
   stall(ms: number): void {
     this.time += ms;
   }
@@ -62,7 +62,7 @@ export class VirtualClock implements QuotaClock {
     }
   }
 
-  /** Lets time pass until nobody has an alarm before `untilMs`. */
+  /** Lets time pass until no timer is due before `untilMs`. */
   async run(untilMs: number): Promise<void> {
     for (;;) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -85,7 +85,7 @@ export class VirtualClock implements QuotaClock {
   }
 }
 
-/** The book of the control plane, asked at the clock's time. */
+/** The limiter backend of the control plane, at the clock's time. */
 export function virtualBackend(
   db: postgres.Sql,
   clock: VirtualClock,
@@ -123,7 +123,7 @@ export function virtualBackend(
   };
 }
 
-/** The book as a process knows it that gets to each answer so much later. */
+/** The backend as seen by a process that receives each answer with this delay. */
 export function slowed(backend: LimiterBackend, clock: VirtualClock, answerMs: () => number): LimiterBackend {
   return {
     ...backend,
@@ -137,7 +137,7 @@ export function slowed(backend: LimiterBackend, clock: VirtualClock, answerMs: (
 
 export interface Grant {
   kind: Priority;
-  /** When it was asked for and when it was had, virtual ms. */
+  /** When it was requested and granted, virtual ms. */
   askedAt: number;
   at: number;
 }
@@ -145,19 +145,19 @@ export interface Grant {
 export interface Simulation {
   clock: VirtualClock;
   grants: Grant[];
-  /** Reservations that their processes got to too late. */
+  /** Reservations that expired before their processes used them. */
   expired(): number;
-  /** A lane of a process of its own, which gets to each answer so much later. */
+  /** A wait queue of a separate process, which receives each answer with this delay. */
   queue(kind: Priority, share: number, answerMs?: () => number): WaitQueue;
-  /** A proxy, which stands in for a control plane that it cannot reach. */
+  /** A proxy, with a fallback limiter for the time when it cannot reach the control plane. */
   proxy(): SimulatedProxy;
-  /** Waits in a wait queue and notes the grant; null when it was refused or called off. */
+  /** Waits in a wait queue and records the grant; null if it was rejected or aborted. */
   take(
     lane: WaitQueue,
     kind: Priority,
     options?: { deadlineMs?: number; signal?: AbortSignal },
   ): Promise<Grant | null>;
-  /** Sweeps with so many tables at once, page after page, until `untilMs` or `pages` pages are asked for. */
+  /** Sweeps this many tables at once, page after page, until `untilMs` or until `pages` pages were requested. */
   sync(options: {
     share: number;
     tables: number;
@@ -170,7 +170,7 @@ export interface Simulation {
 
 export interface SimulatedProxy {
   queue: WaitQueue;
-  /** How it is cut off from the control plane; `deaf`: what it says arrives there, and it hears nothing. */
+  /** How it is separated from the control plane; `deaf`: its messages arrive there, and it receives no answers. */
   way: "open" | "cut" | "deaf";
 }
 
@@ -281,10 +281,10 @@ export function simulate(db: postgres.Sql): Simulation {
   };
 }
 
-/** How late within its span each call goes out, 0 to 1, in turn. */
+/** How late within its window each call is sent, 0 to 1, in turn. */
 export const lateParts = fc.array(fc.constantFrom(0, 0.5, 1, 1, 1), { minLength: 1, maxLength: 7 });
 
-/** Most times within any span of `windowMs`, its end not included. */
+/** The most times within any interval of `windowMs`, its end excluded. */
 export function mostWithin(times: number[], windowMs: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   let most = 0;

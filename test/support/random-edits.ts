@@ -1,6 +1,6 @@
 /**
- * What people do to any base of the sandbox, at random: they edit cells of every type, link, create, delete and take that
- * back, change many records at once, and change fields and tables that they have made themselves.
+ * Random edits by users of any sandbox base: they edit cells of every type, link, create, delete and restore records,
+ * change many records at once, and change the fields and tables that they have created.
  */
 import type { Control } from "../../apps/sandbox/control";
 import type { Random } from "../../apps/sandbox/random";
@@ -8,16 +8,16 @@ import type { WireField, WireRecord, WireTable } from "./expected-cells";
 
 type Table = WireTable & { primaryFieldId?: string; records: WireRecord[] };
 
-/** Most records that one edit changes. */
+/** The most records that one edit changes. */
 const MANY = 220;
 
 export class RandomEdits {
   readonly #control: Control;
   readonly #baseId: string;
   readonly #random: Random;
-  /** Deleted records that may come back. */
+  /** Deleted records that may be restored. */
   readonly #gone: { tableId: string; record: WireRecord }[] = [];
-  /** Fields and tables of its own, which it may rename, retype and delete. */
+  /** Fields and tables that it has created, and may rename, retype and delete. */
   readonly #fields: { tableId: string; id: string }[] = [];
   readonly #tables: string[] = [];
   #names = 0;
@@ -51,7 +51,7 @@ export class RandomEdits {
     }
   }
 
-  /** One edit of the shape. */
+  /** One edit of the schema. */
   editSchema(): void {
     const kinds = [
       "add field",
@@ -110,7 +110,7 @@ export class RandomEdits {
     this.#control.createRecords(this.#baseId, table.id, records);
   }
 
-  /** Few enough to be believed. */
+  /** Few enough that the deletion guard does not stop them. */
   #delete(table: Table): void {
     const records = this.#some(table, 3);
     if (table.records.length < 20) return;
@@ -122,7 +122,7 @@ export class RandomEdits {
     this.#gone.push(...records.map((record) => ({ tableId: table.id, record })));
   }
 
-  /** Brings a record back under its id, with some of its cells. */
+  /** Restores a record under its id, with some of its cells. */
   #undo(): void {
     const [gone] = this.#gone.splice(this.#random.int(0, Math.max(0, this.#gone.length - 1)), 1);
     const table = this.#allTables().find(({ id }) => id === gone?.tableId);
@@ -184,7 +184,7 @@ export class RandomEdits {
     return Object.fromEntries(fields.map((field) => [field.id, this.#cell(field)]));
   }
 
-  /** Null now and then. */
+  /** Sometimes null. */
   #cell(field: WireField): unknown {
     if (this.#random.chance(0.15)) return null;
     switch (field.type) {
@@ -214,7 +214,7 @@ export class RandomEdits {
     }
   }
 
-  /** Up to so many different records of the table. */
+  /** Up to this many different records of the table. */
   #some({ records }: Table, most: number): WireRecord[] {
     const count = Math.min(this.#random.int(1, most), records.length);
     const from = this.#random.int(0, Math.max(0, records.length - 1));

@@ -1,4 +1,4 @@
-/** An upstream below HTTP libraries: it sees requests byte by byte and answers with the bytes that a test gives. */
+/** An upstream below HTTP libraries: it sees requests byte by byte, and answers with the bytes that a test provides. */
 import net from "node:net";
 
 export interface RawRequest {
@@ -11,9 +11,9 @@ export interface RawRequest {
 
 export interface RawUpstream extends AsyncDisposable {
   url: string;
-  /** In the order they came. */
+  /** In order of arrival. */
   requests: RawRequest[];
-  /** Connections that are open, and how many there were in all. */
+  /** Open connections, and how many there were in all. */
   sockets: Set<net.Socket>;
   accepted: number;
   /** Answers each request; the default is an empty object. */
@@ -67,7 +67,7 @@ export async function rawUpstream(): Promise<RawUpstream> {
   return upstream;
 }
 
-/** An answer with its length, as bytes. */
+/** Returns an answer with its length, as bytes. */
 export function httpAnswer(
   status: number,
   headers: Record<string, string>,
@@ -81,7 +81,7 @@ export function httpAnswer(
   return Buffer.concat([Buffer.from(`${head}\r\n\r\n`), bytes]);
 }
 
-/** Sends bytes to a port and gives everything that comes back until the other side closes, or `isEnough`. */
+/** Sends bytes to a port. Returns everything that arrives until the other side closes, or until `isEnough`. */
 export function sendRaw(
   port: number,
   text: string,

@@ -1,4 +1,4 @@
-/** A receiver of webhooks that keeps what it is given, and answers as it is told to. */
+/** A receiver of webhooks that stores what it receives, and answers as a test sets it. */
 
 export interface Received {
   path: string;
@@ -7,10 +7,10 @@ export interface Received {
 }
 
 export interface Receiver {
-  /** Address of `path`; the path counts as a secret. */
+  /** The URL of `path`; the path counts as a secret. */
   url(path?: string): string;
   received: Received[];
-  /** What it answers from now on; 200 at first. */
+  /** Its answers from now on; 200 at first. */
   answer: { status: number; headers?: Record<string, string> };
   [Symbol.asyncDispose](): Promise<void>;
 }

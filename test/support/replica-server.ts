@@ -1,5 +1,5 @@
 /**
- * A Postgres server of its own for replicas, for tests in which customers write: no customer may on the server that
+ * A separate Postgres server for replicas, for tests in which customers write: customers must not reach the server that
  * holds the control plane.
  */
 import { rmSync } from "node:fs";

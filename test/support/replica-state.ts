@@ -1,4 +1,4 @@
-/** A replica as it is, told apart by the source's ids: two that were made in other ways can be compared. */
+/** The state of a replica by the source's ids, so that two replicas with different histories can be compared. */
 import { loadCatalog } from "../../core/replica";
 import { dumpTable, type TestReplica } from "./replica";
 
@@ -23,9 +23,9 @@ export interface TableState {
 export interface ReplicaState {
   /** By table id. */
   tables: Record<string, TableState>;
-  /** SQL names by source id, which depend on the past. */
+  /** SQL names by source id. They depend on the history. */
   names: Record<string, string>;
-  /** Tables in `public` that the catalog does not know, and in `public_swap` that are nobody's. */
+  /** Tables in `public` that the catalog does not know, and in `public_swap` that belong to no rebuild. */
   strays: string[];
 }
 

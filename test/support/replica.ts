@@ -1,4 +1,4 @@
-/** Replicas for tests: provisioned for real on the test server, dropped by `await using`. */
+/** Replicas for tests: real databases on the test server, dropped by `await using`. */
 import postgres from "postgres";
 import { inject } from "vitest";
 import {
@@ -14,18 +14,18 @@ import {
 export interface TestReplica {
   replica: Replica;
   epoch: number;
-  /** The customer's own URL. */
+  /** The customer's URL. */
   readerUrl: string;
-  /** The owner's. */
+  /** The owner's URL. */
   ownerUrl: string;
   role: string;
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /**
- * A new replica in a database of its own, with its lease claimed; the service is `adminUrl`'s role.
+ * Creates a replica in a database of its own, and claims its lease; the service uses the role of `adminUrl`.
  *
- * @param over the way on which the service reaches it, by its URL
+ * @param over changes the URL by which the service reaches it
  */
 export async function testReplica(
   adminUrl = inject("clusterUrl"),
@@ -51,13 +51,13 @@ export async function testReplica(
   };
 }
 
-/** A connection as the customer has it. */
+/** Opens a connection as the customer. */
 export function readerOf(url: string): postgres.Sql & AsyncDisposable {
   const sql = postgres(url, { max: 1, onnotice: () => {} });
   return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) });
 }
 
-/** All rows of a table, in the order of their ids, as JSON has them (arrays with their NULLs). */
+/** All rows of a table, ordered by id, as JSON (arrays include their NULLs). */
 export async function dumpTable(sql: postgres.Sql, table: string, schema = "public"): Promise<unknown[]> {
   const rows = await sql<{ row: unknown }[]>`
     select to_json(t.*) as row from ${sql(schema)}.${sql(table)} as t order by id collate "C"`;

@@ -1,4 +1,4 @@
-/** The sandbox as a process of its own, so that it never shares an event loop with what is measured. */
+/** Runs the sandbox as its own process, so that it never shares an event loop with the code that is measured. */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { GenerateOptions } from "../../apps/sandbox/generate";
@@ -9,11 +9,14 @@ import { putFirst } from "./priority";
 import { scratchFolder } from "./scratch";
 
 export interface SandboxProcess extends AsyncDisposable {
-  /** Where this process reaches it: past the network, where it has one. */
+  /** The URL for this process, which bypasses the simulated network. */
   url: string;
   key: string;
   pid: number;
-  /** Environment of the programs that are its clients: they reach it through the network, and trust it. */
+  /**
+   * Environment of the client programs: they reach the sandbox through the simulated network, and trust its
+   * certificate.
+   */
   clientEnv: Record<string, string>;
   /** @returns the base's id */
   generate(options: GenerateOptions): Promise<string>;
@@ -25,7 +28,7 @@ export interface SandboxProcess extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** @param options.network as `SANDBOX_NETWORK` gives it (`80±20`); absent: loopback without TLS */
+/** @param options.network in the format of `SANDBOX_NETWORK` (`80±20`); absent: loopback without TLS */
 export async function startSandboxProcess(
   options: { network?: string | undefined } = {},
 ): Promise<SandboxProcess> {

@@ -1,10 +1,10 @@
-/** What the sandbox's tests share: a small base and a client that keeps status, body and headers. */
+/** Shared by the sandbox's tests: a small base, and a client that returns status, body and headers. */
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import type { SettingsPatch } from "../../apps/sandbox/settings";
 
 export interface Reply {
   status: number;
-  // Answers of all kinds: a test says what it expects in them.
+  // Untyped: a test states what it expects of an answer.
   body: Json;
   headers: Headers;
 }
@@ -14,7 +14,7 @@ export interface Json {
   [index: number]: Json;
 }
 
-/** Without quota, so that a test meets the limit only where it is about it. */
+/** Without rate limits, so that a test meets a limit only if it tests it. */
 export function quietSandbox(settings: SettingsPatch = {}): Promise<SandboxHandle> {
   return startSandbox({ port: 0, settings: { rateLimitOff: true, ...settings } });
 }
@@ -35,7 +35,7 @@ export async function call(
   return { status: response.status, body: (await response.json()) as Json, headers: response.headers };
 }
 
-/** The type and message of an error answer, whatever its form. */
+/** The type and message of an error answer, in any of its forms. */
 export function errorOf({ status, body }: Reply): unknown[] {
   const error = body.error as unknown as { type: string; message?: string } | string;
   return typeof error === "string" ? [status, error] : [status, error.type, error.message];

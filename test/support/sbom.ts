@@ -1,19 +1,19 @@
 /**
- * A software bill of materials (CycloneDX 1.6, JSON) of everything that the lock file pins: names, versions, hashes,
- * what depends on what, and what only developing needs. The same lock file gives the same bytes.
+ * Generates a software bill of materials (CycloneDX 1.6, JSON) of all packages in the lock file: names, versions,
+ * hashes, dependencies, and which ones only development needs. The same lock file gives the same bytes.
  *
- *     bun run sbom [file]        dist/sbom.cdx.json unless given
+ *     bun run sbom [file] default dist/sbom.cdx.json
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Enums, Models, Serialize, Spec } from "@cyclonedx/cyclonedx-library";
 import { repoRoot } from "./source-files";
 
-/** As much of bun.lock as a bill of materials is made of. */
+/** The parts of bun.lock that the bill of materials uses. */
 interface LockFile {
   workspaces: Record<string, Dependencies & { devDependencies?: Record<string, string> }>;
   patchedDependencies?: Record<string, string>;
-  /** By where it is installed: `name`, or `parent/name`. `[name@version, registry, facts, integrity]` */
+  /** By install path: `name`, or `parent/name`. `[name@version, registry, facts, integrity]` */
   packages: Record<string, [string, string?, Dependencies?, string?]>;
 }
 
@@ -42,7 +42,7 @@ export function writeSbom(
   const components = new Map<string, Models.Component>();
   for (const path of Object.keys(lock.packages)) {
     const component = componentOf(lock, path, needed.has(path));
-    // One component for one version, however often it is installed.
+    // One component for each version, however often it is installed.
     const known = components.get(component.bomRef.value!) ?? component;
     if (needed.has(path)) known.scope = Enums.ComponentScope.Required;
     components.set(known.bomRef.value!, known);
@@ -75,7 +75,7 @@ function componentOf(lock: LockFile, path: string, isRequired: boolean): Models.
   return component;
 }
 
-/** Where the packages are that the service itself reaches; the others are for developing. */
+/** Paths of the packages that the service itself needs; the others are for development. */
 function neededToRun(lock: LockFile): Set<string> {
   const found = new Set<string>();
   const open = directOf(lock, false);
@@ -97,7 +97,7 @@ function directOf({ workspaces, packages }: LockFile, withDevelopment: boolean):
   );
 }
 
-/** Where a package's dependencies are: nearest first, as they are looked for. What is not installed is left out. */
+/** Paths of a package's dependencies, resolved nearest first. Leaves out what is not installed. */
 function neededBy({ packages }: LockFile, path: string): string[] {
   const {
     dependencies,

@@ -1,9 +1,9 @@
 /**
- * Random histories of a base in memory: records are edited, tables and fields come and go, change names, types and
- * places, and settings are toggled, between syncs and in the middle of them.
+ * Generates random histories of a base in memory: records are edited; tables and fields are created and deleted, and
+ * change names, types and positions; settings are toggled. This happens between syncs and in the middle of them.
  *
- * Every record has a cell in every field at all times, so that a column with some cells missing is one that somebody
- * sees half filled. Fields called "Odd …" hold what fits no column.
+ * Every record has a cell in every field at all times, so a column with some cells missing is one that a reader sees
+ * half filled. Fields called "Odd …" hold values that fit no column.
  */
 import fc from "fast-check";
 import type { FieldType, SourceField, SourceRecord } from "../../core/source";
@@ -36,13 +36,13 @@ const KINDS = [
 
 type Kind = (typeof KINDS)[number];
 
-/** One thing that happens. Numbers say what it happens to, counted among what is there by then. */
+/** One step. Its numbers select among the objects that exist at that time. */
 export interface Step {
   kind: Kind;
   table: number;
   field: number;
   pick: number;
-  /** Undefined: before the next sync; else in front of its request of that number. */
+  /** Undefined: before the next sync; else before its request of that number. */
   during: number | undefined;
 }
 
@@ -56,7 +56,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   during: fc.option(fc.nat(8), { nil: undefined, freq: 3 }),
 });
 
-/** What happens before each of several syncs. */
+/** The steps before each of several syncs. */
 export const histories: fc.Arbitrary<History> = fc.array(fc.array(step, { minLength: 1, maxLength: 5 }), {
   minLength: 3,
   maxLength: 9,
@@ -94,10 +94,10 @@ export interface Settings {
   lookupsAsText: boolean;
 }
 
-/** The base that a history happens to. */
+/** The base that a history changes. */
 export class World {
   readonly settings: Settings = { linkedRecordsAsText: false, lookupsAsText: false };
-  /** The next sync is another worker's. */
+  /** Another worker runs the next sync. */
   isRestarted = false;
   /** Names of fields that were deleted. */
   readonly deleted = new Set<string>();
@@ -128,7 +128,7 @@ export class World {
         break;
       }
       case "delete":
-        // Few enough to be believed at once.
+        // Few enough that the deletion guard does not stop them.
         if (target.records.size > 8) target.records.delete([...target.records.keys()][pick % 8]!);
         break;
       case "add field":
@@ -236,7 +236,7 @@ export class World {
   }
 }
 
-/** Its cells may have no value in SQL. */
+/** Whether its cells may have no value in SQL. */
 function isOdd({ name }: SourceField): boolean {
   return name.startsWith("Odd ");
 }

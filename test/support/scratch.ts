@@ -1,16 +1,16 @@
 /**
- * Folders for what need not outlive a test: in memory where the machine has room for them, since a slow disk makes each
- * new database cost half a second.
+ * Folders for files that need not outlive a test: in memory if the machine has enough, because on a slow disk each new
+ * database takes half a second.
  */
 import { accessSync, chmodSync, constants, mkdtempSync, statfsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const MEMORY = "/dev/shm";
-/** Twice of what all servers of a run hold at once, in bytes. */
+/** Twice the size of all servers of a run, in bytes. */
 const ROOM = 2 * 1024 ** 3;
 
-/** Makes a folder that any user may enter: root lends Postgres one of its own. */
+/** Creates a folder that any user may enter: as root, Postgres runs under another user. */
 export function scratchFolder(name: string): string {
   const folder = mkdtempSync(join(hasRoomInMemory() ? MEMORY : tmpdir(), `basetide-${name}-`));
   chmodSync(folder, 0o755);

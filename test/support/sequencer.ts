@@ -1,12 +1,12 @@
 /**
- * The order of test files: those that take longest begin first, so that a run does not end in one of them alone. All
- * others follow as vitest orders them, which knows how long they took last time, but on a fresh checkout only their size.
+ * Orders test files: the longest begin first, so that a run does not end with one of them alone. All others keep
+ * vitest's order, which uses the last durations, but on a fresh checkout only file sizes.
  */
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * Most of a minute each, mostly of waiting; the longest first. The service of the first is five processes, and nothing
- * that it does may be late: those that begin with it need the least of the machine.
+ * Most take about a minute, mostly waiting; the longest first. The first one runs a service of five processes with
+ * strict timing: the files that begin together with it use the least CPU.
  */
 const LONGEST = [
   "chaos/short",

@@ -1,6 +1,6 @@
 /**
- * Which Postgres the tests run on: the one of DATABASE_URL; else a container, where a Docker engine answers; else
- * the embedded one, in a folder for the run.
+ * Chooses the Postgres server for the tests: the one of DATABASE_URL; else a container, if a Docker engine answers;
+ * else the embedded one, in a folder for the run.
  */
 import { createHmac } from "node:crypto";
 import { rmSync } from "node:fs";
@@ -9,21 +9,21 @@ import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres"
 import { createLogger } from "../../core/log";
 import { scratchFolder } from "./scratch";
 
-/** The engine answers its notification within this, or counts as absent. */
+/** The engine must answer a ping within this time, or counts as absent. */
 const PROBE_MS = 1000;
 const IMAGE = "postgres:18.4";
 
-/** What a crash would lose does not matter here; the time to keep it safe does. */
+/** Durability after a crash does not matter here; the time that it costs does. */
 export const unsafeButFast = { fsync: "off", full_page_writes: "off", synchronous_commit: "off" };
 
-/** The server's URLs by what their role may do. */
+/** The server's URLs, by the rights of their role. */
 export interface ServerUrls {
   superuser: string;
   control: string;
   cluster: string;
 }
 
-/** Passwords follow from the superuser's: runs that share a server do not take it from each other. */
+/** Passwords are derived from the superuser's, so that runs that share a server do not overwrite each other's. */
 export function urlsOf(superuser: string): ServerUrls {
   const secret = new URL(superuser).password;
   const as = (username: string) => {
@@ -46,7 +46,7 @@ export async function startTestServer(): Promise<TestServer> {
   return (await answers(process.env.DOCKER_HOST)) ? startContainer() : startEmbedded();
 }
 
-/** Does a Docker engine answer at `host` (the syntax of DOCKER_HOST)? */
+/** Returns whether a Docker engine answers at `host` (the syntax of DOCKER_HOST). */
 async function answers(host = "unix:///var/run/docker.sock"): Promise<boolean> {
   const unix = host.startsWith("unix://") ? host.slice("unix://".length) : undefined;
   const url = unix ? "http://localhost/_ping" : `${host.replace(/^tcp:/, "http:")}/_ping`;
@@ -77,7 +77,7 @@ async function startEmbedded(): Promise<TestServer> {
     dataDir: join(folder, "postgres"),
     port: 0,
     log: createLogger("error", "test"),
-    // A run writes little at a time: its log is not to fill the memory.
+    // A run writes little at a time; its log must not fill the memory.
     settings: { ...unsafeButFast, max_wal_size: "512MB" },
   });
   return {

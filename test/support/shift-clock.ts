@@ -1,6 +1,6 @@
 /**
- * Preloaded into a process (`BUN_OPTIONS="--preload …"`), it sets that process's clock off by CLOCK_SHIFT_MS: all that
- * tells the time of day. What only measures time (`performance.now`, timers) goes on as before.
+ * Preloaded into a process (`BUN_OPTIONS="--preload …"`), shifts the process's time of day by CLOCK_SHIFT_MS. Functions
+ * that only measure durations (`performance.now`, timers) are not affected.
  */
 
 const shiftMs = Number(process.env.CLOCK_SHIFT_MS ?? 0);

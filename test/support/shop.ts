@@ -1,4 +1,4 @@
-/** A replica of one table, beside which its customer makes things of their own. */
+/** A replica of one table, on which its customer creates their own objects. */
 import type postgres from "postgres";
 import { expect, inject, onTestFinished } from "vitest";
 import {
@@ -18,7 +18,7 @@ import { sourceTable } from "./source-records";
 
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 
-/** A cell of its one row, by the column's type; any other is a text. */
+/** The cell of its one row, by the column's type; any other type gets a text. */
 const CELLS: Record<string, unknown> = {
   numeric: 5,
   "text[]": ["five"],
@@ -30,19 +30,19 @@ const CELLS: Record<string, unknown> = {
 export interface Shop {
   test: TestReplica;
   sql: postgres.Sql;
-  /** The customer's own connection, who may write beside our tables. */
+  /** The customer's own connection, which may write next to the replicated tables. */
   customer: postgres.Sql;
-  /** Gives `orders` these fields (ids are their places), as a sync does. */
+  /** Gives `orders` these fields (their ids are their positions), as a sync does. */
   become(fields: Record<string, FieldType>, name?: string): Promise<void>;
-  /** The source has no table any more. */
+  /** The source no longer has a table. */
   drop(): Promise<void>;
   live(): Promise<CatalogTable>;
 }
 
-/** Who the service is on the server. */
+/** The service's role on the server. */
 export type ServiceRole = "superuser" | "plain admin";
 
-/** A replica with the table `orders` of one row, in a database that the customer may write. */
+/** Creates a replica with the table `orders` of one row, in a database that the customer may write to. */
 export async function openShop(
   fields: Record<string, FieldType>,
   service: ServiceRole = "superuser",
@@ -57,7 +57,7 @@ export async function openShop(
   return shopIn(test, customer, fields);
 }
 
-/** The table `orders` of one row, in this replica. */
+/** Creates the table `orders` of one row in this replica. */
 export async function shopIn(
   test: TestReplica,
   customer: postgres.Sql,

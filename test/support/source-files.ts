@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 
 export const repoRoot = resolve(import.meta.dirname, "../..");
 
-/** Not ours, or not kept. */
+/** Not ours, or not committed. */
 const SKIPPED = new Set(["node_modules", ".git", ".data", "coverage", "screenshots"]);
 
 /** Every file under `folder` of the repository, as paths from its root, sorted. */

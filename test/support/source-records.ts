@@ -1,7 +1,7 @@
-/** Tables and records of a source, made by hand. */
+/** Builds tables and records of a source. */
 import type { FieldType, SourceField, SourceRecord, SourceTable } from "../../core/source";
 
-/** A source table whose fields are given as `name: type`; field ids are `fld` and the place. */
+/** A source table with fields given as `name: type`; field ids are `fld` and the position. */
 export function sourceTable(id: string, name: string, fields: Record<string, FieldType>): SourceTable {
   return {
     id,

@@ -1,16 +1,16 @@
 /**
- * How long this machine kept somebody waiting who had something to do: this process late at what it had to do, or, as
- * Linux tells it (`/proc/pressure/cpu`), any process without a processor. What was sent meanwhile comes in a bunch.
+ * Measures how long this machine delayed a process that was ready to run: the delay of this process, or, from Linux
+ * (`/proc/pressure/cpu`), any process without a CPU. Requests that were sent meanwhile arrive together.
  */
 import { readFileSync } from "node:fs";
 
 const TICK_MS = 5;
-/** How often the machine is asked. */
+/** How often the pressure is read. */
 const PRESSURE_EVERY_MS = 50;
-/** Less than this is not noted, ms. */
+/** Shorter delays are not recorded, ms. */
 const NOTED_MS = 10;
 
-/** On the machine's clock, ms: within that time somebody may have waited for so long. */
+/** On the machine's clock, ms: in this interval a process may have waited this long. */
 export interface Stall {
   from: number;
   to: number;
@@ -18,7 +18,7 @@ export interface Stall {
 }
 
 export interface StallWatch extends Disposable {
-  /** Those noted since the last call. */
+  /** The stalls recorded since the last call. */
   take(): Stall[];
 }
 
@@ -50,7 +50,7 @@ export function watchStalls(): StallWatch {
   };
 }
 
-/** For how long some process has waited for a processor since the machine started, ms; 0 where nobody counts. */
+/** How long some process has waited for a CPU since the machine started, ms; 0 if the system does not report it. */
 function waitedMs(): number {
   try {
     return Number(/some .*total=(\d+)/.exec(readFileSync("/proc/pressure/cpu", "utf8"))?.[1] ?? 0) / 1000;

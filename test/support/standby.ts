@@ -1,7 +1,7 @@
 /**
  * A streaming standby of an embedded Postgres, for tests of failovers: it can be held back, made synchronous, and
- * promoted. It streams over a line of its own: what is committed while that is cut is lost by a promotion, as an
- * asynchronous standby loses it.
+ * promoted. It streams through a proxy: what is committed while the proxy is cut is lost by a promotion, as with any
+ * asynchronous standby.
  */
 import { randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -12,13 +12,13 @@ import { baseBackup } from "./base-backup";
 import { type FaultProxy, faultProxy } from "./fault-proxy";
 import { until } from "./poll";
 
-/** Longest that a standby takes to stream what is there, on a busy machine, ms. */
+/** The longest time until a standby has streamed everything, on a busy machine, ms. */
 const STREAM_MS = 60_000;
-/** Who may connect: the embedded server's own rules let nobody replicate. */
+/** Who may connect: the embedded server's own rules do not allow replication. */
 const RULES = ["all", "replication"].map((which) => `host ${which} all 127.0.0.1/32 scram-sha-256\n`);
 
 export interface Primary {
-  /** Straight to the server, as a superuser. */
+  /** Directly to the server, as a superuser. */
   url: string;
   dataDir: string;
 }
@@ -26,13 +26,16 @@ export interface Primary {
 export interface Standby extends AsyncDisposable {
   server: EmbeddedPostgres;
   dataDir: string;
-  /** What the primary streams goes over it. */
+  /** The proxy that carries the replication stream. */
   replication: FaultProxy;
-  /** The primary answers a commit when the standby has it, from now on, or never again. */
+  /** From now on, the primary confirms a commit only when the standby has it (or, with false, at once). */
   setSynchronous(isSynchronous: boolean): Promise<void>;
   /** Resolves when the standby has replayed everything that the primary had committed at the call. */
   caughtUp(): Promise<void>;
-  /** Makes it a primary; the old one goes on, if it lives. @returns its server, which is the caller's to stop from now on */
+  /**
+   * Makes it a primary; the old one continues if it still runs. @returns its server, which the caller must stop from
+   * now on
+   */
   promote(): Promise<EmbeddedPostgres>;
 }
 
@@ -44,9 +47,9 @@ export function primarySettings(dataDir: string): Record<string, string> {
 }
 
 /**
- * Starts a standby of `primary`, which was started with `primarySettings`, over a fresh copy of it.
+ * Starts a standby of `primary`, which was started with `primarySettings`, over a new copy of it.
  *
- * @param options.settings the primary's own: a standby must not allow less than it
+ * @param options.settings the primary's own: a standby's limits must not be lower
  */
 export async function startStandby(
   primary: Primary,
@@ -114,7 +117,7 @@ export async function startStandby(
   };
 }
 
-/** Settings of a standby that streams from `primaryUrl`; a file `standby.signal` makes it one. */
+/** Settings of a standby that streams from `primaryUrl`; the file `standby.signal` makes it one. */
 export function applySettings(primaryUrl: string, slot?: string): Record<string, string> {
   const { hostname, port, username, password } = new URL(primaryUrl);
   return {
@@ -123,7 +126,7 @@ export function applySettings(primaryUrl: string, slot?: string): Record<string,
   };
 }
 
-/** Promotes the server at the other end, and waits until it takes writes. */
+/** Promotes the server at the other end, and waits until it accepts writes. */
 async function promote(sql: postgres.Sql): Promise<void> {
   const [row] = await sql<{ is: boolean }[]>`select pg_promote(true, ${STREAM_MS / 1000}) as is`;
   if (!row?.is) throw new Error("The standby was not promoted");

@@ -1,5 +1,5 @@
 /**
- * One of our programs as an orchestrator runs it: started again a second after it has ended, whatever ended it.
+ * Runs one of our programs as an orchestrator does: restarts it a second after it has ended for any reason.
  */
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import { repoRoot } from "./source-files";
 
 export type Role = "worker" | "proxy" | "console";
 
-/** An orchestrator's own pause before it starts what has ended, ms. */
+/** An orchestrator's pause before a restart, ms. */
 const RESTART_MS = 1000;
 const PORT_VARIABLE: Record<Role, string> = {
   worker: "WORKER_PORT",
@@ -23,12 +23,12 @@ export interface Supervised extends AsyncDisposable {
   role: Role;
   port: number;
   readonly pid: number | undefined;
-  /** Ends that nobody ordered, in words. */
+  /** Unexpected ends, as text. */
   readonly faults: string[];
-  /** The time of day as the next start sees it is off by this, ms. */
+  /** Shifts the time of day that the next start sees, ms. */
   clockShiftMs: number;
   kill(): void;
-  /** SIGTERM, as when a version is rolled out. Resolves when it has ended, with the exit code. */
+  /** Sends SIGTERM, like the rollout of a version. Resolves with the exit code when the process has ended. */
   stop(): Promise<number>;
   freeze(): void;
   thaw(): void;
@@ -44,7 +44,7 @@ export function supervise(
 ): Supervised {
   let program: Program | undefined;
   let isOver = false;
-  /** It was told to end, or was killed. */
+  /** It was stopped or killed on purpose. */
   let isExpected = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const faults: string[] = [];
@@ -59,7 +59,7 @@ export function supervise(
     });
     program = started;
     void started.exited.then((code) => {
-      // Without its databases a start fails in one clear line, and is tried again.
+      // Without its databases, a start fails with one clear line and is repeated.
       const hasStarted = started.output().includes('"started"');
       const said = `${name} ended with ${code}: ${started.errors().slice(-2000)}`;
       if (logFile) appendFileSync(logFile, `== ${said}\n${started.output()}\n`);
@@ -92,7 +92,7 @@ export function supervise(
       stopping?.kill("SIGTERM");
       return (await stopping?.exited) ?? 0;
     },
-    // With its children, as a container that stands still does.
+    // Includes its children, like a container that is suspended.
     freeze: () => signalTree("SIGSTOP"),
     thaw: () => signalTree("SIGCONT"),
     async isReady() {

@@ -1,4 +1,4 @@
-/** Two tables that hang on each other: teams, and people who are in some and show the names of those. */
+/** Two related tables: teams, and people who belong to some teams and show their names. */
 import type { SourceField, SourceRecord, SourceTable } from "../../core/source";
 
 type Row = Record<string, unknown> & { id: string };
@@ -58,7 +58,7 @@ export function personRecord(
   return recordOf(id, { fldPName: name, ...(teams.length > 0 && { fldPTeams: teams, fldPNames: names }) });
 }
 
-/** The rows that these records are to be, in the order of their ids. */
+/** The expected rows of these records, ordered by id. */
 export const rowsOf = {
   teams: (records: Iterable<SourceRecord>): Row[] =>
     rows(records, { name: "fldTName", people: "fldTPeople" }),

@@ -1,8 +1,8 @@
 /**
- * What a feed tells of a fake source's changes: the difference between two of its states, as a payload.
+ * Builds the feed's payload for a fake source's changes: the difference between two of its states.
  *
- * It tells as little as a source may: nothing of the cells of fields that were made or have another type now, and
- * nothing of the order of fields.
+ * It reports the minimum that a source may report: no cells of fields that were created or changed their type, and no
+ * order of fields.
  */
 import type { SourceField, SourceRecord } from "../../core/source";
 import type { Payload, TablePayload } from "./fake-feed";
@@ -19,7 +19,7 @@ export class ToldChanges {
     this.#before = stateOf(source);
   }
 
-  /** What has changed since this was last called; undefined: nothing that is told. */
+  /** The changes since the last call; undefined if none must be reported. */
   take(): Payload | undefined {
     const [before, after] = [this.#before, stateOf(this.#source)];
     this.#before = after;

@@ -1,6 +1,6 @@
 /**
- * The last word of a test run: why each skipped test was skipped, which tests needed a second try, and the totals in one
- * line. Where TOTALS_FILE is set, second tries and totals go there too, for `.ci/run`.
+ * Prints the summary of a test run: why each skipped test was skipped, which tests needed a second try, and the totals
+ * in one line. If TOTALS_FILE is set, second tries and totals are also written there, for `.ci/run`.
  */
 import { writeFileSync } from "node:fs";
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
@@ -10,7 +10,7 @@ export default class TotalsReporter implements Reporter {
     const totals = { passed: 0, failed: errors.length, skipped: 0, pending: 0 };
     const lines: string[] = [];
     for (const module of modules) {
-      // A file that cannot be loaded has no test to fail.
+      // A file that cannot be loaded has no test that could fail.
       totals.failed += module.errors().length;
       for (const test of module.children.allTests()) {
         const result = test.result();

@@ -1,4 +1,4 @@
-/** A quota ledger that lets everything pass at once. */
+/** A rate limiter that grants everything at once. */
 import type { RateLimiter } from "../../core/limiter";
 
 export function unlimitedLimiter(over: Partial<RateLimiter> = {}): RateLimiter {

@@ -1,4 +1,4 @@
-/** What tests of the sandbox's webhooks share: the small base in a sandbox, and calls to its webhooks. */
+/** Shared by the tests of the sandbox's webhooks: a small base in a sandbox, and calls to its webhooks. */
 import { afterAll, beforeAll, beforeEach, expect } from "vitest";
 import type { SandboxHandle } from "../../apps/sandbox/server";
 import { call, crew, PEOPLE, quietSandbox, type Reply } from "./sandbox-support";
@@ -8,14 +8,14 @@ export const EVERYTHING = {
   options: { filters: { dataTypes: ["tableData", "tableFields", "tableMetadata"] } },
 };
 
-// Payloads are compared whole: what they are made of is what is tested.
+// Payloads are compared whole, so their shape needs no type.
 export type Loose = ReturnType<typeof JSON.parse>;
 
 export const filtered = (filters: object, includes?: object) => ({
   options: { filters: { dataTypes: ["tableData"], ...filters }, ...(includes && { includes }) },
 });
 
-/** One sandbox for a file, and in it a base of its own for each test. */
+/** One sandbox for a file, with a separate base for each test. */
 export function webhookScene() {
   let sandbox: SandboxHandle;
   let baseId: string;
@@ -30,7 +30,7 @@ export function webhookScene() {
     baseId = crew(sandbox);
   });
 
-  /** Calls the base's webhooks, or what `path` names below them. */
+  /** Calls the base's webhooks API, or `path` below it. */
   const hooks = (method: string, path = "", body?: unknown, key?: string): Promise<Reply> =>
     call(sandbox, method, `/bases/${baseId}/webhooks${path}`, body, key);
 
@@ -51,16 +51,16 @@ export function webhookScene() {
       return baseId;
     },
     hooks,
-    /** Makes a webhook. @returns its id */
+    /** Creates a webhook. @returns its id */
     async made(specification: unknown = EVERYTHING, notificationUrl?: string): Promise<string> {
       const reply = await hooks("POST", "", { specification, ...(notificationUrl && { notificationUrl }) });
       expect(reply.status, JSON.stringify(reply.body)).toBe(200);
       return String(reply.body.id);
     },
-    /** A page of the webhook's payloads, as it is answered. */
+    /** A page of the webhook's payloads. */
     listed,
     payloads: async (id: string): Promise<Loose[]> => (await listed(id)).payloads,
-    /** One change: Bob gets another name. */
+    /** One change: Bob is renamed. */
     rename: (name: string) =>
       sandbox.control.updateRecords(baseId, PEOPLE, [{ id: "recBob00000000002", fields: { Name: name } }]),
   };

@@ -1,9 +1,9 @@
-/** Schemas as the source's answers have them, of any shape that it might ever take. */
+/** Generates schemas in the form of the source's answers, of any shape that they may take. */
 import fc from "fast-check";
 import { FIELD_TYPES } from "../../core/source/airtable/schema";
 import { anyJson, anyText } from "./fuzz";
 
-/** Of a small stock, so that ids meet again: in another table, and now and then in the same one. */
+/** From a small set, so that ids repeat: in another table, and sometimes in the same one. */
 const id = (prefix: string) =>
   fc.oneof(
     { weight: 30, arbitrary: fc.integer({ min: 0, max: 400 }).map((number) => `${prefix}${number}`) },

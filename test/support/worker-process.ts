@@ -1,9 +1,9 @@
-/** A worker as a process of its own beside a fleet, so that it can be killed and frozen. */
+/** A worker in a process of its own next to a fleet, so that a test can kill or freeze it. */
 import { clusterUrl } from "./cluster-url";
 import type { Fleet } from "./fleet";
 import { type Program, startProgram } from "./program";
 
-/** @param env over the fleet's own configuration */
+/** @param env overrides the fleet's own configuration */
 export async function startWorkerProcess(
   { ctx: { config } }: Pick<Fleet, "ctx">,
   env: Record<string, string> = {},

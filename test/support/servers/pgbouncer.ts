@@ -10,13 +10,13 @@ import { until } from "../poll";
 import { scratchFolder } from "../scratch";
 import { PASSWORD, type PostgresServer } from "./postgres-server";
 
-/** Debian keeps it where only root's PATH leads. */
+/** Debian installs it in a folder that only root's PATH has. */
 const PROGRAM = Bun.which("pgbouncer", { PATH: `${process.env.PATH ?? ""}:/usr/sbin:/usr/local/sbin` });
 export const HAS_PGBOUNCER = PROGRAM !== null;
 
 const START_MS = 30_000;
 
-/** Such as `1.18.0`; "none" where it is not installed. */
+/** Such as `1.18.0`; "none" if it is not installed. */
 export function pgbouncerVersion(): string {
   if (!PROGRAM) return "none";
   const said = Bun.spawnSync([PROGRAM, "--version"]).stdout.toString();
@@ -27,28 +27,31 @@ export interface PgBouncer extends AsyncDisposable {
   port: number;
   /** `url` of the server, through the pooler. */
   over(url: string): string;
-  /** URL of the pooler's own database, where `show pools`, `pause` and `reload` are taken. */
+  /** URL of the pooler's own database, which accepts `show pools`, `pause` and `reload`. */
   adminUrl: string;
-  /** What it has logged. */
+  /** Its log so far. */
   log(): string;
 }
 
 export interface PgBouncerOptions {
   mode: "session" | "transaction";
-  /** Lines for `[pgbouncer]`, over the defaults, such as `ignore_startup_parameters`. */
+  /** Lines for `[pgbouncer]` over the defaults, such as `ignore_startup_parameters`. */
   settings?: Record<string, string>;
-  /** Clients may speak TLS: PgBouncer ends it, and goes on to the server without. */
+  /** Clients may use TLS: PgBouncer terminates it, and connects to the server without TLS. */
   tls?: Certified;
-  /** Logins that only the pooler knows, such as `postgres.abc`, with the password `pw`. Such a client needs a `mapped` database. */
+  /**
+   * Logins that only the pooler knows, such as `postgres.abc`, with the password `pw`. Such a client needs a `mapped`
+   * database.
+   */
   logins?: string[];
-  /** By the name that clients give a database: where they get, whoever they are (`user=` in PgBouncer's terms). */
+  /** By the database name that clients send: the database and role that they get (`user=` in PgBouncer's terms). */
   mapped?: Record<string, { database: string; role: string }>;
 }
 
 /**
- * Starts it on a free port. Roles and their passwords are the server's (`auth_query`), new ones too.
+ * Starts it on a free port. Roles and their passwords are the server's (`auth_query`), including new ones.
  *
- * @throws Error where PgBouncer is not installed: look at `HAS_PGBOUNCER` first
+ * @throws Error if PgBouncer is not installed: check `HAS_PGBOUNCER` first
  */
 export async function pgBouncer(server: PostgresServer, options: PgBouncerOptions): Promise<PgBouncer> {
   if (!PROGRAM) throw new Error("PgBouncer is not installed: apt-get install pgbouncer");
@@ -131,8 +134,8 @@ export async function pgBouncer(server: PostgresServer, options: PgBouncerOption
 }
 
 /**
- * Passwords are looked up over a connection of a superuser's, in the very database that a client wants, which then cannot be
- * dropped: in another one where PgBouncer can do that, and not for long where it cannot.
+ * PgBouncer looks up passwords over a superuser's connection to the client's database, which then cannot be dropped.
+ * Uses another database if this version supports it, and else keeps the connection only briefly.
  */
 function loginDatabase(server: PostgresServer): Record<string, string> {
   const [major = 0, minor = 0] = pgbouncerVersion().split(".").map(Number);

@@ -1,4 +1,4 @@
-/** A Postgres server of a given version for one test: started on a free port of loopback, gone with its handle. */
+/** A Postgres server of a given version for one test: started on a free port of loopback, stopped with its handle. */
 import { chownSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -11,7 +11,7 @@ import { scratchFolder } from "../scratch";
 import { unsafeButFast } from "../server";
 import { type PostgresVersion, postgresBinaries } from "./postgres-versions";
 
-/** The superuser's password, and that of each role that `role` makes. */
+/** The password of the superuser, and of each role that `role` creates. */
 export const PASSWORD = "pw";
 
 const SETTINGS = {
@@ -34,7 +34,7 @@ export interface PostgresServer extends AsyncDisposable {
   dataDir: string;
   /** URL of `role` (password `pw`) to `database`. */
   as(role: string, database?: string): string;
-  /** Makes a role that may log in. @param rights such as `createdb createrole`. @returns its URL to `database` */
+  /** Creates a role that may log in. @param rights such as `createdb createrole`. @returns its URL to `database` */
   role(name: string, rights?: string, database?: string): Promise<string>;
   /** Runs statements as the superuser, one after the other, each outside a transaction. */
   run(statements: string[], database?: string): Promise<void>;
@@ -44,7 +44,7 @@ export interface PostgresServerOptions {
   version: PostgresVersion;
   /** Lines for `postgresql.conf`, over the defaults. */
   settings?: Record<string, string>;
-  /** Speaks TLS, with this certificate. */
+  /** Uses TLS with this certificate. */
   tls?: Certified;
 }
 
@@ -133,7 +133,7 @@ async function initdb(program: string, dataDir: string, passwordFile: string, us
   if (code !== 0) throw new Error(`initdb failed: ${words}`);
 }
 
-/** Writes a file that `user` owns and nobody else may read. */
+/** Writes a file that `user` owns and no other user may read. */
 function putOwned(path: string, text: string, user: RunAs | undefined): void {
   writeFileSync(path, text, { mode: 0o600 });
   if (user) chownSync(path, user.uid, user.gid);

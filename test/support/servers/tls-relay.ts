@@ -1,6 +1,6 @@
 /**
- * A relay that ends TLS in front of a Postgres server and may know its roles by other names, as providers' poolers do
- * (`postgres.<ref>`): clients speak TLS to it, it speaks plain text to the server, whose `pg_stat_ssl` says so.
+ * A relay that terminates TLS in front of a Postgres server and may rename its roles, like providers' poolers
+ * (`postgres.<ref>`). Clients use TLS to reach it; it uses plain text to the server, whose `pg_stat_ssl` shows that.
  */
 import net from "node:net";
 import tls from "node:tls";
@@ -8,25 +8,27 @@ import type { Certified } from "../../../core/http/authority";
 
 const SSL_REQUEST = 80877103;
 const PROTOCOL_3 = 3 << 16;
-/** Of a packet without a type: its length, and what it is. */
+/** The head of a packet without a type: its length and its kind. */
 const HEAD_BYTES = 8;
 
 export interface TlsRelay extends AsyncDisposable {
   port: number;
-  /** Connections that were made with TLS, and without. */
+  /** Connections with TLS, and without. */
   readonly encrypted: number;
   readonly plain: number;
-  /** `url` of the server, over the relay, with the role's alias where it has one. */
+  /** `url` of the server, through the relay, with the role's alias if it has one. */
   over(url: string, sslmode?: string): string;
 }
 
 export interface TlsRelayOptions {
   certificate: Certified;
-  /** Role of the server by what clients call it: `{"postgres.abc": "app"}`. Every other name is passed on as it is. */
+  /**
+   * The server's role for each name that clients use: `{"postgres.abc": "app"}`. Other names are passed on unchanged.
+   */
   aliases?: Record<string, string>;
   /** Rewrites any other client's name, such as one with a suffix. */
   alias?: (user: string) => string;
-  /** Takes clients without TLS too. */
+  /** Also accepts clients without TLS. */
   allowPlain?: boolean;
 }
 
@@ -62,7 +64,7 @@ export async function tlsRelay(
     forward(inner, await readPacket(inner));
   }
 
-  /** @param packet the start-up message, or a request to cancel */
+  /** @param packet the start-up message, or a cancel request */
   function forward(client: net.Socket, packet: Buffer): void {
     const far = net.connect(target.port, target.host);
     track(far);
@@ -97,7 +99,7 @@ export async function tlsRelay(
   };
 }
 
-/** Reads one packet without a type; what has come after it is put back. */
+/** Reads one packet without a type; puts back the bytes after it. */
 function readPacket(socket: net.Socket): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let seen = Buffer.alloc(0);
@@ -115,7 +117,7 @@ function readPacket(socket: net.Socket): Promise<Buffer> {
   });
 }
 
-/** The start-up message with the role that the client's name stands for. */
+/** The start-up message with the role for the client's name. */
 function withRole(packet: Buffer, roleOf: (user: string) => string): Buffer {
   const words = packet.subarray(HEAD_BYTES).toString("utf8").split("\0");
   for (let i = 0; i + 1 < words.length && words[i] !== ""; i += 2) {
