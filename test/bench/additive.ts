@@ -1,7 +1,7 @@
 /**
- * What a new field costs at 300,000 rows, with two indexes of the customer's on the table, by how its column is shown:
- * swapped in with a new table, merged into the live one (docs/adr/7-additive-changes.md). Readers query without a pause.
- * About five minutes. Run: `bun run bench additive`
+ * Measures the cost of a new field at 300,000 rows, with two indexes of the customer's on the table, for both ways to
+ * show its column: swapped in with a new table, or merged into the live one (docs/adr/7-additive-changes.md). Readers
+ * query without a pause. About five minutes. Run: `bun run bench additive`
  */
 import postgres from "postgres";
 import {
@@ -30,17 +30,17 @@ import { table } from "./print";
 const ROWS = Number(process.env.BENCH_ROWS ?? 300_000);
 const BATCH = 5000;
 const READERS = 4;
-/** Longest that a reader may wait for a new column. */
+/** The longest that a reader may wait for a new column. */
 const BLOCKED_LIMIT_MS = 250;
 const MB = 1 << 20;
 
-/** How a build is put live, which adds the column `new`. */
+/** How a build that adds the column `new` goes live. */
 interface Way {
   name: string;
-  /** SQL for the new column's value of row `n`. */
+  /** SQL for the new column's value in row `n`. */
   value: string;
   put(replica: Replica, epoch: number, build: Build, live: CatalogTable): Promise<void>;
-  /** What is measured against the limit. */
+  /** Whether the limit applies to it. */
   isUsed: boolean;
 }
 
@@ -152,7 +152,7 @@ async function measure(adminUrl: string, way: Way) {
       end: () => query.end({ timeout: 1 }),
     };
   });
-  // As every write of a row does.
+  // Like every write of a row.
   const writers = startLoops(1, async () => ({
     once: async () => void (await sql`select public_swap.lock_table('tblT')`),
     end: async () => {},
@@ -196,7 +196,7 @@ function shape(hasNew: boolean): SourceTable {
   return sourceTable("tblT", "Things", hasNew ? { ...fields, New: "text" } : fields);
 }
 
-/** Builds the table aside; its rows are made in SQL. */
+/** Builds the table separately; its rows are generated in SQL. */
 async function built(replica: Replica, epoch: number, source: SourceTable, value: string) {
   const settings = { linkedRecordsAsText: false, lookupsAsText: false };
   const catalog = await loadCatalog(replica);
@@ -217,7 +217,7 @@ interface Loop {
   end(): Promise<void>;
 }
 
-/** Does the same over and over. `during` gives how long each took, ms, that ended while `work` ran or just after. */
+/** Repeats an action. `during` returns the durations, ms, of those that ended while `work` ran or just after. */
 function startLoops(count: number, open: () => Promise<Loop>) {
   const errors: unknown[] = [];
   let isOver = false;

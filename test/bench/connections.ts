@@ -1,9 +1,10 @@
 /**
- * Connections to a server of replicas: how many a base has open in which state, whether many live bases fit a small server,
- * and what a connection costs that is made for one statement. The bases are polled, as no notification has come yet: they
- * are at rest for a second at a time, the least that they ever are.
+ * Measures connections to a server of replicas: how many a base has open in each state, whether many live bases fit on
+ * a small server, and the cost of a connection that is opened for one statement. The bases are polled, as no
+ * notification has arrived yet: they rest for a second at a time, the shortest rest that there is.
  *
- * Run: `bun run bench connections`, with CONNECTIONS_BASES (100) on a server with CONNECTIONS_MOST (20) max_connections.
+ * Run: `bun run bench connections`, with CONNECTIONS_BASES (100) on a server with CONNECTIONS_MOST (20)
+ * max_connections.
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -113,7 +114,7 @@ export async function run(): Promise<boolean> {
   return fits.isWithin && sweeping.mostOfBase <= 1 && polled.mostOfBase <= 1 && failed!.count === 0;
 }
 
-/** The most connections of ours while `work` goes on: of one database, and of all. */
+/** The most connections of the service while `work` runs: of one database, and of all. */
 async function sampled(admin: postgres.Sql, work: () => Promise<unknown>) {
   let [most, mostOfBase, isOver] = [0, 0, false];
   const sampling = (async () => {
@@ -138,7 +139,7 @@ async function sampled(admin: postgres.Sql, work: () => Promise<unknown>) {
   return { most, mostOfBase };
 }
 
-/** What it costs to connect for one statement, against a connection that is there, near and at 80 ms. */
+/** The cost of a connection for one statement compared with an open connection, locally and at 80 ms. */
 async function costs(url: string, port: number, admin: postgres.Sql): Promise<void> {
   const [row] = await admin<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const server = parentOf(row!.pid);
@@ -155,7 +156,7 @@ async function costs(url: string, port: number, admin: postgres.Sql): Promise<vo
       await sql`select 1`;
       await sql.end({ timeout: 1 });
     });
-    // As it is between the rounds of a lease: the pool knows the server's types.
+    // As between the cycles of a lease: the pool knows the server's types.
     const pool = connectReplica(line.over(url)) as unknown as postgres.Sql & { closeIdle(): number };
     await pool`select 1`;
     const again = await timed(server, async () => {

@@ -1,9 +1,9 @@
 /**
- * What the console's pages cost, against their limits: a base of 200 tables, a list of 500 bases, what a first visit
- * loads; and the part that an open page asks for every two seconds.
+ * Measures the console's pages against their limits: a base of 200 tables, a list of 500 bases, the size of a first
+ * visit, and the fragment that an open page requests every two seconds.
  *
- * Pages are asked for over HTTP, one after the other, compressed, of a console in this process with its own Postgres,
- * signed in as a person is. Run: `bun run bench console`
+ * Pages are requested over HTTP, one after the other, compressed, from a console in this process with its own Postgres,
+ * by a signed-in user. Run: `bun run bench console`
  */
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
@@ -81,7 +81,7 @@ async function consoleContext(url: string, releases: AsyncDisposableStack): Prom
   return ctx;
 }
 
-/** Bases as a year of use leaves them, without their databases. @returns the one of many tables */
+/** Bases as after a year of use, without their databases. @returns the one with many tables */
 async function seed(ctx: ManagementContext, accountId: string, url: string): Promise<string> {
   const sql = postgres(url, { max: 1, onnotice: () => {} });
   await sql`
@@ -170,7 +170,7 @@ async function measure(url: string, headers: Record<string, string>) {
   return { p50Ms: times[SAMPLES / 2]!, p95Ms: times[Math.floor(SAMPLES * 0.95)]!, bytes: body.length, text };
 }
 
-/** What the page's stylesheet and scripts are on the wire. */
+/** The size of the page's stylesheet and scripts on the wire. */
 async function assetBytes(origin: string, page: string): Promise<number> {
   let bytes = 0;
   for (const [, path] of page.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)) {

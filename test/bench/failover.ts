@@ -1,8 +1,8 @@
 /**
- * A primary fails over under a running service: how long until everything goes on.
+ * Measures how long a running service takes to recover from a failover of its primary.
  *
- * The old primary comes back as a standby of the new one, and for STALE_MS the name still leads to it, as a cached DNS answer
- * does. What is timed counts from the moment that the name leads to the new primary. Run: `bun run bench failover`.
+ * The old primary restarts as a standby of the new one, and for STALE_MS the name still leads to it, like a cached DNS
+ * answer. Times count from the moment that the name leads to the new primary. Run: `bun run bench failover`.
  */
 import { type FailoverScene, failoverScene } from "../support/failover-scene";
 import { until } from "../support/poll";
@@ -10,7 +10,7 @@ import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";
 
 const STALE_MS = 12_000;
-/** What the service promises, s. */
+/** The documented limit, s. */
 const LIMIT_SECONDS = 20;
 const GIVEN_UP = { timeoutMs: 300_000, retryErrors: true, intervalMs: 50 };
 

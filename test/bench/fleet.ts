@@ -1,10 +1,10 @@
 /**
- * What a fleet costs its control plane, and how fast its workers share bases out: a simulation without source calls,
- * with the real ledger, queue and scheduler on a real Postgres.
+ * Measures the load of a fleet on its control plane, and how fast its workers balance bases: a simulation without
+ * source calls, with the real limiter, queue and scheduler on a real Postgres.
  *
- * Costs are per base and second, beyond what workers without bases cost; they are what one control plane can be sized by.
- * CPU is that of the server alone, so it holds on a busy machine. Run: `bun run bench fleet`, with FLEET_BASES (10000),
- * FLEET_WORKERS (4), FLEET_BUSY (150) and FLEET_SECONDS (30, of each measurement).
+ * Costs are per base and second, in addition to those of workers without bases; a control plane can be sized by them.
+ * CPU is that of the server alone, so it is valid on a busy machine. Run: `bun run bench fleet`, with FLEET_BASES
+ * (10000), FLEET_WORKERS (4), FLEET_BUSY (150) and FLEET_SECONDS (30, of each measurement).
  */
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
@@ -27,10 +27,10 @@ const WORKERS = Number(process.env.FLEET_WORKERS ?? 4);
 const BUSY = Number(process.env.FLEET_BUSY ?? 150);
 const SECONDS = Number(process.env.FLEET_SECONDS ?? 30);
 const SHARED_OUT_TIMEOUT_MS = 600_000;
-/** The part of a server's cores that a control plane may use for long. */
+/** The share of a server's cores that a control plane may use permanently. */
 const USABLE = 0.7;
 const CORES = 8;
-/** Numbers that are kept: even within one in a minute, and all in hand half a minute after a kill. */
+/** Limits: balanced within a minute, and all bases leased half a minute after a kill. */
 const EVEN_LIMIT_MS = 60_000;
 const KILLED_LIMIT_MS = 30_000;
 
@@ -168,7 +168,7 @@ export async function run(): Promise<boolean> {
 
 type BenchContext = Parameters<typeof ensureDefaultCluster>[0];
 
-/** Rows as if that many bases had been connected and synced once. */
+/** Inserts rows as if that many bases had been connected and synced once. */
 async function insertBases(ctx: BenchContext, count: number): Promise<void> {
   const { db, secrets } = ctx;
   const account = await createAccount(db, { email: "fleet@example.org", password: "correct horse" });
@@ -206,7 +206,7 @@ async function allInHand(db: postgres.Sql, count: number): Promise<void> {
   });
 }
 
-/** Leases that began before the bases were of that kind have ended. */
+/** Leases that began before the bases had that kind have ended. */
 async function allSynced(db: postgres.Sql, count: number): Promise<void> {
   const [now] = await db<{ now: Date }[]>`select now()`;
   const isSynced = async () => {

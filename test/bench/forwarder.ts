@@ -1,6 +1,6 @@
 /**
- * The least that a proxy can do, for `proxy.ts` to be measured against: hands everything to the address it is given,
- * as a stream. And the source of a long answer: `/long/{megabytes}`. Prints its port, and ends with its standard input.
+ * A minimal proxy, as the baseline for `proxy.ts`: forwards everything to the given address, as a stream. It also
+ * serves a long answer, `/long/{megabytes}`. Prints its port, and ends with its standard input.
  */
 const [address] = process.argv.slice(2);
 const megabyte = new Uint8Array(1 << 20).fill(0x61);

@@ -1,7 +1,7 @@
 /**
- * `bench live --clients`: how soon what a person changes is in SQL while clients use up the five requests a second of the
- * base, and what they keep of it. Over a network (`network.ts`), every part a process of its own; everything is counted
- * where requests arrive.
+ * `bench live --clients`: measures how soon a user's change is in SQL while clients use up the five requests a second
+ * of the base, and the share of requests that clients get. Over a network (`network.ts`), every part in its own
+ * process; requests are counted where they arrive.
  *
  * Run: `bun run bench live --clients [--minutes 3] [--network 200±60]`.
  */
@@ -11,11 +11,11 @@ import { networkOption } from "./network";
 import { table } from "./print";
 import { startScene } from "./traffic/scene";
 
-/** More than the source answers in a second, each as soon as its last call is answered. */
+/** More than the source answers in a second; each sends again as soon as its last call is answered. */
 const CLIENTS = 12;
 const EDIT_EVERY_MS = 5000;
 const POLL_MS = 10;
-/** An edit that is not in SQL by then counts as that late. */
+/** An edit that is not in SQL by then counts with this delay. */
 const LOST_MS = 60_000;
 const WARM_UP_MS = 5000;
 const LIMITS = { editP95Ms: 3000, clientShare: 0.8, perSecond: 5 };
@@ -47,7 +47,7 @@ export async function runWithClients(): Promise<boolean> {
       else failed++;
     }
   });
-  // Those that wait in line are of no use to count: the line is there before anything is measured.
+  // The first requests only fill the wait queue, so they are not counted.
   await Bun.sleep(WARM_UP_MS);
   await source.call("DELETE", "log");
   const servedBefore = served;

@@ -1,10 +1,11 @@
 /**
- * Live mode: how soon a create, an update, a delete and a lookup that hangs on one is in SQL, in bases of 1,000, 100,000
- * and 300,000 records; and how long 20,000 changes at once take, against a sweep of an equal table in the same run.
+ * Measures live mode: how soon a create, an update, a delete and a dependent lookup is in SQL, in bases of 1,000,
+ * 100,000 and 300,000 records; and how long 20,000 changes at once take, compared with a sweep of an equal table in the
+ * same run.
  *
- * The source answers over a network (`network.ts`), notifications at once, and does not tell of computed cells. People edit a base about
- * every two seconds. Bases are filled without regard to the quota first. Run: `bun run bench live`, about six minutes.
- * `--clients` measures something else: live-clients.ts.
+ * The source answers over a network (`network.ts`), sends notifications at once, and does not report computed cells.
+ * Users edit a base about every two seconds. Bases are first filled without a rate limit. Run: `bun run bench live`,
+ * about six minutes. `--clients` runs another measurement: live-clients.ts.
  */
 import type postgres from "postgres";
 import { startWorker } from "../../apps/worker/start";
@@ -25,14 +26,14 @@ import { table as printTable, ratio } from "./print";
 const SIZES = [1000, 100_000, 300_000];
 const BULK = 20_000;
 const MEASURED_MS = 180_000;
-/** Mean time between two edits of one base. */
+/** The mean time between two edits of one base. */
 const EDIT_EVERY_MS = 2000;
 const POLL_MS = 10;
 const LIMITS = { p50: 700, p99: 1500, lookupP99: 3000, bulk: 1.2 };
 const TIMEOUT_MS = 300_000;
 const TEAM_CALLS = 100_000;
 
-/** A base in live mode: `edited` is linked from `linking`, which looks its names up. */
+/** A base in live mode: `linking` has links to `edited`, and looks its names up. */
 interface Subject {
   size: number;
   base: Base;
@@ -72,7 +73,7 @@ export async function run(): Promise<boolean> {
   await source.settings({ ...WORK_MS, rateLimitOff: false });
   await source.call("DELETE", "log");
   const program = (script: string) => releases.use(startProgram(script, [], programEnv(fleet, env)));
-  // Processes of their own, so that they never wait for what is measured here.
+  // In their own processes, so that they never wait for the measuring code.
   const [consoles, worker] = [program("apps/console/main.ts"), program("apps/worker/main.ts")];
   await Promise.all([consoles.says("started"), worker.says("started")]);
   const subjects = await Promise.all(filled.map((base, index) => subject(fleet, base, SIZES[index]!)));
@@ -121,7 +122,7 @@ function programEnv({ ctx: { config }, sandbox }: Fleet<SandboxProcess>, env: Re
   };
 }
 
-/** Connects the bases and syncs each once, by a worker that knows no quota. */
+/** Connects the bases and syncs each once, with a worker without a rate limit. */
 async function fill(fleet: Fleet<SandboxProcess>, sources: string[]): Promise<Base[]> {
   const worker = await startWorker(fleet.ctx, { port: 0, limiter: unlimitedLimiter() });
   try {
@@ -137,7 +138,7 @@ async function fill(fleet: Fleet<SandboxProcess>, sources: string[]): Promise<Ba
   }
 }
 
-/** Waits for the base's feed to be read, and finds the table that the other one looks names up in. */
+/** Waits until the base's feed is read, and finds the table that the other one looks names up in. */
 async function subject(fleet: Fleet<SandboxProcess>, { id }: Base, size: number): Promise<Subject> {
   const isLive = async () => {
     const base = await getBase(fleet.ctx.db, id);
@@ -146,7 +147,7 @@ async function subject(fleet: Fleet<SandboxProcess>, { id }: Base, size: number)
   const base = await until(isLive, { what: `${size} records: live`, timeoutMs: TIMEOUT_MS, intervalMs: 200 });
   const reader = await fleet.reader(base);
   const [linking, edited] = base.tables;
-  // Records that others link, so that there is a lookup to be seen.
+  // Records that others link to, so that a lookup changes.
   const rows = await reader<{ id: string }[]>`
     select distinct unnest(related) as id from (select related from ${reader(linking!.name)} limit 2000) as t`;
   return {
@@ -158,7 +159,7 @@ async function subject(fleet: Fleet<SandboxProcess>, { id }: Base, size: number)
   };
 }
 
-/** Edits at random moments and waits until all are seen. Returns how long each took, by kind, sorted, ms. */
+/** Edits at random moments and waits until all edits are visible. Returns the delays by kind, sorted, ms. */
 async function editing({ base, reader, edited, linking }: Subject, source: SandboxProcess): Promise<Times> {
   const times: Times = { create: [], update: [], delete: [], lookup: [] };
   const pending = new Set<Pending>();
@@ -214,7 +215,7 @@ function queryOf(pending: Pending[]): string {
   return `${pending.map(({ query }, index) => `select ${index} as at, ${query}`).join(" union all ")} order by at`;
 }
 
-/** Changes every record of the base's table at once; how long until SQL has them all, ms. */
+/** Changes every record of the base's table at once. Returns the time until SQL has them all, ms. */
 async function bulkTime(fleet: Fleet<SandboxProcess>, { id }: Base, source: SandboxProcess): Promise<number> {
   const base = await getBase(fleet.ctx.db, id);
   const reader = await fleet.reader(base);
@@ -232,7 +233,7 @@ async function bulkTime(fleet: Fleet<SandboxProcess>, { id }: Base, source: Sand
   return performance.now() - madeAt;
 }
 
-/** How long a sweep of this base takes, ms: the first that begins from now on. */
+/** The duration of a sweep of this base, ms: of the first that begins after the call. */
 async function sweepTime(fleet: Fleet<SandboxProcess>, { id }: Base): Promise<number> {
   const from = new Date();
   const swept = async () => {
@@ -242,7 +243,7 @@ async function sweepTime(fleet: Fleet<SandboxProcess>, { id }: Base): Promise<nu
   return until(swept, { what: "a sweep", timeoutMs: TIMEOUT_MS, intervalMs: 200 });
 }
 
-/** What an idle base costs in a day, and a polled one in a month of a Team plan. */
+/** The calls of an idle base in a day, and of a polled one in a month of a Team plan. */
 function callRows(): { what: string; calls: number; limit: number }[] {
   const sweepCalls = 50;
   const idle = {

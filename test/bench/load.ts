@@ -1,10 +1,10 @@
 /**
- * Many bases on one worker process, each at its full rate: that no request is refused, that none lags because of the
- * others, and that memory stays flat.
+ * Runs many bases on one worker process, each at its full rate. Checks that no request is rejected, that no base lags
+ * because of the others, and that memory does not grow.
  *
- * Worker, sandbox, control plane and replicas are processes of their own. One base is synced alone first: its sweeps are
- * what those of all are measured against. CPU is printed per process and request, since that holds on a busy machine
- * where times do not. Run: `bun run bench load`, with LOAD_SECONDS (600) and LOAD_BASES (300).
+ * Worker, sandbox, control plane and replicas are separate processes. One base is first synced alone: its sweeps are
+ * the baseline for those of all. CPU is printed per process and request, since that is valid on a busy machine where
+ * times are not. Run: `bun run bench load`, with LOAD_SECONDS (600) and LOAD_BASES (300).
  */
 import postgres from "postgres";
 import { type Base, createBase, listBases } from "../../core/control/bases";
@@ -27,7 +27,7 @@ const SAMPLE_MS = 2000;
 const CONNECT_AT_ONCE = 8;
 const START_TIMEOUT_MS = 600_000;
 const LAG_LIMIT = 1.1;
-/** Growth of the worker's memory while all bases are synced, of what it has then, in ten minutes. */
+/** The allowed growth of the worker's memory in ten minutes, as a share of its memory at the start. */
 const GROWTH_LIMIT = 0.05;
 const MB = 2 ** 20;
 
@@ -64,7 +64,7 @@ export async function run(): Promise<boolean> {
   console.log(`alone: a sweep takes ${alone.toFixed(0)} ms`);
 
   await inTurn(sources.slice(1), CONNECT_AT_ONCE, async (sourceBaseId) => {
-    // A user of its own for each: the source's other limit, of 50 a second per user, is not what is measured.
+    // Each base has its own user: the source's other limit, of 50 a second per user, is not measured here.
     const user = { id: `usr${sourceBaseId.slice(3)}`, email: `${sourceBaseId}@example.org` };
     const { token } = (await source.call("POST", "keys", { user })) as { token: string };
     const settings = { live: false };
@@ -82,7 +82,7 @@ export async function run(): Promise<boolean> {
   );
   const all = await measure(fleet, servers, SECONDS);
   const backends = childrenPrivateBytes(servers.replicas);
-  // One that is killed would seem to hold its bases for a while, and each would be waited for.
+  // A worker that is killed would seem to hold its bases for a while, and each would have to wait.
   worker.kill("SIGTERM");
   await worker.exited;
   return report(all, alone, await source.logSummary(), backends);
@@ -91,7 +91,7 @@ export async function run(): Promise<boolean> {
 interface Measured {
   seconds: number;
   requests: number;
-  /** The mean of each base's last sweeps. */
+  /** The mean duration of each base's last sweeps. */
   sweepMs: number[];
   cpu: Record<string, number>;
   memory: Sample[];
@@ -201,7 +201,7 @@ function mean(numbers: number[]): number {
   return numbers.reduce((sum, one) => sum + one, 0) / numbers.length;
 }
 
-/** Bytes a second, by least squares over the second half: the first one warms up. */
+/** Bytes a second, by least squares over the second half: the first half warms up. */
 function slope(samples: Sample[]): number {
   const late = samples.slice(Math.floor(samples.length / 2));
   const [x, y] = [mean(late.map((one) => one.seconds)), mean(late.map((one) => one.bytes))];

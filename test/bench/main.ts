@@ -1,6 +1,6 @@
 /**
- * `bun run bench <name>`: runs a bench and prints its figures as ratios, against a limit or a peer measured in the
- * same run. Exit code 1 when a figure is over its limit.
+ * `bun run bench <name>`: runs a bench and prints its figures as ratios to a limit, or to a baseline measured in the
+ * same run. Exits with 1 if a figure exceeds its limit.
  */
 const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {

@@ -1,9 +1,9 @@
 /**
- * A source for `page.ts`, in a process of its own so that its work does not count: one page of a list answer, at
- * `/plain/…` as it is and at `/gzip/…` compressed. Prints its port, and ends with its standard input.
+ * A source for `page.ts`, in a process of its own so that its CPU is not counted: one page of a list answer, plain at
+ * `/plain/…` and compressed at `/gzip/…`. Prints its port, and ends with its standard input.
  */
 const RECORDS = 100;
-/** Bytes of a record's JSON, about. */
+/** The approximate size of a record's JSON in bytes. */
 const RECORD_BYTES = 600;
 
 const page = Buffer.from(
@@ -25,7 +25,7 @@ console.log(server.port);
 for await (const _ of Bun.stdin.stream());
 await server.stop(true);
 
-/** Texts, numbers, dates, links and one person: cells as most tables have them. */
+/** Texts, numbers, dates, links and one collaborator: typical cells. */
 function record(_: unknown, index: number) {
   const fields: Record<string, unknown> = {
     fldName0000000001: `Record ${index}`,

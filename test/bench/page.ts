@@ -1,8 +1,8 @@
 /**
- * What it costs to see that a page of 100 records has not changed: µs of client CPU per page, and as ratios to the
- * least that a client can do (read the body, throw it away) and to the plain way (parse, stringify, hash).
+ * Measures the cost of detecting that a page of 100 records has not changed: µs of client CPU per page, and ratios to
+ * the minimum of any client (read the body, discard it) and to the simple way (parse, stringify, hash).
  *
- * The ways take turns, and the median of each counts: only ratios within one run mean anything.
+ * The variants alternate, and the median of each counts: only ratios within one run are meaningful.
  */
 import type { SourceConnection, SourceTable } from "../../core/source";
 import { createAirtable } from "../../core/source/airtable";
@@ -44,7 +44,7 @@ async function measureAll(form: string): Promise<void> {
   for (let turn = -1; turn < TURNS; turn++) {
     for (const [name, way] of Object.entries(ways)) {
       const cost = await cpuPerPage(way);
-      // The first turn warms up.
+      // The first cycle warms up.
       if (turn >= 0) costs.get(name)!.push(cost);
     }
   }

@@ -1,12 +1,12 @@
-/** How benches print: aligned tables, and figures as ratios against their limit. */
+/** Prints the results of benches: aligned tables, and figures as ratios to their limits. */
 
-/** `value` against `limit`: as text, with a mark where it is over. */
+/** Returns `value` relative to `limit` as text, with a mark if it exceeds it. */
 export function ratio(value: number, limit: number): { text: string; isWithin: boolean } {
   const isWithin = value <= limit;
   return { text: `${value.toFixed(3)}${isWithin ? "" : " OVER THE LIMIT"}`, isWithin };
 }
 
-/** Prints rows under a head, columns aligned. */
+/** Prints rows under a header, with aligned columns. */
 export function table(head: string[], rows: (string | number)[][]): void {
   const all = [head, ...rows.map((row) => row.map(String))];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]!.length)));

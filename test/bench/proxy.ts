@@ -1,9 +1,9 @@
 /**
- * What the proxy adds: to the latency of a read and of a single-record write over asking the source directly, to the
- * throughput of a bare forwarder, and in memory while 1 GB streams through it.
+ * Measures the overhead of the proxy: the latency that it adds to a read and to a single-record write compared with a
+ * direct request, its throughput compared with a minimal forwarder, and its memory while 1 GB streams through it.
  *
- * Proxy, source and forwarder are processes of their own. Direct and proxied requests take turns, over several bases,
- * so that none of them waits for its quota. Run: `bun run bench proxy`
+ * Proxy, source and forwarder are separate processes. Direct and proxied requests alternate over several bases, so that
+ * none waits for its rate limit. Run: `bun run bench proxy`
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { pause } from "../../core/control/bases";
@@ -13,7 +13,7 @@ import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-pro
 import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";
 
-/** The longest a base's requests may follow one another so that none waits for the quota, ms. */
+/** The spacing of a base's requests at which none waits for the rate limit, ms. */
 const SPACING_MS = 230;
 const BASES = 12;
 const READS = 800;
@@ -34,9 +34,9 @@ type Figure = keyof typeof LIMITS;
 
 interface Bench {
   source: SandboxProcess;
-  /** Of the proxy, with the upstream's host. */
+  /** The proxy's URL, with the upstream's host. */
   proxied: string;
-  /** Of a bare forwarder. */
+  /** The minimal forwarder's URL. */
   bare: string;
   bases: { id: string; path: string; record: string }[];
 }
@@ -72,7 +72,7 @@ export async function run(): Promise<boolean> {
   return report(figures);
 }
 
-/** Bases that are connected, read once, and then left alone. */
+/** Bases that are connected, read once, and then idle. */
 async function connectBases(fleet: Fleet<SandboxProcess>): Promise<Bench["bases"]> {
   const bases: Bench["bases"] = [];
   for (let index = 0; index < BASES; index++) {
@@ -88,7 +88,9 @@ async function connectBases(fleet: Fleet<SandboxProcess>): Promise<Bench["bases"
   return bases;
 }
 
-/** p50 and p99 of what the proxy adds; what a bare forwarder adds is the machine's own share of it, and printed. */
+/**
+ * p50 and p99 of the proxy's added latency. The minimal forwarder's latency is the machine's own share, and is printed.
+ */
 async function addedLatency(
   bench: Bench,
   kind: "read" | "write",
@@ -111,7 +113,7 @@ async function addedLatency(
       if (kind === "read") await call("GET", `${at}${path}?pageSize=10`, source.key);
       else
         await call("PATCH", `${at}${path}/${record}`, source.key, { fields: { Name: `${way} ${request}` } });
-      // The first rounds open connections.
+      // The first requests open connections.
       if (request >= 0) times[way].push(performance.now() - from);
     }
   }
@@ -126,7 +128,9 @@ async function addedLatency(
   });
 }
 
-/** The least share over all numbers of connections; reads of a base that nobody has connected, so without a quota. */
+/**
+ * The least share over all numbers of connections, with reads of a base that is not connected, so without a rate limit.
+ */
 async function throughput({ source, proxied, bare }: Bench): Promise<number> {
   const id = await source.generate({ records: 10, tables: 1, seed: 99 });
   const path = `/v0/${id}/Projects?pageSize=5`;
@@ -155,7 +159,7 @@ async function requestsPerSecond(url: string, key: string, connections: number):
 }
 
 async function peakMemory(proxied: string, pid: number): Promise<number> {
-  // Forgets the peak of what came before.
+  // Resets the peak of earlier measurements.
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
   console.log(`memory before the stream: ${memoryPeak(pid).toFixed(0)} MB`);
   const answer = await fetch(`${proxied}/v0/long/${STREAM_MEGABYTES}`);
@@ -165,7 +169,7 @@ async function peakMemory(proxied: string, pid: number): Promise<number> {
   return memoryPeak(pid);
 }
 
-/** The most that the process has had resident since its peak was last forgotten, MB. */
+/** The process's highest resident memory since the last reset, MB. */
 function memoryPeak(pid: number): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1000;
 }
@@ -184,7 +188,7 @@ async function call(method: string, url: string, key: string, body?: unknown): P
 function report(figures: [Figure, number][]): boolean {
   let isWithin = true;
   const rows = figures.map(([name, value]) => {
-    // A share is to be high, all others low.
+    // A share must be high, all other figures low.
     const share = name.startsWith("throughput") ? ratio(LIMITS[name], value) : ratio(value, LIMITS[name]);
     const ofLimit = name.startsWith("throughput") ? LIMITS[name] / value : value / LIMITS[name];
     isWithin &&= share.isWithin;
@@ -200,7 +204,7 @@ function report(figures: [Figure, number][]): boolean {
   return isWithin;
 }
 
-/** Starts a program whose standard output has its port, alone or in a line of the log. */
+/** Starts a program that prints its port, alone or in a line of the log. */
 async function startPrinting(
   releases: AsyncDisposableStack,
   command: string[],

@@ -1,9 +1,9 @@
 /**
- * What the quota ledger costs and how well it keeps to its numbers; each is printed as a ratio against its limit,
- * where 1 or less is kept.
+ * Measures the cost of the rate limiter and how well it keeps its limits. Each figure is printed as a ratio to its
+ * limit, where 1 or less passes.
  *
- * Times are taken in the processes that would send the requests, at the moment that they may. All of it together
- * takes about 75 s, most of it one minute of a base under three times its quota from three processes.
+ * Times are taken in the processes that would send the requests, at the moment that they may. A run takes about 75 s,
+ * most of it one minute of a base under three times its rate limit from three processes.
  *
  * Run: `bun run bench quota` (DATABASE_URL, or an embedded server).
  */
@@ -17,7 +17,7 @@ import { mostWithin } from "../support/quota-simulation";
 import { startTestServer } from "../support/server";
 
 const COST_SECONDS = 3;
-/** Time for the processes of a line to start, ms. */
+/** Time for the processes of a measurement to start, ms. */
 const START_MS = 700;
 const PROCESS = `${import.meta.dir}/../support/quota-process.ts`;
 
@@ -109,7 +109,7 @@ function mostPerSecond(grants: QuotaGrant[]): number {
   );
 }
 
-/** Syncs on their own, each on a base of its own; then a client beside one. */
+/** Syncs alone, each on a base of its own; then a client next to one. */
 async function alone(): Promise<void> {
   const syncs = [5, 3].flatMap((share) => [1, 5].map((tables) => ({ share, tables })));
   await Promise.all(
@@ -137,7 +137,7 @@ async function alone(): Promise<void> {
   report("    median", `${quantile(waits, 0.5).toFixed(0)} ms`);
 }
 
-/** One base, a sync and four clients that ask for three times the quota through two processes, for a minute. */
+/** One base, a sync, and four clients in two processes that request three times the rate limit, for a minute. */
 async function overloaded(): Promise<void> {
   const clients = { clients: 2, clientPeriodMs: 4000 / 15, clientJitter: 1 };
   const grants = await play(60, [{ tables: 5 }, clients, clients]);

@@ -1,9 +1,9 @@
 /**
- * Rapid mode: how soon a create or a change in the source is in SQL, at 3 and at 5 requests a second, and in a smaller
- * base how soon a delete and a computed field is.
+ * Measures rapid mode: how soon a create or a change in the source is in SQL, at 3 and at 5 requests a second; and in a
+ * smaller base, how soon a delete and a computed field is.
  *
- * The source answers over a network (`network.ts`). The three bases are synced at the same time by one worker. Run:
- * `bun run bench rapid`, about three minutes.
+ * The source answers over a network (`network.ts`). One worker syncs the three bases at the same time. Run: `bun run
+ * bench rapid`, about three minutes.
  */
 import type postgres from "postgres";
 import { type Base, getBase, listRuns, updateSettings } from "../../core/control/bases";
@@ -17,13 +17,15 @@ import { table as printTable, ratio } from "./print";
 
 const TABLES = 10;
 const RECORDS = 30_000;
-/** By requests a second: what half and 99 of 100 edits may take, ms. */
+/** By requests a second: the limits of the 50th and the 99th percentile, ms. */
 const LIMITS = { 3: { p50: 2200, p99: 4500 }, 5: { p50: 1400, p99: 3000 } };
-/** A base of a tenth is swept in a tenth of the time: of the 11 minutes that are the limit. */
+/** A tenth of the records is swept in a tenth of the time; the limit for all of them is 11 minutes. */
 const SMALL_RECORDS = RECORDS / 10;
 const SWEPT_LIMIT_MS = (11 * 60_000) / 10;
 const MEASURED_MS = 60_000;
-/** Time between two edits, on average, ms; tables take cycles, so that every moment of a look's cycle is met as often. */
+/**
+ * The mean time between two edits, ms. The tables alternate, so that edits hit every moment of a cycle equally often.
+ */
 const EDIT_EVERY_MS = 130;
 const POLL_MS = 10;
 const TIMEOUT_MS = 180_000;
@@ -35,7 +37,7 @@ interface Subject {
   tables: { id: string; sqlName: string; column: string; field: string; ids: string[] }[];
 }
 
-/** An edit that is not seen yet. */
+/** An edit that is not visible yet. */
 interface Pending {
   sqlName: string;
   column: string;
@@ -51,17 +53,17 @@ export async function run(): Promise<boolean> {
   const source = releases.use(await startSandboxProcess(networkOption()));
   await source.settings({
     ...WORK_MS,
-    // That the quota is kept is measured elsewhere: here one request too many, on a machine that is busy with
-    // something else, would be followed by 30 s of silence.
+    // Other tests check the rate limit. Here, one request too many on a busy machine would be followed by 30 s of
+    // silence.
     rateLimitOff: true,
   });
   const fleet = releases.use(await startFleet({ source, databaseUrl: server.url, workers: 0 }));
-  // All are made before any is synced: making one keeps the sandbox from noting when requests arrive.
+  // All are created before any is synced: generating one delays the sandbox's records of arrivals.
   const sources: string[] = [];
   for (const records of [RECORDS, RECORDS, SMALL_RECORDS]) {
     sources.push(await source.generate({ records, tables: TABLES, seed: sources.length }));
   }
-  // A process of its own, so that it never waits for what is measured here.
+  // In its own process, so that it never waits for the measuring code.
   const worker = releases.use(startProgram("apps/worker/main.ts", [], workerEnv(fleet)));
   await worker.says("started");
   const [three, five, small] = await Promise.all([
@@ -100,7 +102,7 @@ function workerEnv({ ctx: { config }, sandbox }: Fleet<SandboxProcess>): Record<
   };
 }
 
-/** A base in rapid mode, which has had its first sync (with turbo, to be there sooner) and a cycle. */
+/** Connects a base in rapid mode, and waits for its first sync (with turbo, to be faster) and a cycle. */
 async function subject(fleet: Fleet<SandboxProcess>, sourceId: string, turbo: boolean): Promise<Subject> {
   const made = await fleet.connect(sourceId, { turbo: true, rapid: true });
   const inRapidMode = async () => {
@@ -123,7 +125,7 @@ async function subject(fleet: Fleet<SandboxProcess>, sourceId: string, turbo: bo
   return { base, source: fleet.sandbox, reader, tables };
 }
 
-/** Edits at random moments and waits until all are seen. Returns how long each took, sorted, ms. */
+/** Edits at random moments and waits until all edits are visible. Returns the delays, sorted, ms. */
 async function editing({ base, source, reader, tables }: Subject): Promise<number[]> {
   const pending = new Set<Pending>();
   const took: number[] = [];
@@ -132,7 +134,7 @@ async function editing({ base, source, reader, tables }: Subject): Promise<numbe
     const { id: tableId, sqlName, column, field, ids } = tables[cycle % tables.length]!;
     const path = `bases/${base.sourceBaseId}/tables/${tableId}/records`;
     const value = `edit ${cycle}`;
-    // None twice: an edit that another one covers is never seen.
+    // No record twice: an edit that another one overwrites would never be visible.
     let id = ids[cycle % ids.length]!;
     if (cycle % 2 === 0) {
       const answer = await source.call("POST", path, { records: [{ fields: { [field]: value } }] });
@@ -159,7 +161,7 @@ async function editing({ base, source, reader, tables }: Subject): Promise<numbe
   return took.sort((a, b) => a - b);
 }
 
-/** Those whose value is in SQL, with one query for all. */
+/** The edits whose value is in SQL, with one query for all. */
 async function seen(reader: postgres.Sql, pending: Pending[]): Promise<Pending[]> {
   if (pending.length === 0) return [];
   const parts = pending.map(({ sqlName, column, id, value }, index) => {
@@ -170,7 +172,10 @@ async function seen(reader: postgres.Sql, pending: Pending[]): Promise<Pending[]
   return rows.map(({ index }) => pending[index]!);
 }
 
-/** Deletes a record in each table and renames a record that others look up; how long the slowest delete and a computed cell took. */
+/**
+ * Deletes a record in each table, and renames a record that others look up. Returns the delay of the slowest delete and
+ * of a computed cell.
+ */
 async function sweptTimes({ base, source, reader, tables }: Subject): Promise<[string, number][]> {
   const waits = tables.map(async ({ id, sqlName, ids }, index) => {
     await Bun.sleep((index * MEASURED_MS) / TABLES / 2);
@@ -194,7 +199,7 @@ async function sweptTimes({ base, source, reader, tables }: Subject): Promise<[s
   ];
 }
 
-/** Gives a formula another text, which no record's modified time tells of; how long the slowest row took. */
+/** Changes a formula's text, which does not change any record's modified time. Returns the delay of the slowest row. */
 async function computedTime({ base, source, reader, tables }: Subject): Promise<number> {
   const { id, sqlName } = tables[0]!;
   const path = `bases/${base.sourceBaseId}/tables/${id}/fields`;
@@ -221,7 +226,7 @@ function rowsOf(rate: 3 | 5, took: number[], cycle: number) {
   ];
 }
 
-/** Mean duration of the latest cycles. */
+/** The mean duration of the latest cycles. */
 async function cycleMs(fleet: Fleet<SandboxProcess>, { base }: Subject): Promise<number> {
   const runs = (await listRuns(fleet.ctx.db, base.id, 5)).filter((run) => run.kind === "rapid");
   const syncs = runs.reduce((sum, run) => sum + run.syncs, 0);

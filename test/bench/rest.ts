@@ -1,11 +1,12 @@
 /**
- * Many live bases at rest on a small server of replicas: the most connections at any time, logins a minute, and errors.
+ * Measures many idle live bases on a small server of replicas: the most connections at any time, logins a minute, and
+ * errors.
  *
- * Each base is connected as any other is, and synced for the first time. That notifications of it arrive is noted rather than
- * waited for; from then on its feed is read every five minutes. The control plane has a server of its own.
+ * Each base is connected and synced normally. The arrival of notifications is recorded in the control plane instead of
+ * awaited; from then on the base's feed is read every five minutes. The control plane has its own server.
  *
- * Run: `bun run bench rest`, with REST_BASES (1000) on a server with REST_MOST (100) max_connections, REST_WORKERS (2) and
- * REST_MINUTES (10).
+ * Run: `bun run bench rest`, with REST_BASES (1000) on a server with REST_MOST (100) max_connections, REST_WORKERS (2)
+ * and REST_MINUTES (10).
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +24,7 @@ const BASES = Number(process.env.REST_BASES ?? 1000);
 const MOST = Number(process.env.REST_MOST ?? 100);
 const WORKERS = Number(process.env.REST_WORKERS ?? 2);
 const MINUTES = Number(process.env.REST_MINUTES ?? 10);
-/** Bases that are connected at the same time: each has a connection of an admin meanwhile. */
+/** How many bases are connected at the same time: each uses an admin's connection meanwhile. */
 const LANES = Math.max(2, Math.floor(MOST / 4));
 const SAMPLE_MS = 100;
 const RECORDS = 5;
@@ -119,13 +120,13 @@ export async function run(): Promise<boolean> {
   return atRest.refused === 0 && atRest.all <= MOST - 3 && after!.count === 0;
 }
 
-/** As if a notification had come: the feed is no longer polled. */
+/** As if a notification had arrived: the feed is no longer polled. */
 async function notified(db: postgres.Sql, baseId: string): Promise<void> {
   await db`update live_feeds set notified_at = now() where base_id = ${baseId}`;
   await db`select pg_notify('basetide_notification', ${baseId})`;
 }
 
-/** How often a login was refused as the server was full. */
+/** How many logins were refused because the server was full. */
 function countRefused() {
   const counted = { count: 0 };
   const { refused } = ConnectionBudget.prototype;
@@ -143,7 +144,7 @@ async function loginsOf(admin: postgres.Sql) {
   return row!;
 }
 
-/** The most connections while `work` goes on. */
+/** The most connections while `work` runs. */
 async function sampled(admin: postgres.Sql, work: () => Promise<unknown>) {
   const most = { all: 0, replicas: 0, admin: 0 };
   let isOver = false;

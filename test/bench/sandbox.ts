@@ -1,9 +1,9 @@
 /**
- * How many unchanged list pages (100 records, 15 fields) the sandbox gives in a second, so that it is never
- * what a bench of Basetide measures.
+ * Measures how many unchanged list pages (100 records, 15 fields) the sandbox serves in a second, so that it is never
+ * the bottleneck in a bench of Basetide.
  *
- * Server and client are processes of their own. Besides pages per second the server's own CPU time per page is
- * given: on a busy machine only that, as pages per second of one core, is to be compared.
+ * Server and client are separate processes. Besides pages per second, it prints the server's own CPU time per page: on
+ * a busy machine, only that (as pages per second of one core) is comparable.
  *
  * Run: `bun test/bench/sandbox.ts [seconds per line]`
  */
@@ -12,7 +12,7 @@ import { DEFAULT_KEY } from "../../apps/sandbox/server";
 
 const CONNECTIONS = 8;
 const RECORDS = 10_000;
-/** Of /proc/<pid>/stat times on Linux. */
+/** Of the times in /proc/<pid>/stat on Linux. */
 const TICKS_PER_SECOND = 100;
 
 const seconds = Number(process.argv[2] ?? 3);
@@ -55,7 +55,7 @@ async function generate(url: string, fieldsPerTable: number): Promise<string> {
   return ((await answer.json()) as { baseId: string }).baseId;
 }
 
-/** Every page of both tables once to fill the caches, then again and again. */
+/** Requests every page of both tables once to fill the caches, and then repeatedly. */
 async function measure(url: string, baseId: string, fieldsPerTable: number, encoding: string): Promise<void> {
   await pagesFor(url, baseId, encoding, 1);
   const cpuBefore = cpuMs(server.pid);
@@ -99,8 +99,8 @@ async function pagesFor(url: string, baseId: string, encoding: string, ms: numbe
 }
 
 /**
- * The offset at the end of a page. The sandbox puts it into a stored block at the end of its gzip stream, so
- * that the client need not inflate: it is the server that is measured.
+ * The offset at the end of a page. The sandbox puts it into a stored block at the end of its gzip stream, so that the
+ * client need not inflate: only the server is measured.
  */
 function offsetOf(body: Buffer, isGzipped: boolean): string | undefined {
   const end = body.subarray(isGzipped ? -80 : -70).toString("latin1");

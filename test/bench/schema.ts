@@ -1,9 +1,10 @@
 /**
- * What readers feel of a schema change: nothing of a swap, and a rename that is there in time, with no row rewritten.
+ * Measures the effect of schema changes on readers: a swap must not be noticeable, and a rename must be visible in time
+ * without rewriting a row.
  *
- * A table of 100,000 rows is swapped again and again under 20 readers that query it without a pause, while another
- * one holds it for seconds at times; and a table of a base that is swept is renamed at random moments. About a minute.
- * Run: `bun run bench schema`
+ * A table of 100,000 rows is swapped repeatedly under 20 readers that query it without a pause, while another session
+ * sometimes holds a lock on it for seconds; and a table of a base during sweeps is renamed at random moments. About a
+ * minute. Run: `bun run bench schema`
  */
 import postgres from "postgres";
 import { isBasetideError } from "../../core/errors";
@@ -34,7 +35,7 @@ const BATCH = 2000;
 const READERS = 20;
 const SWAPS = 4;
 const BLOCKED_LIMIT_MS = 250;
-/** How long somebody holds the table while it is to be swapped, in every second swap. */
+/** How long a session holds the table's lock before every second swap. */
 const HELD_MS = 1500;
 const RETRY_MS = 250;
 
@@ -42,7 +43,7 @@ const RENAMES = 5;
 const POLL_SECONDS = 4;
 /** Requests a second of a sync without turbo. */
 const RATE = 3;
-/** Most that the sandbox takes for an answer. */
+/** The sandbox's longest time for an answer. */
 const ANSWER_MS = 250;
 
 export async function run(): Promise<boolean> {
@@ -114,7 +115,7 @@ async function swapUnderReaders(adminUrl: string): Promise<boolean> {
   return worst.isWithin && errors.length === 0 && tries > SWAPS;
 }
 
-/** Every other one has a field more. */
+/** Every other shape has one more field. */
 function shape(round: number): SourceTable {
   const fields = {
     Name: "text",
@@ -126,7 +127,10 @@ function shape(round: number): SourceTable {
   return sourceTable("tblT", "Things", round % 2 === 0 ? fields : { ...fields, More: "text" });
 }
 
-/** Builds the table of `source` aside. What it returns swaps it in, as a rebuild does, and says in how many tries. */
+/**
+ * Builds the table of `source` separately. The returned function swaps it in, as a rebuild does, and returns the number
+ * of tries.
+ */
 async function built(replica: Replica, epoch: number, source: SourceTable): Promise<() => Promise<number>> {
   const settings = { linkedRecordsAsText: false, lookupsAsText: false };
   const plan = planSchema(await loadCatalog(replica), { tables: [source] }, settings);
@@ -158,7 +162,7 @@ async function built(replica: Replica, epoch: number, source: SourceTable): Prom
   };
 }
 
-/** Queries without a pause. `during` gives how long each took, ms, that ran while `work` did. */
+/** Queries without a pause. `during` returns the durations, ms, of those that ran while `work` did. */
 function startReaders(connections: postgres.Sql[]) {
   const errors: unknown[] = [];
   let isOver = false;

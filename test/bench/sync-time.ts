@@ -1,8 +1,8 @@
 /**
- * How long a first sync and a sweep take, against the time that the quota alone would need, and what an unchanged
- * sweep writes.
+ * Measures how long a first sync and a sweep take, relative to the time that the rate limit alone requires, and what an
+ * unchanged sweep writes.
  *
- * All bases are synced at the same time by one worker process, over a network (`network.ts`). Run: `bun run bench sync-time`
+ * One worker process syncs all bases at the same time, over a network (`network.ts`). Run: `bun run bench sync-time`
  */
 import postgres from "postgres";
 import { listRuns, updateSettings } from "../../core/control/bases";
@@ -18,9 +18,9 @@ type SandboxFleet = Fleet<SandboxProcess>;
 
 const RECORDS = [1000, 5000, 10_000];
 const TABLES = [1, 5];
-/** By requests a second: 3 leave room for what the network varies by, of 5 that takes a share. */
+/** By requests a second: at 3 there is room for the network's variation; at 5 it costs a share. */
 const limitOf = (rate: number, network = "loopback") => 1.03 / (rate === 5 ? (LEAST_USED[network] ?? 1) : 1);
-/** Sweeps are averaged over at least so long: the latency of one small sweep's last page says little. */
+/** Sweeps are averaged over at least this time: the latency of one small sweep's last page means little. */
 const LEAST_SWEPT_MS = 15_000;
 const WAL_LIMIT_BYTES = 50_000;
 const WAL_SWEEPS = 5;
@@ -34,7 +34,7 @@ export async function run(): Promise<boolean> {
   releases.defer(() => replicas.stop());
   const { network } = networkOption();
   const source = releases.use(await startSandboxProcess({ network }));
-  // The source's other limit, of 50 a second per user, is not what is measured: as if each base had its own.
+  // The source's other limit, of 50 a second per user, is not measured: each base has its own user here.
   await source.settings({
     ...WORK_MS,
     requestsPerSecondPerUser: 1000,
@@ -55,7 +55,7 @@ async function syncTimes(fleet: SandboxFleet, network: string | undefined): Prom
   const cases = RECORDS.flatMap((records) =>
     TABLES.flatMap((tables) => [3, 5].map((rate) => ({ records, tables, rate }))),
   );
-  // All are made before any is synced: making one keeps the sandbox from noting when requests arrive.
+  // All are created before any is synced: generating one delays the sandbox's records of arrivals.
   const sources: string[] = [];
   for (const { records, tables, rate } of cases) {
     sources.push(await fleet.sandbox.generate({ records, tables, seed: records + tables * 10 + rate }));
@@ -108,7 +108,7 @@ async function syncTimes(fleet: SandboxFleet, network: string | undefined): Prom
   return isWithin;
 }
 
-/** WAL and rows written by sweeps of one base in which nothing changed; nothing else uses that server meanwhile. */
+/** WAL and rows written by sweeps of one base without changes. Nothing else uses that server meanwhile. */
 async function unchangedSweep(fleet: SandboxFleet, replicaServer: string): Promise<boolean> {
   const sourceId = await fleet.sandbox.generate({ records: 1000, tables: 5, seed: 99 });
   const base = await fleet.connect(sourceId, { turbo: true });
@@ -123,7 +123,7 @@ async function unchangedSweep(fleet: SandboxFleet, replicaServer: string): Promi
     return Number(row!.tuples);
   };
   await using server = disposable(postgres(replicaServer, { max: 1 }));
-  // What the sweep writes is asked for, not how the server tidies up after the first sync.
+  // Measures the sweep's writes, without the server's cleanup after the first sync.
   await server`alter system set autovacuum = off`;
   await server`select pg_reload_conf()`;
   const walBytes = async () => Number((await server`select pg_current_wal_lsn() - '0/0' as bytes`)[0]!.bytes);
@@ -143,7 +143,7 @@ async function unchangedSweep(fleet: SandboxFleet, replicaServer: string): Promi
   await server`alter system reset autovacuum`;
   await server`select pg_reload_conf()`;
   await updateSettings(fleet.ctx, base, { paused: true });
-  // Two looks with nothing asked in between, which are further apart than two requests of a sweep.
+  // Between two schema checks without a request in between, which are further apart than two requests of a sweep.
   const asked: number[] = [];
   const isLetGo = async () => {
     asked.push((await fleet.sandbox.logSummary()).requests);

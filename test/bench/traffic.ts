@@ -1,12 +1,12 @@
 /**
- * The rate limit on a network: whether any second at the source sees more than five requests of a base, whether it ever
- * answers 429, and how much of five a second a sync uses, over TLS at several round trips.
+ * Measures the rate limit on a network: whether any second at the source has more than five requests of a base, whether
+ * the source ever answers 429, and how much of five a second a sync uses, over TLS at several round trips.
  *
- * Two workers, two proxies, a console and the source are processes of their own. Each mode has a base and a user of its
- * own, so that all modes of a profile run side by side, for ten minutes. Everything is counted where requests arrive.
+ * Two workers, two proxies, a console and the source are separate processes. Each mode has its own base and user, so
+ * that all modes of a profile run in parallel for ten minutes. Requests are counted where they arrive.
  *
- * Run: `bun run bench traffic [--minutes 10] [--profile 0±0,80±20,200±60] [--mode turbo,rapid,…]`. The profile `loopback`
- * is without network and TLS.
+ * Run: `bun run bench traffic [--minutes 10] [--profile 0±0,80±20,200±60] [--mode turbo,rapid,…]`. The profile
+ * `loopback` is without network and TLS.
  */
 import { parseArgs } from "node:util";
 import { LEAST_USED } from "./network";
@@ -43,7 +43,7 @@ function readOptions(): { minutes: number; profiles: string[]; names: ModeName[]
 async function runProfile(profile: string, names: ModeName[], minutes: number): Promise<boolean> {
   await using scene = await startScene(profile === "loopback" ? undefined : profile);
   const options = { durationMs: minutes * 60_000, leastUsed: LEAST_USED[profile] ?? 0 };
-  // All are ready before any is measured: first syncs are not what this is about.
+  // All modes are ready before the measurement begins: first syncs are not part of it.
   const ready = await Promise.all(
     names.map(async (name) => ({ name, mode: await modes[name](scene, options) })),
   );

@@ -1,11 +1,11 @@
 /**
  * The long form: CHAOS_FAULTS (500) random faults on a service of real processes, several at once, in waves.
  *
- * `bun run chaos`. The source is behind a network of 80 ms ± 20 over TLS; CHAOS_NETWORK gives another one (`200±60`), or
- * `loopback`. CHAOS_SEED repeats a run's choices (what happens between them is the machine's), CHAOS_ONLY takes
- * only faults whose name matches it, CHAOS_WAVE is how many a wave has, about (1: one after the other), CHAOS_LOG
- * names a file for what ended processes said. Prints each fault and a table of figures; ends with 1 when anything
- * promised did not hold. A signal ends it after the wave under way, a second one at once.
+ * `bun run chaos`. The source is behind a network of 80 ms ± 20 over TLS; CHAOS_NETWORK sets another one (`200±60`), or
+ * `loopback`. CHAOS_SEED repeats a run's choices (their timing depends on the machine), CHAOS_ONLY selects faults whose
+ * name matches it, CHAOS_WAVE is the approximate size of a wave (1: one after the other), CHAOS_LOG names a file for
+ * the output of ended processes. Prints each fault and a table of figures; exits with 1 if an invariant or a limit did
+ * not hold. A signal ends the run after the current wave, a second one at once.
  */
 import { Random } from "../../apps/sandbox/random";
 import { longFaults } from "./faults";
@@ -22,7 +22,7 @@ const modes = (process.env.CHAOS_MODES ?? "sweeps,turbo,rapid,live").split(",") 
 const waveSize = Number(process.env.CHAOS_WAVE ?? 6);
 const only = new RegExp(process.env.CHAOS_ONLY ?? "", "i");
 
-/** What the numbers must be, ms at the 95th of a hundred. */
+/** The limits of the figures, ms at the 95th percentile. */
 const LIMITS: Record<string, number> = {
   [TIMES.workerLost]: 20_000,
   [disturbed(TIMES.workerLost)]: 20_000,
@@ -32,7 +32,7 @@ const LIMITS: Record<string, number> = {
   [TIMES.replicasUsed]: 5000,
 };
 const GREEN_MS = 240_000;
-/** A fault that lasts for so long more has another one come with it, ms. */
+/** For each such period that a fault lasts longer, another fault runs with it, ms. */
 const ANOTHER_MS = 12_000;
 
 const random = new Random(seed);
@@ -47,7 +47,7 @@ await using service = await Service.start({
   logFile: process.env.CHAOS_LOG,
   network: process.env.CHAOS_NETWORK,
 });
-// Bun's types of `process` know signals only by way of the emitter that it is.
+// In Bun's types, only the event emitter that `process` extends knows signals.
 const signals: NodeJS.EventEmitter = process;
 let isToEnd = false;
 for (const name of ["SIGINT", "SIGTERM"])
@@ -56,7 +56,7 @@ for (const name of ["SIGINT", "SIGTERM"])
     isToEnd = true;
   });
 process.on("uncaughtException", (error) => {
-  // A client that breaks down over what a spoilt answer holds is one that was told nothing.
+  // A client that fails on a corrupted answer was told nothing.
   if (error.stack?.includes("node_modules/airtable/")) return;
   console.error(error);
   void service[Symbol.asyncDispose]().then(() => process.exit(1));
@@ -83,10 +83,10 @@ wrong += inTheEnd.length;
 report();
 process.exitCode = wrong > 0 ? 1 : 0;
 
-/** One fault or several, and more where one of them goes on for long. */
+/** Draws one fault or several, and more if one of them lasts long. */
 function drawWave(most: number): Fault[] {
   const readVersions = faults.flatMap((fault) => Array<Fault>(fault.weight).fill(fault));
-  // Some come alone, or nearly so: what heals then says most of how long that takes.
+  // Some faults run alone, or nearly so: their recovery times are the most informative.
   const size = random.int(1, 2 * waveSize - 1);
   const wave: Fault[] = [];
   const more = () =>

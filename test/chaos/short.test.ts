@@ -1,6 +1,6 @@
 /**
- * The short form: a service of real processes lives through one fault of each kind, while people write. `bun run chaos`
- * is the long one, with all of them.
+ * The short form: a service of real processes survives one fault of each kind under load. `bun run chaos` is the long
+ * form, with all of them.
  */
 import { expect, test } from "vitest";
 import { Random } from "../../apps/sandbox/random";
@@ -11,13 +11,13 @@ import { TIMES } from "./harness/heal";
 import { Service } from "./harness/service";
 import { repairsDone } from "./harness/settle";
 
-/** Longest that a worker's bases wait for another one, ms; the machine has other tests to run. */
+/** The longest time that a worker's bases wait for another worker, ms; the machine runs other tests. */
 const WORKER_LOST_MS = 30_000;
 const GREEN_MS = 60_000;
 
 test("I1-I7: whatever is killed, cut or full, nothing is lost, nobody reads what is wrong, and it heals by itself", {
   timeout: 240_000,
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   await using service = await Service.start({ modes: ["turbo", "live"] });

@@ -1,4 +1,4 @@
-/** The axes of the compatibility matrix, and what each combination has to come to. */
+/** The axes of the compatibility matrix, and the expected result of each combination. */
 import { POSTGRES_VERSIONS, type PostgresVersion } from "../support/servers/postgres-versions";
 
 export const RIGHTS = ["owner", "createdb createrole", "superuser"] as const;
@@ -10,7 +10,7 @@ export const WAYS = ["direct", "pgbouncer session", "pgbouncer transaction", "tl
 export type Way = (typeof WAYS)[number];
 
 export const PURPOSES = ["control plane", "hosted cluster", "own database"] as const;
-/** What the server is for. */
+/** The server's role in the service. */
 export type Purpose = (typeof PURPOSES)[number];
 
 export interface Cell {
@@ -19,15 +19,15 @@ export interface Cell {
   way: Way;
 }
 
-/** What must come of a purpose: it works, or it is refused with a message that says all of `saying`. */
+/** The expected result of a purpose: it works, or it is refused with a message that matches all of `saying`. */
 export type Expected = { works: true } | { works: false; saying: RegExp[] };
 
-/** Everything, in the order of the table. */
+/** All cells, in the order of the table. */
 export const ALL_CELLS: Cell[] = POSTGRES_VERSIONS.flatMap((version) =>
   RIGHTS.flatMap((rights) => WAYS.map((way) => ({ version, rights, way }))),
 );
 
-/** Each version, each kind of rights and each way at least once. */
+/** Each version, each kind of rights and each kind of connection at least once. */
 export const SHORT_CELLS: Cell[] = [
   { version: "15", rights: "owner", way: "direct" },
   { version: "16", rights: "createdb createrole", way: "tls alias" },
@@ -36,7 +36,7 @@ export const SHORT_CELLS: Cell[] = [
 ];
 
 export function expectedOf(purpose: Purpose, { rights, way }: Cell): Expected {
-  // Session state (locks, listeners, settings) is lost between two transactions there.
+  // There, session state (locks, listeners, settings) is lost between two transactions.
   if (way === "pgbouncer transaction") return { works: false, saying: [/transaction/i, /session|direct/i] };
   if (purpose === "hosted cluster" && rights === "owner") {
     return { works: false, saying: [/conflict/, /may not create databases/, /createdb/i] };

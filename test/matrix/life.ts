@@ -1,5 +1,5 @@
 /**
- * The life of a base, from its connection to its deletion, by what a customer has: the console's API, Airtable and its
+ * The life of a base from connection to deletion, through a customer's interfaces: the console's API, Airtable and its
  * proxied API, and SQL.
  */
 import postgres from "postgres";
@@ -11,7 +11,7 @@ import type { Service } from "./service";
 import { makeSourceBase, type SourceBase } from "./source-base";
 import { check, type Steps } from "./steps";
 
-/** For a machine with other things to do. */
+/** For a busy machine. */
 const TIMEOUT_MS = 60_000;
 const FORBIDDEN = "42501";
 
@@ -21,9 +21,9 @@ export interface LifeOptions {
   sandbox: SandboxHandle;
   steps: Steps;
   destination: NonNullable<NewBase["destination"]>;
-  /** What the way to the server needs in the URL that the console gives out. */
+  /** What the URL from the console needs for this kind of connection to the server. */
   sslmode: "require" | undefined;
-  /** As a superuser, where the replica is: to observe. */
+  /** As a superuser on the replica's server, for observation. */
   superuserUrl(database: string): string;
 }
 
@@ -48,17 +48,17 @@ export class Life {
     return this.given.sandbox.control;
   }
 
-  /** As the customer reads it. */
+  /** The customer's connection. */
   get #reader(): postgres.Sql {
     return this.#sql!;
   }
 
-  /** A table or view of the base, as a part of a statement. */
+  /** The name of a table or view of the base, for use in a statement. */
   #named(name: string) {
     return this.#reader(`${this.schema}.${name}`);
   }
 
-  /** Connects the base, changes whatever can be changed of it, and leaves it syncing. */
+  /** Connects the base, changes everything that can be changed, and leaves it syncing. */
   async live(): Promise<void> {
     const { steps, account, sandbox } = this.given;
     await steps.run("connect", async () => {
@@ -105,13 +105,13 @@ export class Life {
     await steps.run("second base in the database", () => this.#addSecond());
   }
 
-  /** An edit at the source arrives. */
+  /** Edits at the source, and waits for the change. */
   async edit(): Promise<void> {
     this.#edit("Tasks", this.source.tasks[0]!, { Name: `Edited ${crypto.randomUUID()}` });
     await this.#same();
   }
 
-  /** Deletes what is left, and looks at what that leaves. */
+  /** Deletes what is left, and checks what remains afterwards. */
   async end(): Promise<void> {
     const { steps, superuserUrl } = this.given;
     await steps.run("deleted", async () => {
@@ -159,7 +159,7 @@ export class Life {
     let failing: unknown = null;
     const isDone = async () => {
       const base = await this.given.account.base(this.#id);
-      // It may pass: a busy machine keeps the control plane waiting.
+      // It may be temporary: on a busy machine, the control plane is slow.
       failing = base.error;
       const { completed_at } = base.sync;
       return completed_at !== null && (before === null || completed_at > before);
@@ -170,7 +170,7 @@ export class Life {
     });
   }
 
-  /** SQL is what the source is. */
+  /** Checks that SQL equals the source. */
   async #same(): Promise<void> {
     let last: string[] = [];
     await until(
@@ -208,7 +208,7 @@ export class Life {
         select amount::float8 as amount from ${this.#named("projects")} where id = ${this.source.projects[0]!}`;
       return row?.amount === amount;
     };
-    // The one exception that is made: the answer says so, and SQL follows.
+    // The only exception: the answer says that SQL will follow.
     if (shown === "pending") await until(isShown, { what: "SQL shows the write", timeoutMs: TIMEOUT_MS });
     else check(await isShown(), `SQL does not show the write after the answer (x-basetide-sql: ${shown})`);
   }
@@ -217,7 +217,7 @@ export class Life {
     if (this.#isHosted)
       await this.given.service.operator(["database", "set-writable", this.#base!.database.id, "on"]);
     await this.#open();
-    // A pooler's connection to the server may be older than the right to write, and read-only by default.
+    // A pooler's connection to the server may be older than the write access, and read-only by default.
     await this.#reader.begin("read write", async (tx) => {
       const [names, amounts, projects] = ["names", "amounts", "projects"].map((name) => this.#named(name));
       await tx`create view ${names!} as select id, name from ${projects!}`;
@@ -262,7 +262,7 @@ export class Life {
         ...shown,
       },
     );
-    // The first edit may come before history is on.
+    // The first edit may happen before history is on.
     await until(
       async () => {
         await this.edit();
@@ -337,7 +337,10 @@ export class Life {
   }
 }
 
-/** @throws Error unless the server refuses it for want of rights, in its own code or in a pooler's that passes its words on */
+/**
+ * @throws Error unless the server refuses it for missing rights, with its own code or that of a pooler that forwards
+ *   the message
+ */
 async function refused(attempt: Promise<unknown>, what: string): Promise<void> {
   const said = await attempt.then(
     () => "it was done",

@@ -1,9 +1,9 @@
 /**
- * `bun run matrix`: every cell, one version after the other, then `docs/compatibility.md`. Prints each cell as it is done,
- * and ends with 1 where one is not what it has to be.
+ * `bun run matrix`: runs every cell, one version after the other, and writes `docs/compatibility.md`. Prints each cell
+ * when it is done, and exits with 1 if one has an unexpected result.
  *
- * Usage: bun run matrix [--only <part of a cell's name>] [--short] [--steps] [--jobs <versions at once>]; with
- * either of the first two, the page stays
+ * Usage: bun run matrix [--only <part of a cell's name>] [--short] [--steps] [--jobs <versions at once>]; with either
+ * of the first two, the page is not written
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ async function runVersion(version: PostgresVersion, sandbox: SandboxHandle): Pro
     const result = { cell, outcomes: await runCell(servers, sandbox, cell) };
     results.push(result);
     print(result, performance.now() - from);
-    // After each: what has been run of one that is cut short is worth having.
+    // After each cell, so that a run that is cut short leaves its results.
     if (cells.length === ALL_CELLS.length)
       writeFileSync(join(repoRoot, PAGE), compatibilityPage(results, facts));
   }

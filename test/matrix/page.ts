@@ -124,7 +124,7 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, " ").replaceAll("|", "\\|").trim();
 }
 
-/** Names and ports differ from run to run. */
+/** Replaces names and ports, which differ between runs. */
 function withoutNames(text: string): string {
   return text
     .replaceAll(/\b(control|cluster|own)_[0-9a-f]{8}\b/g, "$1")

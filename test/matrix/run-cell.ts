@@ -1,4 +1,7 @@
-/** Runs one cell of the matrix: the service on a control plane, and a life in a hosted and in a customer's own database. */
+/**
+ * Runs one cell of the matrix: the service on a control plane, and the life of a base in a hosted database and in a
+ * customer's own.
+ */
 import { randomBytes } from "node:crypto";
 import type { SandboxHandle } from "../../apps/sandbox/server";
 import { type Cell, expectedOf, PURPOSES, type Purpose } from "./cells";
@@ -9,9 +12,9 @@ import { check, type Step, Steps } from "./steps";
 
 export interface Outcome {
   purpose: Purpose;
-  /** `refused`: with the words that the cell expects. */
+  /** `refused`: with the expected message. */
   verdict: "works" | "refused" | "failed";
-  /** What was said of a refusal, or went wrong. */
+  /** The message of a refusal or an error. */
   detail: string;
   steps: Step[];
 }
@@ -29,7 +32,9 @@ export async function runCell(servers: Servers, sandbox: SandboxHandle, cell: Ce
   return PURPOSES.map((purpose) => outcomeOf(purpose, cell, steps[purpose]));
 }
 
-/** Starts the service on the cell's control plane and cluster; where it refuses one of them, on a plain one in its place. */
+/**
+ * Starts the service on the cell's control plane and cluster. If it refuses one of them, a plain one is used instead.
+ */
 async function startService(
   { authorityFile }: Servers,
   sandbox: SandboxHandle,
@@ -45,7 +50,7 @@ async function startService(
     control.add("starts", performance.now() - begun);
     return { service: both, isOnCell: true };
   } catch {
-    // Which of the two it is shows below.
+    // Which of the two it is becomes clear below.
   }
   const startAndStop = async (control: string, cluster: string) => {
     await using _service = await start(control, cluster);
@@ -88,7 +93,7 @@ async function live(
   await control.run("doctor", async () => check(found.control === "", found.control));
   const hosted = steps["hosted cluster"];
   await hosted.run("doctor", async () => check(found.cluster === "", found.cluster));
-  // A customer is not told what is wrong with the operator's server.
+  // Customers are not told the problem of the operator's server.
   hosted.explain(found.cluster);
   await control.run("other applications", async () => {
     const lost = await servers.canary();
@@ -101,7 +106,7 @@ async function live(
     );
   }
   await Promise.all(lives.map((life) => life.end()));
-  // What is refused is complained of.
+  // Refusals are expected to be logged as complaints.
   if (Object.values(steps).every(({ failed }) => failed === undefined)) {
     await control.run("clean log", async () => {
       const complaints = service.complaints();
@@ -110,10 +115,10 @@ async function live(
   }
 }
 
-/** Checks of `doctor` that are about the control plane; the others are about clusters and what is on them. */
+/** Checks of `doctor` about the control plane; the others are about clusters and their databases. */
 const CONTROL_CHECKS = ["control_plane", "migrations", "secrets"];
 
-/** What doctor says is a problem, with its remedy. */
+/** Returns the problems that doctor reports, with their remedies. */
 async function doctor(service: Service): Promise<{ control: string; cluster: string }> {
   const said = await service.operator(["doctor", "--json"], { mayFail: true });
   const findings = JSON.parse(said) as { check: string; status: string; message: string; remedy: string }[];
@@ -135,7 +140,7 @@ function outcomeOf(purpose: Purpose, cell: Cell, steps: Steps): Outcome {
   return { purpose, verdict: isWellRefused ? "refused" : "failed", detail, steps: done };
 }
 
-/** Is the outcome the one that the cell has to have? */
+/** Returns whether the outcome is the expected one of the cell. */
 export function isExpected(cell: Cell, { purpose, verdict }: Outcome): boolean {
   return verdict === (expectedOf(purpose, cell).works ? "works" : "refused");
 }

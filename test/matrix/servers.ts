@@ -1,6 +1,6 @@
 /**
- * The servers of one version: one for the control plane and one for replicas, on which other applications live too; and
- * per cell the roles and databases of each purpose, with the URLs by which the service reaches them.
+ * The servers of one version: one for the control plane, and one for replicas that other applications also use; and for
+ * each cell, the roles and databases of each purpose, with the URLs by which the service reaches them.
  */
 import { randomBytes } from "node:crypto";
 import { rmSync, writeFileSync } from "node:fs";
@@ -14,12 +14,12 @@ import type { PostgresVersion } from "../support/servers/postgres-versions";
 import { tlsRelay } from "../support/servers/tls-relay";
 import type { Cell, Rights, Way } from "./cells";
 
-/** What clients of the relay put behind a role's name, as Supabase's pooler has it. */
+/** The suffix that the relay's clients add to a role's name, as with Supabase's pooler. */
 const TENANT = ".abcdefghij";
-/** Where the replica is in a customer's own database. */
+/** The replica's schema in a customer's own database. */
 export const SCHEMA = "airtable";
 
-/** What a worker, a proxy and a console take together, with room for the operator's command line. PgBouncer's own is 20. */
+/** Enough for a worker, a proxy and a console together, and the operator's command line. PgBouncer's default is 20. */
 const POOL_SIZE = "60";
 
 const ATTRIBUTES: Record<Rights, string> = {
@@ -31,21 +31,21 @@ const ATTRIBUTES: Record<Rights, string> = {
 export interface Servers extends AsyncDisposable {
   control: PostgresServer;
   replicas: PostgresServer;
-  /** File of the authority that the relays' certificates are of. */
+  /** The file with the authority of the relays' certificates. */
   authorityFile: string;
-  /** @returns what another application of the replicas' server can no longer do */
+  /** @returns what another application on the replicas' server can no longer do */
   canary(): Promise<string[]>;
 }
 
-/** Where one cell's service finds its databases. */
+/** The databases of one cell's service. */
 export interface Places extends AsyncDisposable {
   controlUrl: string;
-  /** The same, directly: for cells whose way to it is refused. */
+  /** The same, directly: for cells whose kind of connection is refused. */
   plainControlUrl: string;
   clusterUrl: string;
   plainClusterUrl: string;
   ownUrl: string;
-  /** Straight to the customer's own database, as a superuser. */
+  /** Directly to the customer's own database, as a superuser. */
   ownAdminUrl: string;
 }
 
@@ -73,7 +73,7 @@ export async function startServers(version: PostgresVersion): Promise<Servers> {
 
 const authority = createAuthority("Authority of the matrix");
 
-/** Makes the roles and databases of a cell, and what stands in front of them. */
+/** Creates the roles and databases of a cell, and the proxies in front of them. */
 export async function openPlaces(servers: Servers, cell: Cell): Promise<Places> {
   await using releases = new AsyncDisposableStack();
   const { control, replicas } = servers;
@@ -102,13 +102,13 @@ export async function openPlaces(servers: Servers, cell: Cell): Promise<Places> 
   };
 }
 
-/** An owner of one schema, and of the one that tables are built in, may do nothing else in the database. */
+/** The owner of one schema, and of the one that tables are built in, has no other rights in the database. */
 function ownRights(rights: Rights, role: string): string[] {
   const schemas = [SCHEMA, `${SCHEMA}_swap`].map((name) => `create schema ${name} authorization ${role}`);
   return rights === "owner" ? schemas : [`grant create on database ${role} to ${role}`];
 }
 
-/** Opens a way to the server. @returns how a URL of the server is over it */
+/** Opens a connection path to the server. @returns a function that converts a URL of the server to it */
 async function openWay(
   server: PostgresServer,
   way: Way,
@@ -130,7 +130,7 @@ async function openWay(
   return pooler.over;
 }
 
-/** What other applications do: each has the rights that Postgres gives to every role by itself. */
+/** Another application: its role has only the rights that Postgres gives to every role. */
 async function otherApplication(server: PostgresServer): Promise<string[]> {
   const lost: string[] = [];
   const tried: [string, string, string][] = [

@@ -11,9 +11,9 @@ import { type Program, startProgram } from "../support/program";
 
 const START_MS = 120_000;
 const READY = "Basetide is up.";
-/** pino's number. */
+/** pino's number of the level. */
 const ERROR = 50;
-/** A server's refusal in a line of the log. Time limits and deadlocks are passed over: a busy machine has them anywhere. */
+/** A server's refusal in a line of the log. Ignores time limits and deadlocks: they occur on a busy machine. */
 const REFUSAL = /"code":"(?!55P03|57014|40001|40P01|08|53|57)[0-9][0-9A-Z]{4}"/;
 
 export interface ServiceOptions {
@@ -22,7 +22,7 @@ export interface ServiceOptions {
   sandbox: SandboxHandle;
   /** The same for each start on a control plane. */
   secretKey: string;
-  /** File of an authority that the service trusts. */
+  /** The file with an authority that the service trusts. */
   authorityFile: string;
 }
 
@@ -37,7 +37,7 @@ export class Service implements AsyncDisposable {
     readonly proxyUrl: string,
   ) {}
 
-  /** @throws Error with what the service says where it does not start */
+  /** @throws Error with the service's output if it does not start */
   static async start({
     controlUrl,
     clusterUrl,
@@ -91,7 +91,7 @@ export class Service implements AsyncDisposable {
       throw new Error(`Has not started: ${program.errors()}${program.output().slice(-2000)}`);
   }
 
-  /** Ends the service as a deployment does, and starts it again. */
+  /** Stops the service as a deployment does, and starts it again. */
   async restart(): Promise<void> {
     await this.#stop();
     await this.#run();
@@ -107,7 +107,7 @@ export class Service implements AsyncDisposable {
     this.#program = undefined;
   }
 
-  /** Lines of its log that are errors, or tell of what a server refused. */
+  /** Lines of its log that are errors, or report a server's refusal. */
   complaints(): string[] {
     const lines = [...this.#logs, ...(this.#program?.output().split("\n") ?? [])];
     return lines.filter((line) => {
@@ -116,7 +116,7 @@ export class Service implements AsyncDisposable {
     });
   }
 
-  /** The operator's command line. @throws Error with its words where it fails and `mayFail` is not set */
+  /** Runs the operator's command line. @throws Error with its output if it fails and `mayFail` is not set */
   async operator(words: string[], { mayFail = false } = {}): Promise<string> {
     await using program = startProgram("apps/operator/main.ts", words, { ...this.env, LOG_LEVEL: "silent" });
     const code = await program.exited;

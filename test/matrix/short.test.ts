@@ -1,6 +1,6 @@
 /**
- * The short form of the compatibility matrix: each version, each kind of rights and each kind of connection once. The whole
- * is `bun run matrix`.
+ * The short form of the compatibility matrix: each version, each kind of rights and each kind of connection once. `bun
+ * run matrix` runs all of it.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
@@ -9,7 +9,7 @@ import { type Cell, nameOf, SHORT_CELLS } from "./cells";
 import { isExpected, runCell } from "./run-cell";
 import { startServers } from "./servers";
 
-/** A cell takes some 15 s of a machine that has nothing else to do. */
+/** A cell takes about 15 s on an idle machine. */
 const TIMEOUT_MS = 240_000;
 
 let sandbox: SandboxHandle;

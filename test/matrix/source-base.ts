@@ -1,4 +1,4 @@
-/** The tiny base at the source that a life is lived with: projects and their tasks. */
+/** A small base at the source for the life of a base: projects and their tasks. */
 import type { SandboxHandle } from "../../apps/sandbox/server";
 import type { SourceDump } from "../support/compare-to-source";
 

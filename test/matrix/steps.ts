@@ -1,9 +1,9 @@
-/** Named steps, one after the other: what each took, and what the first that failed said. */
+/** Runs named steps in order. Records the duration of each, and the error of the first that failed. */
 
 export interface Step {
   name: string;
   ms: number;
-  /** Absent: it went well. */
+  /** Absent if it succeeded. */
   error?: string;
 }
 
@@ -14,18 +14,18 @@ export class Steps {
     return this.done.find(({ error }) => error !== undefined);
   }
 
-  /** A step that went well. */
+  /** Adds a step that succeeded. */
   add(name: string, ms: number): void {
     this.done.push({ name, ms: Math.round(ms) });
   }
 
-  /** Adds to what the step that failed said. */
+  /** Adds to the message of the step that failed. */
   explain(words: string): void {
     const { failed } = this;
     if (failed && words !== "" && !failed.error!.includes(words)) failed.error += `; ${words}`;
   }
 
-  /** Runs `work`, unless a step before it has failed; never throws. */
+  /** Runs `work`, unless an earlier step has failed; never throws. */
   async run(name: string, work: () => Promise<unknown>): Promise<void> {
     if (this.failed) return;
     const from = performance.now();
@@ -41,7 +41,7 @@ export class Steps {
   }
 }
 
-/** @throws Error that says `what` */
+/** @throws Error with the message `what` */
 export function check(isTrue: boolean, what: string): void {
   if (!isTrue) throw new Error(what);
 }

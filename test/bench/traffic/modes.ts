@@ -1,6 +1,6 @@
 /**
- * What is going on at a base while `bench traffic` measures: each mode prepares its bases, then runs for a time and says
- * what it found besides the arrivals, which the source counts.
+ * The loads of `bench traffic`: each mode prepares its bases, then runs for a time and reports its findings, besides
+ * the arrivals, which the source counts.
  */
 import { updateSettings } from "../../../core/control/bases";
 import { quantile } from "../../support/quantile";
@@ -9,7 +9,7 @@ import type { Connected, Scene } from "./scene";
 
 export interface ModeOptions {
   durationMs: number;
-  /** Share of five a second that a Turbo sweep uses at least. */
+  /** The least share of five a second that a Turbo sweep must use. */
   leastUsed: number;
 }
 
@@ -21,12 +21,12 @@ export interface Figure {
 }
 
 export interface Result {
-  /** Source ids of the bases whose arrivals count; `what` tells several apart. */
+  /** Source ids of the bases whose arrivals count; `what` distinguishes several. */
   bases: { id: string; what?: string; refusedOnPurpose?: number }[];
   figures: Figure[];
 }
 
-/** Prepares; what it resolves to is called when everything is ready. */
+/** Prepares the mode. The returned function is called when all modes are ready. */
 export type Mode = (scene: Scene, options: ModeOptions) => Promise<() => Promise<Result>>;
 export type ModeName = keyof typeof modes;
 
@@ -36,7 +36,7 @@ const LONGER_WAIT_MS = 250;
 const EDIT_EVERY_MS = 1500;
 const BURST_CLIENTS = 12;
 const SILENCE_MS = 30_000;
-/** Clients that together ask for ten a second, with a sync's five three times the limit. */
+/** Clients that together request ten a second; with a sync's five, three times the limit. */
 const CROWD = 4;
 const CROWD_EVERY_MS = 400;
 
@@ -52,7 +52,7 @@ const turbo: Mode = async (scene, { durationMs, leastUsed }) => {
   };
 };
 
-/** A client that asks once a second, next to a Turbo sweep and where nothing is synced. */
+/** A client that sends a request once a second, next to a Turbo sweep and without one. */
 const client: Mode = async (scene, { durationMs }) => {
   const [next, alone] = await Promise.all([scene.connect({ turbo: true }), paused(scene)]);
   return async () => {
@@ -84,13 +84,13 @@ const client: Mode = async (scene, { durationMs }) => {
   };
 };
 
-/** Rapid mode with Turbo, while people edit. */
+/** Rapid mode with Turbo, while users edit. */
 const rapid: Mode = async (scene, { durationMs }) => {
   const connected = await scene.connect({ turbo: true, rapid: true }, (base) => base.sync?.kind === "rapid");
   return () => edited(scene, connected, durationMs);
 };
 
-/** Live mode, while people edit and a client asks. */
+/** Live mode, while users edit and a client sends requests. */
 const live: Mode = async (scene, { durationMs }) => {
   const connected = await scene.connect(
     { turbo: true, live: true },
@@ -105,7 +105,7 @@ const live: Mode = async (scene, { durationMs }) => {
   };
 };
 
-/** Twelve clients at once through two proxies, each time after half a minute in which nothing is asked. */
+/** Twelve clients at once through two proxies, after half a minute without requests each time. */
 const bursts: Mode = async (scene, { durationMs }) => {
   const { base, ask } = await paused(scene);
   return async () => {
@@ -131,7 +131,7 @@ const bursts: Mode = async (scene, { durationMs }) => {
   };
 };
 
-/** A Turbo sweep and clients that together ask for three times the limit. */
+/** A Turbo sweep, and clients that together request three times the limit. */
 const crowd: Mode = async (scene, { durationMs, leastUsed }) => {
   const { base, ask } = await scene.connect({ turbo: true });
   return async () => {
@@ -186,7 +186,7 @@ function answered(what: string, answers: { status: number }[]): Figure {
   return { what, measured: `${failed} of ${answers.length}`, limit: "0", isWithin: failed === 0 };
 }
 
-/** Calls `work` every `gapMs`, or as soon as the last call has ended when that is later, until the time is over. */
+/** Calls `work` every `gapMs`, or as soon as the last call has ended if that is later, until the time is over. */
 async function repeat<T>(
   durationMs: number,
   gapMs: number,

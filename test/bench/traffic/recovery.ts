@@ -1,14 +1,14 @@
 /**
- * One 429 that nothing on our side explains, in the middle of a Turbo sweep: the source refuses the base for 30 s. How
- * soon the sweep has its rate again, and whether another refusal follows.
+ * Measures the recovery from one 429 that nothing on our side causes, in the middle of a Turbo sweep: the source
+ * rejects the base's requests for 30 s. How soon does the sweep have its rate again, and is there another 429?
  */
 import type { LogEntry } from "../../../apps/sandbox/request-log";
 import type { Mode } from "./modes";
 
-/** When the refusal comes: after this part of the time. */
+/** The 429 occurs after this part of the time. */
 const REFUSED_AFTER = 0.25;
 const RECOVERED_MS = 40_000;
-/** The rate is looked at over so long, and is whole again at this share of what it was before. */
+/** The rate is averaged over this time, and has recovered at this share of the rate before. */
 const RATE_OVER_MS = 5000;
 const WHOLE_RATE = 0.9;
 
@@ -25,7 +25,7 @@ export const recovery: Mode = async ({ connect, source }, { durationMs }) => {
     const recoveredMs = timeToRate(entries, atMs, rate);
     const refused = entries.filter(({ status }) => status === 429);
     const [first] = refused;
-    // What was on its way when the first refusal came is refused with it.
+    // Requests under way at the first 429 are rejected with it.
     const together = refused.filter(({ arrivalMs }) => first && arrivalMs < first.arrivalMs + RATE_OVER_MS);
     const later = refused.length - together.length;
     return {
@@ -43,7 +43,7 @@ export const recovery: Mode = async ({ connect, source }, { durationMs }) => {
   };
 };
 
-/** From the refusal to the beginning of the first seconds with the rate of before, ms. */
+/** From the 429 to the beginning of the first seconds at the earlier rate, ms. */
 function timeToRate(entries: LogEntry[], refusedAtMs: number, rate: number): number | undefined {
   const arrivals = entries.filter(({ arrivalMs, status }) => arrivalMs > refusedAtMs && status !== 429);
   const enough = WHOLE_RATE * rate * RATE_OVER_MS;

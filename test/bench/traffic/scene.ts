@@ -1,4 +1,4 @@
-/** The service that `bench traffic` measures: every part a process of its own, and a base and a user for each mode. */
+/** The service that `bench traffic` measures: every part in its own process, and a base and a user for each mode. */
 
 import { createAccount } from "../../../core/control/accounts";
 import { type Base, type BaseSettings, createBase, getBase, resume } from "../../../core/control/bases";
@@ -16,15 +16,15 @@ const PASSWORD = "correct horse";
 export interface Scene extends AsyncDisposable {
   source: SandboxProcess;
   fleet: Fleet<SandboxProcess>;
-  /** Connects a new base of a user of its own, and waits until `isReady`; until its first sync unless given. */
+  /** Connects a new base of a new user, and waits until `isReady`; until its first sync unless given. */
   connect(settings: Partial<BaseSettings>, isReady?: (base: Base) => boolean): Promise<Connected>;
-  /** Connections that all processes together have opened to the source; 0 without a network. */
+  /** The connections that all processes together have opened to the source; 0 without a network. */
   connectionsOpened(): Promise<number>;
 }
 
 export interface Connected {
   base: Base;
-  /** Asks for one record through a proxy. @returns the status, and how long it took, ms */
+  /** Requests one record through a proxy. @returns the status, and the time, ms */
   ask(proxy: number): Promise<{ status: number; ms: number }>;
 }
 
@@ -61,7 +61,7 @@ export async function startScene(network: string | undefined): Promise<Scene> {
   let seed = 0;
   const connect: Scene["connect"] = async (settings, isReady = (base) => base.sync !== null) => {
     const sourceBaseId = await source.generate({ ...SHAPE, seed: ++seed });
-    // The source's other limit, per user, is not what is measured.
+    // The source's other limit, per user, is not measured here.
     const user = { id: `usr${sourceBaseId.slice(3)}`, email: `${sourceBaseId}@example.org` };
     const { token } = (await source.call("POST", "keys", { user })) as { token: string };
     const connected = await createBase(fleet.ctx, account.id, {
@@ -70,7 +70,7 @@ export async function startScene(network: string | undefined): Promise<Scene> {
       sourceBaseId,
       settings: { live: false, ...settings, paused: true },
     });
-    // This process has connected it past the network: what that took must not count with what comes over it.
+    // This process has connected it without the network: those requests must not count with the measured ones.
     await source.call("POST", "quota", { reset: true, baseId: sourceBaseId });
     await resume(fleet.ctx, connected);
     const ready = async () => {

@@ -1,4 +1,4 @@
-/** What happens to the databases: killed, out of reach, full. */
+/** Faults of databases: killed, unreachable, full. */
 import { fillDisk } from "../harness/audit";
 import type { Chaos, Fault } from "../harness/chaos";
 import type { Part } from "../harness/parts";
@@ -6,7 +6,7 @@ import { now } from "./kit";
 
 export type Database = "control" | "replicas";
 
-/** The servers that are meant: the control plane's, and one or all of those of replicas. */
+/** The affected servers: the control plane's, and one or all of the replicas' servers. */
 function pick(chaos: Chaos, which: readonly Database[]) {
   const { service } = chaos;
   const clusters = which.includes("replicas") ? chaos.pickClusters() : [];
@@ -20,7 +20,7 @@ function pick(chaos: Chaos, which: readonly Database[]) {
   return { parts, servers, lines, clusters };
 }
 
-/** Kills Postgres, and starts it again after a moment. */
+/** Kills Postgres, and restarts it after a moment. */
 export function killDatabases(...which: Database[]): Fault {
   return {
     name: `kill -9 of Postgres: ${which.join(" and ")}`,
@@ -41,7 +41,7 @@ export function killDatabases(...which: Database[]): Fault {
   };
 }
 
-/** One backend dies, and the server restarts all of them. */
+/** Kills one backend, which makes the server restart all of them. */
 export function killBackend(which: Database): Fault {
   return {
     name: `kill -9 of a backend of Postgres: ${which}`,
@@ -60,7 +60,7 @@ export function killBackend(which: Database): Fault {
   };
 }
 
-/** The database cannot be reached for a while, though it runs. */
+/** Makes the database unreachable for a while, although it runs. */
 export function away(which: Database[], ms: number): Fault {
   return {
     name: `${which.join(" and ")} away for ${ms / 1000} s`,

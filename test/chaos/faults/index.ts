@@ -1,4 +1,4 @@
-/** Every fault that a service has to live through. */
+/** Every fault that a service must survive. */
 import type { Fault } from "../harness/chaos";
 import { away, diskFull, killBackend, killDatabases } from "./databases";
 import { cutAtCommit, freezeAtCommit, killAtCommit, killAtCursor, killInSwap } from "./points";
@@ -7,10 +7,10 @@ import { promote } from "./promotion";
 import { refusedKeys, spoiltAnswers } from "./source-errors";
 import { spoiltWays } from "./ways";
 
-/** A worker that is silent for so long has lost its leases, ms: heartbeats are looked for after 10 s. */
+/** A worker that is silent for this long has lost its leases, ms: missing heartbeats are detected after 10 s. */
 const FREEZE_MS = { short: 16_000, long: 65_000 };
 
-/** Those that a few seconds show, each of another kind. */
+/** Faults that show their effect within seconds, each of another kind. */
 export const shortFaults: Fault[] = [
   killAtCommit("worker", "before"),
   killAtCommit("proxy", "before"),

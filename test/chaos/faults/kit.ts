@@ -1,4 +1,4 @@
-/** What faults have in common. */
+/** Shared by all faults. */
 import type { Chaos, Done } from "../harness/chaos";
 import type { Part } from "../harness/parts";
 import type { Service } from "../harness/service";
@@ -7,21 +7,21 @@ import type { WatchedBase } from "../harness/watched-base";
 
 export const now = () => performance.now();
 
-/** Kills the process. @param orphans the bases that it held; asked for unless given */
+/** Kills the process. @param orphans the bases that it had leased; looked up unless given */
 export async function killed(chaos: Chaos, victim: Supervised, orphans?: WatchedBase[]): Promise<Done> {
   const bases = orphans ?? (victim.role === "worker" ? await chaos.heldBy(victim) : undefined);
   victim.kill();
   return { brokenAt: now(), repairedAt: now(), ...(bases ? { orphans: bases } : {}) };
 }
 
-/** The bases that each worker holds, by the worker's name. To be asked before one of them dies. */
+/** The bases that each worker has leased, by the worker's name. Call it before one of them dies. */
 export async function holdings(chaos: Chaos): Promise<Map<string, WatchedBase[]>> {
   const held = new Map<string, WatchedBase[]>();
   for (const worker of chaos.service.of("worker")) held.set(worker.name, await chaos.heldBy(worker));
   return held;
 }
 
-/** Everything but processes. */
+/** Everything except processes. */
 export function allParts({ clusters }: Service): Part[] {
   return ["control", "source", ...clusters.map(({ part }) => part)];
 }

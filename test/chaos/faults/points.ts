@@ -1,4 +1,4 @@
-/** What happens at named points: at the very statement that a process sends to a database. */
+/** Faults at named points: at the exact statement that a process sends to a database. */
 import { Client } from "pg";
 import type { Held, HoldPoint } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
@@ -9,14 +9,20 @@ import type { Role, Supervised } from "../harness/supervised";
 import type { WatchedBase } from "../harness/watched-base";
 import { holdings, killed, now } from "./kit";
 
-/** Longest wait for a statement to come by, ms: whoever would send it may be healing from other faults. */
+/** The longest wait for such a statement, ms: the process that would send it may be recovering from other faults. */
 const POINT_MS = 80_000;
-/** The same of the feed's cursor, which stays while anything is put off: a rebuild, a record that is nowhere to be found. */
+/**
+ * The same for the feed's cursor, which does not move while anything is deferred: a rebuild, a record that is not
+ * found.
+ */
 const CURSOR_MS = 160_000;
-/** By then a swap that was let go waits for its lock, ms. */
+/** By then, a swap that was released waits for its lock, ms. */
 const INSIDE_MS = 150;
 
-/** Stops the service at a statement that a process sends to a cluster: one that may suffer, if the fault claimed any. */
+/**
+ * Holds the service at a statement that a process sends to a cluster: one of the processes that the fault claimed, if
+ * any.
+ */
 async function at(
   { service }: Chaos,
   { taken, cluster, role }: { taken: Taken; cluster: Cluster; role: Role | undefined },
@@ -40,7 +46,7 @@ const APPLY = /\.apply_row_images\(/;
 const SWAP = /\.swap_in\(/;
 const CURSOR = /update live_feeds\b[^;]*\bcursor = /;
 
-/** Kills a process between what the source has said and what the replica holds of it, or right after that. */
+/** Kills a process between the source's answer and the replica's commit, or right after the commit. */
 export function killAtCommit(role: Role, point: HoldPoint): Fault {
   const when =
     point === "before" ? "between source answer and replica commit" : "between replica commit and answer";
@@ -58,7 +64,7 @@ export function killAtCommit(role: Role, point: HoldPoint): Fault {
           const orphans = await holdings(chaos);
           const { held, client } = await at(chaos, { taken, cluster, role }, APPLY, point);
           const done = await killed(chaos, client, role === "worker" ? orphans.get(client.name) : undefined);
-          // What the dead have sent may still arrive, or get lost.
+          // Data that a killed process has sent may still arrive, or be lost.
           if (chaos.random.chance(0.5)) held.pass();
           else held.cut();
           return done;
@@ -68,7 +74,7 @@ export function killAtCommit(role: Role, point: HoldPoint): Fault {
   };
 }
 
-/** The proxy's way to the replica breaks after the source has written: the client is to get its answer. */
+/** Cuts the proxy's connection to the replica after the source has written: the client must still get its answer. */
 export const cutAtCommit: Fault = {
   name: "a proxy's way to the replica cut before its commit",
   weight: 2,
@@ -87,7 +93,7 @@ export const cutAtCommit: Fault = {
   },
 };
 
-/** Something dies while a table is being swapped in, inside that transaction. */
+/** Kills something while a table is being swapped in, inside that transaction. */
 export function killInSwap(victim: "worker" | "replicas"): Fault {
   return {
     name: `kill -9 of ${victim === "worker" ? "a worker" : "Postgres"} in the swap's transaction`,
@@ -128,9 +134,11 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
   };
 }
 
-/** The catalog is the last thing that a swap writes: who holds it keeps the swap from its end. @returns what lets go */
+/**
+ * The catalog is the last thing that a swap writes: a lock on it prevents the swap from ending. @returns the release
+ */
 async function lockCatalog({ facts }: WatchedBase): Promise<() => Promise<void>> {
-  // Not with the driver of the rest, which breaks down when a server dies within its transaction.
+  // Not with the driver used elsewhere, which fails when a server dies within its transaction.
   const client = new Client({ connectionString: facts.ownerUrl });
   client.on("error", () => {});
   await client.connect();
@@ -139,7 +147,7 @@ async function lockCatalog({ facts }: WatchedBase): Promise<() => Promise<void>>
   return () => client.end().catch(() => {});
 }
 
-/** As above, with a write that it had sent and that arrives only when somebody else has the base. */
+/** As above, with a write that was already sent, and that arrives only when another worker has the lease. */
 export const freezeAtCommit: Fault = {
   name: "SIGSTOP of a worker with a write on its way, until it is overtaken",
   weight: 3,
@@ -177,7 +185,7 @@ export const freezeAtCommit: Fault = {
   },
 };
 
-/** A worker dies when what the source's feed has told is in the replica, and the feed's cursor has not moved on. */
+/** Kills a worker when the changes of the feed are in the replica, and the feed's cursor has not moved yet. */
 export const killAtCursor: Fault = {
   name: "kill -9 of a worker between payload and cursor",
   weight: 3,
@@ -203,7 +211,7 @@ export const killAtCursor: Fault = {
         const done = await killed(chaos, worker, held.get(worker.name) ?? []);
         if (random.chance(0.5)) point.pass();
         else point.cut();
-        // It may have come there twice, before it was called off.
+        // It may have reached the point twice before the wait was aborted.
         for (const other of await Promise.allSettled(found))
           if (other.status === "fulfilled") other.value.at.pass();
         return done;

@@ -1,16 +1,16 @@
-/** What happens to processes of ours: killed, frozen, started with a wrong clock, replaced by a new version. */
+/** Faults of our processes: killed, suspended, started with a wrong clock, replaced by a new version. */
 import { until } from "../../support/poll";
 import type { Fault } from "../harness/chaos";
 import type { Role } from "../harness/supervised";
 import { allParts, killed, now } from "./kit";
 
 const HOUR_MS = 3_600_000;
-/** Longest start of a process on a busy machine, ms. */
+/** The longest start of a process on a busy machine, ms. */
 const START_MS = 30_000;
 
 const ROLES: Role[] = ["worker", "worker", "proxy", "proxy", "console"];
 
-/** Kills a process that has something to do, at any moment. */
+/** Kills a busy process at a random moment. */
 export function killAtRandom(role: Role): Fault {
   return {
     name: `kill -9 of a ${role}`,
@@ -26,7 +26,7 @@ export function killAtRandom(role: Role): Fault {
   };
 }
 
-/** A worker stands still for longer than anybody waits for it, and then goes on as if nothing had been. */
+/** Suspends a worker for longer than any time-out, and then resumes it. */
 export function freeze(ms: number): Fault {
   return {
     name: `SIGSTOP of a worker for ${ms / 1000} s`,
@@ -50,7 +50,7 @@ export function freeze(ms: number): Fault {
   };
 }
 
-/** A process that starts with the time of day an hour off, and keeps it until it is started again. */
+/** Starts a process with a time of day that is an hour off, until its next start. */
 export const clockOff: Fault = {
   name: "the clock of one process an hour off",
   weight: 3,
@@ -71,7 +71,7 @@ export const clockOff: Fault = {
   }),
 };
 
-/** A version is rolled out: told to end, a process does so by itself and in order. */
+/** Rolls out a version: a process that is told to stop ends by itself and in order. */
 export const rollOut: Fault = {
   name: "SIGTERM of a process, as of a new version",
   weight: 3,

@@ -1,18 +1,18 @@
-/** A server is lost for good, and its standby takes its place at another address. */
+/** Loses a server for good; its standby is promoted at another address. */
 import type { Fault } from "../harness/chaos";
 import type { Database } from "./databases";
 import { now } from "./kit";
 
-/** What an asynchronous standby lacks, ms of writes. */
+/** How far an asynchronous standby lags behind, ms of writes. */
 const LAG_MS: [number, number] = [300, 2000];
-/** Until whoever looks after the servers has seen that one is dead, ms. Answers under way arrive by then. */
+/** The time until an operator has noticed that a server is dead, ms. Answers that are under way arrive by then. */
 const NOTICED_MS: [number, number] = [500, 3000];
-/** Rows that a server has lost are found by reading everything again, ms. */
+/** Rows that a server has lost are found by a full check, ms. */
 const FOUND_MS = 120_000;
 
 /**
- * @param kind with a synchronous standby nothing that was answered is lost. With an asynchronous one the server loses the
- *   last writes: SQL does not owe them any more, but everything has to be equal in the end
+ * @param kind with a synchronous standby, nothing that was confirmed is lost. With an asynchronous one, the server
+ *   loses the last writes: SQL need not show them any more, but must be equal to the source in the end
  */
 export function promote(which: Database, kind: "synchronous" | "asynchronous"): Fault {
   return {

@@ -1,4 +1,4 @@
-/** What the source answers when it is not well. */
+/** Error answers of the source. */
 import type { Sql } from "postgres";
 import { FAULT_KINDS, type FaultKind } from "../../../apps/sandbox/faults";
 import { until } from "../../support/poll";
@@ -6,23 +6,23 @@ import type { Chaos, Fault } from "../harness/chaos";
 import { now } from "./kit";
 
 /**
- * What nobody but time repairs: a cap that is spent is believed until the month ends, and looked at hourly. The rest is
- * over in seconds, but for a refused key, which is tried again after 3 minutes.
+ * Faults that only time ends: a spent monthly cap is believed until the month ends, and is retried hourly. The others
+ * end within seconds, except a rejected key, which is retried after 3 minutes.
  */
 const PATIENT: FaultKind[] = ["billing_limit", "unauthorized", "forbidden"];
 const PASSING = FAULT_KINDS.filter((kind) => !PATIENT.includes(kind));
-/** A base that was blocked by a 429 rests for 30 s; one whose key was refused for 3 minutes. */
+/** A base that was blocked by a 429 pauses for 30 s; one whose key was rejected, for 3 minutes. */
 const BLOCKED_MS = 90_000;
 const REFUSED_MS = 300_000;
-/** What it takes to heal from them, usually, ms. */
+/** The usual time to recover from them, ms. */
 const REFUSED_LAST_MS = 180_000;
 
-/** Longest that other faults keep the control plane away, ms. */
+/** The longest time for which other faults make the control plane unreachable, ms. */
 const CONTROL_BACK_MS = 90_000;
 
 /**
- * Three refusals within ten minutes slow a base down for an hour, in which busy clients leave its sync a request in seven
- * seconds. Nobody waits for that hour here.
+ * Three refusals within ten minutes slow a base down for an hour, in which busy clients leave its sync one request in
+ * seven seconds. This test moves that hour into the past instead of waiting.
  */
 async function letAnHourPass({ service }: Chaos): Promise<true> {
   const forget = async (control: Sql) => {
@@ -30,12 +30,12 @@ async function letAnHourPass({ service }: Chaos): Promise<true> {
     await control`update quota_windows set throttled_until = 0, refused_at = '{}'`;
     return true as const;
   };
-  // The control plane may be away.
+  // The control plane may be unreachable.
   const options = { what: "an hour has passed", timeoutMs: CONTROL_BACK_MS, retryErrors: true };
   return until(() => service.onControl(forget), options);
 }
 
-/** One request in ten goes wrong, in one of many ways each: of one base, or of all. */
+/** Makes one request in ten fail, in one of many ways each: for one base, or for all. */
 async function spoilAnswers({ service, random }: Chaos, kinds: readonly FaultKind[], baseId?: string) {
   const brokenAt = now();
   const ids: number[] = [];
@@ -43,7 +43,7 @@ async function spoilAnswers({ service, random }: Chaos, kinds: readonly FaultKin
     const { id } = await service.source.call<{ id: number }>("POST", "faults", {
       kind,
       ...(baseId === undefined ? {} : { base: baseId }),
-      // Lists that do not end, and answers that do not come, take as long as they are let.
+      // Lists without an end and missing answers take as long as the client allows.
       ...(kind === "hang" || kind === "slow_body" ? { delayMs: 2000 } : {}),
       probability: 0.1 / kinds.length,
       seed: random.int(1, 1e9),
@@ -69,7 +69,7 @@ export const spoiltAnswers: Fault = {
   }),
 };
 
-/** Its base rests for minutes, while other things befall the others. */
+/** Its base pauses for minutes, while the other bases meet other faults. */
 export const refusedKeys: Fault = {
   name: "the same of one base, and keys are refused",
   weight: 1,

@@ -1,4 +1,4 @@
-/** What happens to the ways between processes: cut, slow, narrow, half open, blackholed. */
+/** Faults of the connections between processes: cut, slow, narrow, half open, blackholed. */
 import { CAN_DEAFEN } from "../../support/deaf-socket";
 import type { Chaos, Fault } from "../harness/chaos";
 import type { Claim, Taken } from "../harness/parts";
@@ -7,7 +7,7 @@ import { now } from "./kit";
 
 type Way = "control plane" | "replicas" | "source";
 
-/** At whom a spoiled way is aimed: one process's way, or everybody's to some replicas. */
+/** The target of the fault: one process's connection, or every connection to some replicas. */
 function aim(
   chaos: Chaos,
   way: Way,
@@ -27,7 +27,7 @@ function aim(
   };
 }
 
-/** The way of one process, or everybody's to the replicas, is spoiled for some seconds. */
+/** Disturbs one process's connection, or every connection to the replicas, for some seconds. */
 function spoilt(
   way: Way,
   how: string,
@@ -64,8 +64,8 @@ const WAYS: Way[] = ["control plane", "replicas", "source"];
 const SLOW_MS: [number, number] = [40, 250];
 
 /**
- * The source is further away for some seconds, for all processes alike, and what they send counts from when it arrives. In
- * the end what is on its way is lost, where it would come in a bunch.
+ * Adds latency to the source for some seconds, for all processes alike; requests count from their arrival. At the end,
+ * requests under way are dropped, because they would arrive together.
  */
 const farSource: Fault = {
   name: "the way to the source slow, then cut",
@@ -98,8 +98,8 @@ export const spoiltWays: Fault[] = [
     }),
     spoilt(way, "half open, then as before", (line) => line.stall()),
     spoilt(way, "half open, then cut", (line) => line.stall(), true),
-    // What was connected is dead without a word, and stays so; whoever connects anew is served. Requests to the source
-    // have a time-out of ours; connections to databases end when nobody acknowledges what they send.
+    // Existing connections are dead without notice, and stay so; new connections are served. Requests to the source
+    // have our time-out; connections to databases end when their data is not acknowledged.
     spoilt(way, "blackholed", (line) => line.blackhole(), way !== "source" && !CAN_DEAFEN),
   ]),
 ];

@@ -1,22 +1,25 @@
 /**
- * I4. Never more than five requests within a second for one base, as the source saw them come.
+ * I4. Never more than five requests within a second for one base, as the source saw them arrive.
  *
- * No window is excused, and no request: a busy machine, a process that was frozen and a network that varies are what the
- * limit has to be kept through. A request that a line of the harness has kept counts from when it would have come otherwise.
+ * No interval and no request is excepted: the limit must hold on a busy machine, with suspended processes and a varying
+ * network. A request that a proxy of the harness has delayed counts from the time at which it would have arrived
+ * without it.
  */
 import type { Stall } from "../../support/stall-watch";
 import type { Arrival } from "./source";
 
 const PER_WINDOW = 5;
 const WINDOW_MS = 1000;
-/** A request may be said to have come so long before others that were judged already: longer than a line keeps it, ms. */
+/**
+ * How much later than other, already checked arrivals an arrival may be reported; longer than a proxy delays it, ms.
+ */
 const LATE_MS = 60_000;
 
 export class ArrivalCheck {
   readonly violations: string[] = [];
-  /** Most requests in any second. */
+  /** The most requests in any second. */
   most = 0;
-  /** Requests that count from another time than that of their arrival. */
+  /** Requests that count from another time than their arrival. */
   kept = 0;
   readonly #known = new Map<string, Arrival[]>();
 
@@ -39,7 +42,7 @@ export class ArrivalCheck {
   }
 }
 
-/** What a person who looks into it has to know; when the source itself stood still excuses nothing. */
+/** The facts for an investigation. A stall of the source itself is reported, and excuses nothing. */
 function describe(arrivals: Arrival[], stalls: Stall[]): string {
   const [first] = arrivals;
   const each = arrivals.map(

@@ -1,12 +1,15 @@
 /**
- * What happens to a replica, written down by the replica itself: who claimed the base, and who wrote. Triggers of the
- * test's own, none of the product's code.
+ * Records the claims and writes of a replica inside the replica, by triggers of the test; the product's code is not
+ * changed.
  *
- * I5. Whoever writes for a lease must be the one that claimed the base last.
+ * I5. A process that writes under a lease must be the one that claimed the base last.
  */
 import type postgres from "postgres";
 
-/** What the product's own tables tell, beside the epoch: rows and their journal, the catalog, the times of syncs. */
+/**
+ * What the product's own tables show, besides the epoch: rows and their recent-writes log, the catalog, the times of
+ * syncs.
+ */
 const WATCHED = { _recent_writes: "rows", _tables: "shape" };
 
 const INSTALL = `
@@ -39,7 +42,7 @@ export interface Noted {
   seq: number;
   /** By the database's clock. */
   at: Date;
-  /** The writer's port: the line's, towards the server. */
+  /** The writer's port: the proxy's, towards the server. */
   port: number;
   what: "claim" | "rows" | "shape" | "meta";
 }
@@ -48,11 +51,11 @@ function describeNote({ seq, at, port }: Noted): string {
   return `${at.toISOString()} (note ${seq}, port ${port})`;
 }
 
-/** Whose connection it is. */
+/** The owner of a connection. */
 export interface Writer {
   /** On the machine's clock, ms. */
   since: number;
-  /** Name and pid of the process, and whether it writes under leases; undefined: nobody can say. */
+  /** Name and pid of the process, and whether it writes under leases; undefined if unknown. */
   who: { id: string; isWorker: boolean } | undefined;
 }
 
@@ -62,24 +65,24 @@ export async function installAudit(owner: postgres.Sql): Promise<void> {
   await owner.unsafe(INSTALL);
 }
 
-/** From now on the replica's disk is full, or has room again. */
+/** Makes the replica's disk full, or frees it again. */
 export async function fillDisk(owner: postgres.Sql, isFull: boolean): Promise<void> {
   await owner`update chaos.disk set is_full = ${isFull}`;
 }
 
-/** Follows one replica's notes, and finds who wrote without a right to. */
+/** Reads one replica's records, and finds writes without a valid lease. */
 export class Audit {
   readonly violations: string[] = [];
-  /** Whose lease it is: the process's name and pid. Undefined: somebody's whom nobody knows. */
+  /** The holder of the lease: the process's name and pid. Undefined if unknown. */
   holder: string | undefined;
-  /** Claims on connections of which nobody could say whose they are: the kernel tells only of those that last. */
+  /** Claims on connections of an unknown process: the kernel lists only open connections. */
   unknownClaims = 0;
   #claim: Noted | undefined;
-  /** Transactions before this one have been read: all of them are over. */
+  /** Transactions before this one have been read; all of them have ended. */
   #read = "0";
   #reading: Promise<unknown> = Promise.resolve();
 
-  /** @returns what begins again from here, where the server has lost what came later */
+  /** @returns a function that rewinds to this point, for a server that has lost later transactions */
   mark(): () => void {
     const [read, claim, holder] = [this.#read, this.#claim, this.holder];
     return () => {
@@ -90,20 +93,20 @@ export class Audit {
   }
 
   /**
-   * Reads on.
+   * Reads the new records.
    *
-   * @param whoHas whose the connection from that port was at that time
+   * @param whoHas returns the owner of the connection from that port at that time
    */
   readOn(owner: postgres.Sql, whoHas: WhoHas): Promise<Noted[]> {
-    // One after the other: who reads older notes after newer ones takes an old holder for the new one.
+    // One at a time: reading older records after newer ones would mistake an old holder for the new one.
     const reading = this.#reading.then(() => this.#readOn(owner, whoHas));
     this.#reading = reading.catch(() => {});
     return reading;
   }
 
   async #readOn(owner: postgres.Sql, whoHas: WhoHas): Promise<Noted[]> {
-    // By transactions that are over, not by number: a claim that has its number commits later than others' writes may.
-    // What a claim and a fenced write note is in the order of their transactions, since one waits for the other.
+    // Reads by ended transactions, not by number: a claim with a lower number may commit after writes with higher ones.
+    // The records of a claim and a fenced write are in the order of their transactions, since one waits for the other.
     const [{ upto } = { upto: this.#read }] = await owner<{ upto: string }[]>`
       select pg_snapshot_xmin(pg_current_snapshot())::text as upto`;
     const notes = await owner<Noted[]>`

@@ -1,10 +1,10 @@
 /**
- * Waves of faults on a running service: several at once, in different parts of it, and after each wave quiet. Does
- * everybody work again, how soon, and does what was promised hold?
+ * Injects waves of faults into a running service: several at once in different parts, and a quiet period after each
+ * wave. Checks that everything works again, how soon, and that the invariants hold.
  *
- * What must hold at every moment (I1, I2, I4 to I6) is watched all the time. How soon a fault is over is measured from its
- * end, or from that of the last one that hit the same part. What must hold once it is quiet (I3, and that nothing is
- * left to repair) is checked after each wave, when all of them are over.
+ * What must hold at every moment (I1, I2, I4 to I6) is checked all the time. The recovery time of a fault is measured
+ * from its end, or from the end of the last fault that hit the same part. What must hold once it is quiet (I3, and no
+ * repair left) is checked after each wave, when all of its faults are over.
  */
 import type { Random } from "../../../apps/sandbox/random";
 import type { Figures } from "./figures";
@@ -17,48 +17,48 @@ import type { Supervised } from "./supervised";
 import { type Hit, Timeline } from "./timeline";
 import type { WatchedBase } from "./watched-base";
 
-/** Until then everything has to work again, unless a fault says otherwise, ms after its end. */
+/** Everything must work again by then, unless a fault sets another limit, ms after its end. */
 const BOUND_MS = 60_000;
-/** Nothing is in the way of a write that begins this long after a fault's end, ms: see the limits. */
+/** A write that begins this long after a fault's end meets no obstacle, ms: see the limits. */
 const CALM_AFTER_MS = 6000;
-/** Faults of a wave begin within this time, ms. */
+/** The faults of a wave begin within this time, ms. */
 const SPREAD_MS = 6000;
 
-/** What a fault did. Times are performance.now(). */
+/** The effect of a fault. Times are performance.now(). */
 export interface Done {
   brokenAt: number;
-  /** When the last of what was taken away was given back. */
+  /** When the last removed thing was restored. */
   repairedAt: number;
-  /** Bases whose worker is no more. */
+  /** Bases whose worker has died. */
   orphans?: WatchedBase[];
-  /** Servers that came back at `repairedAt`. */
+  /** Servers that were restored at `repairedAt`. */
   returned?: readonly Part[];
 }
 
-/** A fault as it is drawn: at whom it is aimed. */
+/** A fault with its targets. */
 export interface Aimed extends Claim {
-  /** Until what it broke is well again nothing is expected of that, and no other fault has any use for it. */
+  /** Until its targets have recovered, nothing is expected of them, and no other fault may use them. */
   isHeldUntilHealed?: boolean;
   run(taken: Taken): Promise<Done>;
 }
 
 export interface Fault {
   name: string;
-  /** How often it comes, compared with others. */
+  /** How often it is drawn, relative to others. */
   weight: number;
-  /** Nothing is in the way of showing writes through the proxies when they are answered, all the same. */
+  /** The proxies can still show writes in SQL when they answer them. */
   sparesWrites?: boolean;
-  /** Ends well only after this, ms: somebody waits for minutes by design. */
+  /** A longer limit for recovery, ms: the design lets something wait for minutes. */
   boundMs?: number;
-  /** It goes on, or what it hit needs to heal, for about so long, ms; seconds unless given. */
+  /** The approximate duration of the fault, or of its targets' recovery, ms; seconds unless given. */
   lastsMs?: number;
   aim(chaos: Chaos): Aimed;
 }
 
-/** What became of one fault of a wave. */
+/** The result of one fault of a wave. */
 export interface Outcome {
   name: string;
-  /** How long it went on, and how long it took from then until everything that it hit was well; ms. */
+  /** The fault's duration, and the time from its end until all of its targets had recovered; ms. */
   ranMs: number;
   healedMs: number;
   isDisturbed: boolean;
@@ -87,16 +87,16 @@ export class Chaos {
   }
 
   /**
-   * Runs the faults, as many at once as are in different parts, and checks everything.
+   * Runs the faults, as many at once as hit different parts, and checks everything.
    *
-   * @param report told of each when what it hit is well again
-   * @returns what was found to be wrong
+   * @param report called for each fault when its targets have recovered
+   * @returns the violations
    */
   async suffer(faults: readonly Fault[], report: (outcome: Outcome) => void = () => {}): Promise<string[]> {
     const { service, figures, people } = this;
     const outcomes = await Promise.all(
       faults.map(async (fault, index) => {
-        // One alone begins at once.
+        // A single fault begins at once.
         if (index > 0) await Bun.sleep(this.random.int(0, SPREAD_MS));
         const outcome = await this.#sufferOne(fault);
         figures.suffered(outcome);
@@ -118,14 +118,14 @@ export class Chaos {
     return wrong;
   }
 
-  /** The bases that a process holds the leases of, as their replicas have noted, if they can be asked. */
+  /** The bases that a process has leased, as recorded in their replicas, if these are reachable. */
   async heldBy(process: Supervised): Promise<WatchedBase[]> {
     await this.service.readAudits().catch(() => {});
     const id = `${process.name} (${process.pid})`;
     return this.service.bases.filter((base) => base.audit.holder === id);
   }
 
-  /** A server of replicas, or, once in a while, all of them. */
+  /** One of the replicas' servers, or, sometimes, all of them. */
   pickClusters(): readonly Cluster[] {
     const { clusters } = this.service;
     return this.random.chance(0.3) ? clusters : [this.random.pick(clusters)];
@@ -175,14 +175,14 @@ export class Chaos {
   }
 }
 
-/** What may be hit by a fault that is aimed so, as far as is known before. */
+/** The bases that such a fault may hit, as far as known in advance. */
 function basesHit({ bases }: Service, { breaks = [], role }: Aimed): WatchedBase[] {
   if (breaks.includes("control") || breaks.includes("source") || role === "worker") return [...bases];
   return bases.filter(
     ({ facts, cluster }) =>
       breaks.includes(`base ${facts.mode}`) ||
       breaks.includes(cluster.part) ||
-      // Changes are told to the console.
+      // The console receives notifications.
       (role === "console" && facts.mode === "live"),
   );
 }
@@ -191,7 +191,7 @@ function processesHit({ processes }: Service, { breaks = [], role }: Aimed): Sup
   return breaks.includes("control") ? [...processes] : processes.filter((process) => process.role === role);
 }
 
-/** The same, once it is known: who died has hit what it held, and no other process. */
+/** The same, once it is known: a killed process affects the bases that it had leased, and no other process. */
 function whatWasHit(done: Done, aimed: Aimed, taken: Taken): Partial<Hit> {
   const { brokenAt, repairedAt, orphans } = done;
   return {
@@ -202,7 +202,7 @@ function whatWasHit(done: Done, aimed: Aimed, taken: Taken): Partial<Hit> {
   };
 }
 
-/** Of several errors each: together they have none. */
+/** The messages of all errors: an AggregateError has none of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message : String(error);

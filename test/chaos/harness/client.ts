@@ -1,16 +1,16 @@
 /**
- * A base as a client with airtable.js has it, which also hears what that library keeps to itself: did the answer say
- * that SQL does not have the write yet?
+ * A base accessed with airtable.js by a client that also reads a header that the library hides: whether SQL does not
+ * have the write yet.
  */
 import Airtable from "airtable";
 
 type RunAction = InstanceType<typeof Airtable.Base>["runAction"];
 
 export class Client extends Airtable.Base {
-  /** An answer has come before SQL had what was written. */
+  /** An answer arrived before SQL had the write. */
   isPending = false;
 
-  /** By the library's other way to send a request: what it has of an answer here is without headers. */
+  /** Uses the library's other function for requests: the result of this one has no headers. */
   override runAction(...[method, path, qs, body, done]: Parameters<RunAction>): void {
     const request = { method, path, qs, ...(body === null ? {} : { body }) };
     this.makeRequest(request).then(({ headers, body }) => {

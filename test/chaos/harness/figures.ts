@@ -1,11 +1,11 @@
-/** What a run of faults has measured, for people to read. */
+/** The measurements of a chaos run, formatted for people. */
 import { quantile } from "../../support/quantile";
 import type { Outcome } from "./chaos";
 
 /** Of one kind of fault, ms. */
 interface Kind {
   ran: number[];
-  /** Those that no other fault was in the way of, and the others. */
+  /** Times that no other fault disturbed, and the others. */
   healed: number[];
   disturbed: number[];
   wrong: number;
@@ -14,7 +14,7 @@ interface Kind {
 export class Figures {
   /** Cells that were compared with the source and found equal. */
   cells = 0;
-  /** By invariant; "-" where none is named. */
+  /** By invariant; "-" if none is named. */
   readonly violations = new Map<string, number>();
   readonly #times = new Map<string, number[]>();
   readonly #kinds = new Map<string, Kind>();
@@ -40,12 +40,12 @@ export class Figures {
     }
   }
 
-  /** The times of one kind that were noted. */
+  /** How many times of one kind were recorded. */
   count(what: string): number {
     return this.#times.get(what)?.length ?? 0;
   }
 
-  /** The time that so many of a hundred did not exceed, ms; 0 where none was measured. */
+  /** The time that this percentage did not exceed, ms; 0 if none was measured. */
   percentile(what: string, percent: number): number {
     return quantile(this.#times.get(what) ?? [], percent / 100);
   }

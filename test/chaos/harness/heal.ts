@@ -1,4 +1,4 @@
-/** How soon everything that a fault hit works again: the times that the limits are about. */
+/** Measures how soon everything that a fault hit works again: the times that have limits. */
 import type { Done } from "./chaos";
 import type { Figures } from "./figures";
 import type { Service } from "./service";
@@ -6,7 +6,7 @@ import type { Supervised } from "./supervised";
 import type { Healed, Hit, Timeline } from "./timeline";
 import type { WatchedBase } from "./watched-base";
 
-/** Names of the times, as the figures have them. */
+/** Names of the times in the figures. */
 export const TIMES = {
   workerLost: "worker lost: its bases sync again",
   controlUsed: "control plane back: used again",
@@ -15,16 +15,16 @@ export const TIMES = {
   anyShows: "any fault over: changes of then are shown",
 };
 
-/** The name of the same time where another fault was in the way, and the clock started at that one's end. */
+/** The name of the same time if another fault disturbed it, and the clock started at that fault's end. */
 export function disturbed(name: string): string {
   return `${name} (disturbed)`;
 }
 
 /**
- * Waits until everything works again, and notes how long each part of it took.
+ * Waits until everything works again, and records how long each part took.
  *
- * @returns the longest of those that the fault hit itself
- * @throws Error that says what does not work within its bound
+ * @returns the longest time of the parts that the fault itself hit
+ * @throws Error that names what does not work within its limit
  */
 export async function measure(
   service: Service,
@@ -34,7 +34,7 @@ export async function measure(
   { brokenAt, repairedAt, orphans = [], returned = [] }: Done,
 ): Promise<Healed> {
   const waits: Promise<Healed & { isOwn: boolean }>[] = [];
-  /** Times that another fault was in the way of are noted apart: they say more of that one. */
+  /** Times that another fault disturbed are recorded separately: they mostly measure that fault. */
   const wait = async (
     isOwn: boolean,
     names: string[],

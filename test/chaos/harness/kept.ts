@@ -1,8 +1,9 @@
 /**
- * How long a line has kept each piece of what it carried, and which of it counts from when it was sent. Times are of one
- * clock, ms.
+ * Records how long a proxy has delayed each piece of data, and which data counts from the time when it was sent. All
+ * times are of one clock, ms.
  *
- * A connection carries one request at a time: what last passed before a request arrived is of that request.
+ * A connection carries one request at a time: the data that last passed before a request arrived belongs to that
+ * request.
  */
 interface Pass {
   at: number;
@@ -10,11 +11,11 @@ interface Pass {
 }
 
 export class Kept {
-  /** By the connection's port, in the order of time. */
+  /** By the connection's port, in order of time. */
   readonly #passes = new Map<number, Pass[]>();
   #spells: { from: number; to: number }[] = [];
 
-  /** What is sent from now on counts from then. */
+  /** Data that is sent from now on counts from the time when it was sent. */
   begin(at: number): void {
     this.#spells.push({ from: at, to: Number.POSITIVE_INFINITY });
   }
@@ -29,7 +30,7 @@ export class Kept {
     passes.push({ at, keptMs });
   }
 
-  /** @returns undefined where nothing has passed by that port */
+  /** @returns undefined if nothing has passed by that port */
   keptMs(port: number, arrivedAt: number): number | undefined {
     const pass = this.#passes.get(port)?.findLast(({ at }) => at <= arrivedAt);
     if (!pass) return undefined;
@@ -37,7 +38,7 @@ export class Kept {
     return this.#spells.some(({ from, to }) => sentAt >= from && sentAt <= to) ? pass.keptMs : 0;
   }
 
-  /** Forgets what passed before, but for the last of each connection: it may be of a request under way. */
+  /** Forgets earlier data, except the last of each connection: it may belong to a request under way. */
   forget(before: number): void {
     for (const [port, passes] of this.#passes) {
       const last = passes.at(-1)!;
@@ -49,5 +50,5 @@ export class Kept {
   }
 }
 
-/** Longer than any request is under way, ms. */
+/** Longer than any request takes, ms. */
 const FORGOTTEN_MS = 120_000;

@@ -1,29 +1,29 @@
 /**
- * The parts of the service that faults break. Faults in different parts go on at the same time; those that want the
- * same part wait for each other.
+ * The parts of the service that faults break. Faults in different parts run at the same time; those that need the same
+ * part wait for each other.
  */
 import type { Random } from "../../../apps/sandbox/random";
 import type { Role, Supervised } from "./supervised";
 
 export type Part = "control" | "source" | `cluster ${string}` | `base ${string}`;
 
-/** What a fault needs to begin. */
+/** What a fault needs before it begins. */
 export interface Claim {
-  /** Nothing else breaks or needs these meanwhile. */
+  /** No other fault breaks or needs these parts meanwhile. */
   breaks?: readonly Part[];
-  /** Nothing breaks these meanwhile. */
+  /** No other fault breaks these parts meanwhile. */
   needs?: readonly Part[];
-  /** A process of this role suffers that nothing else befalls. Where there are several, one is always left in peace. */
+  /** Hits a process of this role that no other fault hits. If there are several, one is always spared. */
   role?: Role;
-  /** Which one is decided by what happens: see `Taken.takes`. */
+  /** The event decides which process: see `Taken.takes`. */
   isNamedLater?: boolean;
 }
 
-/** What a fault may break until it releases it. */
+/** The parts that a fault may break until it releases them. */
 export interface Taken {
-  /** The process that suffers. @throws Error where none was claimed, or none is named yet */
+  /** The process that is hit. @throws Error if none was claimed, or none is known yet */
   readonly process: Supervised;
-  /** May this process be the one that suffers? It is from then on; no other one can be. */
+  /** Returns whether this process may be the one that is hit. If so, no other one can be from then on. */
   takes(process: Supervised | undefined): boolean;
   release(): void;
 }
@@ -32,7 +32,7 @@ export class Parts {
   readonly #processes: readonly Supervised[];
   readonly #random: Random;
   readonly #broken = new Set<Part>();
-  /** Each as often as something needs it. */
+  /** Each part as often as a fault needs it. */
   readonly #needed: Part[] = [];
   /** The roles of which a process is claimed, and the processes. */
   readonly #roles: Role[] = [];
@@ -44,7 +44,7 @@ export class Parts {
     this.#random = random;
   }
 
-  /** Waits until all of the claim is free, and takes it at once. */
+  /** Waits until the whole claim is free, and takes it at once. */
   async take(claim: Claim): Promise<Taken> {
     while (!this.#isFree(claim)) await this.#change.promise;
     const { breaks = [], needs = [], role } = claim;
@@ -88,7 +88,9 @@ export class Parts {
     return this.#roles.filter((one) => one === role).length < Math.max(1, count - 1);
   }
 
-  /** A claim that names its process later leaves one to it: there is one more than may suffer, or no such claim. */
+  /**
+   * A claim that names its process later needs a free one: there must be one more than may be hit, or no such claim.
+   */
   #inPeace(role: Role): Supervised[] {
     return this.#processes.filter((process) => process.role === role && !this.#suffering.has(process));
   }

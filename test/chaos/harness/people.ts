@@ -1,21 +1,21 @@
 /**
- * People who never stop: clients that write through the proxies with airtable.js, others who edit at the source, give
- * fields other names, and make new ones. All of it can be stopped for a moment, to see whether SQL catches up.
+ * The load of a chaos run: clients that write through the proxies with airtable.js, and users who edit at the source
+ * and rename, create and delete fields. All of it can be paused, to check whether SQL catches up.
  */
 import Airtable from "airtable";
 import type { Random } from "../../../apps/sandbox/random";
 import { Client } from "./client";
 import type { WatchedBase } from "./watched-base";
 
-/** A client's pause between two writes, and others' between two edits, ms. */
+/** A client's pause between two writes, and a user's between two edits, ms. */
 const CLIENT_PAUSE_MS: [number, number] = [300, 1200];
 const EDIT_PAUSE_MS: [number, number] = [80, 400];
 const SHAPE_PAUSE_MS: [number, number] = [3000, 9000];
 export const BEAT_MS = 500;
 const CLIENT_TIMEOUT_MS = 12_000;
-/** airtable.js breaks down over an answer that is no list of records, and never says so to whoever waits, ms. */
+/** airtable.js fails on an answer that is not a list of records, and never settles its promise, ms. */
 const GIVE_UP_MS = 15_000;
-/** Records of the busy table, about. */
+/** The approximate number of records of the busy table. */
 const FEWEST = 40;
 const MOST = 80;
 
@@ -25,14 +25,17 @@ export interface PeopleOptions {
   /** `http://127.0.0.1:port/api.airtable.com` of each proxy. */
   endpoints: string[];
   random: Random;
-  /** Is nothing in the way of showing at once what began then? A replica may be away, or the control plane. */
+  /**
+   * Whether nothing prevented a write that began then from being visible at once. A replica or the control plane may be
+   * unreachable.
+   */
   isCalm: (from: number) => boolean;
 }
 
 export class People {
   /**
-   * Writes through the proxies: answered with 2xx and anything else. Of the former, those whose answer said that SQL
-   * did not have them yet, ever and where nothing was in the way; all others are to be shown at once.
+   * Writes through the proxies: answered with 2xx, and with anything else. Of the former, those whose answer said that
+   * SQL did not have them yet: in total, and while nothing prevented it; all others must be visible at once.
    */
   readonly answered = { ok: 0, failed: 0, pending: 0, calmPending: 0 };
   readonly #options: PeopleOptions;
@@ -60,7 +63,7 @@ export class People {
     }
   }
 
-  /** Resolves when the last write has been answered; nobody writes until `resume`. */
+  /** Resolves when the last write has been answered. No writes happen until `resume`. */
   async pause(): Promise<void> {
     this.#pause ??= Promise.withResolvers();
     while (this.#busy > 0) await Bun.sleep(5);
@@ -82,8 +85,8 @@ export class People {
       await Bun.sleep(minMs + Math.random() * (maxMs - minMs));
       await this.#pause?.promise;
       this.#busy++;
-      // A record that somebody else has deleted a moment ago, a proxy that is dead: nothing was written, or nobody
-      // was told so.
+      // The record was just deleted by another user, or the proxy is dead: nothing was written, or no client was told
+      // so.
       await Promise.race([work(), Bun.sleep(GIVE_UP_MS)]).catch(() => {});
       this.#busy--;
     }
@@ -93,7 +96,7 @@ export class People {
     return `t${++this.#tokens} ${crypto.randomUUID().slice(0, 8)}`;
   }
 
-  /** One write of client `number`, by its own proxy; what it is told counts. */
+  /** One write of client `number`, through its own proxy. SQL must show what it is told. */
   async #write(base: WatchedBase, number: number): Promise<void> {
     const { random, apiKey, endpoints } = this.#options;
     const from = performance.now();
@@ -163,7 +166,7 @@ export class People {
     }
   }
 
-  /** A new field, one less, or another name. */
+  /** Creates, deletes or renames a field. */
   async #reshape(base: WatchedBase): Promise<void> {
     const { random } = this.#options;
     const kind = random.next();

@@ -1,7 +1,7 @@
 /**
- * The whole service as it runs in production, for killing: workers, two proxies and a console, each a process of its
- * own under supervision, a Postgres for the control plane and one or more for the replicas, and the source; everything
- * that one says to another goes over a line that can be spoiled.
+ * The whole service as in production, for fault injection: workers, two proxies and a console, each a supervised
+ * process, a Postgres for the control plane and one or more for the replicas, and the source. Every connection between
+ * them passes a fault-injecting proxy.
  */
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
@@ -26,22 +26,22 @@ import { type Mode, WatchedBase } from "./watched-base";
 const NETWORK = "80±20";
 const SIDE_RECORDS = 130;
 const BUSY_RECORDS = 50;
-/** How far the database's clock and ours, of one machine, may seem apart. */
+/** The apparent difference between the database's clock and ours on one machine. */
 const CLOCK_MS = 2;
-/** A first sync, on a machine with other things to do, ms. */
+/** A first sync on a busy machine, ms. */
 const FIRST_SYNC_MS = 60_000;
 
 export interface ServiceOptions {
-  /** A base in each. */
+  /** The mode of each base. */
   modes: Mode[];
-  /** 2 unless given. */
+  /** Default 2. */
   workers?: number;
-  /** Servers of replicas, which share the bases; 1 unless given. */
+  /** Servers of replicas, which share the bases; default 1. */
   clusters?: number;
-  /** Where what ended processes said is kept. */
+  /** A file for the output of ended processes. */
   logFile?: string | undefined;
   env?: Record<string, string>;
-  /** To the source: `80±20` unless given; `loopback` is none, without TLS. */
+  /** The network to the source: default `80±20`; `loopback` is without delay and TLS. */
   network?: string | undefined;
 }
 
@@ -50,13 +50,13 @@ export interface Cluster {
   name: string;
   part: Part;
   postgres: MortalPostgres;
-  /** The way of all processes to it. */
+  /** The proxy of all processes to it. */
   line: FaultProxy;
-  /** The harness's own way, which nothing spoils: wherever the server is. */
+  /** The harness's own connection, without faults, to the current server. */
   ownLine: FaultProxy;
 }
 
-/** A base as the management API tells of it. */
+/** A base in the management API's answers. */
 export interface ApiBase {
   id: string;
   state: string;
@@ -69,8 +69,8 @@ export class Service implements AsyncDisposable {
   #releases = new AsyncDisposableStack();
   #token = "";
   /**
-   * By the line's port towards a cluster's server: whose connections it has been, the latest last. A lease closes its
-   * own, and the port may be another's within seconds.
+   * By the proxy's port towards a cluster's server: the owners of the connection, the latest last. A lease closes its
+   * connections, and another may use the port within seconds.
    */
   readonly #writers = new Map<Cluster, Map<number, Writer[]>>();
 
@@ -100,7 +100,7 @@ export class Service implements AsyncDisposable {
       DATA_DIR: join(tmpdir(), "basetide-unused"),
       LOG_LEVEL: "info",
       UPSTREAM_TIMEOUT_MS: "5000",
-      // What people change of a base's shape is seen soon.
+      // Users' schema changes are detected soon.
       SCHEMA_POLL_SECONDS: "3",
       ...options.env,
     };
@@ -138,7 +138,7 @@ export class Service implements AsyncDisposable {
     return this.processes.filter((one) => one.role === role);
   }
 
-  /** The control plane, straight to its server. */
+  /** Runs `work` on the control plane, directly on its server. */
   async onControl<T>(work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
     const sql = postgres(this.control.url, { max: 1, onnotice: () => {} });
     try {
@@ -148,9 +148,9 @@ export class Service implements AsyncDisposable {
     }
   }
 
-  /** The process at the client's end of a connection of a cluster's line. */
+  /** The process at the client's end of a connection to a cluster's proxy. */
   clientOf({ line }: Cluster, clientPort: number): Supervised | undefined {
-    // A worker syncs suspects of earlier crashes in a child process, which is part of it.
+    // A worker syncs suspects of earlier crashes in a child process, which counts as part of it.
     const byPid = new Map(
       this.processes.flatMap((one) =>
         one.pid ? processTree(one.pid).map((pid) => [pid, one] as const) : [],
@@ -160,7 +160,9 @@ export class Service implements AsyncDisposable {
     return pid === undefined ? undefined : byPid.get(pid);
   }
 
-  /** Reads on in every replica's audit. Fails while a server is away, after the others' have been read. */
+  /**
+   * Reads the new records of every replica's audit. Fails while a server is unreachable, after it has read the others'.
+   */
   async readAudits(): Promise<void> {
     const read = this.bases.map((base) =>
       base.audit.readOn(base.owner, (port, at) => this.#writerAt(base.cluster, port, at)),
@@ -169,7 +171,7 @@ export class Service implements AsyncDisposable {
     await Promise.all(read);
   }
 
-  /** Who had the connection at that time; undefined where nobody can say. */
+  /** The owner of the connection at that time; undefined if unknown. */
   #writerAt(cluster: Cluster, port: number, at: Date): Writer["who"] {
     return this.#writers
       .get(cluster)
@@ -177,7 +179,7 @@ export class Service implements AsyncDisposable {
       ?.findLast(({ since }) => since <= at.getTime() + CLOCK_MS)?.who;
   }
 
-  /** Takes in what the source saw since the last time. */
+  /** Checks the requests that the source has received since the last call. */
   async checkArrivals(): Promise<void> {
     const { arrivals, refused, stalls } = await this.source.takeArrivals();
     for (const base of this.bases)
@@ -191,11 +193,11 @@ export class Service implements AsyncDisposable {
     return (await answer.json()) as ApiBase[];
   }
 
-  /** Waits until every base is green, with no human hand. @returns those that are not after `timeoutMs`, and why */
+  /** Waits until every base is green, without manual repair. @returns those that are not after `timeoutMs`, and why */
   async untilGreen(timeoutMs: number): Promise<string[]> {
     const deadline = performance.now() + timeoutMs;
     for (;;) {
-      // The console may be starting.
+      // The console may be restarting.
       const bases = await this.apiBases().catch(() => undefined);
       const others = bases?.filter(({ indicator }) => indicator.color !== "green");
       if (others?.length === 0) return [];
@@ -210,7 +212,7 @@ export class Service implements AsyncDisposable {
     }
   }
 
-  /** Everything that was found to be wrong since the last call. */
+  /** All violations since the last call. */
   takeViolations(): string[] {
     const kept = [
       ...this.bases.flatMap((base) => [base.violations, base.audit.violations]),
@@ -225,7 +227,7 @@ export class Service implements AsyncDisposable {
     await this.#releases.disposeAsync();
   }
 
-  /** An account, its bases, and their first syncs. */
+  /** Creates an account and its bases, and waits for their first syncs. */
   async #begin(modes: Mode[], secretKey: string): Promise<void> {
     for (const cluster of this.clusters) this.#noteWriters(cluster);
     for (const one of this.processes)
@@ -237,7 +239,7 @@ export class Service implements AsyncDisposable {
         await addCluster({ db, secrets }, { name, region: "chaos", adminUrl: line.over(postgres.url) });
       return createToken(db, account.id, "chaos");
     });
-    // The next database goes where the fewest are.
+    // The next database is placed where the fewest are.
     for (const mode of modes) await this.#connect(mode);
     await Promise.all(this.bases.map((base) => this.#awaitFirstSync(base)));
   }
@@ -266,7 +268,7 @@ export class Service implements AsyncDisposable {
       turbo: mode === "turbo",
       rapid: mode === "rapid",
       live: mode === "live",
-      // Until all that happens to the replica is noted.
+      // Until the audit records everything that happens to the replica.
       paused: true,
     };
     const answer = await this.#api("POST", "bases", {
@@ -317,7 +319,7 @@ async function startCluster(name: string): Promise<Cluster> {
   return { name, part: `cluster ${name}`, postgres, line, ownLine };
 }
 
-/** One table that clients write to, one that only beats, and one that looks up in the first. */
+/** One table that clients write to, one with a pulse, and one with lookups into the first. */
 function sourceBase(mode: Mode) {
   const name = mode.padEnd(6, "0");
   const [tableId, tokenId, linkId] = [`tblBusy0000${name}`, `fldToken000${name}`, `fldLink0000${name}`];

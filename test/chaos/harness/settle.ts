@@ -1,22 +1,22 @@
-/** I3, and everything else that is only known once it is quiet. */
+/** Checks I3, and everything else that can only be checked in a quiet service. */
 import type { Sql } from "postgres";
 import { compareToSource } from "../../support/compare-to-source";
 import { until } from "../../support/poll";
 import type { Chaos } from "./chaos";
 import type { WatchedBase } from "./watched-base";
 
-/** A feed whose last notification was lost is found out when SQL is compared with the source, which is once a minute, ms. */
+/** A feed whose last notification was lost is detected by the comparison of SQL with the source, once a minute, ms. */
 const READ_OUT_MS = 120_000;
 /**
- * A repair is put off for up to 5 minutes where it has failed again and again, and one that a dead proxy had claimed comes
- * up after a minute: with faults all the time, none may be older than this, ms.
+ * After repeated failures, a repair is rescheduled by up to 5 minutes, and one that a dead proxy had claimed is due
+ * after a minute: under continuous faults, none may be older than this, ms.
  */
 const OLDEST_REPAIR_MS = 400_000;
 const POLL_MS = 50;
 /** Between two comparisons of all cells of a base, ms. */
 const COMPARE_MS = 100;
 
-/** Waits until no repair is pending, however long it was put off. @returns what was found to be wrong */
+/** Waits until no repair is pending, however far it was rescheduled. @returns the violations */
 export async function repairsDone({ service }: Chaos): Promise<string[]> {
   const isDone = async () => (await service.onControl(oldestRepairMs)) === undefined;
   const options = { what: "no repair is pending", timeoutMs: OLDEST_REPAIR_MS, retryErrors: true };
@@ -27,10 +27,10 @@ export async function repairsDone({ service }: Chaos): Promise<string[]> {
 }
 
 /**
- * Has nobody write, and waits until SQL equals the source, cell by cell.
+ * Stops all writes, and waits until SQL equals the source, cell by cell.
  *
  * @param boundMs longest wait
- * @returns what was found to be wrong
+ * @returns the violations
  */
 export async function settle({ service, figures, people }: Chaos, boundMs: number): Promise<string[]> {
   await people.pause();
@@ -87,7 +87,10 @@ async function equal(base: WatchedBase, boundMs: number): Promise<number> {
   }
 }
 
-/** Has live mode itself kept up, and not the sweep in its background alone? A base that has no feed just now has nothing to read. */
+/**
+ * Whether live mode itself has kept up, and not only the sweep in its background. A base that has no feed now has
+ * nothing to read.
+ */
 function isReadOut({ facts, source }: WatchedBase): (control: Sql) => Promise<boolean> {
   return async (control) => {
     const [feed] = await control<{ webhookId: string | null; cursor: number }[]>`
@@ -101,7 +104,7 @@ function isReadOut({ facts, source }: WatchedBase): (control: Sql) => Promise<bo
   };
 }
 
-/** Undefined where none is pending. */
+/** Undefined if none is pending. */
 async function oldestRepairMs(control: Sql): Promise<number | undefined> {
   const [row] = await control<{ ms: number | null }[]>`
     select extract(epoch from now() - min(recorded_at))::float8 * 1000 as ms from repairs`;

@@ -1,6 +1,6 @@
 /**
- * The ways of the service's processes to the source. They run in the source's process, which nothing else keeps busy: in
- * the harness's own, requests that were sent in time would arrive in a bunch whenever it had something else to do.
+ * The fault proxies between the service's processes and the source. They run in the source's process, which does
+ * nothing else: in the harness's process, requests that were sent in time would arrive together whenever it was busy.
  */
 import { type FaultProxy, faultProxy } from "../../support/fault-proxy";
 import { Kept } from "./kept";
@@ -8,24 +8,24 @@ import { Kept } from "./kept";
 const CALLS = ["cut", "reset", "stall", "blackhole", "restore"] as const;
 const NUMBERS = ["delayMs", "upBytesPerSecond", "downBytesPerSecond"] as const;
 
-/** What can be done to a way, here or in another process. */
+/** The operations on a fault proxy, in this process or another. */
 export type Spoilable = Pick<FaultProxy, "port" | (typeof CALLS)[number] | (typeof NUMBERS)[number]>;
 
-/** A way to the source. */
+/** A connection to the source. */
 export interface SourceWay extends Spoilable {
   /**
-   * Until it is repaired, what is sent over it counts from when it would have arrived without this line. No client can know
-   * that its requests will be kept, and for how long.
+   * Until it is restored, data that is sent over it counts from the time at which it would have arrived without this
+   * proxy: no client can know that its requests will be delayed, and for how long.
    */
   countFromSent(): void;
 }
 
-/** What the harness asks of a line. */
+/** The requests of the harness to a proxy. */
 export type LineChange =
   | { call: (typeof CALLS)[number] | "countFromSent" }
   | { set: (typeof NUMBERS)[number]; value: number | "unlimited" };
 
-/** A line in another process, as it is used here. @param change resolves when it is done there */
+/** A fault proxy in another process. @param change resolves when the change is applied there */
 export function remoteProxy(port: number, change: (change: LineChange) => Promise<unknown>): SourceWay {
   const line = { port } as SourceWay;
   for (const call of [...CALLS, "countFromSent"] as const)
@@ -37,11 +37,11 @@ export function remoteProxy(port: number, change: (change: LineChange) => Promis
   return line;
 }
 
-/** The lines of the source's process. */
+/** The proxies of the source's process. */
 export class SourceProxies {
   readonly #lines = new Map<number, { line: FaultProxy; kept: Kept }>();
 
-  /** Opens one more, to the source's port. @returns its port, by which it is named */
+  /** Opens another one, to the source's port. @returns its port, which identifies it */
   async open(sourcePort: number): Promise<number> {
     const line = await faultProxy({ host: "127.0.0.1", port: sourcePort }, { isPostgres: false });
     const kept = new Kept();
@@ -61,7 +61,7 @@ export class SourceProxies {
     await line[change.call]();
   }
 
-  /** How long a line has kept what arrived at the source by that port, as far as it counts from when it was sent, ms. */
+  /** How long a proxy has delayed what arrived at the source by that port, if it counts from when it was sent, ms. */
   keptMs(port: number, arrivedAt: number): number {
     for (const { kept } of this.#lines.values()) {
       const ms = kept.keptMs(port, arrivedAt);

@@ -1,6 +1,6 @@
 /**
- * The sandbox as a process of its own, which also tells its parent what happens to every record's token, in the
- * source's own order, and when requests came.
+ * The sandbox as its own process, which also reports to its parent the history of every record's token, in the source's
+ * own order, and the arrivals of requests.
  */
 import { parseProfile } from "../../../apps/sandbox/network";
 import { startSandbox } from "../../../apps/sandbox/server";

@@ -1,4 +1,4 @@
-/** The source as the harness has it: its control API, what became of each record, and when it was asked. */
+/** The source as the harness uses it: its control API, the history of each record, and the arrivals of requests. */
 
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { scratchFolder } from "../../support/scratch";
 import type { Stall } from "../../support/stall-watch";
 import { type LineChange, remoteProxy, type SourceWay } from "./source-lines";
 
-/** Longest that news of a change may be on its way to us, ms. */
+/** The longest delay of a change's report, ms. */
 const NEWS_MS = 5000;
 
 export type ToSource = { id: number } & (
@@ -17,7 +17,7 @@ export type ToSource = { id: number } & (
   | { kind: "open_line" }
   | { kind: "change_line"; port: number; change: LineChange }
 );
-/** The same without what tells answers apart. */
+/** The same without the id of the answer. */
 type Asked = ToSource extends infer Message
   ? Message extends ToSource
     ? Omit<Message, "id">
@@ -30,37 +30,37 @@ export type FromSource =
   | { kind: "answer"; id: number; value: unknown };
 
 export interface SourceAddress {
-  /** Where the service's processes reach it, and the authority that they have to trust there (PEM); "" without TLS. */
+  /** Its URL for the service's processes, and the authority that they must trust (PEM); "" without TLS. */
   url: string;
   authority: string;
-  /** Where the harness reaches it, past the network. */
+  /** Its URL for the harness, which bypasses the simulated network. */
   controlUrl: string;
   key: string;
 }
 
-/** A request as it came. */
+/** A request at its arrival. */
 export interface Arrival {
-  /** On the machine's clock, ms; of one that a line has kept, when it would have come without. */
+  /** On the machine's clock, ms; for a request that a proxy has delayed, the time without the delay. */
   at: number;
   isKept?: boolean;
   what: string;
 }
 
-/** Since the last time that somebody asked. */
+/** Since the last call. */
 export interface Arrivals {
   /** By source base. */
   arrivals: Record<string, Arrival[]>;
-  /** 429s that no fault played. */
+  /** 429s that no fault caused. */
   refused: number;
-  /** When the source itself stood still, and its arrivals may be said too late. */
+  /** When the source itself was stalled, so that it may report arrivals too late. */
   stalls: Stall[];
 }
 
 export interface ChaosSource extends AsyncDisposable {
   key: string;
-  /** A new way to the source: the address over it, and what spoils it. */
+  /** Opens a new connection to the source: its URL, and the proxy for faults. */
   way(): Promise<{ url: string; line: SourceWay }>;
-  /** Environment of the source's clients: whom to trust. */
+  /** Environment of the source's clients: the authority to trust. */
   clientEnv: Record<string, string>;
   call<T>(method: string, path: string, body?: unknown): Promise<T>;
   dump(baseId: string): Promise<SourceDump>;
@@ -68,7 +68,7 @@ export interface ChaosSource extends AsyncDisposable {
   takeArrivals(): Promise<Arrivals>;
 }
 
-/** The tokens that each record of a base has held, in the source's order. */
+/** The tokens of each record of a base, in the source's order. */
 export class TokenHistory {
   readonly #byRecord = new Map<string, string[]>();
 
@@ -78,12 +78,15 @@ export class TokenHistory {
     else this.#byRecord.set(recordId, [token]);
   }
 
-  /** Where in the record's history it held the token, or, without one, was gone; -1 if never: before it existed. */
+  /**
+   * The position in the record's history at which it had the token, or, without one, was deleted; -1 if never: before
+   * it existed.
+   */
   indexOf(recordId: string, token: string | undefined): number {
     return this.#byRecord.get(recordId)?.lastIndexOf(token ?? "") ?? -1;
   }
 
-  /** The same for what is known to have happened, though we may hear of it only later. */
+  /** The same for an event that has happened, though its report may arrive later. */
   async arrivedAt(recordId: string, token: string | undefined): Promise<number> {
     const index = this.indexOf(recordId, token);
     if (index >= 0) return index;
@@ -97,7 +100,7 @@ export class TokenHistory {
   }
 }
 
-/** @param network as `SANDBOX_NETWORK` gives it; absent: loopback without TLS */
+/** @param network in the format of `SANDBOX_NETWORK`; absent: loopback without TLS */
 export async function startSource(network: string | undefined): Promise<ChaosSource> {
   const histories = new Map<string, TokenHistory>();
   const history = (baseId: string) => {

@@ -1,4 +1,4 @@
-/** A supervised program with ways of its own to the control plane and to the source, which a test can spoil. */
+/** A supervised program with its own fault proxies to the control plane and to the source. */
 import type { FaultProxy } from "../../support/fault-proxy";
 import * as support from "../../support/supervised";
 import type { SourceWay } from "./source-lines";

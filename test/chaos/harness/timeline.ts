@@ -1,34 +1,34 @@
 /**
- * When faults hit what, and how long it took until that was well again.
+ * Records when faults hit which parts, and how long the parts took to recover.
  *
- * A fault that goes on, or comes, while something heals puts the clock of that healing to its own end: nothing is expected
- * of what is broken, and nothing is forgiven longer than that.
+ * A fault that continues or begins during a recovery moves the start of that recovery's clock to its own end: nothing
+ * is expected of a broken part, and nothing is excused for longer.
  */
 import type { Supervised } from "./supervised";
 import type { WatchedBase } from "./watched-base";
 
 const POLL_MS = 50;
-/** Longer than anything may take to heal, ms. */
+/** Longer than any recovery may take, ms. */
 const KEPT_MS = 600_000;
 
-/** A fault as it befell the service. Times are performance.now(). */
+/** A fault and its targets. Times are performance.now(). */
 export interface Hit {
   from: number;
-  /** Infinity as long as it goes on. */
+  /** Infinity while it continues. */
   to: number;
   /** What must not be expected to work meanwhile. */
   bases: readonly WatchedBase[];
   processes: readonly Supervised[];
-  /** Writes are shown when they are answered, all the same. */
+  /** Writes are still visible when they are answered. */
   sparesWrites: boolean;
-  /** Everything it hit has to work again after so long, ms. */
+  /** The time within which everything that it hit must work again, ms. */
   boundMs: number;
 }
 
 export interface Healed {
-  /** From the last end of a fault that was in its way. */
+  /** From the end of the last fault that disturbed it. */
   ms: number;
-  /** Another fault was in its way. */
+  /** Another fault disturbed it. */
   isDisturbed: boolean;
 }
 
@@ -36,10 +36,10 @@ export interface Healing {
   /** For the error: "live syncs". */
   what: string;
   own: Hit;
-  /** Where the clock starts unless another fault is in the way. */
+  /** When the clock starts unless another fault disturbs it. */
   since: number;
   isInTheWay: (hit: Hit) => boolean;
-  /** When it first was well after `since`; undefined: not yet. */
+  /** When it first worked after `since`; undefined: not yet. */
   healedAt: (since: number) => Promise<number | undefined> | number | undefined;
 }
 
@@ -51,12 +51,12 @@ export class Timeline {
     return hit;
   }
 
-  /** Was anything of the kind going on then, or for `afterMs` before? */
+  /** Returns whether such a fault was active then, or within `afterMs` before. */
   wasHit(from: number, afterMs: number, isInTheWay: (hit: Hit) => boolean): boolean {
     return this.#hits.some((hit) => isInTheWay(hit) && hit.to + afterMs > from);
   }
 
-  /** @throws Error when it is not well within its bound after the last fault that was in its way */
+  /** @throws Error if it has not recovered within its limit after the last fault that disturbed it */
   async healed({ what, own, since, isInTheWay, healedAt }: Healing): Promise<Healed> {
     let [from, isDisturbed] = [since, false];
     let why = "";

@@ -1,8 +1,8 @@
 /**
- * A base that is written to and looked at all the time.
+ * A base that is written to and read all the time.
  *
  * I1, I2. What SQL shows of a record never goes back in the source's order, nor behind what a client was told.
- * I6. A row's formula is that of its own token, and a column is filled for every row at once.
+ * I6. A row's formula is that of its own token, and a new column is filled for every row at once.
  */
 import postgres from "postgres";
 import type { SourceDump } from "../../support/compare-to-source";
@@ -10,11 +10,11 @@ import { Audit } from "./audit";
 import type { Cluster } from "./service";
 import type { ChaosSource, TokenHistory } from "./source";
 
-/** How often SQL is looked at, ms. */
+/** How often SQL is read, ms. */
 const CHECK_EVERY_MS = 80;
-/** More than these say nothing new. */
+/** More than these add no information. */
 const MAX_VIOLATIONS = 10;
-/** Columns of formulas over the token, whatever their fields are called by then: the number stays. */
+/** Columns of formulas over the token: their fields may be renamed, but the number stays. */
 const SHOUT = /^(?:shout|yell)_(\d+)/;
 
 export type Mode = "sweeps" | "turbo" | "rapid" | "live";
@@ -23,7 +23,7 @@ export interface BaseFacts {
   id: string;
   sourceBaseId: string;
   mode: Mode;
-  /** As the customer; as the owner. Past the way that faults spoil. */
+  /** As the customer, and as the owner. Bypasses the fault proxies. */
   readerUrl: string;
   ownerUrl: string;
 }
@@ -38,16 +38,16 @@ export class WatchedBase {
   ids: string[] = [];
   sideTableId = "";
   sideIds: string[] = [];
-  /** The pulse's record; when each beat was made, by its number, on performance.now(). */
+  /** The pulse's record; when each beat was written, by its number, on performance.now(). */
   pulseId = "";
   readonly beats = new Map<number, number>();
   lastBeat = 0;
-  /** The greatest beat that SQL has shown, and when each was first shown or outrun. */
+  /** The greatest beat that SQL has shown, and when each was first shown or exceeded. */
   shownBeat = 0;
   readonly shownAt: { beat: number; at: number }[] = [];
-  /** Least index that SQL may show of a record. */
+  /** The lowest index that SQL may show of a record. */
   #floors = new Map<string, number>();
-  /** How often the server has lost what it had. */
+  /** How often the server has lost committed data. */
   #losses = 0;
   kindFieldId = "";
   #isKindNumber = false;
@@ -59,7 +59,7 @@ export class WatchedBase {
 
   constructor(
     readonly facts: BaseFacts,
-    /** Where its replica is. */
+    /** The location of its replica. */
     readonly cluster: Cluster,
     readonly source: ChaosSource,
   ) {
@@ -75,7 +75,7 @@ export class WatchedBase {
     this.history = source.history(facts.sourceBaseId);
   }
 
-  /** Takes in the base as it is at the source, before anybody writes to it. */
+  /** Reads the base's state at the source, before anything writes to it. */
   learn(dump: SourceDump): void {
     const [busy, pulse] = ["Busy", "Pulse"].map((name) => dump.tables.find((table) => table.name === name)!);
     const token = busy!.fields.find((field) => field.name === "Token")!;
@@ -88,7 +88,7 @@ export class WatchedBase {
     this.sideIds = side.records.map((record) => record.id);
   }
 
-  /** Gives the busy table a field that is a formula over each record's token. */
+  /** Gives the busy table a formula field over each record's token. */
   shout(): Promise<unknown> {
     return this.source.call("POST", `bases/${this.facts.sourceBaseId}/tables/Busy/fields`, {
       name: `Shout ${++this.#shouts}`,
@@ -97,7 +97,7 @@ export class WatchedBase {
     });
   }
 
-  /** Gives the busy table's field of no use another type, for which the whole table is built again and swapped in. */
+  /** Changes the type of the busy table's unused field, so that the whole table is rebuilt and swapped. */
   retype(): Promise<unknown> {
     this.#isKindNumber = !this.#isKindNumber;
     return this.source.call(
@@ -107,7 +107,7 @@ export class WatchedBase {
     );
   }
 
-  /** The field is to be deleted: what SQL still shows of its column, the source has no more. */
+  /** The field will be deleted: SQL may show its column after the source has deleted it. */
   forgetShout(name: string): void {
     this.#deletedShouts.add(/\d+/.exec(name)?.[0] ?? "");
   }
@@ -116,7 +116,7 @@ export class WatchedBase {
     this.#watching = this.#watch();
   }
 
-  /** A client was told of this state of the record: SQL must not show an older one any more. */
+  /** A client was told this state of the record: SQL must not show an older one from now on. */
   async promise(id: string, token: string | undefined): Promise<void> {
     const losses = this.#losses;
     const index = await this.history.arrivedAt(id, token);
@@ -124,9 +124,10 @@ export class WatchedBase {
   }
 
   /**
-   * What SQL owes by now is to survive whatever becomes of the server.
+   * What SQL must show now has to survive any failure of the server.
    *
-   * @returns to be called when the server is down, and has lost what came later: SQL owes no more than that
+   * @returns a function to call when the server is down and has lost later data: SQL must show only what it had at the
+   *   mark
    */
   mark(): () => void {
     const floors = new Map(this.#floors);
@@ -138,7 +139,7 @@ export class WatchedBase {
     };
   }
 
-  /** @returns when SQL first showed a beat that was made after `since` (performance.now()); undefined: not yet */
+  /** @returns when SQL first showed a beat written after `since` (performance.now()); undefined: not yet */
   syncedAfter(since: number): number | undefined {
     return this.shownAt.find(({ beat, at }) => at > since && (this.beats.get(beat) ?? 0) > since)?.at;
   }
@@ -154,7 +155,7 @@ export class WatchedBase {
       try {
         await this.#look();
       } catch {
-        // The server is down, or the table is being changed just now.
+        // The server is down, or the table is being changed.
       }
       await Bun.sleep(CHECK_EVERY_MS);
     }
@@ -191,7 +192,7 @@ export class WatchedBase {
     }
   }
 
-  /** Once per violation, though it may be seen many times. */
+  /** Records each violation once, though it may be seen many times. */
   #found(violation: string): void {
     const said = `${violation} (${this.facts.mode})`;
     if (this.#said.has(said) || this.violations.length >= MAX_VIOLATIONS) return;
