@@ -1,5 +1,5 @@
 /**
- * Which call a path and a method are, and whether the key may make it.
+ * Routes API requests by path and method, and checks whether the key may make the call.
  */
 import { newAttachment } from "./attachments";
 import { authorize, type Scope } from "./auth";
@@ -32,12 +32,12 @@ import {
   updateRecords,
 } from "./writes";
 
-/** The most that an upload may hold. */
+/** The largest upload. */
 const MAX_UPLOAD_BYTES = 5 * 1024 * 1024;
 
 const SINGLE_RECORD_PARAMETERS = new Set(["cellFormat", "timeZone", "userLocale", "returnFieldsByFieldId"]);
 
-/** Answers a request behind `/v0`. @throws ApiError */
+/** Answers a request below `/v0`. @throws ApiError */
 export function answerApi(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
   const { segments, method } = request;
   const [baseId, tableName, third] = segments;
@@ -62,7 +62,7 @@ export function answerApi(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
   throw unroutable();
 }
 
-/** Is it a list of records, by either method? For faults that concern lists. */
+/** Whether the call is a list of records, by either method. For faults that concern lists. */
 export function isListCall(method: string, segments: readonly string[]): boolean {
   const isTable = segments[0] !== "meta" && segments.length === 2;
   return (isTable && method === "GET") || (segments[2] === "listRecords" && method === "POST");
@@ -115,7 +115,7 @@ function list(sandbox: Sandbox, baseId: string, tableName: string, request: ApiR
   return listPage(sandbox, base, table, listParams(table, raw), request.listFault);
 }
 
-/** A record that is not in the table is looked for in the whole base, as the service does. */
+/** A record that is not in the table is looked up in the whole base, as the service does. */
 function getRecord(
   sandbox: Sandbox,
   base: SandboxBase,
@@ -161,7 +161,7 @@ function comments(
   return commentCall(sandbox, base, table, row, commentId, request);
 }
 
-/** Appends an uploaded file to a cell; the answer is keyed by field id and holds the whole cell. */
+/** Appends an uploaded file to a cell. The answer is keyed by field id and contains the whole cell. */
 function uploadAttachment(
   sandbox: Sandbox,
   base: SandboxBase,
@@ -194,7 +194,7 @@ function uploadAttachment(
 }
 
 function openBase(sandbox: Sandbox, request: ApiRequest, baseId: string, isWrite: boolean): SandboxBase {
-  // Whether the role allows a write is asked once the table is known, because the refusal names it.
+  // The role's right to write is checked once the table is known, because the error names it.
   return openBaseFor(sandbox, request, baseId, isWrite ? "data.records:write" : "data.records:read", "read");
 }
 

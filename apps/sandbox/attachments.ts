@@ -1,9 +1,9 @@
 /**
- * Attachments: how they are written, the signed URLs that they are read with, and their bytes.
+ * Attachments: writing them, the signed URLs to read them, and their bytes.
  *
- * A URL carries one token: when it dies, a number that makes it differ from any before, and a signature over
- * both. All URLs of one answer carry the same token, so a cached page only has its tokens replaced
- * (`page.ts`); `URL_TOKEN` stands in the page where a token goes and has a token's length.
+ * A URL carries one token: its expiry, a number that makes it different from all earlier ones, and a signature over
+ * both. All URLs of one answer carry the same token, so in a cached page only the tokens are replaced (`page.ts`); the
+ * placeholder `URL_TOKEN` has a token's length.
  */
 import { createHmac, randomBytes } from "node:crypto";
 import { apiError } from "./errors";
@@ -15,15 +15,15 @@ export const DEFAULT_URL_LIFE_MS = 2 * 3600 * 1000;
 /** 9 characters of time, 8 of number, 22 of signature, 2 dashes. */
 const TOKEN_LENGTH = 41;
 
-/** Stands for a token in a page; random, so that no cell can hold it by chance. */
+/** The placeholder for a token in a page; random, so that no cell can contain it by chance. */
 export const URL_TOKEN = `~${randomBytes(30).toString("base64url")}`
   .slice(0, TOKEN_LENGTH)
   .padEnd(TOKEN_LENGTH, "~");
 
-/** In the truth that the control API dumps: a token that never changes and is always good. */
+/** Used in the control API's dumps: a token that never changes and is always valid. */
 export const STABLE_TOKEN = "stable";
 
-/** An attachment in a cell as it is kept: no URLs but the one it was given with. */
+/** An attachment as it is stored in a cell: without URLs, except the one that it was written with. */
 export interface StoredAttachment {
   id: string;
   filename: string;
@@ -31,7 +31,7 @@ export interface StoredAttachment {
   type: string;
   width?: number;
   height?: number;
-  /** Where it was said to come from. */
+  /** The URL that it was written with. */
   url?: string;
 }
 
@@ -41,21 +41,21 @@ export class AttachmentStore {
   readonly #now: () => number;
   #count = 0;
   urlLifeMs = DEFAULT_URL_LIFE_MS;
-  /** Where the sandbox is reached, for URLs: `http://localhost:4100`. */
+  /** The sandbox's own URL, as the prefix of attachment URLs: `http://localhost:4100`. */
   origin = "";
 
   constructor(now: () => number) {
     this.#now = now;
   }
 
-  /** A token for the URLs of one answer. */
+  /** Returns a token for the URLs of one answer. */
   token(): string {
     const dies = (this.#now() + this.urlLifeMs).toString(36).padStart(9, "0").slice(-9);
     const number = (this.#count++).toString(36).padStart(8, "0");
     return `${dies}-${number}-${this.#sign(`${dies}-${number}`)}`;
   }
 
-  /** Does `token` open an attachment now? `expired` was good once. */
+  /** Whether `token` is valid now. `expired` was valid earlier. */
   check(token: string): "good" | "expired" | "forged" {
     if (token === STABLE_TOKEN) return "good";
     const signed = token.slice(0, 18);
@@ -71,7 +71,7 @@ export class AttachmentStore {
     this.#bytes.set(id, bytes);
   }
 
-  /** What was uploaded; for one that was given by URL, a text that stands for it. */
+  /** The uploaded bytes; for an attachment given by URL, a text in their place. */
   bytes(id: string): Uint8Array {
     return this.#bytes.get(id) ?? new TextEncoder().encode(`Attachment ${id}\n`);
   }
@@ -80,7 +80,7 @@ export class AttachmentStore {
     this.#bytes.clear();
   }
 
-  /** The attachment as the API gives it. `token` is `URL_TOKEN` for a page that is patched later. */
+  /** The attachment in the API's form. `token` is `URL_TOKEN` for a page that is filled in later. */
   present(attachment: unknown, token: string): unknown {
     if (!isStoredAttachment(attachment)) return attachment;
     const { id, filename, size, type, width, height } = attachment;
@@ -104,7 +104,7 @@ export class AttachmentStore {
   }
 }
 
-/** Holds the cell attachments, whose URLs change at each read? */
+/** Whether the cell contains attachments, whose URLs change with each read. */
 export function isStoredAttachment(value: unknown): value is StoredAttachment {
   return (
     typeof value === "object" &&
@@ -116,9 +116,9 @@ export function isStoredAttachment(value: unknown): value is StoredAttachment {
 }
 
 /**
- * The stored form of an attachment cell that somebody writes.
+ * Returns the stored form of a written attachment cell.
  *
- * @param current the cell as it is: `{id}` keeps one of these
+ * @param current the current cell: `{id}` keeps one of its attachments
  * @throws ApiError 422 `INVALID_ATTACHMENT_OBJECT`
  */
 export function writtenAttachments(value: unknown, current: unknown, random: Random): StoredAttachment[] {

@@ -1,11 +1,11 @@
 /**
- * Access tokens: who they speak for, what they may do (scopes) and where (bases and the role there).
+ * Access tokens: their users, what they may do (scopes), and where (bases, and the role in each).
  */
 import { malformedToken, notPermitted, permissionsOrModelNotFound, unauthenticated } from "./errors";
 import type { User } from "./model";
 import { DEFAULT_USER } from "./store";
 
-/** Roles from least to most; each may do what those before it may. */
+/** Roles in ascending order; each includes the rights of those before it. */
 const LEVELS = ["none", "read", "comment", "edit", "create"] as const;
 export type PermissionLevel = (typeof LEVELS)[number];
 
@@ -33,18 +33,18 @@ export interface AccessKey {
 }
 
 export interface KeyOptions {
-  /** Made up if absent. */
+  /** Generated if absent. */
   token?: string;
   user?: User;
   /** All scopes if absent. */
   scopes?: string[];
   /** `create` everywhere if absent. */
   bases?: PermissionLevel | Record<string, PermissionLevel>;
-  /** An OAuth token: whoami also tells its scopes. */
+  /** An OAuth token: whoami also returns its scopes. */
   isOAuth?: boolean;
 }
 
-/** The key that every sandbox knows. It opens nothing but sandboxes. */
+/** The key that every sandbox accepts. It is of no use anywhere else. */
 export const DEFAULT_KEY = `patSandboxDefault.${"0".repeat(64)}`;
 
 export class Keys {
@@ -73,7 +73,7 @@ export class Keys {
     return key;
   }
 
-  /** @returns whether there was such a key */
+  /** @returns whether the key existed */
   revoke(token: string): boolean {
     return this.#byToken.delete(token);
   }
@@ -83,7 +83,7 @@ export class Keys {
   }
 
   /**
-   * The key of an `Authorization` header.
+   * Returns the key of an `Authorization` header.
    *
    * @throws ApiError 401
    */
@@ -91,7 +91,7 @@ export class Keys {
     const token = header?.startsWith("Bearer ") ? header.slice(7).trim() : "";
     const key = this.#byToken.get(token);
     if (key) return key;
-    // A PAT has exactly one dot; without it somebody has sent the token's id only.
+    // A PAT has exactly one dot; without it, the client sent only the token's id.
     throw token.startsWith("pat") && token.split(".").length !== 2 ? malformedToken() : unauthenticated();
   }
 }

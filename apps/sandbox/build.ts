@@ -1,8 +1,8 @@
 /**
- * Bases from data: an exact schema with records (control API), and the folders of captured bases.
+ * Creates bases from data: an exact schema with records (control API), and the folders of captured bases.
  *
- * Nothing is checked against the field types, so that a test can hold anything a real answer could: unknown
- * types, odd names, any JSON in a cell.
+ * Nothing is checked against the field types, so that a test can store anything that a real answer could contain:
+ * unknown types, odd names, any JSON in a cell.
  */
 import { ControlError } from "./errors";
 import {
@@ -26,7 +26,7 @@ export interface BaseInput {
   id?: string;
   name?: string;
   tables: TableInput[];
-  /** `frozen` keeps the computed cells that records bring; `live` (default) works them out. */
+  /** `frozen` stores the computed cells of the given records; `live` (default) computes them. */
   computed?: "frozen" | "live";
 }
 
@@ -57,7 +57,7 @@ export interface RecordInput {
   fields: Record<string, unknown>;
 }
 
-/** Puts a base into the store as given. @throws ControlError for an id that is taken or a cell without a field */
+/** Adds a base to the store as given. @throws ControlError for an id that is taken or a cell without a field */
 export function buildBase(sandbox: Sandbox, input: BaseInput): SandboxBase {
   const { store } = sandbox;
   if (!Array.isArray(input.tables)) throw new ControlError("A base needs `tables`, a list.");
@@ -81,7 +81,7 @@ function buildTable(base: SandboxBase, input: TableInput, random: Random): Sandb
   return table;
 }
 
-/** After all tables are there, so that links and lookups find their targets. */
+/** Runs after all tables exist, so that links and lookups find their targets. */
 function addFields(
   base: SandboxBase,
   table: SandboxTable,
@@ -90,7 +90,7 @@ function addFields(
   random: Random,
 ): void {
   for (const definition of input.fields) {
-    // Options are kept as they came: what the schema says is for the test to decide.
+    // Options are stored as given: the test decides what the schema says.
     const field = newField(base, table, { ...definition, options: undefined }, random);
     if (definition.options !== undefined) field.options = definition.options;
     if (computed === "frozen" && isEvaluated(field)) field.isFrozen = true;
@@ -116,7 +116,7 @@ function addRecords(sandbox: Sandbox, table: SandboxTable, records: RecordInput[
   }
 }
 
-/** The far side of each link as the near side says; what is already there stays. */
+/** Fills the far side of each link from the near side; existing links stay. */
 function completeInverses(base: SandboxBase, table: SandboxTable): void {
   for (const field of table.fields) {
     const other = base.tables.get(String(field.options?.linkedTableId));
@@ -137,7 +137,7 @@ function linkBack(row: SandboxRow, field: SandboxField, other: SandboxTable, inv
   }
 }
 
-/** Gives everything its first version. */
+/** Gives every object its first version. */
 export function settle(sandbox: Sandbox, base: SandboxBase): void {
   for (const table of base.tables.values()) {
     for (const row of table.rows.values()) row.version = sandbox.store.nextVersion();

@@ -1,16 +1,17 @@
 /**
- * Calls per calendar month of a workspace, and what happens beyond the cap of its plan.
+ * Monthly call caps: counts the calls of each workspace per calendar month, and applies its plan's policy beyond the
+ * cap.
  *
- * A call counts once the throttle has let it through, if it names a base; calls of `/v0/meta` that do count too,
- * though they are still answered beyond the cap. A base is its own workspace until it is placed in one.
+ * A call counts once the throttle has let it through, if it names a base. Calls of `/v0/meta` that do count too, though
+ * they are still answered beyond the cap. A base is its own workspace until it is placed in one.
  */
 import { ControlError } from "./errors";
 
-/** Requests a second of a workspace that is slowed, for each of its bases. */
+/** Requests a second for each base of a workspace that is slowed. */
 export const SLOW_REQUESTS_PER_SECOND = 2;
 
 export interface CapPolicy {
-  /** Calls that are answered in a month; null is no cap. */
+  /** Calls that are answered in a month; null: no cap. */
   cap: number | null;
   /** Beyond it: 429 `PUBLIC_API_BILLING_LIMIT_EXCEEDED`, or the throttle at 2 requests a second. */
   overCap: "block" | "slow";
@@ -38,7 +39,7 @@ export class Caps {
     this.#now = now;
   }
 
-  /** What holds for the next call to a base, if its workspace has used up its month. */
+  /** The policy for the next call to a base, if its workspace has used up its month. */
   over(baseId: string): CapPolicy["overCap"] | undefined {
     const workspaceId = this.#workspaceOf(baseId);
     const policy = this.#policies.get(workspaceId);
@@ -101,7 +102,7 @@ export class Caps {
     return this.#calls.get(workspaceId) ?? 0;
   }
 
-  /** Starts counting anew when the clock has entered another month, forwards or backwards. */
+  /** Resets the counters when the clock has entered another month, forwards or backwards. */
   #turnMonth(): void {
     const nowMs = this.#now();
     if (nowMs >= this.#month.startMs && nowMs < this.#month.endMs) return;

@@ -1,8 +1,8 @@
 /**
- * Cells on their way in: checks each value against its field's type and gives the form that is kept.
+ * Validates written cells: checks each value against its field's type and returns the stored form.
  *
- * C1. Without typecast a value of the wrong JSON type is refused, never bent. With it, text is read as far as it
- *     makes sense; unknown choices are added to the field and unknown names of linked records become records.
+ * C1. Without typecast, a value of the wrong JSON type is rejected, never converted. With it, text is converted where
+ *     possible; unknown choices are added to the field, and unknown names of linked records become records.
  */
 import { writtenAttachments } from "./attachments";
 import type { Computed } from "./computed";
@@ -22,20 +22,20 @@ import { isSandboxId, type Random } from "./random";
 import { parseDay, parseLoosely, parseMoment } from "./times";
 import type { Transaction } from "./transaction";
 
-/** What writing a cell may need besides the value. */
+/** What writing a cell may need in addition to the value. */
 export interface WriteContext {
   transaction: Transaction;
   computed: Computed;
   users: ReadonlyMap<string, User>;
   random: Random;
   typecast: boolean;
-  /** May a link write create rows, and a select write choices? Needs the right to. */
+  /** Whether a link may create rows, and a select may create choices. Requires the right to do so. */
   mayExtend: boolean;
 }
 
 const NULLISH = new Set<unknown>([null, undefined, "", false]);
 
-/** Colours given to new choices in turn. */
+/** Colors of new choices, in turn. */
 const CHOICE_COLORS = [
   "blueLight2",
   "cyanLight2",
@@ -46,10 +46,10 @@ const CHOICE_COLORS = [
 ];
 
 /**
- * The form in which `value` is kept; undefined for an empty cell.
+ * Returns the stored form of `value`; undefined for an empty cell.
  *
- * @param current the cell as it is
- * @throws ApiError 422 as the API words it
+ * @param current the current cell
+ * @throws ApiError 422 with the API's message
  */
 export function writtenCell(
   context: WriteContext,
@@ -106,7 +106,7 @@ function text(
   throw cannotAccept(field.name);
 }
 
-/** As the service hands rich text back: `- ` for list items, a line feed at the end. */
+/** Formats rich text as the service returns it: `- ` for list items, a line feed at the end. */
 function richText(value: string | undefined): string | undefined {
   if (value === undefined) return undefined;
   const bulleted = value.replace(/^(\s*)\* /gm, "$1- ");
@@ -114,7 +114,7 @@ function richText(value: string | undefined): string | undefined {
 }
 
 function number(context: WriteContext, field: SandboxField, value: unknown): number | undefined {
-  // JSON can spell numbers that a double cannot hold: they arrive as Infinity.
+  // JSON can contain numbers that a double cannot represent: they arrive as Infinity.
   if (typeof value === "number" && Number.isFinite(value)) return value;
   if (typeof value !== "string" || !context.typecast) throw cannotAccept(field.name);
   if (value.trim() === "") return undefined;
@@ -157,7 +157,7 @@ function date(context: WriteContext, field: SandboxField, value: unknown): strin
 
 function dateTime(context: WriteContext, field: SandboxField, value: unknown): string | undefined {
   if (value === "") return undefined;
-  // Milliseconds since 1970 were seen to be accepted as a number.
+  // The service was observed to accept milliseconds since 1970 as a number.
   if (typeof value === "number" && Math.abs(value) <= 8.64e15) return new Date(value).toISOString();
   const zone = typeof field.options?.timeZone === "string" ? field.options.timeZone : "utc";
   const moment = typeof value === "string" ? parseMoment(value, zone) : undefined;
@@ -184,7 +184,7 @@ function multipleSelects(context: WriteContext, field: SandboxField, value: unkn
   return [...new Set(written)];
 }
 
-/** The choice's name for its name or id; an unknown one is added where typecast allows. */
+/** Returns the choice's name for its name or id; adds an unknown one if typecast allows it. */
 function choiceName(context: WriteContext, field: SandboxField, nameOrId: string): string {
   const choices = choicesOf(field);
   const found = choices.find((choice) => choice.name === nameOrId || choice.id === nameOrId);
@@ -238,7 +238,7 @@ function links(context: WriteContext, field: SandboxField, value: unknown): stri
   return [...new Set(ids)];
 }
 
-/** The row of `table` whose primary cell reads `name`; made if there is none. */
+/** Returns the row of `table` whose primary cell reads `name`; creates it if it does not exist. */
 function linkedByName(context: WriteContext, table: SandboxTable, name: string): string {
   const { base } = context.transaction;
   for (const row of table.rows.values())
@@ -275,9 +275,9 @@ function tableOf(context: WriteContext, field: SandboxField): SandboxTable {
 }
 
 /**
- * The stored cells for a record's `fields` as a client sends them, by name or id.
+ * Returns the stored cells for a record's `fields` as a client sends them, by name or id.
  *
- * @throws ApiError `UNKNOWN_FIELD_NAME` for a key that is no field, else as `writtenCell`
+ * @throws ApiError `UNKNOWN_FIELD_NAME` for a key that is not a field, else as `writtenCell`
  */
 export function writtenCells(
   context: WriteContext,

@@ -8,7 +8,7 @@ import type { Sandbox } from "./sandbox";
 
 const MAX_PER_PAGE = 100;
 
-/** Answers `/v0/{base}/{table}/{record}/comments[/{comment}]`; the caller has checked the right to it. */
+/** Answers `/v0/{base}/{table}/{record}/comments[/{comment}]`. The caller has checked the right to do so. */
 export function commentCall(
   sandbox: Sandbox,
   base: SandboxBase,

@@ -1,8 +1,8 @@
 /**
- * Cells that nobody writes: formulas, lookups, rollups, counts, numbers, times and authors.
+ * Computes the cells that clients cannot write: formulas, lookups, rollups, counts, numbers, times and authors.
  *
- * They are worked out when they are read and kept with the row until the row, the schema or a table that they
- * look into has moved. Loaded records keep the computed cells that they came with (`Field.isFrozen`).
+ * They are computed when they are read, and cached with the row until the row, the schema or a table that they read
+ * changes. Loaded records keep the computed cells that they came with (`Field.isFrozen`).
  */
 import { dependenciesOf, linkedTable } from "./dependencies";
 import {
@@ -33,7 +33,7 @@ import { wholeSecondIso } from "./times";
 
 const ERROR_CELL = { error: "#ERROR!" };
 
-/** Stands in a row's cache while its cell is being worked out: meeting it again is a circle. */
+/** Marks a cell in a row's cache while it is being computed: reading the mark means a cycle. */
 const IN_PROGRESS = Symbol("in progress");
 
 export class Computed {
@@ -49,7 +49,7 @@ export class Computed {
     this.#now = now;
   }
 
-  /** The cell as stored or computed; undefined is empty. Attachments are not yet dressed with their URLs. */
+  /** The cell, stored or computed; undefined if empty. Attachments do not have their URLs yet. */
   cell(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): unknown {
     if (!isEvaluated(field) || (field.isFrozen && row.isLoaded)) return row.cells[field.id];
     const cache = this.#cacheOf(base, table, row);
@@ -64,8 +64,8 @@ export class Computed {
   }
 
   /**
-   * Moves whenever computed cells of `table` could have changed though their rows did not: with a table that
-   * they look into, and with each millisecond where a formula asks for the time.
+   * Changes whenever computed cells of `table` may have changed although their rows did not: with a table that they
+   * read, and with each millisecond if a formula uses the current time.
    */
   foreignVersion(base: SandboxBase, table: SandboxTable): number {
     const known = this.#foreign.get(table);
@@ -77,7 +77,7 @@ export class Computed {
     return foreignVersion;
   }
 
-  /** A record as the formula language sees it. */
+  /** A record in the form that the formula language reads. */
   rowContext(base: SandboxBase, table: SandboxTable, row: SandboxRow): RowContext {
     return {
       recordId: row.id,
@@ -91,7 +91,7 @@ export class Computed {
     };
   }
 
-  /** The cell as people read it; the text of the primary cell is a record's name. */
+  /** The cell as displayed text; the text of the primary cell is the record's name. */
   text(base: SandboxBase, table: SandboxTable, row: SandboxRow, field: SandboxField): string {
     const value = this.cell(base, table, row, field);
     if (field.type === "multipleRecordLinks") return this.#names(base, field, value).join(", ");
@@ -159,14 +159,14 @@ export class Computed {
     try {
       formula = compileFormula(textOption(field, "formula") ?? "", fieldResolver(table));
     } catch {
-      // A field whose text is no formula shows its error in every cell.
+      // A field whose text is not a valid formula shows its error in every cell.
       formula = undefined;
     }
     this.#compiled.set(field, { schemaVersion: base.schemaVersion, formula });
     return formula;
   }
 
-  /** A lookup's values: one entry per value of each linked row, empty ones left out. */
+  /** A lookup's values: one entry per value of each linked row, without empty ones. */
   #collect(
     base: SandboxBase,
     table: SandboxTable,
@@ -228,7 +228,7 @@ export class Computed {
   }
 }
 
-/** The type of what the cell holds: a computed field's declared result, else the field's own type. */
+/** The type of the cell's value: a computed field's declared result, else the field's own type. */
 export function resultTypeOf(field: SandboxField): string {
   const result = field.options?.result as { type?: unknown } | null | undefined;
   if (typeof result?.type === "string") return result.type;

@@ -1,8 +1,8 @@
 /**
- * The sandbox's other side: what a test, a bench or a person does to it, as a typed object. Over HTTP the same
- * is reached under `/_sandbox` (`control-routes.ts`).
+ * The sandbox's control API as a typed object: the changes that a test, a bench or a person makes. Over HTTP, the same
+ * is under `/_sandbox` (`control-routes.ts`).
  *
- * Edits made here are those of a person in the app. Tables and fields are named by id or exact name.
+ * Edits made here count as those of a user in the app. Tables and fields are named by id or exact name.
  */
 
 import { STABLE_TOKEN } from "./attachments";
@@ -49,9 +49,9 @@ export interface Dump {
 }
 
 export interface EditOptions {
-  /** What is said to have made the edit: a person in the app (`client`) if absent. */
+  /** The recorded source of the edit: a user in the app (`client`) if absent. */
   source?: ChangeSource | undefined;
-  /** Takes cells as they are, without any check; else they are read as with typecast. */
+  /** Stores cells unchecked; otherwise they are converted as with typecast. */
   raw?: boolean;
 }
 
@@ -96,7 +96,7 @@ export class Control {
     });
   }
 
-  /** The truth: schema and all records. */
+  /** Returns the true state: schema and all records. */
   dump(baseId: string): Dump {
     const base = this.#base(baseId);
     const tables = [...base.tables.values()].map((table) => ({
@@ -205,7 +205,7 @@ export class Control {
     });
   }
 
-  /** Replaces description or options as given, without touching cells. */
+  /** Replaces description or options as given, without changing cells. */
   patchField(
     baseId: string,
     table: string,
@@ -221,7 +221,7 @@ export class Control {
     this.#editField(baseId, table, field, deleteField);
   }
 
-  /** Gives a field another type; cells are carried over as far as they make sense. */
+  /** Changes a field's type; cells are converted where possible. */
   retypeField(
     baseId: string,
     table: string,
@@ -281,13 +281,13 @@ export class Control {
     return this.#sandbox.set(patch);
   }
 
-  /** Lifts the request limits of a base, or puts them back. */
+  /** Lifts the request limits of a base, or restores them. */
   liftQuota(baseId: string, isLifted = true): void {
     const others = this.#sandbox.settings.unlimitedBases.filter((id) => id !== baseId);
     this.#sandbox.set({ unlimitedBases: isLifted ? [...others, baseId] : others });
   }
 
-  /** Answers 429 for the penalty, though nothing was over the limit. @returns when from, on the log's clock, ms */
+  /** Answers 429 for the penalty, although no limit was exceeded. @returns when it began, on the log's clock, ms */
   refuseBase(baseId: string): number {
     const nowMs = performance.now();
     this.#sandbox.limiter.refuse(this.#sandbox.settings, nowMs, this.#base(baseId).id);
@@ -300,7 +300,7 @@ export class Control {
   }
 
   /**
-   * Sets the monthly cap of a workspace, or of the one that a base is in, and the calls that it has made.
+   * Sets the monthly cap of a workspace, or of the one that a base is in, and the number of its calls.
    *
    * @param patch.bases puts these bases into the workspace
    */
@@ -310,7 +310,7 @@ export class Control {
     return patch ? this.#sandbox.caps.set(id, policy) : this.#sandbox.caps.usage(id);
   }
 
-  /** Lets time pass for iterators, attachment URLs, record times, webhooks and the month of the caps. */
+  /** Advances time for iterators, attachment URLs, record times, webhooks and the month of the caps. */
   advanceClock(ms: number): void {
     this.#sandbox.set({ clockOffsetMs: this.#sandbox.settings.clockOffsetMs + ms });
   }
@@ -327,7 +327,7 @@ export class Control {
     this.#sandbox.faults.clear(id);
   }
 
-  /** As after a restart of the service: every list has to begin again. */
+  /** As after a restart of the service: every list must start again. */
   killIterators(): void {
     this.#sandbox.iterators.clear();
   }
@@ -344,7 +344,7 @@ export class Control {
     return this.#sandbox.keys.list();
   }
 
-  /** Makes somebody known, whom collaborator cells can then name. */
+  /** Adds a user, whom collaborator cells can then name. */
   addUser(user: User): void {
     this.#sandbox.store.users.set(user.id, user);
   }
@@ -361,7 +361,7 @@ export class Control {
     this.#sandbox.log.clear();
   }
 
-  /** Hears of every change, whoever made it. @returns ends it */
+  /** Calls `listener` for every change from any source. @returns a function that ends it */
   onChange(listener: (change: StoreChange) => void): () => void {
     return this.#sandbox.store.onChange(listener);
   }

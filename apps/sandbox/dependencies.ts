@@ -1,7 +1,7 @@
 /**
- * Which other tables the computed cells of a table look into, and which formulas never stand still.
+ * Finds the other tables that the computed cells of a table read, and the formulas that depend on the current time.
  *
- * The answer holds for one state of the schema, so it is kept until the schema moves.
+ * The result is valid for one state of the schema, and is cached until the schema changes.
  */
 import { compileFormula } from "./formula";
 import {
@@ -13,10 +13,10 @@ import {
   textOption,
 } from "./model";
 
-/** What the computed cells of one table hang on besides their own row. */
+/** What the computed cells of one table depend on besides their own row. */
 export interface Dependencies {
   tables: SandboxTable[];
-  /** Some formula asks for the time. */
+  /** Some formula uses the current time. */
   isVolatile: boolean;
 }
 
@@ -45,7 +45,7 @@ interface Walk {
   isVolatile: boolean;
 }
 
-/** @param isRead a computed field reads this one: then a link stands for the names of the linked rows */
+/** @param isRead whether a computed field reads this one: then a link stands for the names of the linked rows */
 function follow(walk: Walk, table: SandboxTable, field: SandboxField, isRead: boolean): void {
   const step = `${field.id} ${isRead}`;
   if (walk.seen.has(step)) return;
@@ -70,12 +70,12 @@ function follow(walk: Walk, table: SandboxTable, field: SandboxField, isRead: bo
   }
 }
 
-/** The fields that a formula reads; none for a text that is no formula. */
+/** The fields that a formula reads; none for a text that is not a formula. */
 export function referencedFieldIds(table: SandboxTable, text: string): string[] {
   try {
     return compileFormula(text, fieldResolver(table)).referencedFieldIds;
   } catch {
-    // No formula: its cells are errors and hang on nothing.
+    // Not a formula: its cells are errors and depend on nothing.
     return [];
   }
 }

@@ -1,8 +1,8 @@
 /**
- * The API's error answers: status and body exactly as the reference gives them.
+ * The API's error answers: status and body exactly as the reference specifies them.
  */
 
-/** An answer that is an error. Thrown anywhere below the router, which sends it. */
+/** An error answer. Thrown anywhere below the router, which sends it. */
 export class ApiError extends Error {
   override readonly name = "ApiError";
   readonly status: number;
@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-/** `{"error":{"type","message"}}`; the message is left out where the real service sends none. */
+/** `{"error":{"type","message"}}`, without the message where the real service sends none. */
 export function apiError(status: number, type: string, message?: string): ApiError {
   return new ApiError(status, { error: message === undefined ? { type } : { type, message } });
 }
@@ -35,10 +35,10 @@ export const permissionsOrModelNotFound = () =>
 export const notPermitted = (message = "You are not permitted to perform this operation") =>
   apiError(403, "INVALID_PERMISSIONS", message);
 
-/** Unroutable path or malformed id in it. */
+/** A path that matches no route, or that contains a malformed id. */
 export const unroutable = () => new ApiError(404, { error: "NOT_FOUND" });
 
-/** Well-formed id of something that is not there. */
+/** A well-formed id of something that does not exist. */
 export const absent = () => apiError(404, "NOT_FOUND");
 
 export const tableNotFound = (table: string, baseId: string) =>
@@ -72,7 +72,7 @@ export const retriable = () =>
 
 const RATE_LIMIT_MESSAGE = "Rate limit exceeded. Please try again later";
 
-/** The throttle's answer, in the form now seen (`plural`) or the documented one (`object`). */
+/** The throttle's answer, in the form now observed (`plural`) or the documented one (`object`). */
 export function rateLimited(form: "plural" | "object"): ApiError {
   if (form === "object") return apiError(429, "RATE_LIMIT_REACHED", RATE_LIMIT_MESSAGE);
   return new ApiError(429, { errors: [{ error: "RATE_LIMIT_REACHED", message: RATE_LIMIT_MESSAGE }] });
@@ -81,14 +81,14 @@ export function rateLimited(form: "plural" | "object"): ApiError {
 const BILLING_LIMIT_MESSAGE =
   "API billing plan limit exceeded: the monthly maximum of API calls was reached.";
 
-/** Beyond the month's cap, in the documented form or the one that is also reported (`plural`). */
+/** The answer beyond the month's cap, in the documented form or the one that is also reported (`plural`). */
 export function billingLimit(form: "plural" | "object"): ApiError {
   const type = "PUBLIC_API_BILLING_LIMIT_EXCEEDED";
   if (form === "object") return apiError(429, type, BILLING_LIMIT_MESSAGE);
   return new ApiError(429, { errors: [{ error: type, message: BILLING_LIMIT_MESSAGE }] });
 }
 
-/** A wrong call of the control API: the message names the part and the remedy. */
+/** An invalid call of the control API: the message names the part and the remedy. */
 export class ControlError extends Error {
   override readonly name = "ControlError";
 }

@@ -1,6 +1,6 @@
 /**
- * How each fault looks on the wire. Some take the answer's place, some spoil the bytes of the real one; the
- * ones about lists are played where lists are made (`list.ts`).
+ * Produces the answer of each fault. Some faults replace the answer, some corrupt the bytes of the real one; those
+ * about lists are applied where lists are made (`list.ts`).
  */
 import { setTimeout } from "node:timers/promises";
 import {
@@ -17,7 +17,7 @@ import {
 import type { Fault, FaultKind } from "./faults";
 import type { ListFault } from "./request";
 
-/** How long a hanging answer hangs if nothing is said: longer than any client waits. */
+/** How long a hanging answer hangs by default: longer than any client waits. */
 const HANG_MS = 10 * 60_000;
 const SLOW_PIECES = 10;
 const SLOW_DELAY_MS = 200;
@@ -43,17 +43,17 @@ const ERRORS: Partial<Record<FaultKind, () => ApiError>> = {
 const SPOILING = new Set<FaultKind>(["broken_json", "truncated", "slow_body", "hang"]);
 const OF_LISTS = new Set<string>(["empty_list", "repeat_page", "endless_list"] satisfies ListFault[]);
 
-/** The fault, if it is one that changes which records a list gives. */
+/** The fault, if it is one that changes the records of a list. */
 export function listFault(fault: Fault | undefined): ListFault | undefined {
   return fault && OF_LISTS.has(fault.kind) ? (fault.kind as ListFault) : undefined;
 }
 
-/** Does the fault put something in the place of the answer, so that there need be none? */
+/** Whether the fault replaces the answer, so that none need be made. */
 export function isReplacing(fault: Fault): boolean {
   return !SPOILING.has(fault.kind) && !OF_LISTS.has(fault.kind);
 }
 
-/** The answer in whose place a replacing fault stands. @throws ApiError for faults that are error answers */
+/** Returns the answer of a replacing fault. @throws ApiError for faults that are error answers */
 export function replacement(fault: Fault): Response {
   const error = ERRORS[fault.kind];
   if (error) throw error();
@@ -70,9 +70,9 @@ export function replacement(fault: Fault): Response {
 }
 
 /**
- * `response` with its bytes spoiled. Its body must not be compressed.
+ * Returns `response` with corrupted bytes. Its body must not be compressed.
  *
- * @param signal the client is gone: a hanging answer hangs no longer
+ * @param signal the client has disconnected: a hanging answer ends
  */
 export async function spoiled(fault: Fault, response: Response, signal: AbortSignal): Promise<Response> {
   const { status, headers } = response;
@@ -97,7 +97,7 @@ function cutBody(bytes: Uint8Array): ReadableStream<Uint8Array> {
   return new ReadableStream({
     async pull(controller) {
       controller.enqueue(bytes);
-      // Time for the bytes to leave: an error at once would overtake them.
+      // Gives the bytes time to leave: an immediate error would overtake them.
       await Bun.sleep(5);
       controller.error();
     },
@@ -117,7 +117,7 @@ function slowBody(bytes: Uint8Array, delayMs: number): ReadableStream<Uint8Array
   });
 }
 
-/** Records without end, a few megabytes a second at most. */
+/** Endless records, a few megabytes a second at most. */
 function endlessBody(): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const filler = encoder.encode(" ".repeat(16_384));

@@ -1,8 +1,8 @@
 /**
- * Faults on order: which requests go wrong, how, and how often.
+ * Configured faults: which requests fail, how, and how often.
  *
- * A fault is looked for once per request, in the order in which they were given; the first that matches is
- * played and uses up one of its counts.
+ * Each request is matched once, in the order in which the faults were added. The first match is applied and uses up one
+ * of its counts.
  */
 import { ControlError } from "./errors";
 import { Random } from "./random";
@@ -31,7 +31,7 @@ export const FAULT_KINDS = [
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
-/** Kinds that say something about the records of a list: they match list requests only. */
+/** Kinds that concern the records of a list: they match only list requests. */
 const LIST_KINDS = new Set<FaultKind>(["iterator_lost", "empty_list", "repeat_page", "endless_list"]);
 
 export interface FaultOptions {
@@ -40,9 +40,9 @@ export interface FaultOptions {
   /** Table id or name, as in the path. */
   table?: string;
   method?: string;
-  /** A regular expression over path and query as they came, and the body of a list that is asked for by POST. */
+  /** A regular expression over path and query as received, and over the body of a list by POST. */
   path?: string;
-  /** How many requests it spoils; without it all that match. */
+  /** How many requests it affects; all matching ones if absent. */
   count?: number;
   /** Lets this many matching requests pass first. */
   after?: number;
@@ -50,17 +50,17 @@ export interface FaultOptions {
   probability?: number;
   seed?: number;
   /**
-   * For kinds that replace the answer: `before` the request has any effect (default), or `after` it was carried
-   * out, so that a write is made but its answer is lost.
+   * For kinds that replace the answer: `before` the request has any effect (default), or `after` it was carried out, so
+   * that a write happens but its answer is lost.
    */
   when?: "before" | "after";
-  /** For `slow_body`: pause between pieces of the body; for `hang`: how long until the answer comes after all. */
+  /** For `slow_body`: the pause between pieces of the body; for `hang`: how long until the answer is sent after all. */
   delayMs?: number;
 }
 
 export interface Fault extends FaultOptions {
   id: number;
-  /** Requests spoiled so far. */
+  /** Requests affected so far. */
   played: number;
 }
 
@@ -83,7 +83,7 @@ export class Faults {
   #armed: Armed[] = [];
   #nextId = 1;
 
-  /** @throws ControlError for an unknown kind or a pattern that is no regular expression */
+  /** @throws ControlError for an unknown kind or a pattern that is not a regular expression */
   add(options: FaultOptions): Fault {
     if (!FAULT_KINDS.includes(options.kind))
       throw new ControlError(`There is no fault "${options.kind}". Use one of: ${FAULT_KINDS.join(", ")}.`);
@@ -101,7 +101,7 @@ export class Faults {
     return describe(armed);
   }
 
-  /** The fault to play for a request, if any. */
+  /** Returns the fault to apply to a request, if any. */
   next(target: FaultTarget): Fault | undefined {
     if (this.#armed.length === 0) return undefined;
     return this.#armed.find((fault) => matches(fault, target) && isDue(fault));
@@ -127,7 +127,7 @@ function matches(fault: Armed, target: FaultTarget): boolean {
   );
 }
 
-/** Counts the match; true if the fault is played for it. */
+/** Counts the match; returns whether the fault applies to it. */
 function isDue(fault: Armed): boolean {
   if (fault.count !== undefined && fault.played >= fault.count) return false;
   if (performance.now() > fault.untilMs) return false;

@@ -1,5 +1,5 @@
 /**
- * The fields of a generated table, in order, and how their cells are made up. A computed field comes after all
+ * The fields of a generated table, in order, and the generators of their cells. A computed field comes after all fields
  * that it reads.
  */
 import { newAttachment } from "./attachments";
@@ -42,7 +42,7 @@ function words(random: Random, least: number, most: number): string {
   return Array.from({ length: random.int(least, most) }, () => random.pick(WORDS)).join(" ");
 }
 
-/** The cell in `share` of the rows, else empty. */
+/** Generates the cell in `share` of the rows, else leaves it empty. */
 function sometimes(share: number, make: MakeCell): MakeCell {
   return (random, i) => (random.chance(share) ? make(random, i) : undefined);
 }

@@ -1,8 +1,8 @@
 /**
- * Makes up a base: the same options give the same base to the last byte, on every machine.
+ * Generates a base: the same options give the same base to the last byte, on every machine.
  *
- * Every table has the first `fieldsPerTable` of the fields in `generate-fields.ts`, and links to the next table
- * (the last one to the first). Computed fields are live.
+ * Every table has the first `fieldsPerTable` of the fields in `generate-fields.ts`, and links to the next table (the
+ * last one to the first). Computed fields are live.
  */
 
 import { settle } from "./build";
@@ -18,14 +18,14 @@ import { newRow } from "./transaction";
 export interface GenerateOptions {
   baseId?: string;
   name?: string;
-  /** In the whole base, spread evenly over its tables. */
+  /** In the whole base, distributed evenly over its tables. */
   records: number;
   /** 1 if absent. */
   tables?: number;
   seed?: number;
-  /** 15 if absent; inverse link fields come on top. */
+  /** 15 if absent; inverse link fields are added to them. */
   fieldsPerTable?: number;
-  /** Most links in a cell, 2 if absent; 0 for tables without links. */
+  /** The most links in a cell, 2 if absent; 0 for tables without links. */
   links?: number;
 }
 
@@ -35,7 +35,7 @@ const TABLE_NAMES = ["Projects", "Tasks", "People", "Invoices", "Meetings", "Ass
 const FIRST_CREATED_MS = Date.UTC(2024, 0, 1);
 const MINUTE_MS = 60_000;
 
-/** @throws ControlError for a base id that is taken or numbers that make no base */
+/** @throws ControlError for a base id that is taken or for invalid numbers */
 export function generateBase(sandbox: Sandbox, options: GenerateOptions): SandboxBase {
   const { records, tables = 1, seed = 1, fieldsPerTable = 15, links = 2, name = "Generated" } = options;
   if (!(records >= 0 && tables >= 1 && fieldsPerTable >= 1 && links >= 0))
@@ -73,7 +73,7 @@ function tableName(index: number): string {
   return round === 0 ? name : `${name} ${round + 1}`;
 }
 
-/** Gives the table its fields; returns how each cell of a row is made, by field id. */
+/** Adds the table's fields. Returns the generator of each cell of a row, by field id. */
 function addFields(
   tables: SandboxTable[],
   table: SandboxTable,
@@ -103,14 +103,14 @@ function addFields(
   return makers;
 }
 
-/** Beyond the list, its plain fields come again with a number. */
+/** Beyond the list, its plain fields are repeated with a number. */
 function repeated(kinds: FieldKind[], index: number): FieldKind {
   const plain = kinds.filter((kind) => kind.cell);
   const kind = plain[index % plain.length]!;
   return { ...kind, name: `${kind.name} ${index}` };
 }
 
-/** Field ids follow from the table's, so that tables can refer to each other before they are made. */
+/** Field ids are derived from the table's, so that tables can refer to each other before they exist. */
 function fieldId(table: SandboxTable, name: string): string {
   return new Random(`${table.id} ${name}`).id("fld");
 }

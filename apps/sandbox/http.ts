@@ -1,7 +1,7 @@
 /**
- * From an HTTP request to its answer: log, throttle, faults and latency around the API's calls.
+ * Handles an HTTP request: log, throttle, faults and latency around the API's calls.
  *
- * H1. Every API request is in the log with the moment it arrived, before anything else is decided about it.
+ * H1. Every API request is in the log with the time of its arrival, before anything else is decided about it.
  */
 import { answerApi, isListCall } from "./api";
 import type { AccessKey } from "./auth";
@@ -15,27 +15,27 @@ import type { LogEntry } from "./request-log";
 import type { Sandbox } from "./sandbox";
 import { send } from "./send";
 
-/** The longest URL that any route takes. */
+/** The longest URL that a route accepts. */
 const MAX_URL_LENGTH = 16_000;
 
-/** Enough for all but the ids of many records, characters. */
+/** Enough for everything except the ids of many records, characters. */
 const MAX_LOGGED_BODY = 300;
 
 const NO_BODY = new Uint8Array();
 
 export interface RouteTarget {
   method: string;
-  /** As it came, with the query. */
+  /** As received, with the query. */
   path: string;
   /** The first segment: `v0`, `_sandbox`… */
   root: string;
-  /** The others. */
+  /** The other segments. */
   segments: string[];
   queryText: string;
   baseId: string | undefined;
 }
 
-/** Splits a URL's path: doubled and trailing slashes count for nothing, escapes are decoded per segment. */
+/** Splits a URL's path: doubled and trailing slashes are ignored, escapes are decoded per segment. */
 export function targetOf(request: Request): RouteTarget {
   const path = request.url.slice(request.url.indexOf("/", 8));
   const question = path.indexOf("?");
@@ -63,7 +63,7 @@ export async function handleApi(
   if (target.baseId !== undefined) entry.baseId = target.baseId;
   sandbox.log.arrived(entry);
   const response = await respond(sandbox, request, target, entry);
-  // Clients that keep to the service's clock are to see the one that record times are of.
+  // Clients that follow the service's clock must see the clock of record times.
   response.headers.set("date", new Date(sandbox.store.now()).toUTCString());
   sandbox.log.answered(entry, response.status);
   return response;
@@ -77,7 +77,7 @@ async function respond(
 ): Promise<Response> {
   if (target.method === "OPTIONS") return send(request, { status: 200, text: "" });
   try {
-    // The throttle comes first: an answer that goes wrong has cost its place in the window like any other.
+    // The throttle comes first: a request with a faulty answer counts towards the limit like any other.
     const key = admit(sandbox, request, target, entry);
     const body = await readBody(request, target.method);
     if (isListCall(target.method, target.segments)) entry.path = withBody(target.path, body);
@@ -109,7 +109,7 @@ function admit(sandbox: Sandbox, request: Request, target: RouteTarget, entry: L
   if (!limiter.admits(settings, entry.arrivalMs, key.user.id, baseId, perBase))
     throw rateLimited(settings.rateLimitForm);
   if (baseId === undefined) return key;
-  // The block was seen to leave the meta API alone.
+  // The block was observed not to affect the meta API.
   if (over === "block" && target.segments[0] !== "meta") throw billingLimit(settings.billingLimitForm);
   caps.count(baseId);
   return key;
@@ -123,7 +123,7 @@ function nextFault(sandbox: Sandbox, target: RouteTarget, entry: LogEntry): Faul
   return fault;
 }
 
-/** What a list asks for is told by the log, and faults go by it, be it in the query or in the body. */
+/** The log shows the parameters of a list, and faults match them, whether they are in the query or in the body. */
 function withBody(path: string, body: Uint8Array): string {
   return body.length === 0 ? path : `${path} ${Buffer.from(body).toString().slice(0, MAX_LOGGED_BODY)}`;
 }
@@ -152,7 +152,7 @@ function apiRequest(
   };
 }
 
-/** Without latency there is no turn of the event loop in between. */
+/** Without latency, there is no yield to the event loop in between. */
 function pause(sandbox: Sandbox, when: "before" | "after"): Promise<void> | undefined {
   const waitMs = sandbox.latency.draw(sandbox.settings, when);
   return waitMs > 0 ? Bun.sleep(waitMs) : undefined;

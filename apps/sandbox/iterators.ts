@@ -1,5 +1,5 @@
 /**
- * Where lists stand: a fixed list of row ids per iterator, forgotten after a while without a request.
+ * List iterators: a fixed list of row ids each, deleted after a time without a request.
  */
 import { iteratorLost } from "./errors";
 import type { Random } from "./random";
@@ -9,7 +9,7 @@ const DEFAULT_LIFE_MS = 5 * 60_000;
 export interface Iterator {
   readonly id: string;
   readonly tableId: string;
-  /** Fixed when the list began; the rows' cells are read page by page. */
+  /** Fixed when the list begins; the rows' cells are read page by page. */
   readonly rowIds: readonly string[];
   /** Where the page of the last token starts. */
   nextIndex: number;
@@ -27,7 +27,7 @@ export class Iterators {
     this.#random = random;
   }
 
-  /** A list that begins. It is remembered once a token of it is given out. */
+  /** Starts a list. The iterator is stored once one of its tokens is given out. */
   start(tableId: string, rowIds: readonly string[]): Iterator {
     return { id: this.#random.id("itr"), tableId, rowIds, nextIndex: 0, usedMs: this.#now() };
   }
@@ -41,7 +41,7 @@ export class Iterators {
   }
 
   /**
-   * @returns the iterator of a token and where it stands; a token can be used again
+   * @returns the iterator of a token and its position; a token can be used again
    * @throws ApiError 422 `LIST_RECORDS_ITERATOR_NOT_AVAILABLE` for one that is old, killed or of another table
    */
   resume(tableId: string, token: string): { iterator: Iterator; index: number } {
@@ -52,7 +52,7 @@ export class Iterators {
     const index = rowIds[nextIndex] === rowId ? nextIndex : rowIds.indexOf(rowId);
     if (index < 0) throw iteratorLost();
     iterator.usedMs = this.#now();
-    // Kept in the order of last use, so that old ones are at the front.
+    // Stored in the order of last use, so that old ones come first.
     this.#byId.delete(id);
     this.#byId.set(id, iterator);
     return { iterator, index };

@@ -1,5 +1,5 @@
 /**
- * Waits before and after the state is read or changed, drawn from a seeded sequence.
+ * Simulates latency before and after the state is read or changed, drawn from a seeded sequence.
  */
 import { Random } from "./random";
 import type { Settings, Span } from "./settings";

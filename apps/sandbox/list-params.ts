@@ -1,12 +1,12 @@
 /**
- * What a list request asks for, from its query or from the body of `listRecords`.
+ * Reads the parameters of a list request, from its query or from the body of `listRecords`.
  */
 import { apiError, invalidRequest, unknownField } from "./errors";
 import { findField, type SandboxField, type SandboxTable } from "./model";
 import { type Shape, shapeOf } from "./record";
 import { booleanOf, type Query } from "./request";
 
-/** The most a page holds, and what it holds if nothing is said. */
+/** The largest page, which is also the default. */
 const MAX_PAGE_SIZE = 100;
 
 export interface ListParams {
@@ -17,7 +17,7 @@ export interface ListParams {
   filter?: string;
   sort: { field: SandboxField; isDescending: boolean }[];
   shape: Shape;
-  /** The same shape always has the same text. */
+  /** The same shape always gives the same text. */
   shapeKey: string;
 }
 
@@ -36,7 +36,7 @@ const KNOWN = new Set([
   "returnFieldsByFieldId",
   "recordMetadata",
   "includeDateDependencyMetadata",
-  // airtable.js sends it along with the parameters that it belongs to.
+  // airtable.js sends it with the parameters that it belongs to.
   "method",
 ]);
 
@@ -83,9 +83,9 @@ export function rawFromBody(
 }
 
 /**
- * Checked parameters of a list of `table`.
+ * Checks the parameters of a list of `table`.
  *
- * @throws ApiError 422 naming an unknown field or view, or for a value that a parameter does not have
+ * @throws ApiError 422 that names an unknown field or view, or for an invalid value of a parameter
  */
 export function listParams(table: SandboxTable, raw: Record<string, unknown>): ListParams {
   checkView(table, raw.view);
@@ -134,7 +134,7 @@ function fieldOf(table: SandboxTable, nameOrId: string): SandboxField {
   return field;
 }
 
-/** A list of texts, or one of them alone. */
+/** A list of texts, or a single one. */
 function stringList(raw: unknown): string[] {
   if (raw === undefined || raw === null) return [];
   const list: unknown[] = Array.isArray(raw) ? raw : [raw];

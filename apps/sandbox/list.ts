@@ -1,8 +1,8 @@
 /**
- * Lists: which rows, in which order, page by page.
+ * Lists: selects the rows, sorts them, and answers page by page.
  *
- * L1. An iterator's rows are fixed when it starts; their cells are read when a page is. A row that goes away
- *     meanwhile makes its page shorter, one that comes is not met. A list ends where no offset is given.
+ * L1. An iterator's rows are fixed when it starts; their cells are read with each page. A row that is deleted meanwhile
+ *     makes its page shorter; a new one is not included. The last page has no offset.
  */
 import { choiceRank, resultTypeOf } from "./computed";
 import { apiError } from "./errors";
@@ -37,7 +37,7 @@ export function listPage(
   const end = Math.min(iterator.rowIds.length, index + params.pageSize);
   const first = fault === "repeat_page" ? Math.max(0, index - params.pageSize) : index;
   const bytes = pageBytes(sandbox, base, table, iterator.rowIds.slice(first, first + end - index), params);
-  // An endless list goes on at its front.
+  // An endless list continues at its start.
   const next = end < iterator.rowIds.length ? end : fault === "endless_list" && end > 0 ? 0 : undefined;
   const tail = next === undefined ? "}" : `,"offset":"${sandbox.iterators.token(iterator, next)}"}`;
   return { status: 200, page: { bytes, tail } };
@@ -66,7 +66,7 @@ function filtered(
 ): string[] {
   try {
     const formula = compileFormula(text, fieldResolver(table));
-    // A list of ids needs no look at every row: that is how a replicator re-reads what has changed.
+    // A list of ids need not check every row: replicators use it to re-read changed records.
     const among = formula.recordIds ? new Set(formula.recordIds) : undefined;
     const candidates = among && among.size < ids.length ? ids.filter((id) => among.has(id)) : ids;
     return candidates.filter((id) => {
@@ -82,7 +82,9 @@ function filtered(
 
 const collator = new Intl.Collator("en", { numeric: true });
 
-/** Ascending puts blanks first; selects go by the order of their choices, links by name, ties as they stand. */
+/**
+ * Ascending puts blanks first; selects are sorted by the order of their choices, links by name; ties keep their order.
+ */
 function sorted(
   sandbox: Sandbox,
   base: SandboxBase,

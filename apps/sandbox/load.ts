@@ -1,6 +1,6 @@
 /**
- * Loads a base from a folder of captured answers: `schema.json` as the meta API gives it and `<table id>.json`,
- * an array of records, for each table.
+ * Loads a base from a folder of captured answers: `schema.json` in the meta API's form, and for each table `<table
+ * id>.json`, an array of records.
  */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import type { Sandbox } from "./sandbox";
 
 export interface LoadOptions {
   folder: string;
-  /** `frozen` (default) keeps the computed cells as captured, for they are known not to add up everywhere. */
+  /** `frozen` (default) keeps the computed cells as captured, because they are not consistent everywhere. */
   computed?: "frozen" | "live";
   baseId?: string;
   name?: string;
@@ -22,7 +22,7 @@ export interface LoadOptions {
 /**
  * Loads `folder`. The same folder gets the same base id.
  *
- * @throws ControlError if the folder holds no `schema.json` or a file is not of the right form
+ * @throws ControlError if the folder has no `schema.json` or a file has the wrong form
  */
 export function loadBase(sandbox: Sandbox, options: LoadOptions): SandboxBase {
   const { folder, computed = "frozen" } = options;

@@ -1,11 +1,12 @@
 /**
- * The sandbox as a process. Flags, each with the variable that says the same:
+ * Runs the sandbox as a process. Flags, each with its environment variable:
  *
- * - `--port`, `SANDBOX_PORT` (4100): where it listens;
- * - `--network`, `SANDBOX_NETWORK`: a network in front of it, over TLS: `80±20`, or JSON (`network/profile.ts`);
+ * - `--port`, `SANDBOX_PORT` (4100): the port to listen on;
+ * - `--network`, `SANDBOX_NETWORK`: a simulated network in front of it, over TLS: `80±20`, or JSON
+ *   (`network/profile.ts`);
  * - `--tls`/`--no-tls`, `SANDBOX_TLS` (`true`, `false`): TLS without a network, or a network without TLS;
- * - `--ca-file`, `SANDBOX_CA_FILE`: where the certificate of its authority, made at each start, is written. Clients
- *   that are started with NODE_EXTRA_CA_CERTS=<that file> trust it.
+ * - `--ca-file`, `SANDBOX_CA_FILE`: the file for the certificate of its authority, which is created at each start.
+ *   Clients that are started with NODE_EXTRA_CA_CERTS=<that file> trust it.
  */
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";

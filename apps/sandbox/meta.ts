@@ -1,5 +1,5 @@
 /**
- * The meta API: who am I, which bases, which tables and fields, and changing those.
+ * The meta API: the current user, the bases, their tables and fields, and changes to those.
  */
 import { authorize, permissionLevel } from "./auth";
 import { absent, apiError, invalidRequest, permissionsOrModelNotFound, unroutable } from "./errors";
@@ -23,7 +23,7 @@ import { addField } from "./schema-edit";
 const BASES_PER_PAGE = 1000;
 const MAX_DESCRIPTION = 20_000;
 
-/** Answers what stands behind `/v0/meta`. */
+/** Answers requests below `/v0/meta`. */
 export function metaCall(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
   const [, noun, baseId, part, tableId, fields, fieldId] = request.segments;
   const { method, segments } = request;
@@ -173,7 +173,7 @@ function patchField(
   request: ApiRequest,
 ): ApiAnswer {
   const { name, description, options, ...rest } = jsonBody(request);
-  // The type of a field cannot be changed by the API, and nothing else exists.
+  // The API cannot change the type of a field, and nothing else exists.
   if (
     Object.keys(rest).length > 0 ||
     (name === undefined && description === undefined && options === undefined)

@@ -1,8 +1,8 @@
 /**
- * What a base is made of in memory. Cells are kept as the API's JSON, keyed by field id; empty cells are absent.
+ * The in-memory model of a base. Cells are stored as the API's JSON, keyed by field id; empty cells are absent.
  */
 
-/** Bumped by every change that could show in an answer; caches compare them. Only ever grows. */
+/** Incremented by every change that may show in an answer; caches compare it. */
 export type Version = number;
 
 export type Cells = Record<string, unknown>;
@@ -18,11 +18,11 @@ export interface SandboxField {
   name: string;
   type: string;
   description?: string;
-  /** As the schema gives them; absent where the type has none. */
+  /** As in the schema; absent if the type has none. */
   options?: Record<string, unknown> | null;
-  /** How a rollup sums up. Airtable's schema does not say it, so it is kept beside the options. */
+  /** The aggregation of a rollup. Airtable's schema does not contain it, so it is stored next to the options. */
   aggregation?: string;
-  /** Computed cells of loaded records stay as they were given. */
+  /** Computed cells of loaded records stay as given. */
   isFrozen?: boolean;
 }
 
@@ -44,7 +44,7 @@ export interface Comment {
 
 export interface SandboxRow {
   id: string;
-  /** ISO 8601 as the API shows it, whole seconds unless given otherwise. */
+  /** ISO 8601 as the API shows it, in whole seconds unless given otherwise. */
   createdTime: string;
   cells: Cells;
   autoNumber: number;
@@ -55,10 +55,10 @@ export interface SandboxRow {
   /** The same per field id; a field without an entry was last touched at creation. */
   fieldModifiedMs: Record<string, number>;
   comments: Comment[];
-  /** Came with its computed cells (see `Field.isFrozen`). */
+  /** Was loaded with its computed cells (see `Field.isFrozen`). */
   isLoaded: boolean;
   version: Version;
-  /** What has been worked out from the cells; owned by `computed.ts`. */
+  /** Values computed from the cells; owned by `computed.ts`. */
   cache?: RowCache;
 }
 
@@ -81,9 +81,9 @@ export interface SandboxTable {
   /** In the order of creation. */
   rows: Map<string, SandboxRow>;
   nextAutoNumber: number;
-  /** Moves with every change of a row or field of this table. */
+  /** Changes with every change of a row or field of this table. */
   version: Version;
-  /** The row ids in order, shared by every list of the whole table until a row comes or goes. */
+  /** The row ids in order, shared by every list of the whole table until a row is added or deleted. */
   rowIds: string[] | undefined;
   dateDependencySettings?: unknown;
 }
@@ -92,13 +92,13 @@ export interface SandboxBase {
   id: string;
   name: string;
   tables: Map<string, SandboxTable>;
-  /** Moves with every change of a table, field or choice, and so with every rename. */
+  /** Changes with every change of a table, field or choice, and so with every rename. */
   schemaVersion: Version;
   version: Version;
   transactionNumber: number;
 }
 
-/** Types whose cells nobody can write. */
+/** Types whose cells cannot be written. */
 const COMPUTED_TYPES = new Set([
   "formula",
   "rollup",
@@ -116,7 +116,7 @@ const COMPUTED_TYPES = new Set([
   "manualSort",
 ]);
 
-/** Of those, the ones whose cells are kept as given, because nothing here can work them out. */
+/** Of those, the types whose cells are stored as given, because the sandbox cannot compute them. */
 const KEPT_TYPES = new Set(["button", "aiText", "externalSyncSource", "manualSort"]);
 const EVALUATED_TYPES = COMPUTED_TYPES.difference(KEPT_TYPES);
 
@@ -124,12 +124,12 @@ export function isComputed(field: SandboxField): boolean {
   return COMPUTED_TYPES.has(field.type);
 }
 
-/** Is the cell worked out here (and not kept as given)? */
+/** Whether the cell is computed here (and not stored as given). */
 export function isEvaluated(field: SandboxField): boolean {
   return EVALUATED_TYPES.has(field.type);
 }
 
-/** Empty as the API means it: such a cell is left out of answers. Zero is not empty. */
+/** Whether the API treats the cell as empty and leaves it out of answers. Zero is not empty. */
 export function isEmptyCell(value: unknown): boolean {
   return (
     value === undefined ||
@@ -186,7 +186,7 @@ export function fieldResolver(table: SandboxTable): (nameOrId: string) => string
   };
 }
 
-/** The record ids of a link cell, whatever stands in it. */
+/** The record ids of a link cell, whatever it contains. */
 export function idsOf(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((id): id is string => typeof id === "string") : [];
 }

@@ -1,19 +1,19 @@
 /**
- * Pages that were made, kept while nothing in them has changed.
+ * Caches pages while nothing in them has changed.
  *
- * A page is the same while its rows are the same ones, none of them, nor the schema, nor a table that its
- * computed cells look into has moved. Versions only grow and are never given twice, so the number of rows that
- * still exist and the greatest of their versions tell.
+ * A page is unchanged while it has the same rows, and none of them, nor the schema, nor a table that its computed cells
+ * read has changed. Versions only grow and are never reused, so it is enough to compare the number of rows that still
+ * exist and the greatest of their versions.
  */
 import type { PageBytes } from "./page";
 
-/** Bytes of pages kept; the oldest go first. */
+/** The most bytes of cached pages; the oldest are evicted first. */
 const MAX_BYTES = 512 * 1024 * 1024;
 
 export interface PageStamp {
   schemaVersion: number;
   foreignVersion: number;
-  /** Greatest version among the rows, and how many there are. */
+  /** The greatest version among the rows, and their number. */
   rowVersion: number;
   rows: number;
 }
@@ -43,7 +43,7 @@ export class PageCache {
 
   keep(key: string, rowIds: readonly string[], stamp: PageStamp, page: PageBytes): void {
     this.#drop(key);
-    // About a quarter more for the gzipped twin that is made on demand.
+    // About a quarter more for the gzipped form, which is made on demand.
     const bytes = Math.ceil(page.byteLength * 1.25);
     this.#entries.set(key, { ...stamp, rowIds, page, bytes });
     this.#bytes += bytes;

@@ -1,16 +1,16 @@
 /**
- * A list answer's bytes, made once and given out many times.
+ * The bytes of a list answer, built once and sent many times.
  *
- * Between two answers of an unchanged page only two things differ: the token in attachment URLs and the
- * iterator in `offset`. So the page is kept with holes, plain and gzipped, and an answer is a copy with the
- * holes filled. In the gzip stream a hole is a stored block between blocks that were deflated apart (no back
- * reference crosses it), so filling it needs no compressing, only a new checksum.
+ * Two answers with an unchanged page differ only in the token of attachment URLs and the iterator in `offset`. The page
+ * is therefore stored with holes, plain and gzipped, and an answer is a copy with the holes filled. In the gzip stream,
+ * a hole is a stored block between blocks that were deflated separately (no back reference crosses it), so filling it
+ * needs no compression, only a new checksum.
  */
 import zlib from "node:zlib";
 import { URL_TOKEN } from "./attachments";
 
 const GZIP_HEADER = new Uint8Array([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
-/** Checksum and length behind the deflated data. */
+/** Checksum and length after the deflated data. */
 const GZIP_TRAILER_BYTES = 8;
 /** Header of a stored block. */
 const STORED_HEADER_BYTES = 5;
@@ -23,7 +23,7 @@ const TOKEN_BYTES = encoder.encode(URL_TOKEN);
 
 interface Template {
   bytes: Uint8Array;
-  /** Where each hole starts. */
+  /** The positions of the holes. */
   holes: number[];
 }
 
@@ -32,7 +32,7 @@ export class PageBytes {
   readonly #crc: number;
   #gzip: Template | undefined;
 
-  /** @param text the answer up to and without what differs at its end; tokens as `URL_TOKEN` */
+  /** @param text the answer without its variable end; tokens as `URL_TOKEN` */
   constructor(text: string) {
     const bytes = encoder.encode(text);
     this.#plain = { bytes, holes: findHoles(bytes) };
@@ -52,7 +52,7 @@ export class PageBytes {
     return this.#plain.bytes.length + tail.length;
   }
 
-  /** @param tail ASCII, what the answer ends with */
+  /** @param tail the end of the answer, ASCII */
   plain(token: string, tail: string): Uint8Array<ArrayBuffer> {
     const end = encoder.encode(tail);
     const answer = filled(this.#plain, encoder.encode(token), end.length);
@@ -86,7 +86,7 @@ function findHoles(bytes: Uint8Array): number[] {
   return holes;
 }
 
-/** A copy with `token` in the holes and `behind` bytes of room at the end. */
+/** A copy with `token` in the holes and room for `behind` bytes at the end. */
 function filled(template: Template, token: Uint8Array, behind: number): Uint8Array<ArrayBuffer> {
   const copy = new Uint8Array(template.bytes.length + behind);
   copy.set(template.bytes);
@@ -114,7 +114,7 @@ function gzipTemplate(plain: Template): Template {
   return { bytes: Buffer.concat(parts), holes };
 }
 
-/** Blocks that end on a whole byte without being the last. */
+/** Deflates to blocks that end on a whole byte and are not the last. */
 function deflated(piece: Uint8Array): Uint8Array {
   return zlib.deflateRawSync(piece, { level: 6, finishFlush: zlib.constants.Z_SYNC_FLUSH });
 }
@@ -125,7 +125,7 @@ function stored(piece: Uint8Array): Uint8Array {
   return block;
 }
 
-/** Writes a stored block; returns where it ends. */
+/** Writes a stored block. Returns its end position. */
 function putStored(into: Uint8Array, at: number, piece: Uint8Array, isLast: boolean): number {
   if (piece.length > MAX_STORED_BYTES) throw new RangeError("a stored block holds 65,535 bytes at most");
   const length = piece.length;

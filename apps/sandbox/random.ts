@@ -1,21 +1,21 @@
 /**
- * Random numbers and ids. A seed gives the same sequence on every machine; without a seed ids are unguessable.
+ * Random numbers and ids. A seed gives the same sequence on every machine; without a seed, ids are unguessable.
  */
 
-/** Airtable's id alphabet and the length of what follows the three-letter prefix. */
+/** The alphabet of Airtable's ids, and their length after the three-letter prefix. */
 const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 14;
 
 export type IdPrefix = "app" | "tbl" | "fld" | "viw" | "rec" | "usr" | "com" | "att" | "sel" | "itr" | "ach";
 
-/** Does `text` look like an id of this kind? Only the prefix and the alphabet are looked at. */
+/** Whether `text` looks like an id of this kind. Checks only the prefix and the alphabet. */
 export function isSandboxId(prefix: IdPrefix, text: unknown): text is string {
   return (
     typeof text === "string" && text.length > 3 && text.startsWith(prefix) && /^[0-9A-Za-z]+$/.test(text)
   );
 }
 
-/** A sequence of numbers that only the seed decides (mulberry32). */
+/** A sequence of numbers that depends only on the seed (mulberry32). */
 export class Random {
   #state: number;
 

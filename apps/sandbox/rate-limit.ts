@@ -1,19 +1,19 @@
 /**
- * The throttle: at most so many requests in any second for one base, and for one user.
+ * The throttle: limits the requests in any second for one base, and for one user.
  *
- * R1. The window is exact and slides: of the requests that were let through, no limit + 1 arrived within less
- *     than 1,000 ms. A request over it is refused and shuts the base for the penalty.
+ * R1. The window is exact and slides: of the requests that were let through, no limit + 1 arrived within less than
+ *     1,000 ms. A request over the limit is refused and blocks the base for the penalty.
  */
 import type { Settings } from "./settings";
 
 const WINDOW_MS = 1000;
 
 class Window {
-  /** When the last requests that were let through arrived, oldest first. */
+  /** The arrivals of the last requests that were let through, oldest first. */
   readonly #arrivals: number[] = [];
   blockedUntilMs = 0;
 
-  /** Takes a place for an arrival at `nowMs`; false when the window is full. */
+  /** Counts an arrival at `nowMs`; false if the window is full. */
   take(nowMs: number, limit: number): boolean {
     const arrivals = this.#arrivals;
     if (arrivals.length >= limit && nowMs - arrivals[arrivals.length - limit]! < WINDOW_MS) return false;
@@ -28,10 +28,10 @@ export class KeyRateLimiter {
   readonly #users = new Map<string, Window>();
 
   /**
-   * Lets a request through or not.
+   * Returns whether a request is let through.
    *
    * @param arrivalMs on a clock that never goes back
-   * @param baseId absent for calls that name no base; only the user's limit holds for them
+   * @param baseId absent for calls that name no base; only the user's limit applies to them
    * @param perBase requests a second to the base
    */
   admits(
@@ -55,12 +55,12 @@ export class KeyRateLimiter {
     return false;
   }
 
-  /** Shuts a base for the penalty, as after a request over its limit. */
+  /** Blocks a base for the penalty, as after a request over its limit. */
   refuse(settings: Settings, arrivalMs: number, baseId: string): void {
     windowOf(this.#bases, baseId).blockedUntilMs = arrivalMs + settings.penaltyMs;
   }
 
-  /** Forgets arrivals and penalties, of one base or of all. */
+  /** Clears arrivals and penalties, of one base or of all. */
   reset(baseId?: string): void {
     if (baseId !== undefined) {
       this.#bases.delete(baseId);

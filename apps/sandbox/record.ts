@@ -1,5 +1,5 @@
 /**
- * Records on their way out: the JSON of one row in the shape that a request asks for.
+ * Formats records: the JSON of one row in the shape that a request asks for.
  */
 import { isStoredAttachment, URL_TOKEN } from "./attachments";
 import { invalidRequest } from "./errors";
@@ -17,14 +17,14 @@ import { displayValue } from "./text";
 export interface Shape {
   /** Key `fields` by field id. */
   byId: boolean;
-  /** Only these; all if absent. */
+  /** Only these fields; all if absent. */
   fields?: SandboxField[];
   commentCount?: boolean;
   /** `cellFormat=string`. */
   text?: { timeZone: string; userLocale: string };
 }
 
-/** The record's JSON, with `URL_TOKEN` where a token belongs into an attachment's URL. */
+/** The record's JSON, with `URL_TOKEN` in place of the token in attachment URLs. */
 export function recordTemplate(
   sandbox: Sandbox,
   base: SandboxBase,
@@ -54,7 +54,7 @@ export function recordJson(
   return text.includes(URL_TOKEN) ? text.replaceAll(URL_TOKEN, sandbox.attachments.token()) : text;
 }
 
-/** One cell as the API gives it; undefined if it is left out. */
+/** One cell in the API's form; undefined if it is left out. */
 export function cellOut(
   sandbox: Sandbox,
   base: SandboxBase,
@@ -76,9 +76,9 @@ export function cellOut(
 }
 
 /**
- * The shape that a request asks for by `cellFormat`, `timeZone`, `userLocale` and `returnFieldsByFieldId`.
+ * Reads the shape from `cellFormat`, `timeZone`, `userLocale` and `returnFieldsByFieldId`.
  *
- * @throws ApiError 422 for values that these do not have
+ * @throws ApiError 422 for invalid values of these
  */
 export function shapeOf(options: Record<string, unknown>): Shape {
   const byId = booleanOf(options.returnFieldsByFieldId);

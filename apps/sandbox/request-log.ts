@@ -1,30 +1,30 @@
 /**
- * Who asked what, and when: each API request with its arrival on the performance clock.
+ * The log of API requests, each with its arrival on the performance clock.
  */
 
-/** Older entries are dropped beyond this many; the summary still counts them. */
+/** Beyond this many, older entries are dropped; the summary still counts them. */
 const MAX_ENTRIES = 200_000;
 const WINDOW_MS = 1000;
 
 export interface LogEntry {
   /** On the sandbox's performance clock, ms. */
   arrivalMs: number;
-  /** Of the connection that it came by, at the client's end. */
+  /** The port of its connection at the client's end. */
   clientPort: number;
   method: string;
-  /** As it came, with the query; of a list that is asked for by POST, with the beginning of its body, too. */
+  /** As received, with the query; for a list by POST, also with the beginning of its body. */
   path: string;
   baseId?: string;
   tokenId?: string;
   /** 0 while the request is being answered. */
   status: number;
-  /** The fault that was played, if any. */
+  /** The fault that was applied, if any. */
   fault?: string;
 }
 
 export interface BaseCalls {
   requests: number;
-  /** Most arrivals within any 1,000 ms, refused ones included. */
+  /** The most arrivals within any 1,000 ms, refused ones included. */
   maxPerSecond: number;
   rateLimited: number;
 }

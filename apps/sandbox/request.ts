@@ -1,5 +1,5 @@
 /**
- * A request as the API's handlers see it, and the answer that they give back.
+ * A request as the API's handlers see it, and the answer that they return.
  */
 import type { AccessKey } from "./auth";
 import { apiError } from "./errors";
@@ -8,15 +8,15 @@ import type { PageBytes } from "./page";
 export interface ApiRequest {
   /** Upper case. */
   method: string;
-  /** Decoded path segments behind `v0`, without empty ones. */
+  /** Decoded path segments after `v0`, without empty ones. */
   segments: string[];
   query: Query;
-  /** Of the request, lower-case names. */
+  /** A header of the request, by its lower-case name. */
   header(name: string): string | null;
   /** The body, read before the handler ran. */
   body: Uint8Array;
   key: AccessKey;
-  /** A list is to go wrong in this way. */
+  /** The fault to apply to a list. */
   listFault?: ListFault;
 }
 
@@ -31,7 +31,7 @@ export interface ApiAnswer {
   json?: unknown;
   /** JSON that is ready to send. */
   text?: string;
-  /** A list page instead, with what comes behind its records. */
+  /** A list page instead, with the text after its records. */
   page?: { bytes: PageBytes; tail: string };
 }
 
@@ -39,7 +39,7 @@ export function okAnswer(json: unknown): ApiAnswer {
   return { status: 200, json };
 }
 
-/** `a=1&b%5B%5D=x+y` → pairs; `+` is a blank, and what cannot be decoded stays as it is. */
+/** Parses `a=1&b%5B%5D=x+y` to pairs; `+` is a space, and text that cannot be decoded stays as it is. */
 export function parseQuery(text: string): Query {
   if (text === "") return [];
   return text
@@ -52,7 +52,7 @@ export function parseQuery(text: string): Query {
     });
 }
 
-/** In a path a `+` is a plus. */
+/** In a path, a `+` is a plus. */
 export function parseSegments(path: string): string[] {
   return path
     .split("/")
@@ -71,7 +71,7 @@ function decode(text: string, plusIsBlank: boolean): string {
 }
 
 /**
- * The request's body as a JSON object.
+ * Returns the request's body as a JSON object.
  *
  * @throws ApiError 422 `INVALID_REQUEST_BODY`
  */

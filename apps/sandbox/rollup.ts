@@ -1,7 +1,7 @@
 /**
- * What a rollup makes of the values that it collects.
+ * Aggregates the values of a rollup.
  *
- * Over nothing: SUM, MAX and MIN give 0, AVERAGE gives NaN, the joining ones an empty cell.
+ * Without values, SUM, MAX and MIN give 0, AVERAGE gives NaN, and the joining ones give an empty cell.
  */
 
 const ERROR_CELL = { error: "#ERROR!" };
@@ -29,10 +29,10 @@ const GENERAL: Record<string, (values: unknown[], textOf: (value: unknown) => st
 };
 
 /**
- * The rollup's cell.
+ * Returns the rollup's cell.
  *
  * @param values non-empty cells of the linked rows, flattened
- * @param textOf a value as people read it
+ * @param textOf a value as displayed text
  */
 export function aggregate(name: string, values: unknown[], textOf: (value: unknown) => string): unknown {
   if (values.some(isErrorCell)) return ERROR_CELL;
@@ -42,7 +42,7 @@ export function aggregate(name: string, values: unknown[], textOf: (value: unkno
   return general ? general(values, textOf) : ERROR_CELL;
 }
 
-/** `value` as a cell: JSON has no word for what is not finite. */
+/** `value` as a cell: JSON cannot represent a number that is not finite. */
 export function numberCell(value: number): unknown {
   if (Number.isFinite(value)) return value;
   return { specialValue: Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity" };

@@ -1,5 +1,5 @@
 /**
- * Everything that one sandbox is made of; what its handlers are given first.
+ * The state and the parts of one sandbox, as passed to its handlers.
  */
 import { AttachmentStore } from "./attachments";
 import { Keys } from "./auth";
@@ -29,7 +29,7 @@ export class Sandbox {
   readonly iterators: Iterators;
   readonly caps: Caps;
   readonly webhooks: Webhooks;
-  /** In front of the API, where the sandbox was started with one. A reset leaves it as it is. */
+  /** In front of the API, if the sandbox was started with one. A reset does not change it. */
   network: Network | undefined;
   #settings: Settings = defaultSettings();
 
@@ -55,7 +55,7 @@ export class Sandbox {
     return this.#settings;
   }
 
-  /** Back to the state of a fresh start: no bases, the default key, default settings. */
+  /** Restores the state of a new start: no bases, the default key, default settings. */
   reset(): void {
     this.store.clear();
     this.keys.reset();

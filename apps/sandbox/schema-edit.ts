@@ -1,5 +1,5 @@
 /**
- * Changes of a base's shape that take more than one step: fields with their inverse, whole tables, new types.
+ * Schema changes of several steps: fields with their inverse, whole tables, new types.
  */
 
 import { type WriteContext, writtenCell } from "./cells";
@@ -21,7 +21,7 @@ import type { Transaction } from "./transaction";
 
 export type NewField = FieldInput & { id?: string; aggregation?: string };
 
-/** Adds a field; a link also gets its inverse in the other table, unless it is one-way or to its own table. */
+/** Adds a field; a link also gets its inverse in the other table, unless it is one-way or links to its own table. */
 export function addField(
   transaction: Transaction,
   table: SandboxTable,
@@ -67,7 +67,7 @@ function freeFieldName(table: SandboxTable, wanted: string): string {
   for (let n = 2; ; n++) if (!taken.has(`${wanted} ${n}`.toLowerCase())) return `${wanted} ${n}`;
 }
 
-/** Deletes a field, its inverse if it is a link, and marks what looked through it as broken. */
+/** Deletes a field, its inverse if it is a link, and marks the fields that read through it as broken. */
 export function deleteField(transaction: Transaction, table: SandboxTable, field: SandboxField): void {
   if (field.id === table.primaryFieldId)
     throw new ControlError(
@@ -96,7 +96,7 @@ export function deleteTable(transaction: Transaction, table: SandboxTable): void
   transaction.removeTable(table);
 }
 
-/** Lookups, rollups and counts over a field that is gone keep their place with `isValid: false`. */
+/** Lookups, rollups and counts over a deleted field stay, with `isValid: false`. */
 function breakReaders(transaction: Transaction, base: SandboxBase, fieldId: string): void {
   for (const table of base.tables.values())
     for (const field of table.fields) {
@@ -108,8 +108,8 @@ function breakReaders(transaction: Transaction, base: SandboxBase, fieldId: stri
 }
 
 /**
- * Gives a field another type and carries its cells over as far as they make sense, as people do in the app.
- * Rows do not count as edited by it.
+ * Changes a field's type and converts its cells where possible, as in the app. This does not count as an edit of the
+ * rows.
  */
 export function retypeField(
   context: WriteContext,
@@ -141,12 +141,12 @@ function carriedOver(context: WriteContext, field: SandboxField, text: string): 
   try {
     return writtenCell(context, field, text, undefined);
   } catch {
-    // What the new type cannot hold is lost, as in the app.
+    // Values that the new type cannot represent are lost, as in the app.
     return undefined;
   }
 }
 
-/** Renames a choice: every cell that shows it reads differently, and no row counts as edited. */
+/** Renames a choice: every cell with it shows the new name, and no row counts as edited. */
 export function renameChoice(
   transaction: Transaction,
   table: SandboxTable,

@@ -1,5 +1,5 @@
 /**
- * Tables and fields as the meta API shows them, and as it takes them.
+ * Tables and fields in the form that the meta API shows and accepts.
  */
 
 import { apiError } from "./errors";
@@ -47,7 +47,7 @@ function shownView(table: SandboxTable, view: View, withVisibleFields: boolean):
   return { id, name, type, visibleFieldIds: view.visibleFieldIds ?? table.fields.map((field) => field.id) };
 }
 
-/** Types that the API lets people create. Beyond the historical list, computed ones with definitions. */
+/** Types that the API can create. Beyond the historical list, these are computed ones with definitions. */
 const CREATABLE = new Set([
   ..."barcode checkbox currency date dateTime duration email multilineText multipleAttachments".split(" "),
   ..."multipleCollaborators multipleRecordLinks multipleSelects number percent phoneNumber rating".split(" "),
@@ -55,7 +55,7 @@ const CREATABLE = new Set([
   ..."formula rollup multipleLookupValues count".split(" "),
 ]);
 
-/** Types whose options must be given. */
+/** Types that require options. */
 const NEEDS_OPTIONS = new Set(
   (
     "checkbox currency date dateTime duration multipleSelects singleSelect number percent rating formula " +
@@ -85,7 +85,7 @@ function areUsable(
 ): boolean {
   switch (type) {
     case "dateTime":
-      // "UTC" is refused where "utc" is right.
+      // "UTC" is rejected, "utc" is correct.
       return typeof options.timeZone === "string" && options.timeZone !== "UTC";
     case "singleSelect":
     case "multipleSelects":
@@ -106,8 +106,8 @@ function areUsable(
 }
 
 /**
- * A new field with ids for its choices, its formula's names turned into ids, and `isValid` where it belongs.
- * The inverse of a link is not made here.
+ * Creates a field with ids for its choices, its formula's names replaced by ids, and `isValid` where it applies. Does
+ * not create the inverse of a link.
  */
 export function newField(
   base: SandboxBase,
@@ -160,7 +160,7 @@ function completeFormula(table: SandboxTable, options: Record<string, unknown>):
   }
 }
 
-/** What a lookup or rollup yields, unless it was said: what the far field holds. */
+/** The result type of a lookup or rollup, unless given: the far field's type. */
 function resultOf(base: SandboxBase, table: SandboxTable, options: Record<string, unknown>): unknown {
   const link = table.fields.find((field) => field.id === options.recordLinkFieldId);
   const other = base.tables.get(String(link?.options?.linkedTableId));
@@ -175,7 +175,7 @@ export function emptyBase(name: string, id: string): SandboxBase {
   return { id, name, tables: new Map(), schemaVersion: 0, version: 0, transactionNumber: 0 };
 }
 
-/** An empty table with a grid view; the first field is the primary one. */
+/** Creates an empty table with a grid view; the first field is the primary one. */
 export function newTable(
   given: { id?: string; name: string; description?: string },
   random: Random,

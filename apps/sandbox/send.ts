@@ -1,12 +1,12 @@
 /**
- * Answers as HTTP: the headers that the service sends, and gzip for clients that take it.
+ * Sends answers over HTTP: with the service's headers, and gzip for clients that accept it.
  */
 import type { ApiAnswer } from "./request";
 
-/** Smaller answers go out as they are. */
+/** Smaller answers are not compressed. */
 const MIN_GZIP_BYTES = 300;
 
-/** On every answer (the reference, section 7). */
+/** In every answer (the reference, section 7). */
 const COMMON_HEADERS = {
   "access-control-allow-origin": "*",
   "access-control-allow-methods": "DELETE,GET,OPTIONS,PATCH,POST,PUT",
@@ -22,7 +22,7 @@ const COMMON_HEADERS = {
   "x-frame-options": "DENY",
 };
 
-/** @param urlToken makes a token for attachment URLs, where the answer has some */
+/** @param urlToken creates a token for attachment URLs, if the answer has some */
 export function send(
   request: Request,
   answer: ApiAnswer,

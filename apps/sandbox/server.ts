@@ -6,7 +6,7 @@
  * const baseId = sandbox.control.generate({ records: 1000, tables: 3, seed: 1 });
  * ```
  *
- * With a network, clients reach it over TLS through a relay (`network/`), and whoever controls it past that.
+ * With a network, clients reach it over TLS through a relay (`network/`); the control API bypasses the relay.
  */
 import http from "node:http";
 import { createAuthority, type Listener, listen, portError } from "../../core/http";
@@ -27,27 +27,27 @@ export interface SandboxOptions {
   /** `127.0.0.1` if absent. */
   hostname?: string;
   settings?: SettingsPatch;
-  /** Puts a network with this profile between the API and its clients; without it they are on loopback. */
+  /** Puts a simulated network with this profile between the API and its clients; without it, they use loopback. */
   network?: Partial<NetworkProfile> | undefined;
-  /** Does the API speak TLS? With a network it does unless this says otherwise. */
+  /** Whether the API uses TLS. Default: with a network. */
   tls?: boolean | undefined;
 }
 
 export interface SandboxHandle extends AsyncDisposable {
-  /** Where clients reach the API, without a slash at the end. */
+  /** The API's URL for clients, without a slash at the end. */
   url: string;
-  /** The same past network and TLS, for control and for comparison. */
+  /** The same without network and TLS, for control and for comparison. */
   controlUrl: string;
-  /** The authority's certificate that clients have to trust, PEM; empty without TLS. */
+  /** The authority's certificate that clients must trust, PEM; empty without TLS. */
   authority: string;
   port: number;
-  /** Opens every base of this sandbox. */
+  /** Can read and write every base of this sandbox. */
   key: string;
   control: Control;
   stop(): Promise<void>;
 }
 
-/** URLs may be 16,000 characters long, and headers come on top. */
+/** URLs may have 16,000 characters; headers need more. */
 const MAX_HEADER_BYTES = 64 * 1024;
 
 /** Ten records with long texts, and uploads in base64. */
@@ -55,13 +55,13 @@ const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
 const PORT_VARIABLE = "SANDBOX_PORT";
 
-/** @throws BasetideError `port_taken`; ControlError for settings or a network that there are not */
+/** @throws BasetideError `port_taken`; ControlError for invalid settings or an invalid network */
 export async function startSandbox(options: SandboxOptions = {}): Promise<SandboxHandle> {
   const { port = 0, hostname = "127.0.0.1", settings } = options;
   const sandbox = new Sandbox();
   if (settings) sandbox.set(settings);
   const control = new Control(sandbox);
-  // Bun.serve goes by it; its type says read-only, Bun's documentation says that it can be set.
+  // Bun.serve reads it; its type says read-only, but Bun's documentation says that it can be set.
   Object.assign(http, { maxHeaderSize: MAX_HEADER_BYTES });
   const releases = new AsyncDisposableStack();
   const open = (at: Partial<Parameters<typeof serve>[1]> = {}) => {
@@ -130,7 +130,7 @@ function serve(
       idleTimeout: 0,
       drainMs: 0,
       maxBodyBytes: MAX_BODY_BYTES,
-      // Those of the service that it stands in for.
+      // Without headers of its own: the answers have those of the simulated service.
       ownHeaders: false,
       answerFault: (error) => {
         console.error("The sandbox failed at a request:", error);
@@ -161,7 +161,7 @@ function route(
   }
 }
 
-/** `/v3/u/{token}/{attachment}/{name}`: what stands behind an attachment's URL. */
+/** `/v3/u/{token}/{attachment}/{name}`: the bytes of an attachment's URL. */
 function attachmentBytes(sandbox: Sandbox, [, token = "", id = ""]: string[]): Response {
   const check = sandbox.attachments.check(token);
   if (check === "forged") return new Response("Forbidden\n", { status: 403 });

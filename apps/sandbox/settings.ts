@@ -1,5 +1,5 @@
 /**
- * What can be set while the sandbox runs. Times are ms.
+ * The settings of a running sandbox. Times are ms.
  */
 import { DEFAULT_URL_LIFE_MS } from "./attachments";
 import { ControlError } from "./errors";
@@ -11,33 +11,32 @@ export interface Span {
 }
 
 export interface Settings {
-  /** Answer to a request over the limit: `plural` is what production is seen to send, `object` the documented one. */
+  /** The answer to a request over the limit: `plural` was observed in production, `object` is documented. */
   rateLimitForm: "plural" | "object";
   /** The same for a call beyond the month's cap (`caps.ts`). */
   billingLimitForm: "plural" | "object";
   requestsPerSecondPerBase: number;
   requestsPerSecondPerUser: number;
-  /** After a 429 everything to the base is refused for this long. */
+  /** After a 429, all requests to the base are refused for this long. */
   penaltyMs: number;
-  /** Do requests during the penalty start it anew? */
+  /** Whether requests during the penalty restart it. */
   penaltyExtends: boolean;
   /** Bases without a limit. */
   unlimitedBases: string[];
-  /** No limit anywhere, for users either. */
+  /** No limits, including those of users. */
   rateLimitOff: boolean;
-  /** A list iterator is forgotten after this long without a request. */
+  /** A list iterator is deleted after this long without a request. */
   iteratorLifeMs: number;
   attachmentUrlLifeMs: number;
   /** Before the state is read or changed, and after. */
   latency: { before: Span; after: Span; seed: number };
-  /** `pat`: an unknown table is 403, as for today's tokens; `legacy`: 404 `TABLE_NOT_FOUND`. */
+  /** `pat`: an unknown table is 403, as with today's tokens; `legacy`: 404 `TABLE_NOT_FOUND`. */
   notFoundMode: "pat" | "legacy";
-  /** Refuse query parameters that the call does not know. */
+  /** Reject query parameters that the call does not know. */
   strictQuery: boolean;
   webhooks: WebhookSettings;
   /**
-   * Added to the machine's clock; iterators, attachment URLs, record times, webhooks and the month of the caps
-   * follow it.
+   * Added to the machine's clock; iterators, attachment URLs, record times, webhooks and the month of the caps use it.
    */
   clockOffsetMs: number;
 }
@@ -67,7 +66,7 @@ export type SettingsPatch = Partial<Omit<Settings, "latency" | "webhooks">> & {
   latency?: { before?: Partial<Span>; after?: Partial<Span>; seed?: number };
 };
 
-/** @throws ControlError naming a setting that does not exist or has another type */
+/** @throws ControlError that names an unknown setting or one of another type */
 export function mergeSettings(settings: Settings, patch: SettingsPatch): Settings {
   const known: Record<string, unknown> = { ...settings };
   for (const [name, value] of Object.entries(patch)) {

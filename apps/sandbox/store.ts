@@ -1,15 +1,15 @@
 /**
  * Every base, and the only way to change one: `Store.change`.
  *
- * S1. A change is all or nothing: if `make` throws, everything it did is undone and nobody hears of it.
- * S2. Every change that stays is told to the listeners once, as a list of events in terms of tables, fields and
+ * S1. A change is all or nothing: if `make` throws, everything it did is undone and no listener is called.
+ * S2. Every change that is kept is reported to the listeners once, as a list of events in terms of tables, fields and
  *     records; webhooks need nothing else.
  */
 import type { Cells, SandboxBase, SandboxField, User, Version } from "./model";
 import { Random } from "./random";
 import { Transaction } from "./transaction";
 
-/** Who made a change, in the words of the webhook reference. */
+/** The source of a change, in the terms of the webhook reference. */
 export type ChangeSource = "client" | "publicApi" | "automation" | "formSubmission" | "sync" | "system";
 
 export type ChangeEvent =
@@ -40,7 +40,7 @@ export const DEFAULT_USER: User = {
   name: "Sandbox User",
 };
 
-/** People that a collaborator cell can name; more by the control API. */
+/** Users that a collaborator cell can name; the control API can add more. */
 const OTHER_USERS: User[] = [
   { id: "usrSandboxAda0001", email: "ada@example.org", name: "Ada Example" },
   { id: "usrSandboxBen0002", email: "ben@example.org", name: "Ben Example" },
@@ -53,7 +53,7 @@ export class Store {
   readonly random: Random;
   #version: Version = 0;
   #listeners = new Set<(change: StoreChange) => void>();
-  /** Added to the machine's clock, so that tests can let time pass. */
+  /** Added to the machine's clock, so that tests can advance the time. */
   clockOffsetMs = 0;
 
   constructor(random = new Random()) {
@@ -79,9 +79,9 @@ export class Store {
   }
 
   /**
-   * Changes `base` by what `make` does with the transaction, and tells the listeners.
+   * Changes `base` by calling `make` with the transaction, and calls the listeners.
    *
-   * @throws whatever `make` throws, after undoing all of it
+   * @throws the error of `make`, after undoing all of it
    */
   change<T>(base: SandboxBase, source: ChangeSource, user: User, make: (transaction: Transaction) => T): T {
     const transaction = new Transaction(this, base, user);
@@ -108,7 +108,7 @@ export class Store {
     return result;
   }
 
-  /** Forgets all bases and everybody but the people it starts with. */
+  /** Deletes all bases, and all users except the initial ones. */
   clear(): void {
     this.bases.clear();
     this.users.clear();

@@ -1,5 +1,5 @@
 /**
- * CSV sync in its simple form: the file's rows replace the table's, matched by the first column.
+ * Simple CSV sync: the file's rows replace the table's, matched by the first column.
  */
 import { writtenCells } from "./cells";
 import { invalidRequest, unknownField } from "./errors";

@@ -1,11 +1,11 @@
 /**
- * Cells as people read them: for `cellFormat=string`, for names of linked records, for sorting and retyping.
+ * Cells as displayed text: for `cellFormat=string`, for names of linked records, for sorting and type changes.
  *
- * Links are not handled here, because their text is another table's: see `Computed.text`.
+ * Links are not handled here, because their text belongs to another table: see `Computed.text`.
  */
 import type { SandboxField } from "./model";
 
-/** Members of an object cell that stand for it, first found wins. */
+/** Members that represent an object cell; the first that exists wins. */
 const TEXT_MEMBERS = ["name", "text", "label", "filename", "value", "email", "id", "error", "specialValue"];
 
 /** @param locale a `userLocale`, for dates; without one they stay ISO */

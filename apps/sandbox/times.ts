@@ -1,12 +1,12 @@
 /**
- * Dates as people and programs write them, into the forms that cells keep.
+ * Parses dates as people and programs write them, into the forms that cells store.
  */
 
 const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 const LOCAL_TIME = /^(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2})(?::(\d{2})(?:\.(\d{1,9}))?)?$/;
 const ZONED_TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})$/i;
 
-/** `YYYY-MM-DD`, or undefined. A time behind the day is cut off. */
+/** `YYYY-MM-DD`, or undefined. A time after the day is cut off. */
 export function parseDay(text: string): string | undefined {
   const day = text.trim().slice(0, 10);
   if (!DATE.test(day) || !(text.trim().length === 10 || parseMoment(text, "utc"))) return undefined;
@@ -17,7 +17,7 @@ export function parseDay(text: string): string | undefined {
 /**
  * ISO 8601 in UTC with milliseconds, or undefined.
  *
- * @param timeZone where a time without an offset is: an IANA name; `utc` and `client` are UTC
+ * @param timeZone the zone of a time without an offset: an IANA name; `utc` and `client` are UTC
  */
 export function parseMoment(text: string, timeZone: string): string | undefined {
   const trimmed = text.trim();
@@ -37,7 +37,7 @@ export function parseMoment(text: string, timeZone: string): string | undefined 
   return isoOf(wallMs - zoneOffsetMs(wallMs, timeZone));
 }
 
-/** A day or a moment as somebody types it, for typecast: what the strict forms refuse is tried loosely. */
+/** A day or a moment as a user types it, for typecast: text that the strict forms reject is parsed loosely. */
 export function parseLoosely(text: string): string | undefined {
   const ms = Date.parse(text);
   return Number.isNaN(ms) ? undefined : isoOf(ms);
@@ -51,7 +51,7 @@ function isoOf(ms: number): string | undefined {
 /** How far the zone's clocks are ahead of UTC when they show `wallMs`. */
 function zoneOffsetMs(wallMs: number, timeZone: string): number {
   if (timeZone === "utc" || timeZone === "client" || Number.isNaN(wallMs)) return 0;
-  // Twice, because the first guess takes the offset of another moment than the one it leads to.
+  // Twice, because the first guess uses the offset of another moment than the one that it leads to.
   const guess = offsetAt(wallMs, timeZone);
   return offsetAt(wallMs - guess, timeZone);
 }
@@ -78,7 +78,7 @@ function offsetAt(ms: number, timeZone: string): number {
   return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(ms / 1000) * 1000;
 }
 
-/** `ms` as the API writes record times: whole seconds, as every recorded answer had them. */
+/** `ms` as the API writes record times: whole seconds, as in every recorded answer. */
 export function wholeSecondIso(ms: number): string {
   return new Date(Math.floor(ms / 1000) * 1000).toISOString();
 }

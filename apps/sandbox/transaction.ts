@@ -1,8 +1,8 @@
 /**
- * What can be done to a base inside one change: rows, cells and their links, fields, tables.
+ * The operations on a base within one change: rows, cells and their links, fields, tables.
  *
- * Nothing is checked here: callers hand over cells already in stored form. Each step notes how to undo itself.
- * Links stay in step: writing one side of a link writes the other, and a deleted row leaves every link cell.
+ * Nothing is checked here: callers pass cells in stored form. Each step records how to undo itself. Links stay
+ * consistent: writing one side of a link writes the other, and a deleted row is removed from every link cell.
  */
 import {
   type Cells,
@@ -71,7 +71,7 @@ export class Transaction {
   }
 
   /**
-   * Puts `value` into a cell, and into the other side of a link.
+   * Writes `value` to a cell, and to the other side of a link.
    *
    * @param isEdit false for changes that Airtable does not count as an edit of the row (a renamed choice)
    */
@@ -108,7 +108,7 @@ export class Transaction {
     });
   }
 
-  /** Adds the row to, or takes it from, the inverse cell of every row that the link gained or lost. */
+  /** Adds the row to, or removes it from, the inverse cell of every row that the link gained or lost. */
   #linkOtherSide(row: SandboxRow, field: SandboxField, before: string[], after: string[]): void {
     const other = this.base.tables.get(textOption(field, "linkedTableId") ?? "");
     const inverse = other && fieldById(other, textOption(field, "inverseLinkFieldId") ?? "");
@@ -153,7 +153,7 @@ export class Transaction {
     });
   }
 
-  /** Takes a row that goes out of the link cells that have no inverse to find them by. */
+  /** Removes a deleted row from link cells that have no inverse to find them by. */
   #unlinkOneWay(gone: SandboxTable, row: SandboxRow): void {
     for (const table of this.base.tables.values()) {
       for (const field of table.fields) {
@@ -175,7 +175,7 @@ export class Transaction {
     }
   }
 
-  /** Puts a row's comments; they are part of no cell, so the row counts as unmodified. */
+  /** Sets a row's comments. They are not part of a cell, so the row counts as unmodified. */
   setComments(table: SandboxTable, row: SandboxRow, comments: Comment[]): void {
     const before = row.comments;
     row.comments = comments;
@@ -198,7 +198,7 @@ export class Transaction {
     this.#touchSchema(table);
   }
 
-  /** Replaces members of a field's definition; `options` is replaced whole. */
+  /** Replaces parts of a field's definition; `options` is replaced as a whole. */
   updateField(table: SandboxTable, field: SandboxField, patch: Partial<Omit<SandboxField, "id">>): void {
     const previous = { ...field };
     Object.assign(field, patch);
@@ -288,7 +288,7 @@ export class Transaction {
     for (const step of this.#undo.reverse()) step();
   }
 
-  /** What happened, in one event per row: the cells as they are at the end against those at the beginning. */
+  /** The changes, in one event per row: the cells at the end compared with those at the beginning. */
   events(): ChangeEvent[] {
     const events = [...this.#schemaEvents];
     for (const [row, table] of this.#created)
@@ -329,7 +329,7 @@ export class Transaction {
   }
 }
 
-/** A row without cells, with the table's next autonumber; not yet in the table. */
+/** A row without cells, with the table's next autonumber; not in the table yet. */
 export function newRow(
   table: SandboxTable,
   given: { id: string; createdTime: string; user: User; nowMs: number; isLoaded?: boolean },
@@ -349,7 +349,7 @@ export function newRow(
   };
 }
 
-/** Puts rows back into the order of creation, after one was put back at the end. */
+/** Restores the order of creation, after a row was restored at the end. */
 function restoreOrder(table: SandboxTable): void {
   const rows = [...table.rows.values()].sort((a, b) => a.autoNumber - b.autoNumber);
   table.rows.clear();

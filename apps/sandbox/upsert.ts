@@ -1,5 +1,5 @@
 /**
- * Upserts: which row a record without an id is meant for.
+ * Upserts: finds the row that a record without an id refers to.
  */
 import { type WriteContext, writtenCell } from "./cells";
 import { apiError, invalidRequest, unknownField } from "./errors";
@@ -24,7 +24,7 @@ const MAX_MERGE_FIELDS = 3;
 /**
  * The fields of `performUpsert`.
  *
- * @throws ApiError 422 for none, more than three, an unknown or a computed one
+ * @throws ApiError 422 for none, for more than three, and for an unknown or a computed one
  */
 export function mergeOptions(table: SandboxTable, performUpsert: unknown): SandboxField[] {
   const names = (performUpsert as { fieldsToMergeOn?: unknown } | null)?.fieldsToMergeOn;
@@ -41,7 +41,7 @@ export function mergeOptions(table: SandboxTable, performUpsert: unknown): Sandb
 }
 
 /**
- * The row with the same merge values, or undefined when the record is to be created.
+ * The row with the same merge values, or undefined if the record must be created.
  *
  * @throws ApiError 422 if a merge value is missing or more than one row matches
  */

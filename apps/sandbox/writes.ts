@@ -1,7 +1,7 @@
 /**
- * Creating, updating, upserting and deleting records.
+ * Creates, updates, upserts and deletes records.
  *
- * W1. A request is applied whole or not at all: one bad record and nothing is created, changed or numbered.
+ * W1. A request is applied completely or not at all: with one invalid record, nothing is created, changed or numbered.
  */
 import { isAtLeast, permissionLevel } from "./auth";
 import { type WriteContext, writtenCells } from "./cells";
@@ -64,7 +64,7 @@ export function createRecords(
   return recordsAnswer(sandbox, base, table, body, rows, many !== undefined);
 }
 
-/** PATCH changes the given cells; PUT also clears every other cell that can be written. */
+/** PATCH changes the given cells; PUT also clears every other writable cell. */
 export function updateRecord(
   sandbox: Sandbox,
   base: SandboxBase,

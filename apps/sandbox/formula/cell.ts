@@ -1,10 +1,10 @@
 /**
- * Between cells as the REST API writes them and the values that formulas compute with.
+ * Converts between cells as the REST API writes them and the values of formulas.
  */
 import { parseIso } from "./dates";
 import { ERROR, FormulaDate, FormulaError, type FormulaValue } from "./types";
 
-/** A computed cell in an answer's `fields`; undefined means that the key is left out. */
+/** A computed cell in an answer's `fields`; undefined leaves the key out. */
 export type FormulaCell =
   | string
   | number
@@ -14,7 +14,7 @@ export type FormulaCell =
   | { error: string }
   | FormulaCell[];
 
-/** A formula's value as its cell. Blank, "", false and [] are empty cells, so they give undefined; 0 does not. */
+/** Converts a formula's value to a cell. Blank, "", false and [] are empty cells and give undefined; 0 does not. */
 export function formulaResultToCell(value: FormulaValue): FormulaCell | undefined {
   if (value === null || value === "" || value === false) return undefined;
   if (Array.isArray(value)) return value.length === 0 ? undefined : value.map(elementToCell);
@@ -22,11 +22,11 @@ export function formulaResultToCell(value: FormulaValue): FormulaCell | undefine
 }
 
 /**
- * The cell of a field of type `fieldType` as a formula sees it: a checkbox is never blank, dates are moments,
- * collaborators, attachments, barcodes, buttons and AI texts stand for their text.
+ * Converts the cell of a field of type `fieldType` to a formula's value: a checkbox is never blank, dates are moments;
+ * collaborators, attachments, barcodes, buttons and AI texts become their text.
  *
- * A link's record ids stay ids: who holds the linked table puts the rows' primary values in their place.
- * For computed fields pass the type of their `result`.
+ * A link's record ids stay ids: the owner of the linked table replaces them by the rows' primary values. For computed
+ * fields, pass the type of their `result`.
  */
 export function cellToFormulaValue(cell: unknown, fieldType: string): FormulaValue {
   if (cell === undefined || cell === null) return fieldType === "checkbox" ? false : null;
@@ -61,7 +61,7 @@ function dateOf(text: string): FormulaValue {
   return parseIso(text) ?? ERROR;
 }
 
-/** The member that stands for an object in text, first found wins. */
+/** The member that represents an object as text; the first that exists wins. */
 const TEXT_MEMBERS = ["text", "label", "name", "filename", "value", "email", "id"];
 
 function objectToValue(cell: Record<string, unknown>): FormulaValue {

@@ -1,5 +1,5 @@
 /**
- * A formula's text to closures, one for each part, so that a filter over many records parses once.
+ * Compiles a formula's text to closures, one for each part, so that a filter over many records is parsed once.
  */
 import { type Compiled, type Evaluator, functions } from "./functions";
 import { negate, operations } from "./operators";
@@ -15,10 +15,10 @@ import {
 import { isTruthy } from "./values";
 
 /**
- * Compiles a formula. Names of functions may be in any case; those of fields are as `resolve` has it.
+ * Compiles a formula. Names of functions are case-insensitive; those of fields are as `resolve` defines.
  *
- * @throws FormulaSyntaxError with the tail of the API's message: the text cannot be parsed or a function has
- *   the wrong number of arguments; else the unknown fields, else the unknown functions, in lower case
+ * @throws FormulaSyntaxError with the tail of the API's message: the text cannot be parsed or a function has the wrong
+ *   number of arguments; else the unknown fields, else the unknown functions, in lower case
  */
 export function compileFormula(text: string, resolve: FieldResolver): CompiledFormula {
   const tree = parse(text);
@@ -33,7 +33,7 @@ export function compileFormula(text: string, resolve: FieldResolver): CompiledFo
   };
 }
 
-/** Constants are computed before there is a record; they do not look at it. */
+/** Constants are computed without a record; they never read it. */
 const NO_ROW: RowContext = {
   recordId: "",
   createdTime: 0,
@@ -42,7 +42,7 @@ const NO_ROW: RowContext = {
   now: () => 0,
 };
 
-/** Stands for what cannot be compiled until its name is reported. It fits wherever a field does. */
+/** Stands for what cannot be compiled until its name is reported. It is valid wherever a field is. */
 const UNKNOWN: Compiled = { run: () => null, fieldId: "" };
 
 class Compiler {
@@ -102,7 +102,7 @@ class Compiler {
     return spec.readsRow ? { run } : folded(args, run);
   }
 
-  /** A loop over the steps and not closures in closures: a chain may be thousands long. */
+  /** A loop over the steps instead of nested closures: a chain may have thousands. */
   private chain(node: FormulaNode & { kind: "chain" }): Compiled {
     const first = this.compile(node.first);
     const steps = node.rest.map(({ operator, right }) => ({

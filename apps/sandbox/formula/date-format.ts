@@ -1,5 +1,5 @@
 /**
- * Writes moments in the common moment.js tokens, for DATETIME_FORMAT. English names, UTC.
+ * Formats moments with the common moment.js tokens, for DATETIME_FORMAT. English names, UTC.
  */
 import { startOf } from "./dates";
 
@@ -19,10 +19,10 @@ export const MONTHS = [
 ];
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/** What DATETIME_FORMAT writes when it is given no format. */
+/** The format of DATETIME_FORMAT by default. */
 export const DEFAULT_FORMAT = "YYYY-MM-DDTHH:mm:ssZ";
 
-/** Formats that stand for others, as in moment's English locale. */
+/** Abbreviations of formats, as in moment's English locale. */
 const LONG_FORMATS: Record<string, string> = {
   LT: "h:mm A",
   LTS: "h:mm:ss A",
@@ -36,7 +36,7 @@ const LONG_FORMATS: Record<string, string> = {
   llll: "ddd, MMM D, YYYY h:mm A",
 };
 
-/** A token, or text in brackets (caught). Longest alternatives first, so that `MMMM` is not read as `MM` twice. */
+/** A token, or text in brackets (captured). Longest alternatives first, so that `MMMM` is not read as `MM` twice. */
 export const TOKEN =
   /\[([^\]]*)\]|LTS|LT|LL?L?L?|ll?l?l?|YYYY|YY|Q|MMMM|MMM|MM|Mo|M|DDDD|DDD|DD|Do|D|dddd|ddd|dd|d|E|WW|W|HH|H|hh|h|mm|m|ss|s|SSS|SS|S|A|a|ZZ|Z|X|x/g;
 
@@ -84,7 +84,7 @@ const WRITERS: Record<string, Writer> = {
   x: (date) => date.getTime(),
 };
 
-/** Writes the moment `ms` in `format`; text in square brackets stays as it is. */
+/** Formats the moment `ms`; text in square brackets stays as it is. */
 export function formatDate(ms: number, format: string): string {
   const date = new Date(ms);
   return format.replace(TOKEN, (token: string, literal: string | undefined) => {
@@ -98,7 +98,7 @@ function dayOfYear(date: Date): number {
   return Math.floor((date.getTime() - startOf(date.getTime(), "year")) / DAY_MS) + 1;
 }
 
-/** The week by ISO 8601: the one that holds its Thursday. */
+/** The week by ISO 8601: the one with its Thursday. */
 function isoWeek(date: Date): number {
   const thursday = new Date(date.getTime() + (4 - (date.getUTCDay() || 7)) * DAY_MS);
   return Math.floor((dayOfYear(thursday) - 1) / 7) + 1;

@@ -1,14 +1,14 @@
 /**
- * Reads moments from text by the common moment.js tokens, for DATETIME_PARSE. English names, UTC.
+ * Parses moments from text with the common moment.js tokens, for DATETIME_PARSE. English names, UTC.
  */
 import { MONTHS, TOKEN } from "./date-format";
 import { dateAt, parseIso, utcMs, zoneMs } from "./dates";
 import type { FormulaDate } from "./types";
 
-/** Longest format, characters; it becomes a regular expression, whose size has a limit. */
+/** The longest format, in characters; it becomes a regular expression, whose size is limited. */
 const MAX_FORMAT = 200;
 
-/** What each token looks like in text, and which part of a date it gives. Tokens not here cannot be read. */
+/** The pattern of each token, and the part of a date that it gives. Other tokens cannot be read. */
 const READERS: Record<string, { pattern: string; part: string }> = {
   YYYY: { pattern: "\\d{4}", part: "year" },
   YY: { pattern: "\\d{2}", part: "shortYear" },
@@ -37,7 +37,7 @@ const READERS: Record<string, { pattern: string; part: string }> = {
   x: { pattern: "-?\\d{1,16}", part: "epochMs" },
 };
 
-/** Reads `text` as `format` says, or as ISO 8601 without one; undefined if it does not fit. */
+/** Parses `text` by `format`, or as ISO 8601 without one; undefined if it does not match. */
 export function parseDate(text: string, format?: string): FormulaDate | undefined {
   if (format === undefined) {
     const date = parseIso(text.trim());
@@ -59,7 +59,7 @@ export function parseDate(text: string, format?: string): FormulaDate | undefine
   return ms === undefined ? undefined : dateAt(ms - zoneMs(parts.get("zone")), true);
 }
 
-/** Matches `text` against the format; undefined when it does not fit or a token cannot be read. */
+/** Matches `text` against the format; undefined if it does not match or a token cannot be read. */
 function readParts(text: string, format: string): Map<string, string> | undefined {
   if (format.length > MAX_FORMAT) return undefined;
   const names: string[] = [];
@@ -84,7 +84,7 @@ function readParts(text: string, format: string): Map<string, string> | undefine
 
 function yearOf(parts: Map<string, string>): number {
   const short = parts.get("shortYear");
-  // As moment does: 69 to 99 are of the last century.
+  // As in moment: 69 to 99 are years of the last century.
   if (short !== undefined) return Number(short) + (Number(short) > 68 ? 1900 : 2000);
   return Number(parts.get("year") ?? 1970);
 }

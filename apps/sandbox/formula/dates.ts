@@ -1,5 +1,5 @@
 /**
- * Date arithmetic in UTC, with the units that DATEADD, DATETIME_DIFF and IS_SAME know.
+ * Date arithmetic in UTC, with the units of DATEADD, DATETIME_DIFF and IS_SAME.
  */
 import { FormulaDate } from "./types";
 
@@ -14,7 +14,7 @@ export type Unit =
   | "quarter"
   | "year";
 
-/** The furthest moment from 1970 that a JavaScript date can be, ms. */
+/** The furthest moment from 1970 that a JavaScript date can represent, ms. */
 const MAX_MS = 8.64e15;
 
 /** Units of a fixed length, in ms. */
@@ -30,7 +30,7 @@ const LENGTH_MS: Partial<Record<Unit, number>> = {
 /** The other units, in months. */
 const LENGTH_MONTHS: Partial<Record<Unit, number>> = { month: 1, quarter: 3, year: 12 };
 
-/** Case counts here alone: `M` is months, `m` is minutes. */
+/** Only here case matters: `M` is months, `m` is minutes. */
 const SHORT_UNITS: ReadonlyMap<string, Unit> = new Map([
   ["ms", "millisecond"],
   ["s", "second"],
@@ -56,7 +56,7 @@ export function unitOf(name: string): Unit | undefined {
     : undefined;
 }
 
-/** A date from ms since the epoch, or undefined where JavaScript has none. */
+/** A date from ms since the epoch, or undefined if it is out of JavaScript's range. */
 export function dateAt(ms: number, hasTime: boolean): FormulaDate | undefined {
   return Math.abs(ms) <= MAX_MS ? new FormulaDate(Math.trunc(ms), hasTime) : undefined;
 }
@@ -65,7 +65,7 @@ export function isoOf(ms: number): string | undefined {
   return Math.abs(ms) <= MAX_MS ? new Date(ms).toISOString() : undefined;
 }
 
-/** Reads ISO 8601; a time without a zone is GMT. Undefined if the text or the day it names is none. */
+/** Parses ISO 8601; a time without a zone is GMT. Undefined if the text or its day is invalid. */
 export function parseIso(text: string): FormulaDate | undefined {
   const found = ISO.exec(text);
   if (found === null) return undefined;
@@ -82,7 +82,7 @@ export function parseIso(text: string): FormulaDate | undefined {
   return ms === undefined ? undefined : new FormulaDate(ms - zoneMs(zone), hour !== undefined);
 }
 
-/** A moment in parts, all as people count them: months from 1. */
+/** The parts of a moment, in their usual numbering: months from 1. */
 export interface DateParts {
   year: number;
   month: number;
@@ -93,12 +93,12 @@ export interface DateParts {
   millisecond: number;
 }
 
-/** The parts as ms since the epoch, or undefined if there is no such day or time. */
+/** The parts as ms since the epoch, or undefined for a day or time that does not exist. */
 export function utcMs(parts: DateParts): number | undefined {
   const { year, month, day, hour, minute, second, millisecond } = parts;
   if (hour > 23 || minute > 59 || second > 59) return undefined;
   const date = new Date(0);
-  // Not Date.UTC, which takes the years 0 to 99 for 1900 to 1999.
+  // Not Date.UTC, which reads the years 0 to 99 as 1900 to 1999.
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
   return date.setUTCHours(hour, minute, second, millisecond);
@@ -112,7 +112,7 @@ export function zoneMs(zone: string | undefined): number {
   return digits.startsWith("-") ? -ms : ms;
 }
 
-/** Adds whole units (a part of one is cut off); the 31st becomes the last day of a shorter month. */
+/** Adds whole units (fractions are cut off); the 31st becomes the last day of a shorter month. */
 export function addUnits(date: FormulaDate, count: number, unit: Unit): FormulaDate | undefined {
   const lengthMs = LENGTH_MS[unit];
   const whole = Math.trunc(count);

@@ -1,10 +1,10 @@
 /**
  * The source's formula language, as far as filters and formula fields of the sandbox need it.
  *
- * Anything outside the subset is refused when the text is compiled, never guessed at. Where the source does
- * not say what a value does, this was chosen: blank equals 0 as well as ""; text never equals a number; an
- * error in any argument of AND and OR is their result; a blank date is neither before nor after another and
- * cannot be formatted, added to or subtracted; MOD keeps the sign of its first argument; all times are GMT.
+ * Anything outside the subset is rejected when the text is compiled, never guessed. Where the source does not document
+ * a value's behavior, these choices were made: blank equals 0 as well as ""; text never equals a number; an error in
+ * any argument of AND and OR is their result; a blank date is neither before nor after another and cannot be formatted,
+ * added to or subtracted; MOD keeps the sign of its first argument; all times are GMT.
  */
 export { cellToFormulaValue, type FormulaCell, formulaResultToCell } from "./cell";
 export { compileFormula } from "./compile";

@@ -1,5 +1,5 @@
 /**
- * Cuts a formula's text into tokens.
+ * Splits a formula's text into tokens.
  */
 import { FormulaSyntaxError } from "./types";
 
@@ -17,7 +17,7 @@ const SYMBOL = /!=|<=|>=|[-+*/&=<>(),]/y;
 
 const ESCAPES: Record<string, string> = { n: "\n", r: "\r", t: "\t" };
 
-/** @throws FormulaSyntaxError for a character that starts nothing, and for an unclosed string or field */
+/** @throws FormulaSyntaxError for a character that starts no token, and for an unclosed string or field */
 export function tokenize(text: string): Token[] {
   const tokens: Token[] = [];
   let position = 0;
@@ -61,7 +61,7 @@ export function tokenize(text: string): Token[] {
   return tokens;
 }
 
-/** Reads up to the first readEscaped `close`; `end` is the position after it. */
+/** Reads up to the first unescaped `close`; `end` is the position after it. */
 function readUntil(
   text: string,
   start: number,

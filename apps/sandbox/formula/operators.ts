@@ -1,5 +1,5 @@
 /**
- * The operators, on two values each. Errors spread: the left one first.
+ * The binary operators. Errors propagate: the left one first.
  */
 import type { Operator } from "./parser";
 import { FormulaError, type FormulaValue } from "./types";

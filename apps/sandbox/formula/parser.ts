@@ -1,8 +1,8 @@
 /**
- * Tokens to a tree, by operator precedence (Pratt).
+ * Parses tokens to a tree, by operator precedence (Pratt).
  *
- * I1. The tree is as deep as the text is nested, not as long as it is: operators of one precedence in a row
- * are one flat chain, and nesting is limited. So neither parsing nor evaluating can run out of stack.
+ * I1. The tree is as deep as the text is nested, not as long as it is: consecutive operators of one precedence are one
+ *     flat chain, and nesting is limited. So neither parsing nor evaluating can exhaust the stack.
  */
 import { type Token, tokenize } from "./lexer";
 import { FormulaSyntaxError } from "./types";
@@ -16,13 +16,13 @@ export type FormulaNode =
   | { kind: "negate"; operand: FormulaNode }
   | { kind: "chain"; power: number; first: FormulaNode; rest: ChainStep[] };
 
-/** One step of a chain, applied to all that stands left of it. */
+/** One step of a chain, applied to everything on its left. */
 export interface ChainStep {
   operator: Operator;
   right: FormulaNode;
 }
 
-/** How strongly an operator binds. All bind to the left. */
+/** The precedence of each operator. All are left-associative. */
 const POWER: ReadonlyMap<string, number> = new Map([
   ...(["=", "!=", "<", ">", "<=", ">="].map((operator) => [operator, 1]) as [string, number][]),
   ["&", 2],
@@ -32,7 +32,7 @@ const POWER: ReadonlyMap<string, number> = new Map([
   ["/", 4],
 ]);
 
-/** Parentheses, calls and minus signs inside each other; people's formulas stay far below. */
+/** The deepest nesting of parentheses, calls and minus signs; real formulas stay far below. */
 const MAX_DEPTH = 200;
 
 /** @throws FormulaSyntaxError */
@@ -86,7 +86,7 @@ class Parser {
     return inner;
   }
 
-  /** Reads up to and with the closing parenthesis. */
+  /** Reads up to and including the closing parenthesis. */
   private args(): FormulaNode[] {
     const args: FormulaNode[] = [];
     if (this.take(")")) return args;
@@ -108,7 +108,7 @@ class Parser {
   }
 }
 
-/** Parentheses around the left part change nothing, as operators bind to the left anyway. */
+/** Parentheses around the left part change nothing, as operators are left-associative. */
 function chain(left: FormulaNode, power: number, link: ChainStep): FormulaNode {
   if (left.kind !== "chain" || left.power !== power)
     return { kind: "chain", power, first: left, rest: [link] };

@@ -1,11 +1,11 @@
 /**
- * Finds the records that a formula asks for by id, so that they need not be looked for row by row.
+ * Finds the records that a formula selects by id, so that not every row must be checked.
  */
 import type { FormulaNode } from "./parser";
 
 /**
- * The ids when the formula is `RECORD_ID()='rec…'` (either way round) or an OR of such, each once, in the
- * order of the text; null for any other formula.
+ * The ids if the formula is `RECORD_ID()='rec…'` (either way round) or an OR of such, each once, in the order of the
+ * text; null for any other formula.
  */
 export function recordIdsIn(node: FormulaNode): string[] | null {
   const ids = new Set<string>();

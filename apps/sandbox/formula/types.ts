@@ -1,8 +1,8 @@
 /**
- * What goes into a formula and what comes out of it.
+ * The input and output types of formulas.
  *
- * A value is plain JavaScript where that is enough; dates and errors are classes, so that one `instanceof`
- * tells them from text. Blank is `null`.
+ * A value is plain JavaScript where possible; dates and errors are classes, so that `instanceof` distinguishes them
+ * from text. Blank is `null`.
  */
 
 /** A moment. `hasTime` is false for a calendar day, which is then midnight UTC. */
@@ -14,15 +14,15 @@ export class FormulaDate {
   ) {}
 }
 
-/** A cell whose formula fails. It spreads: whatever is computed from an error is that error. */
+/** A cell whose formula fails. It propagates: whatever is computed from an error is that error. */
 export class FormulaError {
   constructor(readonly text = "#ERROR!") {}
 }
 
-/** The one error that evaluating gives; cells may bring others. */
+/** The only error that evaluation produces; cells may contain others. */
 export const ERROR = new FormulaError();
 
-/** Booleans come only from cells: in a formula they count as 1 and 0, and formulas answer 1 and 0. */
+/** Booleans come only from cells: in a formula they count as 1 and 0, and formulas return 1 and 0. */
 export type FormulaValue =
   | string
   | number
@@ -32,32 +32,32 @@ export type FormulaValue =
   | FormulaError
   | readonly FormulaValue[];
 
-/** A field's name (any case) or its `fld…` id → its id, or undefined when the table has no such field. */
+/** Returns the id for a field's name (any case) or its `fld…` id, or undefined if the table has no such field. */
 export type FieldResolver = (nameOrId: string) => string | undefined;
 
-/** The record that a formula looks at. All times are ms since the Unix epoch. */
+/** The record that a formula reads. All times are ms since the Unix epoch. */
 export interface RowContext {
   recordId: string;
   createdTime: number;
-  /** When one of `fieldIds` (without it: any field that people edit) last changed; null for never. */
+  /** When one of `fieldIds` (without it: any field that users edit) last changed; null for never. */
   lastModifiedTime(fieldIds?: readonly string[]): number | null;
-  /** The cell as `cellToFormulaValue` makes it; null for an empty one, the linked rows' names for a link. */
+  /** The cell as converted by `cellToFormulaValue`; null for an empty one, the linked rows' names for a link. */
   cell(fieldId: string): FormulaValue;
   now(): number;
 }
 
 export interface CompiledFormula {
-  /** Each field that the text names, once, in the order of the text. */
+  /** The fields that the text names, each once, in the order of the text. */
   referencedFieldIds: string[];
-  /** The ids, when the formula is nothing but `RECORD_ID()='rec…'` or an OR of such; else null. */
+  /** The ids if the formula is only `RECORD_ID()='rec…'` or an OR of such; else null. */
   recordIds: string[] | null;
   /** The value for one record. Never throws; a failure is a `FormulaError`. */
   evaluate(row: RowContext): FormulaValue;
-  /** Whether a filter keeps the record: not for 0, false, blank, "", NaN, [] or an error. */
+  /** Whether a filter includes the record: not for 0, false, blank, "", NaN, [] or an error. */
   isTrue(row: RowContext): boolean;
 }
 
-/** A text that is no formula. The message is the tail of the API's own, which people see. */
+/** A text that is not a formula. The message is the tail of the API's own, which users see. */
 export class FormulaSyntaxError extends Error {
   override readonly name = "FormulaSyntaxError";
 

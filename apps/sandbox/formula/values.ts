@@ -1,13 +1,13 @@
 /**
- * How values turn into text, numbers and truth, and how two of them compare.
+ * Converts values to text, numbers and truth, and compares them.
  *
- * Blank is "" as text, 0 as a number, and equal to both. A list of one is its element; a longer one is text,
- * joined by commas, as a link to several rows is.
+ * Blank is "" as text, 0 as a number, and equal to both. A list of one is its element; a longer one is text, joined by
+ * commas, like a link to several rows.
  */
 import { isoOf, parseIso } from "./dates";
 import { ERROR, FormulaDate, FormulaError, type FormulaValue } from "./types";
 
-/** Longest text that a formula makes, in UTF-16 units, as in a long text cell; more is an error. */
+/** The longest text that a formula may return, in UTF-16 units, as in a long text cell; longer text is an error. */
 export const MAX_TEXT = 100_000;
 
 /** Any value but a list. */
@@ -28,7 +28,7 @@ export function toText(value: FormulaValue): string | FormulaError {
   return scalar instanceof FormulaError ? scalar : String(scalar);
 }
 
-/** Text counts as a number when it is written as one; other text and dates are errors. */
+/** Text that is written as a number counts as one; other text and dates are errors. */
 export function toNumber(value: FormulaValue): number | FormulaError {
   if (typeof value === "number") return value;
   const scalar = toScalar(value);
@@ -48,7 +48,7 @@ export function toDate(value: FormulaValue): FormulaDate | null | FormulaError {
   return (typeof scalar === "string" ? parseIso(scalar) : undefined) ?? ERROR;
 }
 
-/** Errors are the caller's: where they spread they must be looked for first. */
+/** The caller handles errors: where they propagate, it must check for them first. */
 export function isTruthy(value: FormulaValue): boolean {
   if (isList(value)) return value.length > 0;
   return Boolean(value) && !(value instanceof FormulaError);
@@ -82,8 +82,8 @@ export function areEqual(a: FormulaValue, b: FormulaValue): boolean | FormulaErr
 }
 
 /**
- * Compares for `<` and its like: below 0, 0, above 0. NaN where no order holds (blank and a date, a NaN).
- * Text against a number, and text that is no date against a date, are errors.
+ * Compares for `<` and the like: below 0, 0, above 0. NaN if there is no order (blank and a date, a NaN). Text compared
+ * with a number, and text that is not a date compared with a date, are errors.
  */
 export function compare(a: FormulaValue, b: FormulaValue): number | FormulaError {
   const left = toScalar(a);
@@ -101,7 +101,7 @@ export function compare(a: FormulaValue, b: FormulaValue): number | FormulaError
     return (left ?? "") < (right ?? "") ? -1 : (left ?? "") > (right ?? "") ? 1 : 0;
   }
   const difference = (left ?? 0) - (right ?? 0);
-  // Infinity less itself is NaN, but the two are equal.
+  // Infinity minus itself is NaN, but the two are equal.
   return left === right ? 0 : difference;
 }
 

@@ -1,17 +1,17 @@
 /**
- * One direction of one connection: bytes arrive after the network's delay.
+ * One direction of one simulated connection: bytes arrive after the network's delay.
  *
  * N1. They arrive in the order in which they were sent, whatever the jitter.
  */
 import type { Socket } from "node:net";
 
-/** More than this is not under way at once: the sender waits, as for a full window of TCP. */
+/** The most bytes under way at once; beyond it the sender waits, as for a full TCP window. */
 const MAX_UNDER_WAY_BYTES = 1 << 20;
 
 interface Piece {
   /** On the performance clock, ms. */
   arrivesAt: number;
-  /** Absent: the end. */
+  /** Absent: the end of the stream. */
   bytes?: Buffer;
 }
 
@@ -31,12 +31,12 @@ export class Direction {
     to.on("drain", () => this.#regulate());
   }
 
-  /** Nothing sets out before `atMs`, on the performance clock. */
+  /** Nothing is sent before `atMs`, on the performance clock. */
   openAt(atMs: number): void {
     this.#opensAt = atMs;
   }
 
-  /** Sends bytes, or the connection's end, on their way. */
+  /** Sends bytes, or the connection's end. */
   carry(bytes: Buffer | undefined, delayMs: number): void {
     const nowMs = performance.now();
     const arrivesAt = Math.max(Math.max(nowMs, this.#opensAt) + delayMs, this.#lastArrivesAt);

@@ -1,9 +1,9 @@
 /**
- * A network between the sandbox and its clients: a TCP relay that delays what it carries, resets connections and closes
- * idle ones. TLS passes through it, so handshakes, resumption and keep-alive are the real ones.
+ * A simulated network between the sandbox and its clients: a TCP relay that delays data, resets connections and closes
+ * idle ones. TLS passes through it, so handshakes, resumption and keep-alive are real.
  *
- * The kernel accepts a connection at once, wherever it leads. The round trip that opening it takes is spent on its
- * first bytes: over TLS no client can tell the difference, since it is connected when the server has answered.
+ * The kernel accepts a connection at once, whatever its target. The round trip of opening it is added to its first
+ * bytes: over TLS no client can tell the difference, since a client is connected only when the server has answered.
  */
 import net from "node:net";
 import { Random } from "../random";
@@ -12,7 +12,7 @@ import { mergeProfile, type NetworkProfile } from "./profile";
 
 export interface NetworkState {
   profile: NetworkProfile;
-  /** Connections that the sandbox's side has open now, and all that were ever opened. */
+  /** Connections that the sandbox's side has open now, and the total number ever opened. */
   open: number;
   opened: number;
 }
@@ -23,7 +23,7 @@ export class Network {
   #opened = 0;
   readonly #server: net.Server;
   readonly #connections = new Set<Connection>();
-  /** The client's port, by the relay's own towards the sandbox. */
+  /** The client's port, by the relay's own port towards the sandbox. */
   readonly #clientPorts = new Map<number, number>();
 
   private constructor(profile: NetworkProfile, target: { host: string; port: number }) {
@@ -37,9 +37,9 @@ export class Network {
   }
 
   /**
-   * Opens the network's port; what connects there is led to `target`.
+   * Opens the network's port, and connects its clients to `target`.
    *
-   * @throws the system's error when the port cannot be opened
+   * @throws the system's error if the port cannot be opened
    */
   static async listen(
     profile: NetworkProfile,
@@ -78,26 +78,26 @@ export class Network {
     };
   }
 
-  /** Changes the network for whatever is sent from now on. @throws ControlError for what no network has */
+  /** Changes the network for data that is sent from now on. @throws ControlError for an invalid profile */
   set(patch: Partial<NetworkProfile>): void {
     this.#profile = mergeProfile(this.#profile, patch);
     if (patch.seed !== undefined) this.#random = new Random(patch.seed);
     for (const connection of this.#connections) connection.awaitBytes();
   }
 
-  /** How long the next piece of bytes takes in one direction, ms. */
+  /** The delay of the next piece of bytes in one direction, ms. */
   drawDelayMs(): number {
     const { roundTripMs, jitterMs } = this.#profile;
     if (jitterMs === 0) return roundTripMs / 2;
     return roundTripMs / 2 + (2 * this.#random.next() - 1) * jitterMs;
   }
 
-  /** Is the next piece of bytes to reset its connection? */
+  /** Whether the next piece of bytes resets its connection. */
   drawReset(): boolean {
     return this.#profile.resetShare > 0 && this.#random.chance(this.#profile.resetShare);
   }
 
-  /** Resets every connection, as when a device on the way is restarted. */
+  /** Resets every connection, like the restart of a device on the path. */
   resetConnections(): void {
     for (const connection of [...this.#connections]) connection.reset();
   }
@@ -122,9 +122,9 @@ class Connection {
   readonly #down: Direction;
   readonly #ended: () => void;
   #idle: ReturnType<typeof setTimeout> | undefined;
-  /** The sandbox's side has closed the connection: what the client still sends finds none. */
+  /** The sandbox's side has closed the connection: data that the client still sends is reset. */
   isClosed = false;
-  /** Towards the sandbox, once it is connected. */
+  /** Towards the sandbox, once connected. */
   relayPort: number | undefined;
 
   constructor(near: net.Socket, target: { host: string; port: number }, network: Network, ended: () => void) {
@@ -137,7 +137,7 @@ class Connection {
     });
     this.#up = new Direction(near, this.#far);
     this.#down = new Direction(this.#far, near);
-    // No jitter here: spent on the first bytes, it would make a TLS handshake vary more than a round trip does.
+    // No jitter here: added to the first bytes, it would vary a TLS handshake more than a round trip.
     const { roundTripMs, handshakeMs } = network.profile;
     this.#up.openAt(performance.now() + roundTripMs + handshakeMs);
     near.on("data", (bytes) => {
@@ -150,7 +150,7 @@ class Connection {
     this.awaitBytes();
   }
 
-  /** Counts idle time from now. */
+  /** Restarts the idle time. */
   awaitBytes(): void {
     clearTimeout(this.#idle);
     const { idleMs } = this.#network.profile;
@@ -180,14 +180,14 @@ class Connection {
     }
   }
 
-  /** Closes the connection from the sandbox's side; the client hears of it when that has arrived. */
+  /** Closes the connection from the sandbox's side; the client learns of it after the delay. */
   #close(): void {
     this.isClosed = true;
     this.#up.stop();
     this.#far.destroy();
   }
 
-  /** One side has gone: the other is told after what was sent before. */
+  /** One side has closed: the other is closed after the data that was sent before. */
   #leave(direction: Direction, other: net.Socket): void {
     clearTimeout(this.#idle);
     if (direction === this.#down) this.isClosed = true;

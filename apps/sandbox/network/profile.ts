@@ -1,28 +1,28 @@
 /**
- * What the network between the sandbox and its clients is like, and how that is written: `80±20`, or JSON with more.
+ * The profile of the simulated network, and its text form: `80±20`, or JSON with more.
  */
 import { ControlError } from "../errors";
 
 /** Times are ms. */
 export interface NetworkProfile {
-  /** Mean time to the sandbox and back; each direction takes half of it. */
+  /** The mean time to the sandbox and back; each direction takes half of it. */
   roundTripMs: number;
-  /** Each direction takes up to this much more or less, drawn for every piece of bytes. */
+  /** The most by which each direction's delay varies, drawn for every piece of bytes. */
   jitterMs: number;
-  /** What opening a connection takes beyond the round trips of TCP and TLS: a name look-up, a busy balancer. */
+  /** The time to open a connection beyond the round trips of TCP and TLS: a name look-up, a busy balancer. */
   handshakeMs: number;
-  /** Chance that a piece of bytes resets its connection instead of arriving. */
+  /** The probability that a piece of bytes resets its connection instead of arriving. */
   resetShare: number;
-  /** A connection that carries nothing for so long is closed by the sandbox's side; 0 is never. */
+  /** The sandbox's side closes a connection that is idle for this long; 0 is never. */
   idleMs: number;
-  /** Of the sequence that jitter and resets are drawn from. */
+  /** Of the sequence for jitter and resets. */
   seed: number;
 }
 
-/** What load balancers in front of HTTP services commonly wait before they close an idle connection, ms. */
+/** The usual time after which load balancers of HTTP services close an idle connection, ms. */
 const IDLE_MS = 60_000;
 
-/** No delay; connections end when they are idle, as everywhere. */
+/** No delay; idle connections end, as everywhere. */
 export const LOOPBACK: NetworkProfile = {
   roundTripMs: 0,
   jitterMs: 0,
@@ -32,7 +32,7 @@ export const LOOPBACK: NetworkProfile = {
   seed: 1,
 };
 
-/** @throws ControlError naming what does not exist, is no number, or is out of range */
+/** @throws ControlError that names an unknown key, or a value that is not a number or out of range */
 export function mergeProfile(profile: NetworkProfile, patch: Partial<NetworkProfile>): NetworkProfile {
   for (const [name, value] of Object.entries(patch)) {
     if (!(name in LOOPBACK))
@@ -50,10 +50,10 @@ export function mergeProfile(profile: NetworkProfile, patch: Partial<NetworkProf
 }
 
 /**
- * Reads a profile as flags and variables give it: `80±20` (or `80+-20`) for round trip and jitter, or JSON with any
- * part of a profile.
+ * Parses a profile from a flag or variable: `80±20` (or `80+-20`) for round trip and jitter, or JSON with any part of a
+ * profile.
  *
- * @throws ControlError when it is neither
+ * @throws ControlError if it is neither
  */
 export function parseProfile(text: string): NetworkProfile {
   const [, roundTrip, jitter = "0"] = /^(\d+)(?:(?:±|\+-|\/)(\d+))?$/.exec(text.trim()) ?? [];
@@ -72,7 +72,7 @@ export function parseProfile(text: string): NetworkProfile {
   return mergeProfile(LOOPBACK, patch);
 }
 
-/** `80±20`: what `parseProfile` reads. */
+/** Formats `80±20`, which `parseProfile` reads. */
 export function describeProfile({
   roundTripMs,
   jitterMs,

@@ -69,7 +69,7 @@ function isVisible(hook: SandboxWebhook, key: AccessKey): boolean {
   return owner === undefined || hook.owner === owner;
 }
 
-/** Watching needs the right to read what is watched. @throws ApiError 403 */
+/** Watching data requires the right to read it. @throws ApiError 403 */
 function authorizeWatching(key: AccessKey, { options }: Specification): void {
   const { dataTypes } = options.filters;
   const isMissing = (scope: string) => !key.scopes.has(scope);
@@ -104,7 +104,7 @@ function listHooks(sandbox: Sandbox, base: SandboxBase, request: ApiRequest): Ap
   return okAnswer({ webhooks: hooks.map((hook) => shownHook(hook, sandbox.store.now())) });
 }
 
-/** A hook as the list shows it. */
+/** A webhook as the list shows it. */
 export function shownHook(hook: SandboxWebhook, nowMs: number): Record<string, unknown> {
   return {
     id: hook.id,
@@ -119,7 +119,7 @@ export function shownHook(hook: SandboxWebhook, nowMs: number): Record<string, u
   };
 }
 
-/** How a hook that is no longer active is refused is not documented; this is our choice. */
+/** The reference does not document how the refresh of an inactive webhook is rejected; this is our choice. */
 function refresh(sandbox: Sandbox, hook: SandboxWebhook): ApiAnswer {
   if (!hook.isEnabled) throw invalidRequest("Invalid request: the webhook is disabled.");
   hook.extend(sandbox.store.now());
@@ -133,7 +133,7 @@ function enableNotifications(hook: SandboxWebhook, request: ApiRequest): ApiAnsw
   return okAnswer({});
 }
 
-/** Listing extends the life of an active hook as a refresh does. */
+/** Listing extends the life of an active webhook as a refresh does. */
 function listPayloads(sandbox: Sandbox, hook: SandboxWebhook, request: ApiRequest): ApiAnswer {
   authorizeWatching(request.key, hook.specification);
   const { strictQuery, webhooks } = sandbox.settings;
@@ -149,7 +149,7 @@ function listPayloads(sandbox: Sandbox, hook: SandboxWebhook, request: ApiReques
   return okAnswer(hook.list(cursor, limit, nowMs));
 }
 
-/** @throws ApiError 422 for what is no whole number from 1 on */
+/** @throws ApiError 422 unless it is a whole number from 1 on */
 function wholeNumber(text: string | undefined, absentValue: number): number {
   if (text === undefined) return absentValue;
   const value = Number(text);

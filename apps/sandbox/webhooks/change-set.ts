@@ -1,27 +1,27 @@
 /**
- * One change of a base, sorted by table: what a payload is made of, before any hook's filters.
+ * One change of a base by table: the input of payloads, before any webhook's filters.
  *
- * Steps inside the change that cancel out are not in it: a field that is made and renamed was made under its last
- * name, one that is made and deleted never was.
+ * Steps inside the change that cancel each other are not in it: a field that is created and renamed was created with
+ * its last name, and one that is created and deleted never existed.
  */
 import type { Cells, SandboxBase, SandboxField } from "../model";
 import type { ChangeEvent, StoreChange } from "../store";
 
 export interface TableChanges {
   isCreated: boolean;
-  /** Name and description before, if one of them is another now. */
+  /** Name and description before, if one of them has changed. */
   previousMetadata?: { name: string; description?: string | undefined };
   createdFields: Map<string, SandboxField>;
   changedFields: Map<string, { current: SandboxField; previous: SandboxField }>;
   destroyedFields: Set<string>;
   createdRecords: Map<string, { createdTime: string; cells: Cells }>;
-  /** Cells as they are kept, by field id; null is an empty cell. A computed cell may have no known `previous`. */
+  /** Cells in stored form, by field id; null is an empty cell. A computed cell may have no known `previous`. */
   changedRecords: Map<string, { current: Cells; previous: Cells }>;
   destroyedRecords: Set<string>;
 }
 
 export interface ChangeSet {
-  /** Of tables that are still there. */
+  /** Of tables that still exist. */
   tables: Map<string, TableChanges>;
   destroyedTables: Set<string>;
 }
@@ -37,7 +37,7 @@ export function changeSetOf(base: SandboxBase, change: StoreChange): ChangeSet {
   return set;
 }
 
-/** The table's part of the set, made if it is new. */
+/** The table's part of the set, created if it is new. */
 export function changesOf(set: ChangeSet, tableId: string): TableChanges {
   let changes = set.tables.get(tableId);
   if (!changes) {
@@ -61,7 +61,7 @@ function add(set: ChangeSet, event: ChangeEvent): void {
     set.tables.delete(event.tableId);
     return;
   }
-  // Schema events come first: what is told of the records of a table that is gone means nothing.
+  // Schema events come first: records of a deleted table are not reported.
   if (set.destroyedTables.has(event.tableId)) return;
   const changes = changesOf(set, event.tableId);
   switch (event.kind) {

@@ -1,10 +1,10 @@
 /**
- * Which computed cells a change moved: formulas of the same record, lookups, rollups and counts of others.
+ * Finds the computed cells that a change affected: formulas of the same record; lookups, rollups and counts of others.
  *
- * K1. Every computed cell whose value is another after the change is named. One whose value was not known before
- *     may be named though it is the same: only cells that were told of are remembered.
+ * K1. Every computed cell whose value differs after the change is reported. One whose previous value was not known may
+ *     be reported although it is equal: only reported cells are remembered.
  *
- * Formulas that ask for the time move without a change and are never named for it.
+ * Formulas that use the current time change without an edit, and are never reported for that.
  */
 import type { Computed } from "../computed";
 import { linkedTable, referencedFieldIds } from "../dependencies";
@@ -20,24 +20,26 @@ import {
 } from "../model";
 import { type ChangeSet, changesOf, type TableChanges } from "./change-set";
 
-/** What hangs on a node: a field, or the names that a link field shows (`names <field id>`). */
+/** What depends on a node: a field, or the names that a link field shows (`names <field id>`). */
 interface Edge {
   to: string;
   table: SandboxTable;
-  /** The computed field that moves; absent where only names do. */
+  /** The computed field that changes; absent if only names do. */
   field?: SandboxField;
-  /** A link field of `table`: its rows that link a moved row move. Without it the moved rows themselves. */
+  /**
+   * A link field of `table`: its rows that link to a changed row are affected. Without it, the changed rows themselves.
+   */
   via?: SandboxField;
 }
 
 type Graph = Map<string, Edge[]>;
 
-/** Moved rows, by node. */
+/** Affected rows, by node. */
 type Moved = Map<string, Set<string>>;
 
 export class ComputedChanges {
   readonly #computed: Computed;
-  /** JSON of the computed cells as they were last told of. */
+  /** JSON of the computed cells as last reported. */
   #known = new WeakMap<SandboxBase, WeakMap<SandboxRow, Map<string, string>>>();
   readonly #graphs = new WeakMap<SandboxBase, { schemaVersion: number; graph: Graph }>();
 
@@ -45,12 +47,12 @@ export class ComputedChanges {
     this.#computed = computed;
   }
 
-  /** To be called for a change that is not followed: what was remembered may be wrong after it. */
+  /** Call it for a change that is not tracked: remembered values may be wrong after it. */
   forget(base: SandboxBase): void {
     this.#known.delete(base);
   }
 
-  /** Puts the computed cells that moved into the set. */
+  /** Adds the computed cells that changed to the set. */
   add(base: SandboxBase, set: ChangeSet): void {
     const graph = this.#graph(base);
     const waiting: [string, SandboxTable, Set<string>][] = [];
@@ -145,8 +147,8 @@ export class ComputedChanges {
 }
 
 /**
- * Rows whose cell of a field is another now, by field. A computed field with a new definition may move in every
- * row, and so may every formula of a table that lost a field.
+ * Rows whose cell of a field has changed, by field. A computed field with a new definition may change in every row, and
+ * so may every formula of a table that lost a field.
  */
 function changedCells(table: SandboxTable, changes: TableChanges): Map<string, Set<string>> {
   const byField = new Map<string, Set<string>>();
@@ -164,7 +166,7 @@ function changedCells(table: SandboxTable, changes: TableChanges): Map<string, S
   return byField;
 }
 
-/** Notes `rows` at a node; returns those that were not there yet. */
+/** Records `rows` at a node; returns those that were not there yet. */
 function freshRows(moved: Moved, node: string, rows: Set<string>): Set<string> {
   const known = moved.get(node);
   if (!known) {
@@ -176,7 +178,7 @@ function freshRows(moved: Moved, node: string, rows: Set<string>): Set<string> {
   return fresh;
 }
 
-/** Rows of the edge's table that link one of `rows`: by the inverse link where there is one, else by a look at all. */
+/** Rows of the edge's table that link to one of `rows`: by the inverse link if there is one, else by a scan of all. */
 function linkingRows(table: SandboxTable, { table: linking, via }: Edge, rows: Set<string>): Set<string> {
   const inverse = fieldById(table, textOption(via!, "inverseLinkFieldId") ?? "");
   const found = new Set<string>();
@@ -232,5 +234,5 @@ function addEdges(graph: Graph, base: SandboxBase, table: SandboxTable, field: S
 
 const namesOf = (link: SandboxField) => `names ${link.id}`;
 
-/** A formula or rollup that reads a link reads the names of what is linked; a lookup has the ids. */
+/** A formula or rollup that reads a link reads the names of the linked records; a lookup has the ids. */
 const readAs = (field: SandboxField) => (field.type === "multipleRecordLinks" ? namesOf(field) : field.id);

@@ -1,5 +1,5 @@
 /**
- * What a test does to webhooks behind their owners' backs.
+ * Manipulates webhooks for tests, without their owners' knowledge.
  */
 import { ControlError } from "../errors";
 import type { SandboxBase } from "../model";
@@ -24,7 +24,7 @@ export class WebhookControl {
     this.#sandbox = sandbox;
   }
 
-  /** Every hook of a base as the API lists it, and whether it has fallen silent. */
+  /** Every webhook of a base as the API lists it, and whether it was silenced. */
   list(baseId: string): ShownHook[] {
     const base = this.#base(baseId);
     const nowMs = this.#sandbox.store.now();
@@ -33,18 +33,18 @@ export class WebhookControl {
       .map((hook) => ({ ...shownHook(hook, nowMs), isSilent: hook.isSilent }) as ShownHook);
   }
 
-  /** As somebody else with the right to it would. */
+  /** Deletes it, as another user with the right to do so would. */
   delete(baseId: string, hookId: string): void {
     const base = this.#base(baseId);
     this.#sandbox.webhooks.delete(base, this.#hook(base, hookId));
   }
 
-  /** The hook makes no more payloads and looks as before, or wakes up; what changed meanwhile is never told. */
+  /** The webhook makes no more payloads but looks unchanged, or resumes; changes in between are never reported. */
   silence(baseId: string, hookId: string, isSilent = true): void {
     this.#hook(this.#base(baseId), hookId).isSilent = isSilent;
   }
 
-  /** Puts an error payload: `INVALID_HOOK` and `INVALID_FILTERS` also disable the hook. */
+  /** Adds an error payload: `INVALID_HOOK` and `INVALID_FILTERS` also disable the webhook. */
   fail(baseId: string, hookId: string, code: string): void {
     if (!ERROR_CODES.includes(code))
       throw new ControlError(`There is no error payload "${code}". Use one of: ${ERROR_CODES.join(", ")}.`);
@@ -52,7 +52,7 @@ export class WebhookControl {
     this.#sandbox.webhooks.fail(base, this.#hook(base, hookId), code);
   }
 
-  /** Every try of a ping, oldest first. */
+  /** Every attempt to deliver a notification, oldest first. */
   pings(baseId?: string): PingEntry[] {
     return this.#sandbox.webhooks.pings.entries(baseId);
   }

@@ -1,4 +1,4 @@
-/** Webhooks: the front door of the folder. */
+/** Webhooks. */
 export { webhookCall } from "./calls";
 export { WebhookControl } from "./control";
 export { defaultWebhookSettings, mergeWebhookSettings, type WebhookSettings } from "./settings";

@@ -1,8 +1,9 @@
 /**
- * Pings: a short signed POST that says that a hook has payloads.
+ * Sends notifications: a short signed POST that says that a webhook has payloads.
  *
- * G1. Only loopback addresses are ever called, and no redirect is followed; every other target is a failed ping.
- * G2. A hook has one ping under way at most. What happens meanwhile is covered by it, or by one more after it.
+ * G1. Only loopback addresses are ever called, and no redirect is followed; for any other target, the notification
+ *     fails.
+ * G2. A webhook has at most one notification under way. It covers what happens meanwhile, or one more follows it.
  */
 import { createHmac } from "node:crypto";
 import type { SandboxBase } from "../model";
@@ -11,17 +12,17 @@ import type { Sandbox } from "../sandbox";
 import { Schedule } from "./schedule";
 import type { SandboxWebhook } from "./webhook";
 
-/** Older entries of the record of pings are dropped beyond this many. */
+/** Beyond this many, older entries of the record of notifications are dropped. */
 const MAX_ENTRIES = 10_000;
 
-/** One try of a ping, as the control API shows it. */
+/** One attempt to deliver a notification, as the control API shows it. */
 export interface PingEntry {
   baseId: string;
   webhookId: string;
   url: string;
   timestamp: string;
   retryNumber: number;
-  /** `lost`: never sent, by the setting `pingLoss`; the hook does not know. */
+  /** `lost`: never sent, by the setting `pingLoss`; the webhook does not know. */
   outcome: "delivered" | "failed" | "lost";
   message?: string;
 }
@@ -38,7 +39,7 @@ export class Notifications {
     this.#schedule = new Schedule(() => sandbox.store.now());
   }
 
-  /** The hook has payloads that can be listed from `availableMs` on. */
+  /** The webhook has payloads that can be listed from `availableMs` on. */
   want(base: SandboxBase, hook: SandboxWebhook, availableMs: number): void {
     if (hook.notificationUrl === null || !hook.areNotificationsEnabled) return;
     const dueMs = availableMs + this.#sandbox.settings.webhooks.pingDelayMs;
@@ -108,7 +109,7 @@ export class Notifications {
     this.#finish(base, hook);
   }
 
-  /** The ping is over; what it did not cover gets its own. */
+  /** The notification is done; payloads that it did not cover get their own. */
   #finish(base: SandboxBase, hook: SandboxWebhook): void {
     const nextMs = hook.ping?.nextMs;
     hook.ping = undefined;

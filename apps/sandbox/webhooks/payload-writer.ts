@@ -1,5 +1,5 @@
 /**
- * Writes a change's payloads: each part goes where the reference has it, and a large change is split.
+ * Writes a change's payloads: each part where the reference puts it, with large changes split.
  *
  * P1. The payloads of one change have the same timestamp, transaction number and action.
  */
@@ -7,7 +7,7 @@ import type { SandboxTable } from "../model";
 
 export type Json = Record<string, unknown>;
 
-/** What every payload begins with. */
+/** The beginning of every payload. */
 export interface PayloadHead {
   timestamp: string;
   baseTransactionNumber: number;
@@ -24,7 +24,7 @@ export interface Payload extends PayloadHead {
   code?: string;
 }
 
-/** Fills payloads one after the other; a new one is begun when the last holds as many records as it may. */
+/** Fills payloads one after the other; begins a new one when the last has its maximum of records. */
 export class PayloadWriter {
   readonly payloads: Payload[] = [];
   readonly #head: PayloadHead;
@@ -46,7 +46,7 @@ export class PayloadWriter {
     payload.destroyedTableIds.push(id);
   }
 
-  /** The table's part of the payload that is being filled. */
+  /** The table's part of the current payload. */
   at(tableId: string): Json {
     const changed = this.#part("changedTablesById");
     changed[tableId] ??= {};
@@ -56,7 +56,7 @@ export class PayloadWriter {
   put(tableId: string, part: string, id: string, value: unknown): void {
     const created = this.payloads.at(-1)?.createdTablesById?.[tableId];
     const name = { createdFieldsById: "fieldsById", createdRecordsById: "recordsById" }[part];
-    // What came with its table is told with it, in the payload that tells of the table.
+    // Data that was created with its table is reported with it, in the payload that reports the table.
     put(created && name ? created : this.at(tableId), (created && name) || part, id, value);
   }
 

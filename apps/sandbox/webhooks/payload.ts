@@ -1,6 +1,6 @@
 /**
- * From one change to a hook's payloads: what its filters let through, in the form of the reference, split where
- * it is large.
+ * Converts a change to a webhook's payloads: what its filters let through, in the form of the reference, split if it is
+ * large.
  */
 import type { Cells, SandboxBase, SandboxField, SandboxTable } from "../model";
 import type { Sandbox } from "../sandbox";
@@ -42,7 +42,7 @@ function actionOf(base: SandboxBase, { source, user }: StoreChange): PayloadHead
   }
 }
 
-/** The hook's payloads for a change; none if its filters let nothing through. */
+/** The webhook's payloads for a change; none if its filters let nothing through. */
 export function payloadsFor(
   sandbox: Sandbox,
   base: SandboxBase,
@@ -74,16 +74,16 @@ export function payloadsFor(
   return writer.payloads;
 }
 
-/** One table's changes on their way through a hook's filters. */
+/** One table's changes while they pass a webhook's filters. */
 interface Part {
   writer: PayloadWriter;
   table: SandboxTable;
   changes: TableChanges;
   filters: Filters;
   includes: Includes;
-  /** The view that the hook is tied to. */
+  /** The view that the webhook is limited to. */
   viewId: string | undefined;
-  /** Where a record's cells are; undefined for one that is gone. */
+  /** The position of a record's cells; undefined for a deleted record. */
   place: (recordId: string) => CellPosition | undefined;
 }
 
@@ -131,7 +131,7 @@ function createdRecords({ writer, table, changes, viewId, place }: Part): void {
     const at = place(id);
     if (!at) continue;
     const cellValuesByFieldId = shownCells(at, cells);
-    // An empty cell of a new record is not there, as in the records API.
+    // An empty cell of a new record is absent, as in the records API.
     for (const [fieldId, value] of Object.entries(cellValuesByFieldId))
       if (value === null) delete cellValuesByFieldId[fieldId];
     writer.putRecord(table.id, viewId, "createdRecordsById", id, { createdTime, cellValuesByFieldId });
@@ -176,7 +176,7 @@ function unchangedCells(place: CellPosition, current: Cells, wanted: string[] | 
   return shown;
 }
 
-/** Only name and type: another option, such as a new choice, is no change of the field here. */
+/** Only name and type: another option, such as a new choice, does not count as a change of the field. */
 function changedField(
   current: SandboxField,
   previous: SandboxField,

@@ -1,8 +1,8 @@
 /**
- * Things to do at a moment of the sandbox's clock, which tests move.
+ * Runs callbacks at a time of the sandbox's clock, which tests advance.
  */
 
-/** Longest wait of one timer, ms: longer ones overflow. */
+/** The longest wait of one timer, ms: longer ones overflow. */
 const MAX_TIMER_MS = 3_600_000;
 
 interface Task {
@@ -26,7 +26,7 @@ export class Schedule {
     this.#arm();
   }
 
-  /** To be called when the clock was moved. */
+  /** Call it after the clock was changed. */
   clockMoved(): void {
     this.#arm();
   }

@@ -1,29 +1,29 @@
 /**
- * What can be set about webhooks while the sandbox runs. Times are ms.
+ * The settings of webhooks in a running sandbox. Times are ms.
  */
 import { ControlError } from "../errors";
 
 export interface WebhookSettings {
   /**
-   * Do payloads name computed cells that a change moved? The reference says that they may and not that they
-   * always do, so whoever reads them has to be right with both.
+   * Whether payloads report computed cells that a change affected. The reference says that they may, but not that they
+   * always do, so readers must work with both.
    */
   computedCells: "emitted" | "not emitted";
-  /** From a change until its payload can be listed, and until its ping at the earliest. */
+  /** From a change until its payload can be listed, and until its earliest notification. */
   payloadDelayMs: number;
   /** A change of more records is split over several payloads. */
   recordsPerPayload: number;
-  /** A cursor older than what is kept: go on at the oldest payload, or 422. */
+  /** For a cursor older than the stored payloads: continue at the oldest payload, or answer 422. */
   oldCursor: "skip" | "refuse";
-  /** From a payload until its ping. */
+  /** From a payload until its notification. */
   pingDelayMs: number;
-  /** Share of pings that are never sent and never retried, 0 to 1. */
+  /** The share of notifications that are never sent and never retried, 0 to 1. */
   pingLoss: number;
-  /** Share of pings that are sent twice, 0 to 1. */
+  /** The share of notifications that are sent twice, 0 to 1. */
   pingDuplication: number;
-  /** Wait before the first retry of a failed ping; it doubles with each. */
+  /** The wait before the first retry of a failed notification; it doubles with each retry. */
   pingRetryMs: number;
-  /** Retries after which a hook's notifications are switched off. */
+  /** After this many retries, the webhook's notifications are switched off. */
   pingMaxRetries: number;
   pingTimeoutMs: number;
 }
@@ -37,7 +37,7 @@ export function defaultWebhookSettings(): WebhookSettings {
     pingDelayMs: 0,
     pingLoss: 0,
     pingDuplication: 0,
-    // With 13 retries about a day, as the service is said to keep it up.
+    // With 13 retries about a day, as the service is said to do.
     pingRetryMs: 10_000,
     pingMaxRetries: 13,
     pingTimeoutMs: 10_000,
@@ -49,7 +49,7 @@ const WORDS: Partial<Record<keyof WebhookSettings, readonly string[]>> = {
   oldCursor: ["skip", "refuse"],
 };
 
-/** @throws ControlError naming a setting that does not exist or has a value that it cannot have */
+/** @throws ControlError that names an unknown setting or one with an invalid value */
 export function mergeWebhookSettings(
   settings: WebhookSettings,
   patch: Partial<WebhookSettings> = {},

@@ -1,7 +1,7 @@
 /**
- * What a webhook is told to watch: the specification that clients send, checked against the base.
+ * Reads a webhook's specification: what it watches, as clients send it, checked against the base.
  *
- * Absent keys mean everything. Only ids are taken, never names.
+ * Absent keys mean everything. Only ids are accepted, never names.
  */
 import { apiError, invalidRequest } from "../errors";
 import { fieldById, type SandboxBase, type SandboxTable, type View } from "../model";
@@ -24,7 +24,7 @@ const SOURCES = [
   "unknown",
 ] as const;
 
-/** Kinds of views that a hook cannot be tied to. */
+/** Kinds of views that a webhook cannot be limited to. */
 const UNWATCHABLE_VIEWS = new Set(["form", "list"]);
 
 export interface Filters {
@@ -49,8 +49,8 @@ export interface Specification {
 }
 
 /**
- * @param isStrict refuse keys that the reference does not name
- * @throws ApiError 422 naming the part that is wrong
+ * @param isStrict reject keys that the reference does not name
+ * @throws ApiError 422 that names the invalid part
  */
 export function readSpecification(base: SandboxBase, given: unknown, isStrict: boolean): Specification {
   const specification = part(given, "specification");
@@ -131,6 +131,6 @@ function refuseOthers(given: Record<string, unknown>, where: string, known: stri
 
 const wrong = (name: string) => invalidRequest(`Invalid request: ${name} is missing or not valid.`);
 
-/** The reference does not say how the eleventh hook is refused; this is our choice. */
+/** The reference does not say how the eleventh webhook is rejected; this is our choice. */
 export const tooManyHooks = () =>
   apiError(422, "TOO_MANY_WEBHOOKS_IN_BASE", "The base has as many webhooks as it may have");

@@ -1,6 +1,6 @@
 /**
- * Cells as webhook payloads show them ("V2"): selects and links as objects with their names, lookups by linked
- * record, people with their role; everything else as in the records API.
+ * Formats cells for webhook payloads ("V2"): selects and links as objects with their names, lookups by linked record,
+ * users with their role; everything else as in the records API.
  */
 import { isStoredAttachment } from "../attachments";
 import { linkedTable } from "../dependencies";
@@ -17,7 +17,7 @@ import {
 } from "../model";
 import type { Sandbox } from "../sandbox";
 
-/** What the sandbox says of everybody: it keeps roles with keys, not with people. */
+/** The role that the sandbox reports for every user: it stores roles with keys, not with users. */
 export const PERMISSION_LEVEL = "create";
 
 export interface CellPosition {
@@ -25,7 +25,7 @@ export interface CellPosition {
   base: SandboxBase;
   table: SandboxTable;
   row: SandboxRow;
-  /** Of the attachment URLs in one payload. */
+  /** For the attachment URLs in one payload. */
   urlToken: string;
 }
 
@@ -56,7 +56,7 @@ export function v2Cell(place: CellPosition, field: SandboxField, value: unknown)
   }
 }
 
-/** `{id, name, color?}`; a name that is no choice (loaded or set raw) stays as it is. */
+/** `{id, name, color?}`; a name that is not a choice (loaded or set raw) stays as it is. */
 function choice(field: SandboxField, name: unknown): unknown {
   return choicesOf(field).find((one) => one.name === name) ?? name;
 }
@@ -80,7 +80,7 @@ function lookup(place: CellPosition, field: SandboxField, value: unknown): unkno
   const link = fieldById(table, textOption(field, "recordLinkFieldId") ?? "");
   const other = link && linkedTable(base, link);
   const target = other && fieldById(other, textOption(field, "fieldIdInLinkedTable") ?? "");
-  // A failed lookup has an object in the place of its values.
+  // A failed lookup has an object in place of its values.
   if (!link || !other || !target || !Array.isArray(value)) return value;
   const linkedRecordIds = idsOf(row.cells[link.id]);
   const valuesByLinkedRecordId: Record<string, unknown[]> = {};

@@ -1,16 +1,16 @@
 /**
  * One webhook: its life and its payloads.
  *
- * N1. Payload numbers are consecutive from 1; what has been dropped as too old leaves no gap among the rest.
+ * N1. Payload numbers are consecutive from 1; dropping old payloads leaves no gap among the rest.
  * N2. A payload can be listed from its time on, in the order of numbers: none overtakes another.
  */
 import type { Payload } from "./payload-writer";
 import type { Specification } from "./specification";
 
 const DAY_MS = 24 * 3600 * 1000;
-/** A hook lives so long without being refreshed or listed, and a payload is kept so long. */
+/** How long a webhook lives without being refreshed or listed, and how long a payload is stored. */
 export const LIFE_MS = 7 * DAY_MS;
-/** A hook that has expired can be read for so long. */
+/** How long an expired webhook can still be read. */
 export const GRACE_MS = 7 * DAY_MS;
 
 export interface NotificationResult {
@@ -30,7 +30,7 @@ interface Stored {
   payload: Payload;
 }
 
-/** Payloads as an answer gives them. */
+/** Payloads as an answer returns them. */
 export interface Listed {
   payloads: Payload[];
   /** The number to ask for next. */
@@ -43,17 +43,20 @@ export class SandboxWebhook {
   readonly specification: Specification;
   readonly notificationUrl: string | null;
   readonly secret: Uint8Array;
-  /** The integration that made it, which alone sees it; absent for hooks of personal tokens. */
+  /** The integration that created it, which alone sees it; absent for webhooks of personal tokens. */
   readonly owner: string | undefined;
   isEnabled = true;
   areNotificationsEnabled = true;
-  /** Has stopped making payloads without telling anybody. */
+  /** Makes no more payloads, without reporting it. */
   isSilent = false;
   isDeleted = false;
   expiresMs: number;
   lastResult: NotificationResult | null = null;
   lastSuccessMs: number | null = null;
-  /** The ping that is due, being sent or waiting for its retry, and when one more is due; owned by `pings.ts`. */
+  /**
+   * The notification that is due, being sent or waiting for its retry, and when another is due; owned by
+   * `notifications.ts`.
+   */
   ping: { dueMs: number; isSending: boolean; nextMs: number | undefined } | undefined;
   #stored: Stored[] = [];
   #nextNumber = 1;
@@ -70,7 +73,7 @@ export class SandboxWebhook {
     this.expiresMs = nowMs + LIFE_MS;
   }
 
-  /** Does what time has brought: expiry, the end, payloads that are too old. */
+  /** Applies what is due by now: expiry, the end, the deletion of old payloads. */
   age(nowMs: number): void {
     if (nowMs >= this.expiresMs) this.isEnabled = false;
     if (nowMs >= this.expiresMs + GRACE_MS) this.isDeleted = true;
@@ -87,7 +90,7 @@ export class SandboxWebhook {
     this.#stored.push({ number: this.#nextNumber++, madeMs: nowMs, availableMs, payload });
   }
 
-  /** The number that the next payload to become available has. */
+  /** The number of the next payload to become available. */
   cursor(nowMs: number): number {
     const waiting = this.#stored.find((stored) => stored.availableMs > nowMs);
     return waiting?.number ?? this.#nextNumber;
@@ -98,7 +101,7 @@ export class SandboxWebhook {
     return this.#stored[0]?.number ?? this.#nextNumber;
   }
 
-  /** Payloads from number `cursor` on, or from the oldest that is kept. */
+  /** Payloads from number `cursor` on, or from the oldest stored one. */
   list(cursor: number, limit: number, nowMs: number): Listed {
     const end = this.cursor(nowMs);
     const from = Math.max(cursor, this.oldestNumber);

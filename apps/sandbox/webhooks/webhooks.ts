@@ -1,8 +1,8 @@
 /**
- * The webhooks of every base: they are made, they hear of each change, they end.
+ * The webhooks of every base: creates them, passes each change to them, and ends them.
  *
- * B1. A hook's payloads are made in the moment of the change, so cells in them are those of that moment, whenever
- *     they are listed.
+ * B1. A webhook's payloads are made at the moment of the change, so their cells are those of that moment, whenever they
+ *     are listed.
  */
 import { randomBytes } from "node:crypto";
 import type { AccessKey } from "../auth";
@@ -17,14 +17,14 @@ import type { Payload } from "./payload-writer";
 import type { Specification } from "./specification";
 import { SandboxWebhook } from "./webhook";
 
-/** Codes of error payloads that mean that the hook was switched off. */
+/** Codes of error payloads that mean that the webhook was switched off. */
 const ENDING_CODES = new Set(["INVALID_HOOK", "INVALID_FILTERS"]);
 
 export class Webhooks {
   readonly pings: Notifications;
   readonly #sandbox: Sandbox;
   readonly #computedChanges: ComputedChanges;
-  /** By the base itself and not its id: one that is deleted takes its hooks along. */
+  /** Keyed by the base itself and not its id: a deleted base takes its webhooks along. */
   #hooks = new WeakMap<SandboxBase, SandboxWebhook[]>();
 
   constructor(sandbox: Sandbox) {
@@ -51,7 +51,7 @@ export class Webhooks {
     return hook;
   }
 
-  /** The base's hooks as of now. */
+  /** The base's webhooks as of now. */
   of(base: SandboxBase): SandboxWebhook[] {
     const hooks = this.#hooks.get(base);
     if (!hooks) return [];
@@ -71,7 +71,7 @@ export class Webhooks {
     this.of(base);
   }
 
-  /** Puts an error payload; the ones that mean an invalid hook also switch it off. */
+  /** Adds an error payload; those that mean an invalid webhook also switch it off. */
   fail(base: SandboxBase, hook: SandboxWebhook, code: string): void {
     const timestampMs = this.#sandbox.store.now();
     const { transactionNumber } = base;
@@ -87,7 +87,7 @@ export class Webhooks {
     if (ENDING_CODES.has(code)) hook.isEnabled = false;
   }
 
-  /** To be called when the sandbox's clock was moved. */
+  /** Call it after the sandbox's clock was changed. */
   clockMoved(): void {
     this.pings.clockMoved();
   }
@@ -120,7 +120,7 @@ export class Webhooks {
     this.pings.want(base, hook, availableMs);
   }
 
-  /** A hook that watches a field which is gone falls silent; one whose table is gone says so. */
+  /** A webhook that watches a deleted field goes silent; one whose table was deleted reports it. */
   #checkFilters(base: SandboxBase, hook: SandboxWebhook, change: StoreChange): void {
     const { filters, includes } = hook.specification.options;
     const { recordChangeScope: scope, watchDataInFieldIds = [], watchSchemasOfFieldIds = [] } = filters;
@@ -134,7 +134,7 @@ export class Webhooks {
   }
 }
 
-/** OAuth tokens speak for an integration, which sees its own hooks only. */
+/** OAuth tokens belong to an integration, which sees only its own webhooks. */
 export function ownerOf(key: AccessKey): string | undefined {
   return key.isOAuth ? key.tokenId : undefined;
 }

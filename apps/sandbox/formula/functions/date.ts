@@ -22,8 +22,8 @@ export const dateFunctions: Record<string, FunctionSpec> = {
     (a, b, unit: Unit = "second") => unitsBetween(a.ms, b.ms, unit),
     ["unit"],
   ),
-  // A blank date is neither before nor after: so `OR(IS_AFTER(LAST_MODIFIED_TIME(), …), IS_AFTER(
-  // CREATED_TIME(), …))` finds records that nobody has edited.
+  // A blank date is neither before nor after another. With this, `OR(IS_AFTER(LAST_MODIFIED_TIME(), …),
+  // IS_AFTER(CREATED_TIME(), …))` finds records that were never edited.
   IS_AFTER: strictFunction(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms > b.ms ? 1 : 0)),
   IS_BEFORE: strictFunction(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms < b.ms ? 1 : 0)),
   IS_SAME: strictFunction(["dateOrBlank", "dateOrBlank"], isSame, ["unit"]),

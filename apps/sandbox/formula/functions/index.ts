@@ -1,5 +1,5 @@
 /**
- * Every function of the language, by its name in capitals. A name that is not here is refused.
+ * Every function of the language, by its name in capitals. Other names are rejected.
  */
 import { dateFunctions } from "./date";
 import { logicFunctions } from "./logic";

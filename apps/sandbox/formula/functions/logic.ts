@@ -1,5 +1,5 @@
 /**
- * Truth and choice. Truth is the number 1 or 0, as in the source.
+ * Logic and conditionals. Truth is the number 1 or 0, as in the source.
  */
 import { FormulaError, type FormulaValue } from "../types";
 import { areEqual, isTruthy } from "../values";
@@ -20,7 +20,7 @@ export const logicFunctions: Record<string, FunctionSpec> = {
 /**
  * AND and OR: the result is `decisive` if one argument is.
  *
- * Every argument is looked at even then, so that an error shows wherever it stands.
+ * Every argument is still evaluated, so that an error in any of them shows.
  */
 function decide(args: readonly Compiled[], decisive: boolean): Evaluator {
   const runs = args.map((arg) => arg.run);

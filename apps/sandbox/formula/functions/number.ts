@@ -17,17 +17,17 @@ export const numberFunctions: Record<string, FunctionSpec> = {
   VALUE: strictFunction(["value"], readNumber),
 };
 
-/** Rounds half away from zero. The shift is done in decimal text, as 1.005 times 100 is not 100.5. */
+/** Rounds half away from zero. The decimal point is shifted in text, as 1.005 times 100 is not 100.5. */
 function round(value: number, places = 0): number {
   const precision = Math.trunc(places);
   const shifted = Number(`${Math.abs(value)}e${precision}`);
   const result = Number(`${Math.round(shifted)}e${-precision}`);
-  // Numbers that write themselves with an exponent have no digits there to round, or none left.
+  // Numbers that print with an exponent have no digits there to round, or none left.
   if (!Number.isFinite(result)) return value;
   return value < 0 ? -result : result;
 }
 
-/** Folds the numbers of all arguments, lists opened, blanks left out; 0 when nothing is left. */
+/** Folds the numbers of all arguments, with lists flattened and blanks left out; 0 if none is left. */
 function overNumbers(combine: (a: number, b: number) => number): FunctionSpec {
   return variadic((values) => {
     let result: number | undefined;
@@ -45,7 +45,7 @@ function elementsOf(value: FormulaValue): FormulaValue[] {
   return Array.isArray(value) ? value.flatMap(elementsOf) : [value];
 }
 
-/** The number in a text, currency signs and thousands separators aside; blank for blank. */
+/** The number in a text, without currency signs and thousands separators; blank for blank. */
 function readNumber(value: FormulaValue): FormulaValue {
   if (typeof value === "number") return value;
   const text = toText(value);

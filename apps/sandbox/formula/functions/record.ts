@@ -1,5 +1,5 @@
 /**
- * What a formula can ask about its own record.
+ * Functions that read the formula's own record.
  */
 import { dateAt } from "../dates";
 import { ERROR, FormulaSyntaxError } from "../types";

@@ -1,5 +1,5 @@
 /**
- * How a function of the language is declared: how many arguments, of what kinds, and what it does with them.
+ * Declares a function of the language: the number and kinds of its arguments, and its implementation.
  */
 import { type Unit, unitOf } from "../dates";
 import { ERROR, type FormulaDate, FormulaError, type FormulaValue, type RowContext } from "../types";
@@ -10,22 +10,22 @@ export type Evaluator = (row: RowContext) => FormulaValue;
 /** A part of a formula, ready to run. */
 export interface Compiled {
   run: Evaluator;
-  /** Its value when that is the same for every record. */
+  /** Its value, if that is the same for every record. */
   constant?: FormulaValue;
-  /** Its field, when it is nothing but a field's name. */
+  /** Its field, if it is only a field's name. */
   fieldId?: string;
 }
 
 export interface FunctionSpec {
   minArgs: number;
   maxArgs: number;
-  /** The result depends on the record or the clock, whatever the arguments. */
+  /** The result depends on the record or the clock, whatever the arguments are. */
   readsRow?: boolean;
-  /** @throws FormulaSyntaxError where an argument must be of a certain form */
+  /** @throws FormulaSyntaxError if an argument must have a certain form */
   compile(args: readonly Compiled[]): Evaluator;
 }
 
-/** What an argument is turned into before the function sees it. `date` refuses blank. */
+/** The kinds to which arguments are converted. `date` rejects blank. */
 interface Kinds {
   value: FormulaValue;
   text: string;
@@ -49,7 +49,7 @@ const COERCE: { [K in Kind]: (value: FormulaValue) => Kinds[K] | FormulaError } 
   pattern: toPattern,
 };
 
-/** A function of fixed arguments. An error among them is its result; `apply` sees only good ones. */
+/** A function with fixed arguments. An error among them is its result; `apply` is called only without errors. */
 export function strictFunction<const R extends readonly Kind[], const O extends readonly Kind[] = []>(
   required: R,
   apply: (...values: [...Values<R>, ...Partial<Values<O>>]) => FormulaValue,
@@ -94,12 +94,12 @@ export function variadic(apply: (values: FormulaValue[]) => FormulaValue): Funct
   };
 }
 
-/** A function without arguments that looks at the record or the clock. */
+/** A function without arguments that reads the record or the clock. */
 export function fromRow(run: Evaluator): FunctionSpec {
   return { minArgs: 0, maxArgs: 0, readsRow: true, compile: () => run };
 }
 
-/** Constants are turned into their kind once: a date in text is parsed at compiling, not for each record. */
+/** Constants are converted once: a date in text is parsed at compile time, not for each record. */
 function reader<K extends Kind>(arg: Compiled, kind: K): (row: RowContext) => Kinds[K] | FormulaError {
   const coerce = COERCE[kind];
   if (arg.constant !== undefined) {
@@ -109,7 +109,7 @@ function reader<K extends Kind>(arg: Compiled, kind: K): (row: RowContext) => Ki
   return (row) => coerce(arg.run(row));
 }
 
-/** The source's patterns are RE2's: `(?i)` and its like stand in front, and a character is a code point. */
+/** The source's patterns are RE2's: flags such as `(?i)` come first, and a character is a code point. */
 function toPattern(value: FormulaValue): RegExp | FormulaError {
   const text = toText(value);
   if (text instanceof FormulaError) return text;

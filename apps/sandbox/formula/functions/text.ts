@@ -40,12 +40,12 @@ function find(needle: string, text: string, start = 1): number {
   return text.indexOf(needle, atLeast0(start - 1)) + 1;
 }
 
-/** Replaces every `old`, or only the one with number `index`. */
+/** Replaces every `old`, or only the occurrence with number `index`. */
 function substitute(text: string, old: string, replacement: string, index?: number): FormulaValue {
   if (old === "") return text;
   const parts = text.split(old);
   if (index === undefined) {
-    // Counted first: nested substitutions would double a text until memory ends.
+    // The length is computed first: nested substitutions could double a text until memory is exhausted.
     const grown = text.length + (parts.length - 1) * (replacement.length - old.length);
     return grown > MAX_TEXT && grown > text.length ? ERROR : parts.join(replacement);
   }
@@ -54,7 +54,7 @@ function substitute(text: string, old: string, replacement: string, index?: numb
   return joinTexts([parts.slice(0, at).join(old), replacement, parts.slice(at).join(old)], "");
 }
 
-/** A pattern can still fail when it runs, by size or depth. */
+/** A valid pattern can still fail when it runs, by size or depth. */
 function matches(text: string, pattern: RegExp): number | FormulaError {
   try {
     return pattern.test(text) ? 1 : 0;
