@@ -1,7 +1,7 @@
-/** The page for what went wrong. */
+/** The error page. */
 import { ButtonLink, ErrorNote, PageHead } from "./components";
 
-/** @param props.requestId for faults of ours: what to tell whoever runs the service */
+/** @param props.requestId for internal errors: the id to report to the service's operator */
 export function ErrorView(props: { title: string; message: string; requestId: string | undefined }) {
   return (
     <>

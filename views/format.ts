@@ -1,4 +1,4 @@
-/** Numbers and times in words, the same everywhere. */
+/** Formats numbers and times, the same everywhere. */
 
 const counts = new Intl.NumberFormat("en-US");
 
@@ -14,7 +14,7 @@ export function counted(count: number, noun: string): string {
 
 /** `42 ms`, `0.42 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `4 d 2 h`. */
 export function formatElapsed(ms: number): string {
-  // Cut off and not rounded: there is no `60 s`.
+  // Truncated, not rounded: there is no `60 s`.
   const seconds = Math.max(0, ms) / 1000;
   if (seconds < 0.1) return `${Math.floor(seconds * 1000)} ms`;
   if (seconds < 1) return `${(Math.floor(seconds * 100) / 100).toFixed(2)} s`;

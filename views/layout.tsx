@@ -3,10 +3,10 @@ import type { ComponentChildren } from "preact";
 import type { CurrentUser } from "../core/control/accounts";
 import { Brand } from "./components/brand";
 
-/** The places that the bar leads to. */
+/** The links of the bar. */
 export type NavItem = "bases" | "requests" | "operator" | "account";
 
-/** Where the assets are; their addresses hold hashes of what they hold. */
+/** The URLs of the assets; they contain hashes of the content. */
 export interface AssetUrls {
   style: string;
   htmx: string;
@@ -14,12 +14,12 @@ export interface AssetUrls {
 }
 
 export interface PageProps {
-  /** For the tab and the history: what this page is, without the product's name. */
+  /** For the tab and the history: the page's title, without the product's name. */
   title: string;
-  /** Who looks at it; null when signed out, absent where nobody knows: then the bar has no links. */
+  /** The current user; null when signed out, absent if unknown: then the bar has no links. */
   currentUser?: CurrentUser | null | undefined;
   active?: NavItem | undefined;
-  /** `narrow` is for forms that ask for a few things. */
+  /** `narrow` is for short forms. */
   width?: "wide" | "narrow" | undefined;
   assets: AssetUrls;
   children: ComponentChildren;
@@ -30,7 +30,7 @@ const HTMX_CONFIG = JSON.stringify({
   includeIndicatorCSS: false,
   history: false,
   defaultTimeout: 30_000,
-  // A part that is brought up to date keeps open what a person has opened.
+  // A refreshed part stays open if the user has opened it.
   morphIgnore: ["data-htmx-powered", "open"],
 });
 
@@ -63,7 +63,7 @@ export function Page({ title, currentUser, active, width = "wide", assets, child
           </div>
         </header>
         <main id="main" class={width} tabIndex={-1}>
-          {/* Where htmx puts what went wrong with a request of a part of the page. */}
+          {/* Where htmx puts the error of a fragment's request. */}
           <div id="trouble" aria-live="assertive" />
           {children}
         </main>

@@ -1,12 +1,12 @@
 /**
- * From a view to a response: markup as a string, with the headers that every page carries.
+ * Renders a view to a response: markup as a string, with the headers of every page.
  *
- * Preact escapes whatever is not markup of ours; nothing here or in a view may go around that.
+ * Preact escapes everything except our own markup; nothing here or in a view may bypass that.
  */
 import type { VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 
-/** No inline script or style, nothing from elsewhere, in nobody's frame. */
+/** No inline script or style, nothing from other hosts, no framing. */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -22,7 +22,7 @@ const CONTENT_SECURITY_POLICY = [
 export const securityHeaders: Record<string, string> = {
   "content-security-policy": CONTENT_SECURITY_POLICY,
   "x-content-type-options": "nosniff",
-  // Not `no-referrer`: with that, browsers send `Origin: null` with a form, and the origin check would refuse it.
+  // Not `no-referrer`: with that, browsers send `Origin: null` with a form, and the origin check would reject it.
   "referrer-policy": "same-origin",
   "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
   "cross-origin-opener-policy": "same-origin",
@@ -30,7 +30,7 @@ export const securityHeaders: Record<string, string> = {
 };
 
 export interface RenderOptions {
-  /** 200 unless given. */
+  /** Default 200. */
   status?: number | undefined;
   headers?: Record<string, string> | undefined;
 }
@@ -40,12 +40,12 @@ export function renderPage(node: VNode, options: RenderOptions = {}): Response {
   return respond(`<!doctype html>${renderToString(node)}`, options);
 }
 
-/** One fragment, for htmx to put in its place. */
+/** One fragment, for htmx to insert. */
 export function renderFragment(node: VNode, options: RenderOptions = {}): Response {
   return respond(renderToString(node), options);
 }
 
-/** Does htmx ask for a part of the page? A browser, and an htmx request for the whole body, gets the page. */
+/** Whether htmx asks for a fragment. A browser, and an htmx request for the whole body, gets the page. */
 export function isHtmx(request: Request): boolean {
   return request.headers.get("hx-request") === "true" && request.headers.get("hx-request-type") !== "full";
 }
@@ -55,7 +55,7 @@ function respond(text: string, { status = 200, headers = {} }: RenderOptions): R
     status,
     headers: {
       "content-type": "text/html; charset=utf-8",
-      // Pages show what belongs to one account: no cache keeps them, the browser's own neither.
+      // Pages show data of one account: no cache stores them, not even the browser's.
       "cache-control": "no-store",
       vary: "HX-Request, HX-Request-Type, Cookie",
       ...securityHeaders,

@@ -1,4 +1,4 @@
-/** What the account asks of the operator: a form, and what became of what was asked before. */
+/** The account's requests to the operator: a form, and the state of earlier requests. */
 import type { OperatorRequest, RequestKind } from "../core/control/placement";
 import {
   Badge,
@@ -16,9 +16,9 @@ import { Field } from "./components/field";
 
 export interface RequestsProps {
   requests: OperatorRequest[];
-  /** Databases that could be made writable. */
+  /** Databases that can be made writable. */
   databases: { id: string; name: string }[];
-  /** What was typed, when it could not be sent. */
+  /** The typed values, if the form was rejected. */
   typed?: { kind: string; region: string; database: string; message: string };
   error?: string | undefined;
   isSent?: boolean;

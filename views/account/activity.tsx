@@ -1,4 +1,4 @@
-/** Who changed what in the account: the audit log, the newest first. */
+/** The audit log of the account, newest first. */
 
 import type { CurrentUser } from "../../core/control/accounts";
 import { type AuditEntry, auditActions } from "../../core/control/audit";
@@ -9,7 +9,7 @@ import { AccountFrame } from "./frame";
 export interface ActivityProps {
   currentUser: CurrentUser;
   entries: AuditEntry[];
-  /** Path of the page with what is older. */
+  /** Path of the page with older entries. */
   older: string | undefined;
   now: Date;
 }
@@ -62,7 +62,7 @@ export function Activity({ currentUser, entries, older, now }: ActivityProps) {
   );
 }
 
-/** A customer needs no names of who operates the service. */
+/** The names of the service's operators are not shown to customers. */
 function Who({ entry: { actorKind, actor } }: { entry: AuditEntry }) {
   const kind = kinds[actorKind];
   if (actorKind === "user") return <bdi>{actor}</bdi>;

@@ -1,10 +1,10 @@
-/** Parts of the pages about alerts: kinds to choose from, the form of a webhook, what was sent. */
+/** Parts of the pages for alerts: the choice of kinds, the form of a webhook, sent alerts. */
 import { type AlertKind, alertKindLabels, alertKinds, type SentMessage } from "../../core/alerts";
 import { Badge, Button, Empty, ErrorNote, Field, SelectField, Table, Toggle, type Tone } from "../components";
 import { Ago } from "../components/ago";
 import { counted } from "../format";
 
-/** @param props.prefix of the ids: there may be several on a page */
+/** @param props.prefix of the ids: a page may have several */
 export function KindToggles({ prefix, kinds }: { prefix: string; kinds: readonly AlertKind[] }) {
   return (
     <>
@@ -39,7 +39,7 @@ export function WebhookFormView(props: {
   button: string;
   form: WebhookFormValues;
   errors: WebhookErrors;
-  /** Its address is kept unless another one is typed. */
+  /** Its URL stays unless another one is typed. */
   isKnown?: boolean;
 }) {
   const { action, button, form, errors, isKnown = false } = props;

@@ -1,4 +1,4 @@
-/** Alerts of the account: what I am told of by e-mail, who else is, the webhooks, what was sent. */
+/** The account's alerts: the user's own e-mail alerts, those of other members, webhooks, sent alerts. */
 import {
   type AlertKind,
   alertKindLabels,
@@ -23,7 +23,7 @@ export interface AlertsProps {
   members: Preference[];
   webhooks: Webhook[];
   messages: SentMessage[];
-  /** Is there a mail server? */
+  /** Whether there is a mail server. */
   hasMail: boolean;
   form: WebhookFormValues;
   errors: WebhookErrors;

@@ -1,4 +1,4 @@
-/** The pages about oneself and one's account: the same head and tabs on all of them. */
+/** The frame of the pages about the user and the account: one head and its tabs. */
 import type { ComponentChildren } from "preact";
 import type { CurrentUser } from "../../core/control/accounts";
 import { Note, PageHead } from "../components";
@@ -17,7 +17,7 @@ export type AccountTab = (typeof TABS)[number]["path"];
 export function AccountFrame(props: {
   currentUser: CurrentUser;
   tab: AccountTab;
-  /** What has just been done. */
+  /** The notice of the last action. */
   done?: string | undefined;
   children: ComponentChildren;
 }) {

@@ -1,4 +1,4 @@
-/** Who belongs to the account, who is invited. */
+/** The members of the account, and its invitations. */
 
 import type { CurrentUser } from "../../core/control/accounts";
 import type { Invitation, Member, Removal } from "../../core/control/members";
@@ -15,9 +15,9 @@ export interface MembersProps {
   email: string;
   errors: Errors<"email">;
   done?: string | undefined;
-  /** The link that an invitation was just made with, where no mail takes it there. */
+  /** The link of an invitation that was just created, if it is not sent by mail. */
   link?: string | undefined;
-  /** What came of a removal that also revoked something. */
+  /** The result of a removal that also revoked something. */
   removal?: Removal | undefined;
 }
 

@@ -1,4 +1,6 @@
-/** Removing a member: what ends with it, what the member may have seen, and what can be revoked in the same step. */
+/**
+ * Removes a member: shows what ends with it, what the member may have seen, and what can be revoked in the same step.
+ */
 
 import type { CurrentUser } from "../../core/control/accounts";
 import type { Member, Removal } from "../../core/control/members";
@@ -63,7 +65,7 @@ function Options() {
   );
 }
 
-/** What came of a removal. */
+/** The result of a removal. */
 export function RemovalNote({ removal }: { removal: Removal }) {
   const { email, tokensRevoked, databases, attachmentLinks, remains } = removal;
   const done = (all: Removal["databases"]) => all.filter(({ error }) => error === null).length;

@@ -1,4 +1,4 @@
-/** One's password, and where one is signed in. */
+/** The user's password and sessions. */
 import type { CurrentUser, Session } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
 import { Badge, Button, Card, ErrorNote, Field, Table } from "../components";
@@ -87,7 +87,7 @@ function EndOthers({ count }: { count: number }) {
   );
 }
 
-/** Most specific first: nearly all of them call themselves Safari too. */
+/** Most specific first: nearly all browsers also contain "Safari". */
 const BROWSERS = [
   ["Edg", "Edge"],
   ["OPR", "Opera"],
@@ -99,7 +99,7 @@ const BROWSERS = [
 ] as const;
 const SYSTEMS = ["Windows", "Android", "iPhone", "iPad", "Mac OS X", "Linux"];
 
-/** `Firefox on Linux`: enough to know one's own again. */
+/** `Firefox on Linux`: enough to recognize one's own browser. */
 function browserOf(userAgent: string | null): string {
   if (!userAgent) return "Unknown browser";
   const browser =
@@ -108,7 +108,7 @@ function browserOf(userAgent: string | null): string {
   return system ? `${browser} on ${system}` : `${browser}`;
 }
 
-/** Of an IPv6 address only the network is kept: its last half changes by itself. */
+/** Shows only the network of an IPv6 address: its last half changes by itself. */
 function addressOf(address: string | null): string {
   if (!address) return "unknown";
   const host = address.includes(":") ? URL.parse(`http://[${address}]`)?.hostname.slice(1, -1) : undefined;

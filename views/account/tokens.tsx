@@ -1,4 +1,4 @@
-/** The account's API tokens: a new one is shown this once. */
+/** The account's API tokens. A new one is shown only once. */
 import type { ApiToken, CurrentUser } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
 import { Button, Card, CopyField, Empty, Field, Note, Table } from "../components";
@@ -12,7 +12,7 @@ export interface TokensProps {
   consoleUrl: string;
   name: string;
   errors: Errors<"name">;
-  /** Just made. */
+  /** Just created. */
   token?: string | undefined;
   done?: string | undefined;
 }

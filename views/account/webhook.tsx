@@ -1,4 +1,4 @@
-/** One webhook: its secret this once, whether it works, what can be changed, what was sent. */
+/** One webhook: its secret (shown once), its state, its settings, sent alerts. */
 import type { SentMessage, Webhook } from "../../core/alerts";
 import type { CurrentUser } from "../../core/control/accounts";
 import { Button, Card, CopyField, ErrorNote, Note } from "../components";
@@ -13,9 +13,9 @@ export interface WebhookPageProps {
   form: WebhookFormValues;
   errors: WebhookErrors;
   now: Date;
-  /** Just made. */
+  /** Just created. */
   secret?: string | undefined;
-  /** Why a test delivery did not arrive. */
+  /** Why a test delivery failed. */
   problem?: string | undefined;
   done?: string | undefined;
 }

@@ -1,4 +1,4 @@
-/** One workspace: how its calls go, what they were for, its bases, and what can be changed. */
+/** One workspace: the use of its calls, its bases, and its settings. */
 
 import type { CurrentUser } from "../../core/control/accounts";
 import type { Base } from "../../core/control/bases";

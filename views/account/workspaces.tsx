@@ -1,4 +1,4 @@
-/** The account's workspaces: what the source counts calls by, and whether each one's calls will last. */
+/** The account's workspaces, by which the source counts calls, and whether each one's calls will last. */
 
 import type { CurrentUser } from "../../core/control/accounts";
 import type { Budget, Workspace } from "../../core/control/budgets";
@@ -10,7 +10,7 @@ import { AccountFrame } from "./frame";
 
 export interface WorkspaceForm extends PlanForm {
   name: string;
-  /** As typed; empty: a fifth. */
+  /** As typed; empty: a fifth of the calls. */
   reserve: string;
 }
 

@@ -1,4 +1,4 @@
-/** The questions that several of these pages ask: who one is, and a password that is to be. */
+/** Fields that several of these pages share: the e-mail address, and a new password. */
 import { Field } from "../components";
 
 export function EmailField(props: { value: string; error: string | undefined; autofocus: boolean }) {

@@ -1,11 +1,11 @@
-/** The frame of the pages before one is signed in: one card, one question. */
+/** The frame of the pages before sign-in: one card with one form. */
 import type { ComponentChildren } from "preact";
 import { PageHead } from "../components";
 
 export function AuthFrame(props: {
   title: string;
   lead?: ComponentChildren;
-  /** Other ways to go, below the card. */
+  /** Other links, below the card. */
   below?: ComponentChildren;
   children: ComponentChildren;
 }) {
@@ -18,7 +18,7 @@ export function AuthFrame(props: {
   );
 }
 
-/** A path with what is to come after it, unless that is the usual. */
+/** Adds the page to open next to a path, unless it is the default. */
 export function withNext(path: string, next: string): string {
   return next === "/" ? path : `${path}?${new URLSearchParams({ next })}`;
 }

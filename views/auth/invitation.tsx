@@ -1,8 +1,8 @@
-/** An invitation, as whoever opens its link sees it. */
+/** An invitation, as its link shows it. */
 import { Button, ButtonLink, ErrorNote } from "../components";
 import { AuthFrame } from "./frame";
 
-/** @param props.signedInAs the address of who looks; null when signed out */
+/** @param props.signedInAs the address of the current user; null when signed out */
 export function InvitationView(props: {
   account: string;
   email: string;

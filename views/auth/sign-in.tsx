@@ -1,4 +1,4 @@
-/** Signing in, and the ways back in for who cannot. */
+/** The sign-in page, and the pages to regain access. */
 import { Button, ErrorNote, Field, Note } from "../components";
 import { EmailField, NewPasswordField } from "./fields";
 import { AuthFrame, withNext } from "./frame";
@@ -8,7 +8,7 @@ export function SignIn(props: {
   email: string;
   next: string;
   errors: Errors<"email" | "password">;
-  /** What was done before one came here. */
+  /** The notice of the last action. */
   done?: string | undefined;
 }) {
   const { email, next, errors, done } = props;
@@ -64,7 +64,7 @@ export function ForgotPassword(props: { email: string; errors: Errors<"email"> }
   );
 }
 
-/** @param props.token of the link that led here */
+/** @param props.token of the link that was opened */
 export function ResetPassword(props: { token: string; errors: Errors<"password"> }) {
   const { token, errors } = props;
   return (
@@ -91,7 +91,7 @@ export function ResetPassword(props: { token: string; errors: Errors<"password">
   );
 }
 
-/** A click of a person's, because programs that look at mail open every link in it. */
+/** Requires a click, because programs that scan mail open every link in it. */
 export function ConfirmAddress(props: { token: string; next: string; error: string | undefined }) {
   const { token, next, error } = props;
   return (

@@ -1,9 +1,9 @@
-/** Signing up: an address, a password. */
+/** The sign-up page: an address and a password. */
 import { Button, ErrorNote, Note } from "../components";
 import { EmailField, NewPasswordField } from "./fields";
 import { AuthFrame, withNext } from "./frame";
 
-/** What was wrong with a form, by field; `form` is about all of it. */
+/** The errors of a form, by field; `form` is about all of it. */
 export type Errors<Name extends string> = Partial<Record<Name | "form", string>>;
 
 export function SignUp(props: { email: string; next: string; errors: Errors<"email" | "password"> }) {
@@ -32,7 +32,7 @@ export function SignUp(props: { email: string; next: string; errors: Errors<"ema
   );
 }
 
-/** After a sign-up, a reset: the same whether the address has an account or not. */
+/** After a sign-up or a reset: the same whether the address has an account or not. */
 export function CheckMail(props: { email: string; isReset?: boolean; isMailConfigured: boolean }) {
   const { email, isReset } = props;
   return (

@@ -1,4 +1,4 @@
-/** What a base offers to analysts: descriptions of its tables for their programs, and what else can be switched on. */
+/** The page for analysts: descriptions of a base's tables for their tools, and the related settings. */
 import type { Base } from "../../core/control/bases";
 import { ButtonLink, Card } from "../components";
 import { Program } from "../components/program";

@@ -1,4 +1,4 @@
-/** The call budget of a base, which is its workspace's: on the overview, and where it is chosen. */
+/** The call budget of a base's workspace: on the overview, and in the settings. */
 import type { Base } from "../../core/control/bases";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture } from "../budget/budget";
@@ -6,7 +6,7 @@ import { capOf } from "../budget/plans";
 import { Button, ButtonLink, Card } from "../components";
 import { SelectField } from "../components/field";
 
-/** Where nothing is capped there is nothing to see, and the settings say how to set a cap. */
+/** Without a cap there is nothing to show; the settings explain how to set one. */
 export function BudgetCard({ budget }: { budget: Budget | null }) {
   if (!budget || budget.callsPerMonth === null) return null;
   return (
@@ -24,7 +24,7 @@ export function BudgetCard({ budget }: { budget: Budget | null }) {
   );
 }
 
-/** The value of a choice of none. */
+/** The value for no workspace. */
 export const NO_WORKSPACE = "none";
 
 export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; error?: string | undefined }) {

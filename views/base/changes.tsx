@@ -1,4 +1,4 @@
-/** What changed in the shape of the source, and so in the replica's. */
+/** The schema changes of the source, which the replica has followed. */
 import type { SchemaChange } from "../../core/control/bases";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
@@ -36,7 +36,7 @@ export function SchemaChanges({ changes, now }: { changes: SchemaChange[]; now: 
   );
 }
 
-/** From what to what, where that says more. */
+/** The old and the new value, if they add information. */
 function detailOf({ kind, before, after }: SchemaChange): string {
   if (kind === "field_added") return [after?.type, after?.source_name].filter(Boolean).join(", ");
   if (!before || !after) return "";

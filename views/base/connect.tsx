@@ -1,4 +1,6 @@
-/** How to connect with SQL: every part to take away with a click, the password hidden until it is asked for. */
+/**
+ * The SQL connection details: each part can be copied with a click, and the password is hidden until the user shows it.
+ */
 import type { Base } from "../../core/control/bases";
 import type { Credentials } from "../../core/control/placement";
 import { Button, CopyField } from "../components";
@@ -6,7 +8,7 @@ import { Button, CopyField } from "../components";
 export interface ConnectProps {
   base: Base;
   credentials: Credentials;
-  /** Where customers host the database, its password is theirs to change. */
+  /** If customers host the database, they change its password themselves. */
   isHosted: boolean;
   isWritable: boolean;
 }

@@ -1,4 +1,4 @@
-/** Deleting a base: what goes, what stays, and its name to be typed. */
+/** Deletes a base: shows what is deleted and what stays, and asks for the base's name. */
 import type { Base } from "../../core/control/bases";
 import { Button, ButtonLink, Card } from "../components";
 import { Field } from "../components/field";
@@ -48,7 +48,7 @@ export function DeletePage(props: {
   );
 }
 
-/** The name, with the spaces that a page shows as one; the id where nothing can be typed. */
+/** The name, with whitespace collapsed as a page shows it; the id if the name cannot be typed. */
 export function nameToType(base: Pick<Base, "name" | "sourceBaseId">): string {
   return base.name.replace(/\s+/g, " ").trim() || base.sourceBaseId;
 }

@@ -1,11 +1,11 @@
-/** What the pages of one base have in common: its name, how it is, what can be done, and the way to its other pages. */
+/** The frame of the pages of one base: its name, its state, its actions, and the links to its other pages. */
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
 import { Button, Note, PageHead } from "../components";
 
 export type BasePlace = "overview" | "proxy" | "analysts" | "runs" | "settings" | "connect";
 
-/** What a page says once after something was done, by the word in its address. */
+/** Notices after an action, by the word in the URL. */
 export const notices = {
   connected: "Connected. The first sync begins.",
   synced: "A sync was asked for; it begins in a moment.",
@@ -80,7 +80,7 @@ function BaseActions({ base, path }: { base: Base; path: string }) {
   );
 }
 
-/** A page of its own, shown in the page's dialog where htmx runs. */
+/** A separate page, shown in a dialog if htmx runs. */
 function DialogLink(props: {
   href: string;
   kind?: "primary" | "quiet";
@@ -95,7 +95,7 @@ function DialogLink(props: {
   );
 }
 
-/** What a dialog holds: a heading and a way out. */
+/** The content of a dialog: a heading and a close button. */
 export function DialogContent({
   title,
   children,

@@ -1,4 +1,4 @@
-/** The last syncs as a picture and as a table: how long each took, of what kind, and which failed. */
+/** The last syncs as a chart and as a table: the duration and kind of each, and failures. */
 import type { SyncRun } from "../../core/control/bases";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
@@ -7,15 +7,15 @@ import { Table } from "../components/table";
 import { clock, counted, formatElapsed, inDigits, inUtc } from "../format";
 import { runKindLabels } from "./runs";
 
-/** Rows of the log in the picture: each is a sync, or the alike ones of up to an hour. */
+/** Rows of the log in the chart: each is one sync, or similar ones of up to an hour. */
 export const SHOWN_RUNS = 60;
-/** A picture of a few is not made of planks. */
+/** With few syncs, the bars stay narrow. */
 const MIN_SLOTS = 24;
 
 export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
   const shown = runs.slice(0, SHOWN_RUNS);
   const completed = shown.filter((run) => run.duration_ms !== null);
-  // Of another kind than most, as the first sync of a live base, a sync says nothing of how long one takes.
+  // A sync of another kind than usual, such as the first sync of a live base, says nothing about the usual duration.
   const kind = usualKind(completed);
   const usual = completed.filter((run) => run.kind === kind);
   const usualSyncs = usual.reduce((sum, run) => sum + run.syncs, 0);
@@ -83,7 +83,7 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
   );
 }
 
-/** What a base does most: sweeps, rapid turns, rounds of live mode. */
+/** The most frequent kind: sweeps, rapid cycles, or batches of live mode. */
 function usualKind(completed: SyncRun[]): SyncRun["kind"] | undefined {
   const counts = new Map<SyncRun["kind"], number>();
   for (const { kind } of completed) counts.set(kind, (counts.get(kind) ?? 0) + 1);

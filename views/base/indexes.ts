@@ -1,4 +1,4 @@
-/** The setting `indexes` as people write it: one column per line. */
+/** The text form of the setting `indexes`: one column per line. */
 import { type AskedIndex, MOST_INDEXES } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 
@@ -8,7 +8,7 @@ export function indexLines(indexes: readonly AskedIndex[]): string {
     .join("\n");
 }
 
-/** @throws BasetideError `invalid_request` naming the line that is not understood */
+/** @throws BasetideError `invalid_request` that names the invalid line */
 export function readIndexes(written: string): AskedIndex[] {
   const lines = written
     .split("\n")

@@ -1,6 +1,6 @@
 /**
- * Cells that did not fit their column, each with the way to its record in the source; and what a customer has made in the
- * database that a rebuild could not carry over, each with the statements that make it.
+ * Cells that did not fit their column, each with a link to its record in the source; and customers' objects in the
+ * database that a rebuild could not carry over, each with the statements that create it.
  */
 import type { Base, BaseIssue } from "../../core/control/bases";
 import { factsOf } from "../../core/source";
@@ -8,7 +8,7 @@ import { Card } from "../components";
 import { Table } from "../components/table";
 import { inDigits } from "../format";
 
-/** Issues on the overview; the issues' own page has more. */
+/** Issues on the overview; the page of issues has more. */
 const ON_OVERVIEW = 10;
 
 export function Issues({ base }: { base: Base }) {
@@ -116,7 +116,7 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
   );
 }
 
-/** The record in the source's own pages; its base where the table's id is not known. */
+/** The record in the source's web app; its base if the table's id is unknown. */
 function recordUrl(base: Pick<Base, "platform" | "sourceBaseId" | "tables">, issue: BaseIssue): string {
   const table = base.tables.find(({ name }) => name === issue.table)?.source_id;
   const within = table === undefined ? [] : [table, issue.record_id];

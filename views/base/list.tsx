@@ -1,4 +1,4 @@
-/** All bases of the account, in a line each. */
+/** All bases of the account, one per line. */
 import { type BaseSummary, indicatorOf, isLive } from "../../core/control/status";
 import { ButtonLink, Empty, PageHead } from "../components";
 import { Ago } from "../components/ago";
@@ -8,14 +8,14 @@ import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
 import { StateBadge } from "./state";
 
-/** So many are seen at once: there is nothing to search for. */
+/** With so few bases, the page has no search. */
 const FEW = 8;
 
 export interface BaseListProps {
   bases: BaseSummary[];
-  /** What was searched for; `bases` are those that match. */
+  /** The search text; `bases` are the matches. */
   query: string;
-  /** How many there are in all. */
+  /** The total number of bases. */
   total: number;
   now: Date;
 }
@@ -68,7 +68,7 @@ function Search({ query }: { query: string }) {
   );
 }
 
-/** The part that keeps itself up to date. */
+/** The part that refreshes itself. */
 export function BaseRows({ bases, query, total, now }: BaseListProps) {
   const search = query === "" ? "" : `?q=${encodeURIComponent(query)}`;
   return (
@@ -104,7 +104,7 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
 
 function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
   const indicator = indicatorOf(base, now);
-  // Live, nothing is synced while nothing changes.
+  // In live mode, nothing is synced while nothing changes.
   const readAt = isLive(base) ? base.live.readAt : (base.sync?.completedAt ?? null);
   return (
     <tr id={base.id}>

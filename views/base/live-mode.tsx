@@ -1,4 +1,4 @@
-/** Live mode of a base in plain words: how changes arrive, whether SQL has them, and what is to be done where it cannot. */
+/** Live mode of a base in plain words: how changes arrive, whether SQL has them, and the remedy if it does not work. */
 import type { Base, LiveState } from "../../core/control/bases";
 import { isLive, median } from "../../core/control/status";
 import { Note } from "../components";
@@ -48,7 +48,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
   );
 }
 
-/** What the figures do not say: what is missed, what may be missing, and why a base is not live. */
+/** Notes in addition to the figures: missed changes, possible gaps, and why a base is not live. */
 export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: string | undefined }) {
   const { live, settings } = base;
   if (settings.rapid) return null;
@@ -107,21 +107,21 @@ function Refused({
   );
 }
 
-/** How soon a change is known of here. */
+/** How soon the service learns of a change. */
 function paceOf({ by, readAt, dueAt }: LiveState): string {
   if (by === "ping") return "at once";
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
-  // Whole seconds: it is how often we ask, and nothing that was measured.
+  // Whole seconds: this is the interval of requests, not a measurement.
   return `within ${paceMs < 10_000 ? `${Math.max(1, Math.round(paceMs / 1000))} s` : formatElapsed(paceMs)}`;
 }
 
-/** From knowing of a change to having it in SQL. */
+/** The time from learning of a change to having it in SQL. */
 function roundNote({ sync, recentSweepMs }: Base): string {
   const usualMs = sync?.kind === "live" ? median(recentSweepMs) : null;
   return usualMs === null ? "as the source told us" : `usually in SQL within ${formatElapsed(usualMs)}`;
 }
 
-/** The honesty of this mode: what a sweep had to find. */
+/** Changes that the feed missed and a sweep found. */
 function Missed({ live, sweep, now }: { live: LiveState; sweep: Base["sweep"]; now: Date }) {
   const { missed } = live;
   return (

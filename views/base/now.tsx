@@ -1,4 +1,4 @@
-/** How a base is at this moment: in words, in figures, and how far its first sync or a rebuild is. */
+/** The current state of a base: in words, in figures, and the progress of its first sync or a rebuild. */
 import type { Base, Progress, SyncKind } from "../../core/control/bases";
 import { indicatorOf, isLive, median } from "../../core/control/status";
 import { Card } from "../components";
@@ -15,7 +15,7 @@ const kinds: Record<SyncKind, string> = {
   live: "a live round",
 };
 
-/** @param props.keyHelpUrl where people find what their key may do */
+/** @param props.keyHelpUrl the page about the rights of an API key */
 export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpUrl: string | undefined }) {
   const indicator = indicatorOf(base, now);
   const hasFigures = base.sync !== null || isLive(base);
@@ -24,7 +24,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
     <Card id="now">
       <p class="now-state">
         <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} isAnnounced />
-        {/* When all is well the figures say it; the badge holds the reason on hover and for screen readers. */}
+        {/* If all is well, the figures are enough; the badge has the reason on hover and for screen readers. */}
         {indicator.color === "green" && hasFigures ? null : (
           <span class="wrap" aria-hidden="true">
             {indicator.reason}
@@ -52,7 +52,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
   );
 }
 
-/** Where its owner can do something about it. */
+/** Shown if the base's owner can do something about it. */
 function NextStep({ base }: { base: Base }) {
   const path = `/bases/${base.id}`;
   if (base.error?.code === "source_key_refused" || base.error?.code === "source_forbidden") {
@@ -97,7 +97,7 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
   );
 }
 
-/** Rapid turns know nothing of deletes and computed fields: those are as of the last full sweep. */
+/** Rapid cycles do not see deletes and computed fields: those are as of the last full sweep. */
 function lagNote({ sync, sweep }: Base, now: Date): string {
   if (sync?.kind !== "rapid" || !sweep) return "how old a row can be";
   return `deletes and computed fields: ${formatElapsed(now.getTime() - sweep.startedAt.getTime())}`;
@@ -125,13 +125,13 @@ function ProgressBars({ progress }: { progress: Progress }) {
 function progressText(table: Progress["tables"][number]): string {
   const { records_done: done, records_estimate: estimate } = table;
   if (table.done) return counted(done, "record");
-  // Known columns are kept up to date meanwhile.
+  // Known columns stay up to date meanwhile.
   if (table.waiting) return `${counted(done, "record")} read; waits for a transaction that holds the table`;
   if (estimate === null) return `${inDigits(done)} so far`;
   return `${inDigits(done)} of about ${inDigits(Math.max(estimate, done))}`;
 }
 
-/** Without an estimate the bar runs back and forth: something is being done, and nobody knows how much is left. */
+/** Without an estimate, the bar is animated: work is in progress, and the remaining part is unknown. */
 function ProgressBar({ table }: { table: Progress["tables"][number] }) {
   const { records_done: done, records_estimate: estimate } = table;
   const max = table.done ? Math.max(1, done) : Math.max(estimate ?? 0, done);

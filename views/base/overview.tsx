@@ -1,8 +1,8 @@
 /**
- * The overview of a base: how it is now, how it was, and what it holds.
+ * The overview of a base: its current state, its history, and its contents.
  *
- * One small part asks every two seconds and is morphed into the page, so that only what has changed is touched. It
- * says what the page shows already; the larger parts come along when there is something new in them.
+ * One small part polls every two seconds and is morphed into the page, so that only what has changed is replaced. Its
+ * request says what the page already shows; larger parts are included only if they have changed.
  */
 import type { Base, SchemaChange, SyncRun } from "../../core/control/bases";
 import type { Budget, QuotaUse } from "../../core/control/budgets";
@@ -17,14 +17,14 @@ import { Usage } from "./usage";
 
 export interface OverviewProps {
   base: Base;
-  /** The newest first. */
+  /** Newest first. */
   runs: SyncRun[];
   use: QuotaUse;
-  /** Of the base's workspace; null: nothing is capped. */
+  /** Of the base's workspace; null: no cap. */
   budget: Budget | null;
-  /** The newest first. */
+  /** Newest first. */
   changes: SchemaChange[];
-  /** Where people find what their key may do. */
+  /** The page about the rights of an API key. */
   keyHelpUrl: string | undefined;
   now: Date;
 }
@@ -56,7 +56,7 @@ export function Overview(props: OverviewProps) {
   );
 }
 
-/** The answer to the page's question for news. @param seen what the page shows, as its own question tells */
+/** The answer to the page's poll. @param seen what the page shows, as its request says */
 export function OverviewNews(props: OverviewProps & { seen: string }) {
   const old = props.seen.split(".");
   const now = versions(props);
@@ -88,7 +88,7 @@ function Live(props: OverviewProps) {
   );
 }
 
-/** What each section shows, in a few letters. */
+/** A short version of each section's content. */
 function versions({ base, runs, use, budget, changes }: OverviewProps): string[] {
   const { issueCount, issues, tables } = base;
   const shown: Record<Section, unknown> = {

@@ -1,4 +1,4 @@
-/** How to write to a base, and to read it as its own API does, through the proxy. */
+/** How to write to a base, and read it by its own API, through the proxy. */
 import type { Base } from "../../core/control/bases";
 import { Card, CopyField } from "../components";
 import { Program } from "../components/program";

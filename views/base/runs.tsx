@@ -1,4 +1,4 @@
-/** The log of syncs: what each did, those that were alike in one row. */
+/** The log of syncs, with similar ones in one row. */
 import type { SyncKind, SyncRun } from "../../core/control/bases";
 import { Card } from "../components";
 import { Ago } from "../components/ago";

@@ -1,4 +1,4 @@
-/** The form of one setting, by its type, and what such a form sends. */
+/** The form of one setting, by its type, and the parsing of its input. */
 import { type AskedIndex, type Base, type Setting, savedText } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { Button, Field, TextAreaField, Toggle } from "../components";
@@ -6,7 +6,7 @@ import { indexLines, readIndexes } from "./indexes";
 
 const MOST_ROWS = 12;
 
-/** What somebody typed for a setting, and why it was refused. */
+/** The rejected input for a setting, and the reason. */
 export interface RefusedSetting {
   name: string;
   written: string;
@@ -17,9 +17,9 @@ interface FormProps {
   base: Base;
   setting: Setting;
   refused?: RefusedSetting | undefined;
-  /** The change has just been saved, and the form shows that. */
+  /** The change was just saved, and the form shows that. */
   isSaved?: boolean;
-  /** The form is sent beside another one, whose change concerns it. */
+  /** The form is sent along with another one, whose change affects it. */
   isNews?: boolean;
 }
 
@@ -54,7 +54,7 @@ export function SettingForm(props: FormProps) {
   );
 }
 
-/** Sent at once where a script runs, by its button where none does. */
+/** Sent at once if a script runs, else by its button. */
 function ToggleForm({ base, setting, isSaved, isNews }: FormProps) {
   const { name, key, label, hint } = setting;
   const path = pathOf(base, setting);
@@ -96,7 +96,7 @@ function ToggleForm({ base, setting, isSaved, isNews }: FormProps) {
   );
 }
 
-/** @throws BasetideError `invalid_request` saying what is expected instead */
+/** @throws BasetideError `invalid_request` that names the expected value */
 export function readSetting(setting: Setting, written: string): boolean | number | AskedIndex[] {
   if (setting.type === "boolean") return written === "on";
   if (setting.type === "indexes") return readIndexes(written);

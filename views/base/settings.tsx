@@ -1,4 +1,4 @@
-/** The settings of a base, each with what it means; a new API key; and the end of it. */
+/** The settings of a base with their explanations; a new API key; and the deletion of the base. */
 import {
   type Base,
   type Setting,
@@ -60,7 +60,7 @@ export function SettingsPage(props: {
   );
 }
 
-/** The answer to a form that htmx has sent, and what its change means to other forms. */
+/** The answer to a form that htmx has sent, with the other forms that the change affects. */
 export function ChangedSetting({ base, setting }: { base: Base; setting: Setting }) {
   return (
     <>
@@ -71,7 +71,7 @@ export function ChangedSetting({ base, setting }: { base: Base; setting: Setting
   );
 }
 
-/** For links that were handed out, be the setting on or off by now. */
+/** For links that were given out, whether the setting is on or off now. */
 function RevokeLinks({ base, isNews }: { base: Base; isNews?: boolean }) {
   return (
     <div id="attachment-links" hx-swap-oob={isNews ? "outerMorph" : undefined}>

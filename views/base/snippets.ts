@@ -1,4 +1,4 @@
-/** Code that talks to a base through the proxy, ready to paste. The API key is read from AIRTABLE_API_KEY. */
+/** Code that uses a base through the proxy, ready to paste. The API key is read from AIRTABLE_API_KEY. */
 
 export interface Snippet {
   id: "curl" | "airtable.js" | "pyairtable" | "fetch" | "env" | "node";
@@ -6,14 +6,14 @@ export interface Snippet {
   code: string;
 }
 
-/** Where the console serves `apps/proxy/redirect.mjs`. */
+/** The path at which the console serves `apps/proxy/redirect.mjs`. */
 export const REDIRECT_PATH = "/downloads/basetide-redirect.mjs";
 
-/** The source's host, as the proxy's addresses have it. */
+/** The source's host in the proxy's URLs. */
 const HOST = "api.airtable.com";
 
 /**
- * Each lists a few records of a table; what else a client can do it does the same way.
+ * Each snippet lists a few records of a table; a client's other calls work in the same way.
  *
  * @param base.table the table's name in the source
  */

@@ -1,4 +1,4 @@
-/** The indicator of a base: a colour, a shape (from the stylesheet) and a word that say the same, and the reason. */
+/** The indicator of a base: a color, a shape (from the stylesheet) and a word with the same meaning, and the reason. */
 import type { Indicator } from "../../core/control/status";
 
 const words = { green: "In sync", yellow: "Behind", red: "Failing" } as const;
@@ -6,13 +6,13 @@ const words = { green: "In sync", yellow: "Behind", red: "Failing" } as const;
 interface StateProps {
   indicator: Indicator;
   state: string;
-  /** Are its changes read as the source tells of them? */
+  /** Whether its changes are read from the source's feed. */
   isLive: boolean;
-  /** Is a change of the word to be read out? For one of them on a page. */
+  /** Whether screen readers announce a change of the word. For one indicator on a page. */
   isAnnounced?: boolean;
 }
 
-/** With the reason on hover; for who has no mouse it is said too, but not shown. */
+/** Shows the reason on hover; for users without a mouse, it is also in hidden text. */
 export function StateBadge({ isAnnounced, ...props }: StateProps) {
   const { indicator } = props;
   const word = stateWord(props);

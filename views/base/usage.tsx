@@ -1,11 +1,11 @@
-/** How much of the base's quota was used: the last minutes as a picture, the month in figures. */
+/** The use of the base's quota: the last minutes as a chart, the month in figures. */
 import type { MinuteUse, QuotaUse } from "../../core/control/budgets";
 import { Slowed } from "../budget/budget";
 import { Card } from "../components";
 import { Bars } from "../components/bars";
 import { clock, counted, inDigits } from "../format";
 
-/** What the source gives a base in a minute: 5 requests a second. */
+/** The requests that the source allows a base in a minute: 5 a second. */
 const QUOTA_PER_MINUTE = 300;
 
 const reasons: Record<string, string> = {

@@ -1,11 +1,11 @@
-/** A call budget as people ask about it: will this month's calls last, and what are they spent on? */
+/** A call budget: whether this month's calls will last, and what they are used for. */
 import type { Budget } from "../../core/control/budgets";
 import { Note } from "../components";
 import { BudgetBar } from "../components/budget-bar";
 import { Table } from "../components/table";
 import { counted, inDigits } from "../format";
 
-/** The bar with its legend, and the answer in a sentence. */
+/** The bar with its legend, and a sentence. */
 export function BudgetPicture({ budget }: { budget: Budget }) {
   const { callsPerMonth, used, reserve, forecast } = budget;
   if (callsPerMonth === null) {
@@ -43,7 +43,7 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
   );
 }
 
-/** What sync's calls were for, the most first. */
+/** The purposes of sync's calls, the largest first. */
 export function CallsByKind({ budget }: { budget: Budget }) {
   const kinds = Object.entries(budget.used.byKind).toSorted(([, a], [, b]) => b - a);
   if (kinds.length === 0) return <p class="muted">Sync has not called the source this month.</p>;
@@ -84,7 +84,7 @@ function Figure(props: { kind: string; name: string; calls: number; note?: strin
   );
 }
 
-/** The source slows a workspace down: everybody there is slower, whatever we do. */
+/** The source slows the workspace down: this affects every client, whatever Basetide does. */
 export function Slowed({ slowed }: { slowed: Budget["slowed"] }) {
   if (!slowed) return null;
   return (

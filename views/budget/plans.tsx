@@ -1,4 +1,4 @@
-/** The question for a plan: what the source's price list says of it, and a number of one's own. */
+/** The question about the plan: the source's price list, and a custom number. */
 import type { ComponentChildren } from "preact";
 import { type Plan, sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { SourcePlan } from "../../core/source";
@@ -41,13 +41,13 @@ export function capOf({ plan, callsPerMonth }: Pick<Workspace, "plan" | "callsPe
 }
 
 export interface PlanForm {
-  /** A plan, or the id of a workspace that is there. */
+  /** A plan, or the id of an existing workspace. */
   plan: string;
   /** As typed. */
   calls: string;
 }
 
-/** Radio buttons; `children` go before them, for choices of another kind with the same name, `plan`. */
+/** Radio buttons; `children` come before them, for other choices with the same name, `plan`. */
 export function PlanChoices(props: {
   legend: string;
   form: PlanForm;

@@ -1,4 +1,4 @@
-/** A moment as people say it, with the exact time on hover and for programs. */
+/** A relative time, with the exact time on hover and for programs. */
 import { ago, inUtc } from "../format";
 
 export function Ago({ at, now }: { at: Date; now: Date }) {

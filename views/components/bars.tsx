@@ -1,20 +1,20 @@
 /**
- * Values over time as a picture: a bar each, the latest at the right.
+ * A bar chart of values over time, the latest at the right.
  *
- * A picture is one image to a screen reader, with `summary` as its text: say where the numbers are to be read. It is
+ * For screen readers, a chart is one image with `summary` as its text, which should say where the numbers are. It is
  * drawn without a `style` attribute, which the Content-Security-Policy forbids.
  */
 
-/** Units of the drawing; the stylesheet says how large that is. */
+/** Units of the drawing; the stylesheet sets its size. */
 const HEIGHT = 100;
 const SLOT = 10;
 const GAP = 2;
-/** A value that is there is seen, however small. */
+/** Every value above zero is visible, however small. */
 const MIN_BAR = 2;
 
 export interface Bar {
   key: string;
-  /** From the bottom up; each part with the class that colours it. */
+  /** From the bottom up; each part with the class for its color. */
   parts: { value: number; class: string }[];
   /** Shown on hover. */
   title: string;
@@ -23,11 +23,11 @@ export interface Bar {
 export interface BarsProps {
   summary: string;
   bars: Bar[];
-  /** How many bars the picture has room for: fewer stay at the right. */
+  /** How many bars fit into the chart: fewer are aligned to the right. */
   slots: number;
   /** The value at the upper edge. */
   top: number;
-  /** A value to compare with: a line across. */
+  /** A value for comparison: a horizontal line. */
   line?: number | undefined;
 }
 
@@ -64,7 +64,7 @@ function Column({ bar, x, scale }: { bar: Bar; x: number; scale: number }) {
   return (
     <g>
       <title>{bar.title}</title>
-      {/* All of the column's height answers to the pointer, not only the bar. */}
+      {/* The full height of the column reacts to the pointer, not only the bar. */}
       <rect class="bars-slot" x={x} y="0" width={SLOT} height={HEIGHT} />
       {bar.parts.map((part) => {
         const height = part.value > 0 ? Math.min(y, Math.max(MIN_BAR, part.value * scale)) : 0;

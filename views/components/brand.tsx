@@ -1,4 +1,4 @@
-/** The mark and the name. */
+/** The logo and the name. */
 export function Brand() {
   return (
     <>

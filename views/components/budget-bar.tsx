@@ -1,14 +1,14 @@
 /**
- * Calls of a month against its cap, as one bar: what was used, what is kept for clients, and where the month will end.
+ * The calls of a month compared with its cap, as one bar: used calls, the reserve for clients, and the forecast.
  *
- * One image to a screen reader, with `summary` as its text. Drawn without a `style` attribute, which the
+ * For screen readers, one image with `summary` as its text. Drawn without a `style` attribute, which the
  * Content-Security-Policy forbids.
  */
 
-/** Units of the drawing; the stylesheet says how large that is. */
+/** Units of the drawing; the stylesheet sets its size. */
 const WIDTH = 1000;
 const HEIGHT = 24;
-/** What was used is seen, however little. */
+/** Every use above zero is visible, however small. */
 const MIN_PART = 3;
 
 export interface BudgetBarProps {
@@ -17,14 +17,14 @@ export interface BudgetBarProps {
   cap: number;
   sync: number;
   client: number;
-  /** Calls that are kept for clients, used or not. */
+  /** Calls that are reserved for clients, used or not. */
   reserve: number;
-  /** Calls at the month's end as things go. */
+  /** The forecast of calls at the month's end. */
   forecast: number;
 }
 
 export function BudgetBar({ summary, cap, sync, client, reserve, forecast }: BudgetBarProps) {
-  // What goes beyond the cap is all that the bar shows then.
+  // Beyond the cap, the bar shows only the used calls.
   const all = Math.max(cap, sync + client);
   const keptWidth = width(Math.max(0, Math.min(reserve - client, cap - sync - client)), all);
   const [syncWidth, clientWidth] = [width(sync, all), width(client, all)];

@@ -1,10 +1,10 @@
-/** Buttons, and links that look like them. Attributes that are not named here (`hx-post`, …) are passed on. */
+/** Buttons, and links that look like them. Other attributes (`hx-post`, …) are passed on. */
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 
 type Kind = "primary" | "plain" | "danger" | "quiet";
 
 export interface ButtonProps extends Omit<ButtonHTMLAttributes, "size"> {
-  /** `plain` unless given. One primary button a page. */
+  /** Default `plain`. One primary button per page. */
   kind?: Kind;
   isSmall?: boolean;
   children: ComponentChildren;

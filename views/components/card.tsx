@@ -1,7 +1,7 @@
-/** A part of a page with a heading of its own. */
+/** A section of a page with its own heading. */
 import type { ComponentChildren } from "preact";
 
-/** @param props.actions what can be done to all of it, beside the heading */
+/** @param props.actions actions on the whole section, next to the heading */
 export function Card(props: {
   id?: string;
   title?: string;

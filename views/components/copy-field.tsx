@@ -1,14 +1,14 @@
 /**
- * A value to take away: one click copies it. Without JavaScript there is no button, and a click selects it whole.
+ * A value to copy with one click. Without JavaScript there is no button, and a click selects the whole value.
  *
- * A secret is hidden until it is asked for, by a checkbox and the stylesheet alone; it can be copied unseen.
+ * A secret is hidden until the user shows it, by a checkbox and the stylesheet alone; it can be copied while hidden.
  */
 export function CopyField(props: {
   id: string;
   label: string;
   value: string;
   isSecret?: boolean;
-  /** What is shown of a secret while it is hidden; dots unless given. */
+  /** The text in place of a hidden secret; dots unless given. */
   mask?: string;
 }) {
   const { id, label, value, isSecret, mask = "••••••••••••••••" } = props;
@@ -26,7 +26,7 @@ export function CopyField(props: {
             </code>
           </>
         ) : null}
-        {/* A long value scrolls, so the keyboard must get there. */}
+        {/* A long value scrolls, so the keyboard must reach it. */}
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
         {/* biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms */}
         <code class="copy-value" id={id} tabIndex={0} role="group" aria-labelledby={`${id}-label`}>

@@ -1,14 +1,13 @@
 /**
- * One question of a form: label, input, hint, and the error beside it, which is read out with the input.
- * Attributes that are not named here (`autocomplete`, `hx-get`, …) are passed on to the input. Whoever sent something
- * wrong comes back to it: it has the focus.
+ * One field of a form: label, input, hint, and the error next to it, which is read out with the input. Other attributes
+ * (`autocomplete`, `hx-get`, …) are passed on to the input. After an error, the invalid input has the focus.
  */
 import type { ComponentChildren, JSX } from "preact";
 
 interface Question {
   label: string;
   name: string;
-  /** The name unless given; must be the only one on the page. */
+  /** Default: the name. It must be unique on the page. */
   id?: string | undefined;
   hint?: ComponentChildren;
   error?: string | undefined;
@@ -27,14 +26,14 @@ interface Typing {
 }
 
 export interface FieldProps extends Question, Typing {
-  /** `text` unless given. */
+  /** Default `text`. */
   type?: "text" | "email" | "password" | "search" | "url" | "number";
   inputMode?: "text" | "email" | "numeric" | "search" | "url";
   pattern?: string;
 }
 
 export function Field({ label, name, id = name, hint, error, type = "text", ...rest }: FieldProps) {
-  // Preact ties an input's role to its type, and these types have none but their own.
+  // Preact ties an input's role to its type, and these types have only their own.
   const input = { ...rest, ...described(id, hint, error), id, name, type } as JSX.IntrinsicElements["input"];
   return (
     <Frame label={label} id={id} hint={hint} error={error}>

@@ -1,4 +1,4 @@
-/** What pages are made of. */
+/** The components of pages. */
 export { Badge, type Tone } from "./badge";
 export { Button, ButtonLink } from "./button";
 export { Card } from "./card";

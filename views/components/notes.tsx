@@ -1,7 +1,7 @@
-/** Things to say to people: what went wrong, what has happened, that there is nothing here yet. */
+/** Messages: errors, notices, and empty states. */
 import type { ComponentChildren } from "preact";
 
-/** Read out at once. Say what to do, not only what is wrong. */
+/** Read out at once. Include the remedy, not only the problem. */
 export function ErrorNote(props: { title?: string; children?: ComponentChildren }) {
   return (
     <div class="note wrong" role="alert">
@@ -11,7 +11,7 @@ export function ErrorNote(props: { title?: string; children?: ComponentChildren 
   );
 }
 
-/** @param props.tone `good` after something was done, `info` unless given */
+/** @param props.tone `good` after a successful action, default `info` */
 export function Note(props: {
   title?: string;
   tone?: "info" | "good" | "warn";
@@ -25,7 +25,7 @@ export function Note(props: {
   );
 }
 
-/** @param props.action what to do about it: a `ButtonLink` */
+/** @param props.action the remedy: a `ButtonLink` */
 export function Empty(props: { title: string; children?: ComponentChildren; action?: ComponentChildren }) {
   return (
     <div class="empty">

@@ -1,10 +1,10 @@
-/** The one h1 of a page, what it is about, and what can be done here. */
+/** The h1 of a page, its description, and its actions. */
 import type { ComponentChildren } from "preact";
 
 export function PageHead(props: {
   title: ComponentChildren;
   lead?: ComponentChildren;
-  /** Where one came from: `{ href, text }`. */
+  /** The previous page: `{ href, text }`. */
   back?: { href: string; text: string };
   actions?: ComponentChildren;
 }) {

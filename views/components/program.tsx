@@ -1,11 +1,11 @@
-/** A text of several lines to take away: a card with a button that copies it, where a script runs. */
+/** A text of several lines to copy: a card with a copy button, if a script runs. */
 import type { ComponentChildren } from "preact";
 import { Card } from "./card";
 
 export function Program(props: {
   id: string;
   title: string;
-  /** For who listens, behind "Copy". */
+  /** For screen readers, after "Copy". */
   name: string;
   code: string;
   /** Before the text. */
@@ -23,7 +23,7 @@ export function Program(props: {
       }
     >
       {children}
-      {/* A long line scrolls, so the keyboard must get there. */}
+      {/* A long line scrolls, so the keyboard must reach it. */}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable region takes the focus */}
       <section class="program" tabIndex={0} aria-label={name}>
         <pre>

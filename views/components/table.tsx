@@ -1,6 +1,6 @@
 /**
- * A table with a caption for screen readers. On a narrow screen each row is a block of its own, every value beside
- * the name of its column; a table that is not for that scrolls by itself, the page does not.
+ * A table with a caption for screen readers. On a narrow screen each row is a block of its own, with every value next
+ * to the name of its column; other tables scroll by themselves, and the page does not.
  */
 import { type ComponentChildren, cloneElement, isValidElement, toChildArray, type VNode } from "preact";
 
@@ -13,15 +13,15 @@ export interface Column {
 }
 
 /**
- * @param props.onPhone `blocks` unless given; `fit` for few short columns, which fit as they are; `scroll` for logs,
- *   whose rows are compared
+ * @param props.onPhone default `blocks`; `fit` for few short columns, which need no change; `scroll` for logs, whose
+ *   rows are compared
  */
 export function Table(props: {
   caption: string;
   head: Column[];
   id?: string;
   onPhone?: "blocks" | "fit" | "scroll";
-  /** The rows: `<tr>`s, or components without webhooks that make one. */
+  /** The rows: `<tr>`s, or components without hooks that return one. */
   children: ComponentChildren;
 }) {
   const { caption, head, id, onPhone = "blocks", children } = props;
@@ -50,7 +50,7 @@ export function Table(props: {
 
 type Attributes = Record<string, unknown> & { children?: ComponentChildren };
 
-/** The row, each cell with the name of its column for the stylesheet to show. */
+/** The row, each cell with the name of its column for the stylesheet. */
 function labelled(row: ComponentChildren, head: Column[]): ComponentChildren {
   if (!isValidElement(row)) return row;
   const { type, props, key } = row as VNode<Attributes>;

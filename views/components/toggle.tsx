@@ -1,6 +1,6 @@
 /**
- * A setting that is on or off. It is a checkbox in a form: with htmx (`hx-post` and the like, passed on to the input)
- * it is sent when it changes, without JavaScript by the form's button.
+ * A setting that is on or off: a checkbox in a form. With htmx (`hx-post` and the like, passed on to the input) it is
+ * sent when it changes; without JavaScript, by the form's button.
  */
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
 

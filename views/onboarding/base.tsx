@@ -1,15 +1,15 @@
-/** The third step: which of the key's bases. */
+/** The third step: the choice of one of the key's bases. */
 import type { Choice, Draft } from "../../core/control/onboarding";
 import { Badge, Empty, ErrorNote } from "../components";
 import { counted } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
-/** Bases that are shown; of more, one searches. */
+/** Bases that are shown; beyond that, the user searches. */
 const MAX_SHOWN = 100;
 
 export interface ChoicesProps {
   draft: Draft;
-  /** Those that `query` keeps. */
+  /** Those that match `query`. */
   choices: Choice[];
   query: string;
   error?: string | undefined;
@@ -116,7 +116,7 @@ function ChoiceRow({ choice, isChosen }: { choice: Choice; isChosen: boolean }) 
   );
 }
 
-/** What the key may do, in words. */
+/** The rights of the key, as text. */
 const permissions: Record<string, string> = {
   none: "no access",
   read: "may read",

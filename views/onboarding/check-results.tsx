@@ -1,4 +1,4 @@
-/** What a look at a customer's own database has found, step by step. */
+/** The results of checking a customer's own database, one by one. */
 import { isProblem } from "../../core/check-result";
 import type { DatabaseCheck } from "../../core/control/placement";
 import { CopyField } from "../components";
@@ -41,7 +41,7 @@ export function CheckResults({ results }: { results: DatabaseCheck[] }) {
   );
 }
 
-/** SQL is there to be copied, anything else to be read. */
+/** SQL is shown for copying, other text for reading. */
 function Remedy({ id, text }: { id: string; text: string }) {
   if (text.endsWith(";")) return <CopyField id={id} label="To fix it" value={text} />;
   return <span class="finding-remedy muted small">{text}</span>;

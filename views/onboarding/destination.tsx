@@ -1,4 +1,4 @@
-/** The fourth step: where the copy goes. */
+/** The fourth step: the destination of the copy. */
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
 import type { Database, DatabaseCheck } from "../../core/control/placement";
@@ -8,14 +8,14 @@ import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
 export type DestinationKind = "new" | "existing" | "external";
 
-/** What was typed, or kept. */
+/** Typed or stored values. */
 export interface DestinationForm {
   kind: DestinationKind;
   databaseId: string;
   /** Of the existing database. */
   schema: string;
   url: string;
-  /** Of the customer's own. */
+  /** Of the customer's own database. */
   externalSchema: string;
 }
 
@@ -24,7 +24,7 @@ export interface DestinationProps {
   databases: Pick<Database, "id" | "name">[];
   form: DestinationForm;
   errors: Partial<Record<"database" | "schema" | "url" | "externalSchema" | "form", string>>;
-  /** Of a database that was just tried. */
+  /** Of a database that was just checked. */
   results?: DatabaseCheck[] | undefined;
 }
 

@@ -1,9 +1,9 @@
-/** The frame of the steps that connect a base: where one is, what is done. */
+/** The frame of the onboarding steps: the current step, and the completed ones. */
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
 import { PageHead } from "../components";
 
-/** The steps after signing up, in the order that people take them. */
+/** The steps after sign-up, in order. */
 export const steps = [
   { id: "platform", name: "Platform" },
   { id: "key", name: "API key" },
@@ -14,12 +14,12 @@ export const steps = [
 
 export type Step = (typeof steps)[number]["id"];
 
-/** Where a step's page is. */
+/** The path of a step's page. */
 export function stepPath(draft: Pick<Draft, "id"> | null, step: Step): string {
   return draft === null || step === "platform" ? "/new" : `/new/${draft.id}/${step}`;
 }
 
-/** The first step that is not done. */
+/** The first incomplete step. */
 export function currentStep(draft: Draft): Step {
   if (!draft.hasKey) return "key";
   if (!draft.sourceBase) return "base";
@@ -64,7 +64,7 @@ function Steps({ draft, step }: { draft: Draft | null; step: Step }) {
   );
 }
 
-/** The button that goes on, with a word while the answer is awaited. */
+/** The Continue button, with another text while the answer is pending. */
 export function GoOn(props: { text: string; busy: string }) {
   return (
     <div class="actions">
@@ -78,7 +78,7 @@ export function GoOn(props: { text: string; busy: string }) {
   );
 }
 
-/** For a form that htmx sends and replaces; without it the browser does. */
+/** For a form that htmx sends and replaces; without htmx, the browser does. */
 export const enhanced = (action: string) => ({
   method: "post" as const,
   action,

@@ -1,4 +1,4 @@
-/** The second step: the key that the source is read with. */
+/** The second step: the API key for the source. */
 import type { Draft } from "../../core/control/onboarding";
 import type { Platform } from "../../core/source";
 import { Field } from "../components";
@@ -53,7 +53,7 @@ export function KeyStep(props: KeyProps) {
   );
 }
 
-/** @param props.error of the key that was just tried */
+/** @param props.error of the key that was just checked */
 export function KeyForm({ draft, error }: KeyProps) {
   return (
     <form {...enhanced(stepPath(draft, "key"))} class="stack">

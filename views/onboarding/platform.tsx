@@ -1,11 +1,11 @@
-/** The first step: what is to be synced. */
+/** The first step: the choice of the platform. */
 import type { Draft } from "../../core/control/onboarding";
 import { Note } from "../components";
 import { currentStep, StepFrame, stepPath } from "./frame";
 
 export function PlatformStep(props: {
   platforms: { id: string; name: string; summary: string }[];
-  /** One that was left unfinished. */
+  /** An unfinished draft. */
   latest: Draft | null;
 }) {
   const { platforms, latest } = props;

@@ -1,4 +1,4 @@
-/** The last step: all of it at a glance, and the button. */
+/** The last step: a summary, and the button. */
 import { type Budget, sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
 import { capOf, PlanChoice, PlanChoices, type PlanForm } from "../budget/plans";
@@ -17,7 +17,7 @@ export interface StartProps {
   errors: { plan?: string; calls?: string; form?: string };
 }
 
-/** What the question for a plan holds before anybody has answered it. */
+/** The default values of the question about the plan. */
 export const NO_PLAN: PlanForm = { plan: sourcePlans[0]?.id ?? "custom", calls: "" };
 
 export function StartStep(props: StartProps) {

@@ -1,4 +1,4 @@
-/** Accounts, with what they have. */
+/** All accounts and their bases. */
 import type { AccountSummary } from "../../core/control/accounts";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";

@@ -1,4 +1,4 @@
-/** The Postgres servers that hold replicas: which there are, another one, no more for one. */
+/** The Postgres servers that hold replicas: a list, and the actions to add and to drain one. */
 import type { Cluster } from "../../core/control/placement";
 import { Badge, Button, Card, ErrorNote } from "../components";
 import { Field } from "../components/field";

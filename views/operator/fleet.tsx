@@ -1,4 +1,4 @@
-/** The fleet at a glance: workers, what they hold, what waits, and what is furthest behind. */
+/** The fleet at a glance: workers and their leases, waiting jobs, and the bases that lag most. */
 import type { FleetState, WorkerStatus } from "../../core/control/fleet";
 import type { Quarantine } from "../../core/control/jobs";
 import { Badge, Card } from "../components";
@@ -11,7 +11,7 @@ import { Quarantined } from "./quarantined";
 export interface FleetProps {
   workers: WorkerStatus[];
   state: FleetState;
-  /** Jobs that wait, and jobs in hand. */
+  /** Waiting and active jobs. */
   queue: { waiting: number; active: number };
   openRequests: number;
   quarantined: Quarantine;

@@ -1,4 +1,4 @@
-/** The operator console: what its pages have in common. */
+/** The frame of the operator console's pages. */
 import type { ComponentChildren } from "preact";
 import { ErrorNote, Note, PageHead } from "../components";
 

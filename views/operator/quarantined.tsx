@@ -1,4 +1,4 @@
-/** What ended processes and is therefore put off or not tried again, with the command that tries it again. */
+/** Quarantined work: what ended processes and is therefore delayed or not tried again, with the command to retry it. */
 import type { Quarantine } from "../../core/control/jobs";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
@@ -7,7 +7,7 @@ import { counted } from "../format";
 
 const tasks = { deletion: "Deletion", move: "End of a move", stray: "Removal of an unused database" };
 
-/** Nothing where nothing is quarantined. */
+/** Empty if nothing is quarantined. */
 export function Quarantined({ baseIds, tasks: stuck, repairs, now }: Quarantine & { now: Date }) {
   if (baseIds.length + stuck.length + repairs.length === 0) return null;
   return (

@@ -1,4 +1,4 @@
-/** Requests of customers, to be approved or denied with a word to them. */
+/** Requests of customers, to approve or deny with a message. */
 import type { OperatorRequest } from "../../core/control/placement";
 import { Button, Card } from "../components";
 import { Ago } from "../components/ago";
