@@ -1,4 +1,4 @@
-/** An account of the service, by its API token. */
+/** An account of the service, accessed by its API token. */
 
 export interface NewBase {
   platform: string;
@@ -12,7 +12,7 @@ export interface NewBase {
   workspace_id?: string;
 }
 
-/** A base as the management API tells of it, as far as attacks look at it. */
+/** A base in the management API's answers, as far as attacks need it. */
 export interface ApiBase {
   id: string;
   name: string;
@@ -53,7 +53,7 @@ export class Account {
     return { status: response.status, headers: response.headers, text: await response.text() };
   }
 
-  /** The answer's JSON. @throws Error for an answer without success */
+  /** Returns the answer's JSON. @throws Error for an unsuccessful answer */
   async ask<T>(method: string, path: string, body?: unknown): Promise<T> {
     const { status, text } = await this.api(method, path, body);
     if (status < 200 || status > 299) throw new Error(`${this.name}: ${method} ${path}: ${status} ${text}`);
@@ -76,7 +76,7 @@ export class Account {
     return (await this.ask<{ url: string }>("GET", `bases/${id}/credentials`)).url;
   }
 
-  /** Whatever becomes of it: an attack tidies up as well as it can. */
+  /** Ignores errors: an attack cleans up as well as it can. */
   async disconnect(id: string): Promise<void> {
     await this.api("DELETE", `bases/${id}`).catch(() => undefined);
   }

@@ -1,13 +1,16 @@
-/** What an attack is: a program of somebody who has no more than an address, a key or an account of their own. */
+/**
+ * The interface of attacks: programs with the rights of an outsider, who has only an address, a key, or an account of
+ * their own.
+ */
 import type { Random } from "../../apps/sandbox/random";
 import type { Kind } from "./canary";
 import type { Service } from "./service";
 
 export interface AttackResult {
   attempted: number;
-  /** Attempts that did harm which somebody else could observe. */
+  /** Attempts that did harm that another account could observe. */
   succeeded: number;
-  /** In words: which, and what it did. */
+  /** Descriptions of the successful attempts. */
   notes: string[];
 }
 
@@ -15,26 +18,28 @@ export interface Attack {
   name: string;
   /** Of the security audit. */
   finding: string;
-  /** Calls that docs/security.md names among what is not promised while this goes on: measured and shown, not limited. */
+  /**
+   * Calls for which docs/security.md does not promise a latency during this attack: measured and shown, not limited.
+   */
   mayTakeLonger?: Kind[];
   /**
-   * Attacks, and leaves the service as it was as well as it can.
+   * Attacks, and restores the service as well as it can.
    *
-   * @param rounds how often; a round is a few seconds' work
-   * @param random everything that varies comes from it
+   * @param rounds how often; a round takes a few seconds
+   * @param random the source of all variation
    */
   run(service: Service, rounds: number, random: Random): Promise<AttackResult>;
-  /** What takes a minute and more, once: of the long form only. */
+  /** An attack that takes a minute or more, run once: only in the long form. */
   patiently?(service: Service, random: Random): Promise<AttackResult>;
 }
 
-/** Counts attempts. Notes are kept of the first few that succeed. */
+/** Counts attempts, and stores descriptions of the first few that succeed. */
 export class Tally implements AttackResult {
   attempted = 0;
   succeeded = 0;
   readonly notes: string[] = [];
 
-  /** @param harm what was done, where it succeeded */
+  /** @param harm the harm, if it succeeded */
   add(harm: string | false | undefined): void {
     this.attempted++;
     if (!harm) return;
@@ -42,7 +47,7 @@ export class Tally implements AttackResult {
     if (this.notes.length < MAX_NOTES) this.notes.push(harm);
   }
 
-  /** Attempts of one kind that were counted together. */
+  /** Adds attempts of one kind that were counted together. */
   addMany(attempted: number, succeeded: number, harm: string): void {
     this.attempted += attempted;
     this.succeeded += succeeded;
@@ -53,7 +58,7 @@ export class Tally implements AttackResult {
 
 const MAX_NOTES = 10;
 
-/** Runs `work` for each item, no more than `perSecond` a second, and waits for all. */
+/** Runs `work` for each item, at most `perSecond` a second, and waits for all. */
 export async function paced<T>(
   items: Iterable<T>,
   perSecond: number,

@@ -1,18 +1,18 @@
 /**
- * The canary as a process of its own, so that no attacker shares its event loop: it goes on doing what a customer does,
- * at a fixed rate whatever becomes of earlier calls, and asks every process for its health.
+ * The canary in its own process, so that it shares no event loop with an attacker: it repeats a customer's calls at a
+ * fixed rate, whatever happens to earlier ones, and checks every process's health.
  *
- * Told what to do by CANARY; what it has measured it sends when it is asked.
+ * Configured by CANARY; sends its measurements on request.
  */
 import postgres from "postgres";
 import type { CanaryPlan, Kind, Measured } from "./canary";
 
-/** Longest that a call is waited for; one that takes longer has failed, ms. */
+/** The longest wait for a call; one that takes longer has failed, ms. */
 const TIMEOUT_MS = 10_000;
 const TICK_MS = 50;
 const HEALTH_EVERY_MS = 100;
 const LAG_EVERY_MS = 10;
-/** More of them say nothing new. */
+/** More of them add no information. */
 const MAX_FAILURES = 20;
 
 const plan = JSON.parse(process.env.CANARY!) as CanaryPlan;
@@ -20,7 +20,7 @@ const readers = plan.bases.map(({ url }) =>
   postgres(url, { max: 2, onnotice: () => {}, fetch_types: false }),
 );
 let measured = nothing();
-/** The calls that are to be measured in it. */
+/** The calls that count in the current window. */
 let underWay = new Set<Promise<void>>();
 
 function nothing(): Measured {
@@ -34,7 +34,7 @@ function nothing(): Measured {
   };
 }
 
-/** When this process stood still, and for how long, of late: not to be blamed on others. */
+/** The recent stalls of this process and their durations, which are not the service's fault. */
 let lags: { at: number; ms: number }[] = [];
 let lastTick = performance.now();
 setInterval(() => {
@@ -72,7 +72,7 @@ async function measure(kind: Kind, work: () => Promise<string | undefined>): Pro
 
 let count = 0;
 let isPaused = false;
-/** What anybody may do at any time, such as connecting a base, and costs a machine its time: not what is measured. */
+/** Normal actions of any account that load the machine, such as connecting a base: these are not measured. */
 let setUpsUnderWay = 0;
 let setUpsSoFar = 0;
 
@@ -85,7 +85,7 @@ function call(path: string, init: RequestInit = {}): Promise<Response> {
   });
 }
 
-/** Writes through the proxy, and then reads it in SQL: at once, by what the service promises. */
+/** Writes through the proxy, and then reads it in SQL: at once, as the service promises. */
 async function write(): Promise<string | undefined> {
   const at = count % plan.bases.length;
   const base = plan.bases[at]!;
@@ -99,7 +99,7 @@ async function write(): Promise<string | undefined> {
   if (answer.status !== 200) return `${answer.status} ${text.slice(0, 200)}`;
   if (answer.headers.get("x-basetide-sql") === "pending") return "answered before SQL has it";
   const [row] = await readers[at]!<{ name: string }[]>`select name from tasks where id = ${id}`;
-  // A later write of the canary's own may have come in between.
+  // A later write of the canary itself may have come in between.
   return row?.name.startsWith("canary ") ? undefined : `SQL shows ${row?.name}`;
 }
 
@@ -148,7 +148,7 @@ for (const { name, port } of plan.processes) {
     if (isAsking) return;
     isAsking = true;
     const from = performance.now();
-    // Refused at once: it is dead, which others count.
+    // Refused at once: the process is dead, which is counted elsewhere.
     await fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(
       () => {},
     );
@@ -171,7 +171,7 @@ process.on("message", (message) => {
   isPaused = message === "pause";
   const [taken, running] = [measured, underWay];
   [measured, underWay] = [nothing(), new Set()];
-  // The slowest call is the one that must not be left out.
+  // The slowest call must not be left out.
   void Promise.all(running).then(() => process.send!(taken));
 });
 process.on("disconnect", () => process.exit(0));

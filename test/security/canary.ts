@@ -1,16 +1,16 @@
 /**
- * A tenant that does nothing but go on: it writes and reads through the proxies, runs SQL on its replicas and opens the
- * console. What others do must not show in how long that takes, nor in what it is counted for.
+ * A normal tenant under attack: it writes and reads through the proxies, runs SQL on its replicas and opens the
+ * console. Attacks must not affect the latency of its calls, nor the count of its calls.
  */
 import { join } from "node:path";
 import { until } from "../support/poll";
 import { type Connected, memoryOf, type Service } from "./service";
 
-/** More bases than one: the source allows each five calls a second. Of a number that spreads its turns evenly. */
+/** Several bases, because the source allows each five calls a second; this number distributes its cycles evenly. */
 const BASES = 7;
 const RECORDS = 12;
 const MEMORY_EVERY_MS = 200;
-/** A budget is written down some time after the calls. */
+/** A budget is saved some time after the calls. */
 const COUNTED_MS = 15_000;
 
 export type Kind = "write" | "read" | "sql" | "console";
@@ -26,20 +26,20 @@ export interface CanaryPlan {
 
 /** Of one window. */
 export interface Measured {
-  /** How long each call took, ms: those that no account's set-up was under way beside. */
+  /** The duration of each call, ms, except while an account was being set up. */
   samples: Record<Kind, number[]>;
   failures: string[];
   failed: number;
-  /** All its calls of every kind. */
+  /** Its calls of every kind. */
   made: number;
   /** Through the proxies. */
   calls: number;
-  /** Longest that a process did not answer its health check, ms, by its name. */
+  /** The longest time that a process did not answer its health check, ms, by its name. */
   freezes: Record<string, number>;
 }
 
 export interface Window extends Measured {
-  /** Most resident memory, bytes, by the process's name. */
+  /** The highest resident memory, bytes, by the process's name. */
   memory: Record<string, number>;
 }
 
@@ -93,7 +93,7 @@ export class Canary implements AsyncDisposable {
     return canary;
   }
 
-  /** Of the process that makes the calls. */
+  /** The pid of the process that makes the calls. */
   get pid(): number {
     return this.#child!.pid;
   }
@@ -126,7 +126,9 @@ export class Canary implements AsyncDisposable {
     return { ...measured, memory };
   }
 
-  /** All its calls so far, and what its budget counts: compared while it makes none, as counting takes its time. */
+  /**
+   * The number of its calls so far, and the count of its budget: compared while it makes none, as counting takes time.
+   */
   async settle(): Promise<{ calls: number; counted: number }> {
     await this.take("pause");
     let [last, counted] = [-1, 0];

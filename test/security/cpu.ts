@@ -1,18 +1,18 @@
 /**
- * CPU time of each part of the service, and of what is not part of it: what an attack costs the service shows here also
- * on a machine that does other things.
+ * Measures the CPU time of each part of the service, and of everything else: it shows the cost of an attack even on a
+ * machine that runs other programs.
  */
 import { readdirSync } from "node:fs";
 import { parentOf, processTimes } from "../support/process-usage";
 import type { Service } from "./service";
 
-/** Not the service: in production each is somebody else's machine. */
+/** Not the service: in production each of these has its own machine. */
 const OTHERS = ["source", "customers' server", "attacker"];
 
 /** CPU seconds so far, by part. */
 export type CpuTimes = Record<string, number>;
 
-/** What one pair's two windows used: CPU seconds by part, and how long each window took. */
+/** The use of one pair's two windows: CPU seconds by part, and the duration of each window. */
 export interface CpuUse {
   seconds: number;
   used: CpuTimes;
@@ -25,7 +25,7 @@ export interface CpuMeter {
   processesOf(server: "replicas" | "customers' server"): number[];
 }
 
-/** @param attacker the process that attacks; what it has started and has ended counts with it */
+/** @param attacker the attacking process; its children that have ended count with it */
 export async function cpuMeter(service: Service, attacker: number): Promise<CpuMeter> {
   const servers = {
     "control plane": await serverPid(service, service.control.url),
@@ -48,7 +48,7 @@ export async function cpuMeter(service: Service, attacker: number): Promise<CpuM
     take() {
       const now = { at: performance.now(), times: read() };
       const used = Object.fromEntries(
-        // Less than before where a process was started again.
+        // Lower than before if a process was restarted.
         Object.entries(now.times).map(([part, time]) => [part, Math.max(0, time - (last.times[part] ?? 0))]),
       );
       const seconds = (now.at - last.at) / 1000;
@@ -64,7 +64,7 @@ export function ofService({ seconds, used }: CpuUse): number {
   return own.reduce((sum, [, time]) => sum + time, 0) / seconds;
 }
 
-/** SyncSession, as one window. */
+/** Several windows as one. */
 export function together(uses: CpuUse[]): CpuUse {
   const used: CpuTimes = {};
   for (const use of uses)
@@ -72,7 +72,7 @@ export function together(uses: CpuUse[]): CpuUse {
   return { seconds: uses.reduce((sum, { seconds }) => sum + seconds, 0), used };
 }
 
-/** As the table has it: `worker 8→12 %, …`, of one core. */
+/** In the table's format: `worker 8→12 %, …`, of one core. */
 export function formatCpu(before: CpuUse, during: CpuUse): string {
   const percent = ({ seconds, used }: CpuUse, part: string) =>
     ((100 * (used[part] ?? 0)) / seconds).toFixed(0);

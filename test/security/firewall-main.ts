@@ -1,9 +1,9 @@
-/** The firewall's process: passes connections on to the port FIREWALL_TARGET, and resets those beyond the rate. */
+/** The firewall's process: forwards connections to the port FIREWALL_TARGET, and resets those beyond the rate. */
 import net from "node:net";
 import { BURST, PER_SECOND } from "./firewall";
 
 const target = Number(process.env.FIREWALL_TARGET);
-/** A token bucket, as the kernel's. */
+/** A token bucket like the kernel's. */
 let [tokens, at] = [BURST, performance.now()];
 
 const server = net.createServer((socket) => {

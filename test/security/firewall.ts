@@ -1,6 +1,6 @@
 /**
- * Stands in for the firewall that docs/operations.md puts in front of the customers' port: it refuses what connects too
- * often from one address. All addresses are one here, so only what attacks comes through it.
+ * Simulates the firewall that docs/operations.md puts in front of the customers' port: it limits new connections per
+ * address. Here all addresses are one, so only the attacker's connections pass through it.
  */
 import { join } from "node:path";
 import { until } from "../support/poll";
@@ -11,7 +11,7 @@ export const BURST = 20;
 
 export interface Firewall extends AsyncDisposable {
   pid: number;
-  /** The same database, from outside. */
+  /** The same database, through the firewall. */
   before(url: string): string;
 }
 

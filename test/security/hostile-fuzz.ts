@@ -1,10 +1,10 @@
 /**
- * A service of real processes against servers of customers that break the protocol, for as long as is wanted.
+ * Runs a service of real processes against customers' servers that break the protocol, for any duration.
  *
- * `bun test/security/hostile-fuzz.ts --minutes 60 [--seed 1]`. New bases are connected to a server that shows another
- * behavior each time; one that was connected to a server that behaved has it turn hostile, in the worker and, with
- * every write, in the proxy. Prints a table, and ends with 1 where a process died, stood still for more than a second,
- * took more than 1 GB, or kept another base from working.
+ * `bun test/security/hostile-fuzz.ts --minutes 60 [--seed 1]`. New bases are connected to a server with another
+ * behavior each time; a connected server that behaved turns hostile, which affects the worker and, with every write,
+ * the proxy. Prints a table, and exits with 1 if a process died, froze for more than a second, took more than 1 GB, or
+ * prevented another base from working.
  */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
@@ -26,9 +26,9 @@ import { unsafeButFast } from "../support/server";
 const MAX_FREEZE_MS = 1000;
 const MAX_RSS_BYTES = 1024 ** 3;
 const MIN_AVAILABILITY = 0.99;
-/** How long the connected server shows one behavior, ms. */
+/** How long the connected server has one behavior, ms. */
 const TURN_MS = 3000;
-/** A write to a base whose database is away is answered within this, ms. */
+/** A write to a base whose database is unreachable is answered within this time, ms. */
 const WRITE_MS = 30_000;
 
 const { values } = parseArgs({ options: { minutes: { type: "string" }, seed: { type: "string" } } });
@@ -136,7 +136,7 @@ async function connect(name: string, port: number | string) {
   const { records } = (await (await fetch(list, { headers })).json()) as { records: { id: string }[] };
   return {
     id,
-    /** @returns true where SQL shows it at once */
+    /** @returns whether SQL shows it at once */
     async write(text: string): Promise<boolean> {
       const body = JSON.stringify({ fields: { Name: text } });
       const signal = AbortSignal.timeout(WRITE_MS);
@@ -182,7 +182,7 @@ async function repeat(work: () => Promise<void>): Promise<void> {
   }
 }
 
-/** Each by a user of its own: the breaker would keep the second of one away. */
+/** Each by a different user: the circuit breaker would block a user's second connection. */
 async function newConnection(): Promise<void> {
   attacker.behave(random() < 0.3 ? turning(upstream, Math.floor(random() * 60)) : pick(names));
   const port = random() < 0.05 ? "1" : String(attacker.port);
@@ -226,7 +226,7 @@ await Promise.all([
   }),
 ]);
 
-// What is left: a base whose server is hostile can be deleted, and a console starts that finds it half-deleted.
+// Finally: a base with a hostile server can be deleted, and a console starts that finds it half deleted.
 turncoat.behave("endless-name");
 turncoat.cut();
 await api("DELETE", `bases/${turned.id}`).catch(() => undefined);

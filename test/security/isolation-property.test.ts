@@ -1,7 +1,7 @@
 /**
- * I8. What one account does has no effect on another's: whatever two accounts do with random keys, settings, plans and
- * failures, on bases of their own and on one that they share with the observer, the observer's replica equals its
- * source, its clients get the source's own answers, and its settings, state and budget are what it made them.
+ * I8. One account's actions have no effect on another's: whatever two accounts do with random keys, settings, plans and
+ *     failures, on bases of their own and on one that they share with the observer, the observer's replica equals its
+ *     source, its clients get the source's own answers, and its settings, state and budget are only what it set.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,21 +12,21 @@ import { until } from "../support/poll";
 import { anyStep, type Step, World } from "./isolation-world";
 import { Service } from "./service";
 
-/** Three servers, five processes and a source, on a busy machine, ms. */
+/** The start of three servers, five processes and a source on a busy machine, ms. */
 const START_MS = 180_000;
 const RUNS = 2;
 const STEPS = 8;
-/** One run makes two bases and a database for each of three accounts, and syncs them: of all runs, ms. */
+/** One run creates two bases and a database for each of three accounts, and syncs them: the limit of all runs, ms. */
 const TIME_LIMIT_MS = 150_000 * fuzzRuns;
-/** The last run may take a while, ms. */
+/** The last run may take this much longer, ms. */
 const GRACE_MS = 120_000;
-/** A sync of a small base that shares its quota with two more, while the machine has other things to do, ms. */
+/** A sync of a small base that shares its rate limit with two more, on a busy machine, ms. */
 const SYNCED_MS = 60_000;
 
 let service: Service;
 beforeAll(async () => {
   service = await Service.start();
-  // The source's own limits are another matter: who has a key for a base can use them up at the source itself.
+  // The source's own limits are disabled: a client with a key for a base can use them up at the source itself.
   await service.sandbox.settings({ rateLimitOff: true });
 }, START_MS);
 afterAll(() => service?.[Symbol.asyncDispose]());
@@ -51,11 +51,11 @@ test("I8: what one account does has no effect on another's", {
   retry: 0,
 }, async () => {
   const limits = { numRuns: RUNS * fuzzRuns, interruptAfterTimeLimit: TIME_LIMIT_MS };
-  // The service is the same for all runs, and what broke it stays broken: nothing to be gained from shrinking.
+  // All runs share the service, and damage remains: shrinking would be useless.
   await fc.assert(isolated, { ...limits, endOnFailure: true });
 });
 
-/** All of the observer's that others could touch. */
+/** Everything of the observer's that others could affect. */
 class Observed {
   #made = "";
   #calls = 0;
@@ -92,7 +92,7 @@ class Observed {
     );
     expect(await this.#facts(), after).toBe(this.#made);
     const most = this.#calls + world.served;
-    // What a late process could not use is counted until it comes back.
+    // Reservations that a late process could not use are counted until they are returned.
     await until(
       async () => {
         const { budget } = await world.observer.account.base(world.observer.id);
@@ -112,7 +112,7 @@ class Observed {
     expect(through.headers.get("x-basetide-answered-by"), after).not.toBe("replica");
   }
 
-  /** I1 for the observer, whatever became of the others' replicas. */
+  /** I1 for the observer, whatever happened to the others' replicas. */
   async #writesAndSees(after: string): Promise<void> {
     const { shared, observer, observerKey } = this.world;
     const name = `observer ${this.#calls}`;
@@ -128,7 +128,7 @@ class Observed {
     expect(row?.name, after).toBe(name);
   }
 
-  /** What only the observer changes. */
+  /** Facts that only the observer changes. */
   async #facts(): Promise<string> {
     const { observer } = this.world;
     const { name, state, settings, database, error } = await observer.account.base(observer.id);

@@ -1,6 +1,6 @@
 /**
- * Three accounts at one service, and what two of them may do to it: the observer, who only goes on, shares its base at
- * the source with them. Each can break whatever is theirs.
+ * Three accounts of one service, and the possible actions of two of them: the third, the observer, works normally and
+ * shares its base at the source with them. Each can break what belongs to it.
  */
 import fc from "fast-check";
 import type { Random } from "../../apps/sandbox/random";
@@ -33,13 +33,13 @@ const CALLS = [
   "schema",
   "other base",
 ] as const;
-/** Their own troubles may make them wait, not the run. */
+/** Their own problems may make them wait, but not the run. */
 const PATIENCE_MS = 6000;
 
 /** Which of the two, and which of their bases: the one that is shared with the observer, or their own. */
 const whose = { actor: fc.nat(1), isShared: fc.boolean() };
 
-/** Settings that let something out of a base: each more often than one that does not. */
+/** Settings that let data out of a base: each is drawn more often than others. */
 const TELLING = ["replica_reads", "history", "notify"] as const;
 
 export const anyStep = fc.oneof(
@@ -93,7 +93,7 @@ interface Actor {
 }
 
 export class World implements AsyncDisposable {
-  /** Calls to the shared base by anybody but the observer which the source may have served. */
+  /** Calls to the shared base that the source may have served, except the observer's. */
   served = 0;
 
   private constructor(
@@ -116,7 +116,7 @@ export class World implements AsyncDisposable {
     return new World(service, shared, observer, observerKey, actors);
   }
 
-  /** Whatever becomes of it: that it fails is the actor's own trouble. */
+  /** Ignores errors: they concern only the actor. */
   async take(step: Step): Promise<void> {
     const actor = this.actors[step.actor]!;
     const base = step.isShared ? actor.bases.shared : actor.bases.own;
@@ -164,7 +164,7 @@ export class World implements AsyncDisposable {
     if (what === "rotate credentials") await account.api("POST", `bases/${base.id}/credentials/rotate`);
   }
 
-  /** @returns what the answer shows that the key may not see */
+  /** @returns data in the answer that the key may not see */
   async #request(actor: Actor, step: StepOf<"requests">, time: number): Promise<string | undefined> {
     const key = actor.keys[step.key];
     const source = step.isShared ? this.shared : actor.own;
@@ -178,7 +178,7 @@ export class World implements AsyncDisposable {
       offset: [`${at}?offset=basetide.x`, {}],
       create: [at, { method: "POST", body: { fields } }],
       update: [`${at}/${record}`, { method: "PATCH", body: { fields } }],
-      // Of a record that is not there, so that the base does not run empty.
+      // Of a missing record, so that the base does not become empty.
       delete: [`${at}/recAAAAAAAAAAAAAA`, { method: "DELETE" }],
       schema: [`meta/bases/${source.id}/tables`, {}],
       "other base": [`${source.id}%2f..%2f${actor.own.id}/Tasks`, {}],
@@ -194,7 +194,7 @@ export class World implements AsyncDisposable {
     return undefined;
   }
 
-  /** The observer's client asks the proxy, and the source itself, the same. */
+  /** The observer's client sends the same request to the proxy and to the source itself. */
   async observerReads(
     proxy: number,
   ): Promise<{ through: CallAnswer; direct: { status: number; text: string } }> {
@@ -219,7 +219,7 @@ export class World implements AsyncDisposable {
   }
 }
 
-/** Their copy of the shared base is in a database that they host; that of their own one is hosted for them. */
+/** Their copy of the shared base is in a database that they host; that of their own base is hosted for them. */
 async function makeActor(
   service: Service,
   account: Account,
@@ -254,7 +254,7 @@ async function makeActor(
   };
 }
 
-/** `Tasks`, and `Notes` that link to them and look up in them. */
+/** `Tasks`, and `Notes` with links to them and lookups. */
 async function linkedBase(service: Service, name: string): Promise<SourceBase> {
   const [table, field, link] = ["tblTasks000000000", "fldTaskName000000", "fldNoteTask000000"];
   const ids = ["recTask0000000001", "recTask0000000002", "recTask0000000003"];

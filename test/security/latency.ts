@@ -1,19 +1,22 @@
 /**
- * How much longer the canary's calls took while an attack was on. Windows under attack and quiet ones take turns, as what
- * a machine does changes by the minute; the 95th of a hundred is that of all windows of one kind together, and what the
- * choice of windows is worth is found by choosing others of them (a bootstrap).
+ * Measures how much longer the canary's calls took during an attack. Windows with and without the attack alternate,
+ * because a machine's speed changes by the minute. The 95th percentile is over all windows of one kind together, and
+ * its uncertainty is found by resampling the windows (a bootstrap).
  */
 import { Random } from "../../apps/sandbox/random";
 import { quantile } from "../support/quantile";
 import type { Kind, Window } from "./canary";
 
-/** How much longer the canary's calls may take at the 95th of a hundred while somebody attacks, than next to a tenant. */
+/**
+ * How much longer, compared with an ordinary tenant, the canary's calls may take at the 95th percentile during an
+ * attack.
+ */
 export const MAX_RATIO = 1.2;
-/** Less than this, ms, is what a clock and a scheduler are worth. */
+/** Smaller differences, ms, are noise of the clock and the scheduler. */
 export const NOISE_MS = 2;
-/** A quantile of fewer says nothing. */
+/** A quantile of fewer samples is meaningless. */
 const MIN_SAMPLES = 20;
-/** Choices of windows, and the part of them that is left out on either side. */
+/** The number of resamples, and the share of them that is left out on either side. */
 const CHOICES = 200;
 const TAIL = 0.1;
 const KINDS: Kind[] = ["write", "read", "sql", "console"];
@@ -28,7 +31,7 @@ export interface Latency {
   /** p95 before and during, ms. */
   from: number;
   to: number;
-  /** Of the two, and between what eight of ten other choices of windows have it. */
+  /** The ratio of the two, and its range in eight of ten resamples. */
   ratio: number;
   low: number;
   high: number;
@@ -37,7 +40,7 @@ export interface Latency {
 /** The worst ratio of each kind of call next to an ordinary tenant. */
 export type Control = Partial<Record<Kind, number>>;
 
-/** Of each kind of call that there were enough of. */
+/** For each kind of call with enough samples. */
 export function latencies(pairs: Pair[]): Latency[] {
   return KINDS.flatMap((kind) => {
     const enough = p95s(pairs, kind);
@@ -65,12 +68,12 @@ export function controlOf(controls: Pair[][]): Control {
   return control;
 }
 
-/** Whether an attack is what made the calls slow. */
+/** Whether the attack made the calls slow. */
 export function isSlowed({ kind, from, to, ratio }: Latency, control: Control): boolean {
   return ratio > limitOf(kind, control) && to - from > NOISE_MS;
 }
 
-/** Whether the calls took so much longer that other windows might say otherwise: to be measured for longer. */
+/** Whether the result may differ in other windows, so that more must be measured. */
 export function isUncertain(latency: Latency, control: Control): boolean {
   const { kind, from, low, high } = latency;
   const limit = limitOf(kind, control);

@@ -1,17 +1,17 @@
 /**
- * The long form of the attacks: each again and again for its time, while a canary goes on, and one table at the end.
+ * The long form of the attacks: repeats each one for its time while a canary works, and prints one table at the end.
  *
  *     bun run attack [--only <name>] [--rounds <n>] [--pairs <n>] [--seed <s>] [--minutes <m>]
  *
- * `--only` takes the attacks whose name matches, `--rounds` is how many rounds a run of one has (2), `--pairs` how often it
- * is on and off at least (6), `--minutes` for how long it goes on at least (0.5), `--seed` repeats what varies. ATTACK_LOG
- * names a file for what ended processes said. Ends with 1 where an attempt succeeded or a limit was broken. Takes 50 minutes
- * and more on two cores.
+ * `--only` selects the attacks whose name matches, `--rounds` is how many rounds a run of one has (2), `--pairs` the
+ * least number of times it is on and off (6), `--minutes` its least duration (0.5), `--seed` repeats the random
+ * choices. ATTACK_LOG names a file for the output of ended processes. Exits with 1 if an attempt succeeded or a limit
+ * was exceeded. Takes 50 minutes or more on two cores.
  *
- * An attack is on and off by turns, and the canary's calls under it are compared with those in between. At the start, in the
- * middle and at the end an ordinary tenant works instead: an attack may slow the canary by 20 % more than that (see
- * latency.ts). At the start and at the end nothing is done: what differs there is the machine's own. Whose processes go
- * before whose: own-place.ts.
+ * An attack is on and off in turn, and the canary's calls during it are compared with those in between. At the start,
+ * in the middle and at the end, an ordinary tenant works instead: an attack may slow the canary by 20 % more than that
+ * (see latency.ts). At the start and at the end there are also windows without any load: their differences are the
+ * machine's own. For the priorities of the processes, see own-place.ts.
  */
 import { parseArgs } from "node:util";
 import { Random } from "../../apps/sandbox/random";
@@ -25,10 +25,10 @@ import { equalToOthers, goFirst, keepToLastCore, stepAside } from "./own-place";
 import { broken, cpuByPart, legend, type Row, table } from "./report";
 import { Service } from "./service";
 
-/** How much more often than `--pairs` an attack is on and off where that may decide whether it slows the canary. */
+/** How many times more often than `--pairs` an attack is on and off if that may decide whether it slows the canary. */
 const MAX_TIMES = 2.5;
 const MAX_NOTES = 8;
-/** So long a broken service has to be well again before the next attack, ms. */
+/** A broken service must recover within this time before the next attack, ms. */
 const CALM_MS = 45_000;
 
 const { values } = parseArgs({
@@ -44,7 +44,7 @@ const only = new RegExp(values.only, "i");
 const [rounds, leastPairs] = [Number(values.rounds), Number(values.pairs)];
 const windowMs = (Number(values.minutes) * 60_000) / leastPairs;
 
-/** Nothing is done: what the figures are worth. */
+/** No attack: shows the accuracy of the figures. */
 const nothing: Attack = { name: "(none)", finding: "", run: async () => new Tally() };
 
 const chosen = [...attacks, ...unpromised].filter(({ name }) => only.test(name));
@@ -60,7 +60,7 @@ const meter = await cpuMeter(service, process.pid);
 goFirst([service.sandbox.pid, canary.pid]);
 keepToLastCore(meter.processesOf("replicas"));
 stepAside(meter.processesOf("customers' server"));
-// Bun's types of `process` know signals only by way of the emitter that it is.
+// In Bun's types, only the event emitter that `process` extends knows signals.
 const signals: NodeJS.EventEmitter = process;
 let isToEnd = false;
 for (const name of ["SIGINT", "SIGTERM"]) signals.on(name, () => (isToEnd = true));
@@ -77,7 +77,7 @@ for (const attack of [...controls, ...chosen.slice(0, half), ordinary, ...chosen
 }
 process.exitCode = conclude() ? 0 : 1;
 
-/** @returns whether every attempt was refused, and no limit broken */
+/** @returns whether every attempt was refused, and no limit exceeded */
 function conclude(): boolean {
   const attacked = rows.filter(({ attack }) => !controls.some((control) => control === attack));
   const wrong = attacked.flatMap((row) => broken(row, control()).map((one) => `${row.attack.name}: ${one}`));
@@ -118,7 +118,7 @@ async function suffer(attack: Attack): Promise<Row> {
   return { attack, result, pairs, seconds, calls, counted, deaths: service.takeAllDeaths() };
 }
 
-/** Whether windows differ so much that more of them may say something else. */
+/** Whether the windows differ so much that more of them may change the result. */
 function isUndecided({ mayTakeLonger }: Attack, pairs: Row["pairs"]): boolean {
   return latencies(pairs).some(
     (latency) => !mayTakeLonger?.includes(latency.kind) && isUncertain(latency, control()),
@@ -139,7 +139,7 @@ async function attackFor(attack: Attack, pair: number, into: Tally): Promise<voi
       add(into, await attack.run(service, rounds, random));
     }
   } catch (error) {
-    // An attack that cannot go on is no attack that was refused.
+    // An attack that cannot continue does not count as refused.
     into.addMany(1, 1, `the attack broke off: ${error instanceof Error ? error.message : error}`);
   }
 }
@@ -149,7 +149,7 @@ function add(into: Tally, one: { attempted: number; succeeded: number; notes: st
   for (const note of one.notes) if (into.notes.length < MAX_NOTES) into.notes.push(note);
 }
 
-/** Until the canary's calls go through again: what one attack broke must not be blamed on the next. */
+/** Waits until the canary's calls succeed again: the damage of one attack must not count for the next. */
 async function calm(): Promise<void> {
   const deadline = performance.now() + CALM_MS;
   await service.recover().catch((error: Error) => console.log(`  ${error.message}`));

@@ -1,5 +1,5 @@
 /**
- * What an ordinary tenant does, at the rates of the attacks: on a machine with two cores this slows others, too. An attack
+ * An ordinary tenant's load, at the rates of the attacks: on a machine with two cores this also slows others. An attack
  * must not slow them by more.
  */
 import { type Attack, paced, Tally } from "./attack";

@@ -1,10 +1,10 @@
-/** Bytes over a socket, as no HTTP library would send them. */
+/** Sends bytes over a socket that no HTTP library would send. */
 import net from "node:net";
 
-/** As much of an answer as anybody looks at, bytes. */
+/** The part of an answer that is read, bytes. */
 const ENOUGH = 64 * 1024;
 
-/** Sends bytes and gives what comes back until the other side closes, `timeoutMs` are over or it is enough. */
+/** Sends bytes, and returns the answer until the other side closes, `timeoutMs` have passed, or it is long enough. */
 export function sendBytes(port: number, text: string, timeoutMs = 4000): Promise<string> {
   return new Promise((resolve) => {
     let answer = "";
@@ -23,13 +23,13 @@ export function sendBytes(port: number, text: string, timeoutMs = 4000): Promise
   });
 }
 
-/** The status of an answer's head; undefined where there was none. */
+/** The status of an answer's head; undefined without one. */
 export function statusOf(answer: string): number | undefined {
   const status = /^HTTP\/1\.[01] (\d{3})/.exec(answer)?.[1];
   return status === undefined ? undefined : Number(status);
 }
 
-/** Headers that no client of ours sends as they are. `undefined` leaves the line out. */
+/** Headers that none of our clients sends in this form. `undefined` leaves the line out. */
 export function rawRequest(
   line: string,
   host: string | undefined,

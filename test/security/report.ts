@@ -1,29 +1,29 @@
-/** What the attacks did, and to whom, as one table; and whether it is within the limits. */
+/** Prints the effects of the attacks as one table, and compares them with the limits. */
 import type { Attack, AttackResult } from "./attack";
 import type { Window } from "./canary";
 import { type CpuUse, formatCpu, ofService, together } from "./cpu";
 import { type Control, isSlowed, type Latency, latencies, MAX_RATIO, NOISE_MS } from "./latency";
 import { FREEZE_MS } from "./service";
 
-/** By how much the canary's budget may differ from the calls that it made. */
+/** The allowed difference between the canary's budget and its calls. */
 const MAX_BUDGET = 0.01;
-/** What a hundredth of a few calls is rounded to. */
+/** The rounding of a hundredth of a few calls. */
 const MAX_CALLS = 1;
 
 export interface Row {
   attack: Pick<Attack, "name" | "finding" | "mayTakeLonger">;
   result: AttackResult;
-  /** Quiet, and under attack, by turns. */
+  /** Quiet, and under attack, in turn. */
   pairs: { before: Window; during: Window; cpu: { before: CpuUse; during: CpuUse } }[];
-  /** For so long it attacked. */
+  /** The duration of the attack. */
   seconds: number;
-  /** Calls of the canary's in all windows, and those that its budget counts. */
+  /** The canary's calls in all windows, and those that its budget counted. */
   calls: number;
   counted: number;
   deaths: string[];
 }
 
-/** Everything about a row that must not be, in words. */
+/** Everything in a row that exceeds a limit, as text. */
 export function broken(row: Row, control: Control): string[] {
   const { result, deaths, pairs } = row;
   const { failed, failures, freezes } = underAttack(row);
@@ -45,7 +45,7 @@ export function broken(row: Row, control: Control): string[] {
   return [...wrong, ...deaths.map((death) => death.split("\n")[0]!.slice(0, 160))];
 }
 
-/** All windows under attack as one, but for how long calls took. */
+/** All windows under attack as one, without the durations of calls. */
 function underAttack({ pairs }: Row): Omit<Window, "samples" | "calls"> {
   const all = pairs.map(({ during }) => during);
   return {
@@ -85,7 +85,7 @@ const HEADS = [
   "deaths",
 ];
 
-/** What the table's columns are, and what is too much. @param control of the whole run */
+/** Explains the table's columns and limits. @param control of the whole run */
 export function legend(control: Control): string {
   const ratios = Object.entries(control).map(([kind, ratio]) => `${kind} ${ratio.toFixed(2)}`);
   return [

@@ -1,10 +1,9 @@
 /**
- * The whole service as it runs in production, for attacking: a console, two proxies and two workers, each a process of
- * its own under supervision; a Postgres for the control plane and one for the replicas; a third that customers host;
- * the source, and a mail server.
+ * The whole service as in production, for attacks: a console, two proxies and two workers, each a supervised process; a
+ * Postgres for the control plane and one for the replicas; a third that customers host; the source, and a mail server.
  *
- * Three accounts use it. Attacks know the service by what anybody outside has: HTTP, sockets, SQL and the operator's
- * command line. The servers' own superuser is there to observe.
+ * Three accounts use it. Attacks access the service as outsiders do: by HTTP, sockets, SQL and the operator's command
+ * line. The servers' superuser only observes.
  */
 import { randomBytes } from "node:crypto";
 import { appendFileSync } from "node:fs";
@@ -25,13 +24,13 @@ import { type Role, type Supervised, supervise } from "../support/supervised";
 import { Account, type ApiBase, type NewBase } from "./account";
 import { type Firewall, startFirewall } from "./firewall";
 
-/** A first sync, on a machine with other things to do, ms. */
+/** A first sync on a busy machine, ms. */
 const FIRST_SYNC_MS = 120_000;
-/** Longest that a process which was killed or stopped takes to serve again, ms. */
+/** The longest time until a killed or stopped process serves again, ms. */
 const RECOVERY_MS = 60_000;
-/** A process that answers its health check later than this is frozen, ms: the limit of the whole exercise. */
+/** A process that answers its health check later than this is frozen, ms: the limit of all attacks. */
 export const FREEZE_MS = 1000;
-/** How often a wait for a health check looks whether this process itself stood still, ms. */
+/** How often a wait for a health check tests whether this process itself was stalled, ms. */
 const TICK_MS = 20;
 
 /** A base at the source, with one table `Tasks`. */
@@ -47,13 +46,13 @@ export interface Connected {
   source: SourceBase;
   /** The key that the account connected it with. */
   key: string;
-  /** As the customer reads it. */
+  /** The customer's URL. */
   url: string;
   sql: postgres.Sql;
 }
 
 export interface ConnectOptions extends Omit<NewBase, "platform" | "base_id"> {
-  /** The first sync is not waited for. */
+  /** Do not wait for the first sync. */
   isUnsynced?: boolean;
 }
 
@@ -64,7 +63,7 @@ export class Service implements AsyncDisposable {
   #pools = new Map<string, postgres.Sql>();
   #deaths: string[] = [];
   #firewall: Firewall | undefined;
-  /** Told when an account, or the operator, does what is no attack. */
+  /** Called when an account or the operator does something that is not an attack. */
   onSetUp: (what: "begins" | "ends") => void = () => {};
 
   private constructor(
@@ -99,10 +98,10 @@ export class Service implements AsyncDisposable {
       CONSOLE_URL: consoleUrl,
       UPSTREAMS: `api.airtable.com=${sandbox.url},content.airtable.com=${sandbox.url}`,
       SMTP_URL: mailbox.url,
-      // Attackers come from more than one address.
+      // Attackers come from several addresses.
       CLIENT_IP_HEADER: "x-client",
       LOG_LEVEL: "info",
-      // What changes of a base's shape is seen soon.
+      // Schema changes are detected soon.
       SCHEMA_POLL_SECONDS: "2",
       API_REQUESTS_PER_MINUTE: "100000",
       ...options.env,
@@ -145,12 +144,12 @@ export class Service implements AsyncDisposable {
     return this.env.CONSOLE_URL!;
   }
 
-  /** Address of the proxy for Airtable's API; the two take turns by `number`. */
+  /** URL of the proxy for Airtable's API; `number` alternates between the two. */
   endpoint(number = 0): string {
     return `http://127.0.0.1:${this.of("proxy")[number % 2]!.port}/api.airtable.com/v0`;
   }
 
-  /** A browser at the console, at an address of its own. */
+  /** A browser at the console, with its own client address. */
   browser(address: string): ConsoleClient {
     const handle = async (request: Request) => {
       const url = this.consoleUrl + request.url.slice(new URL(request.url).origin.length);
@@ -161,12 +160,12 @@ export class Service implements AsyncDisposable {
     return consoleClient({ handle } as never, address);
   }
 
-  /** The operator's command line. @returns what it printed */
+  /** Runs the operator's command line. @returns its output */
   async operator(...words: string[]): Promise<string> {
     return this.setUp(() => runOperator(this.env, words));
   }
 
-  /** What any account does at any time, such as connecting a base: it is no attack. */
+  /** A normal action of an account, such as connecting a base: not an attack. */
   async setUp<T>(work: () => Promise<T>): Promise<T> {
     this.onSetUp("begins");
     try {
@@ -176,7 +175,7 @@ export class Service implements AsyncDisposable {
     }
   }
 
-  /** Makes a base at the source. */
+  /** Creates a base at the source. */
   async sourceBase(name = "Base", records = 5): Promise<SourceBase> {
     const { baseId } = (await this.sandbox.call("POST", "bases", tasksBase(name, records))) as {
       baseId: string;
@@ -189,7 +188,7 @@ export class Service implements AsyncDisposable {
     return (await this.sandbox.call("GET", `dump/${sourceBaseId}`)) as SourceDump;
   }
 
-  /** A key of the source, of a user of its own: Airtable limits users, too. */
+  /** Creates a key of the source for a new user: Airtable limits users, too. */
   async key(
     bases: Record<string, string>,
     user = `usr${crypto.randomUUID().replaceAll("-", "").slice(0, 14)}`,
@@ -198,7 +197,7 @@ export class Service implements AsyncDisposable {
     return ((await this.sandbox.call("POST", "keys", options)) as { token: string }).token;
   }
 
-  /** An account connects a base. */
+  /** Connects a base for an account. */
   async connect(account: Account, source: SourceBase, options: ConnectOptions): Promise<Connected> {
     const { isUnsynced = false, ...rest } = options;
     const id = await this.setUp(async () => {
@@ -235,17 +234,20 @@ export class Service implements AsyncDisposable {
     return sql;
   }
 
-  /** Puts a firewall between the replicas and those who attack them. */
+  /** Puts a firewall between the replicas and their attackers. */
   async closeOff(): Promise<void> {
     this.#firewall = this.#releases.use(await startFirewall(this.replicas.url));
   }
 
-  /** A replica's database as those outside reach it: past the firewall, where there is one. */
+  /** The URL of a replica's database for outsiders: through the firewall, if there is one. */
   fromOutside(url: string): string {
     return this.#firewall?.before(url) ?? url;
   }
 
-  /** Observes a replica as its server's superuser; no connection of whose may stay, or the service cannot drop it. */
+  /**
+   * Observes a replica as its server's superuser. Its connections must be closed, or the service cannot drop the
+   * database.
+   */
   async asSuperuser<T>({ url }: { url: string }, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {
     const own = new URL(this.replicas.url);
     own.pathname = new URL(url).pathname;
@@ -275,23 +277,23 @@ export class Service implements AsyncDisposable {
     return { status: response.status, headers: response.headers, text, ms: performance.now() - from };
   }
 
-  /** Deaths of processes that nobody ordered, since the last call. */
+  /** Unexpected ends of processes since the last call. */
   takeDeaths(): string[] {
     const deaths = this.processes.flatMap((one) => one.faults.splice(0));
     this.#deaths.push(...deaths);
     return deaths;
   }
 
-  /** The same, with those that an attack has taken note of. */
+  /** The same, including those that an attack has recorded. */
   takeAllDeaths(): string[] {
     this.takeDeaths();
     return this.#deaths.splice(0);
   }
 
   /**
-   * Waits until every process answers again; kills those that stand still, as an orchestrator's probe does.
+   * Waits until every process answers again; kills frozen ones, like an orchestrator's probe.
    *
-   * @returns names of those that stood still
+   * @returns names of the frozen ones
    */
   async recover(): Promise<string[]> {
     const frozen: string[] = [];
@@ -334,8 +336,8 @@ export interface CallAnswer {
 }
 
 /**
- * How long a process's health check takes, ms, without what this process itself was late by; undefined where it takes
- * longer than five times what is allowed.
+ * The duration of a process's health check, ms, without the delay of this process itself; undefined if it takes longer
+ * than five times the limit.
  */
 export async function healthMs(port: number): Promise<number | undefined> {
   const from = performance.now();
@@ -355,7 +357,7 @@ export async function healthMs(port: number): Promise<number | undefined> {
   }
 }
 
-/** Resident memory of a process, bytes; 0 of one that has ended. */
+/** Resident memory of a process, bytes; 0 for one that has ended. */
 export function memoryOf(pid: number | undefined): number {
   try {
     return pid === undefined ? 0 : residentBytes(pid) || 0;
@@ -364,14 +366,14 @@ export function memoryOf(pid: number | undefined): number {
   }
 }
 
-/** A random client address, of a range that is for tests. */
+/** A random client address from a range for tests. */
 export function randomAddress(random: Random): string {
   return `198.18.${random.int(0, 255)}.${random.int(1, 254)}`;
 }
 
 /**
- * The URLs that the service runs with: of roles of its own without a superuser's rights, which the operator's command
- * makes; of the superuser where there is no such command.
+ * The URLs that the service uses: of its own roles without superuser rights, which the operator's command creates; of
+ * the superuser if that command does not exist.
  */
 async function ownRoles(control: string, replicas: string): Promise<Record<string, string>> {
   const as = (url: string, role: string, database: string) => {
@@ -409,7 +411,7 @@ async function createAccount(
 async function runOperator(env: Record<string, string>, words: string[]): Promise<string> {
   await using program = startProgram("apps/operator/main.ts", words, { ...env, LOG_LEVEL: "silent" });
   const code = await program.exited;
-  // Its last words may still be on their way.
+  // Its last output may still be under way.
   await until(() => code !== 0 || program.output() !== "", { what: `operator ${words[0]} says something` });
   if (code !== 0) throw new Error(`operator ${words.join(" ")} ended with ${code}: ${program.errors()}`);
   return program.output();

@@ -1,16 +1,16 @@
 /**
- * The short form: each attack once on one service of real processes. None succeeds, and no process dies of one. `bun run
- * attack` is the long one, with a canary and its limits.
+ * The short form: each attack once on one service of real processes. None succeeds, and no process dies. `bun run
+ * attack` is the long form, with a canary and its limits.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Random } from "../../apps/sandbox/random";
 import { attacks } from "./attacks";
 import { Service } from "./service";
 
-/** Repeats what varies: a failure names it. */
+/** Repeats the random choices; a failure reports it. */
 const seed = Number(process.env.ATTACK_SEED ?? crypto.getRandomValues(new Uint32Array(1))[0]);
 const ATTACK_MS = 120_000;
-/** Three servers, five processes and a source, on a busy machine, ms. */
+/** The start of three servers, five processes and a source on a busy machine, ms. */
 const START_MS = 180_000;
 
 let service: Service;
@@ -21,7 +21,7 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 
 test.for(attacks.map((attack) => [`${attack.name} (${attack.finding})`, attack] as const))(
   "I8: refused: %s",
-  // What succeeds once in a while has succeeded: no second try.
+  // An attack that rarely succeeds has succeeded: no second try.
   { timeout: ATTACK_MS, retry: 0 },
   async ([name, attack]) => {
     const result = await attack.run(service, 1, new Random(`${seed} ${name}`));

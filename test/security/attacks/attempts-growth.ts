@@ -1,10 +1,10 @@
-/** Signing in with made-up addresses leaves rows behind, without end. */
+/** Sign-ins with invented addresses add rows without limit. */
 import { type Attack, paced, Tally } from "../attack";
 import { randomAddress, type Service } from "../service";
 
 const PER_ROUND = 80;
 const PER_SECOND = 60;
-/** What a client's own limit lets through within the minute leaves a row or two, the rest must not. */
+/** Attempts within a client's own limit may add a row or two each minute; the others must not. */
 const ALLOWED = 30;
 
 export const attemptsGrowth: Attack = {
@@ -30,7 +30,7 @@ export const attemptsGrowth: Attack = {
   },
 };
 
-/** Rows of all tables of the control plane that count attempts or limits, whatever they are called. */
+/** Counts the rows of all control-plane tables that count attempts or limits, whatever their names. */
 async function rows(service: Service): Promise<number> {
   const sql = service.pool(service.control.url);
   const tables = await sql<{ name: string }[]>`

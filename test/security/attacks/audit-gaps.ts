@@ -1,4 +1,4 @@
-/** What an intruder does in an account must be in its audit log. */
+/** An intruder's actions in an account must be in its audit log. */
 
 import type { Random } from "../../../apps/sandbox/random";
 import { until } from "../../support/poll";
@@ -6,7 +6,7 @@ import { Account } from "../account";
 import { type Attack, Tally } from "../attack";
 import { randomAddress, type Service } from "../service";
 
-/** An entry is written with what it tells of, or right after it. */
+/** An entry is written with its action, or right after it. */
 const NOTED_MS = 3000;
 
 interface Entry {
@@ -23,7 +23,8 @@ export const auditGaps: Attack = {
       const account = await intruded(service, random);
       const source = await service.sourceBase("Audited");
       const key = await service.key({ [source.id]: "create" });
-      // Not by the service's own helper, which looks at the credentials: what is told once need not be told at once again.
+      // Not by the service's own helper, which reads the credentials: an entry that was just written need not be
+      // repeated.
       const given = { platform: "airtable", base_id: source.id, api_key: key, settings: { live: false } };
       const base = await service.setUp(() => account.connect(given));
       const { email, password } = account;

@@ -1,4 +1,4 @@
-/** Large bodies from nobody in particular, held while each waits for its turn: the proxy's memory. */
+/** Large bodies from unknown clients, held while each waits in the queue: exhausts the proxy's memory. */
 import net from "node:net";
 import { type Attack, Tally } from "../attack";
 import { memoryOf } from "../service";
@@ -6,7 +6,7 @@ import { memoryOf } from "../service";
 const PER_ROUND = 80;
 const BODY_BYTES = 16 * 1024 * 1024 - 10;
 const CHUNK = Buffer.alloc(1 << 20);
-/** What all bodies in hand may take, and what a runtime needs beside it. */
+/** The memory that all current bodies may take, and the overhead of the runtime. */
 const MAX_GROWTH_BYTES = 400 * 1024 * 1024;
 const HOLD_MS = 6000;
 
@@ -42,7 +42,7 @@ export const bodies: Attack = {
   },
 };
 
-/** One request whose body is always the same megabyte: the memory is to be the proxy's. */
+/** One request whose body is always the same megabyte, so that only the proxy's memory grows. */
 function send(port: number, baseId: string, who: string): Promise<void> {
   return new Promise((resolve) => {
     let sent = 0;

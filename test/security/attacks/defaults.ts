@@ -1,12 +1,12 @@
 /**
- * What a process shows to whoever can reach its port: metrics to peers that are not this machine, or that somebody
- * else's proxy speaks for; and secrets in answers that a cache may keep.
+ * What a process reveals to clients that can reach its port: metrics to peers that are not on this machine, or that
+ * another party's proxy forwards; and secrets in answers that a cache may store.
  */
 import { networkInterfaces } from "node:os";
 import { type Attack, Tally } from "../attack";
 import { rawRequest, sendBytes } from "../raw";
 
-/** Each says that the request comes from elsewhere. The last is what this service takes addresses from. */
+/** Each claims that the request comes from another machine. The last is the header that this service trusts. */
 const FORWARDED = [
   "Forwarded",
   "X-Forwarded-For",
@@ -62,7 +62,7 @@ export const defaults: Attack = {
   },
 };
 
-/** Of this machine's, by which a peer is not loopback. */
+/** This machine's own addresses, through which a peer is not loopback. */
 function ownAddresses(): string[] {
   return Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])

@@ -1,20 +1,20 @@
-/** What the reader of one replica can do to the server that others share: disk, transaction ids, connections, rights. */
+/** Abuses one replica's reader to exhaust the shared server: disk, transaction ids, connections, rights. */
 import postgres from "postgres";
 import type { Random } from "../../../apps/sandbox/random";
 import { type Attack, Tally } from "../attack";
 import type { Connected, Service } from "../service";
 
-/** A role must not take more than this share of the server's connections with three bases. */
+/** With three bases, a role must not take more than this share of the server's connections. */
 const MAX_SHARE = 0.25;
 const BASES = 3;
 const TRIES_PER_BASE = 60;
-/** More transaction ids than this from one session burn them, whatever else runs. */
+/** More transaction ids than this from one session count as burning them, whatever else runs. */
 const BURNED = 300;
 
-/** Also what a paused role is told. */
+/** Also the error for a paused role. */
 const TOO_MANY_CONNECTIONS = "53300";
 
-/** To be refused, whatever the session has set before. */
+/** Must be refused, whatever the session has set before. */
 const REFUSED = [
   "alter role current_user set temp_file_limit = -1",
   "alter role current_user connection limit 1000",
@@ -50,7 +50,7 @@ export const exhaustServer: Attack = {
   run: (service, rounds, random) => exhaust(service, rounds, random, (url) => service.fromOutside(url)),
 };
 
-/** Each attempt to log in costs the server a process, also one that it refuses: only what is in front of it can spare it. */
+/** Each attempt to log in costs the server a process, even if it is refused: only a firewall can prevent that. */
 export const exhaustWithoutFirewall: Attack = {
   name: "exhaust-server, no firewall",
   finding: "S9",
@@ -58,7 +58,7 @@ export const exhaustWithoutFirewall: Attack = {
   run: (service, rounds, random) => exhaust(service, rounds, random, (url) => url),
 };
 
-/** @param wayTo a replica's database */
+/** @param wayTo returns the URL of a replica's database */
 async function exhaust(
   service: Service,
   rounds: number,
@@ -85,7 +85,9 @@ async function exhaust(
   return tally;
 }
 
-/** The statements take ids, so the watchdog may have paused the role: then the attempt is refused at the door. */
+/**
+ * The statements use transaction ids, so the watchdog may have paused the role: then the attempt is refused at login.
+ */
 async function unlessPaused(attempt: () => Promise<void>, tally: Tally): Promise<void> {
   try {
     await attempt();
@@ -95,7 +97,7 @@ async function unlessPaused(attempt: () => Promise<void>, tally: Tally): Promise
   }
 }
 
-/** In a session that has undone every default of its role. */
+/** In a session that has reset every default of its role. */
 async function statements({ url }: Connected, random: Random, tally: Tally): Promise<void> {
   const sql = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
   try {
@@ -113,7 +115,7 @@ async function statements({ url }: Connected, random: Random, tally: Tally): Pro
   }
 }
 
-/** Sorts more than fits into memory; the limit is looked at, not the disk filled. */
+/** Sorts more than fits into memory; checks the limit instead of filling the disk. */
 async function unlimitedDisk({ sql }: Connected): Promise<string | false> {
   const [row] = await sql<{ most: string }[]>`select current_setting('temp_file_limit') as most`;
   return row!.most === "-1" && "temporary files without a limit";
@@ -136,7 +138,7 @@ async function burnIds(service: Service, base: Connected): Promise<string | fals
   return burned >= BURNED && `${burned} transaction ids burned at once`;
 }
 
-/** As many connections as there are to be had, while the service needs one. */
+/** Takes as many connections as possible, while the service needs one. */
 async function connections(
   service: Service,
   bases: Connected[],

@@ -1,4 +1,4 @@
-/** One account asks for what belongs to another, by its id, with a token of its own, another's sort of key, or none. */
+/** One account requests objects of another by their ids, with its own token, with a wrong kind of key, or with none. */
 import { type Attack, paced, Tally } from "../attack";
 
 const PER_ROUND = 30;

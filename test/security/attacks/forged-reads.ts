@@ -1,4 +1,6 @@
-/** One account's setting has the proxy answer other accounts' clients, from a database that it controls. */
+/**
+ * By a setting of its own, one account makes the proxy answer other accounts' clients from a database that it controls.
+ */
 import { type Attack, Tally } from "../attack";
 import { ownDatabase } from "./hostile-postgres";
 
@@ -33,7 +35,7 @@ export const forgedReads: Attack = {
           ...(asksReplica ? { headers: { "x-basetide-read": "replica" } } : {}),
         });
         const by = headers.get("x-basetide-answered-by");
-        // Without the header, and with the owner's setting off, the source answers: nobody else's setting counts.
+        // Without the header, and with the owner's setting off, the source answers: no other account's setting counts.
         const isForged = text.includes("MALLORY") || (by === "replica" && !asksReplica);
         tally.add(isForged && `read ${read + 1} of ${path} answered by the ${by}: ${text.slice(0, 90)}`);
       }

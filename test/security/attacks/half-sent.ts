@@ -1,4 +1,4 @@
-/** Requests that are begun and never ended, by the hundred: others must be served meanwhile, and they must be closed. */
+/** Hundreds of requests that begin and never end: others must be served meanwhile, and these must be closed. */
 import net from "node:net";
 import type { Random } from "../../../apps/sandbox/random";
 import { until } from "../../support/poll";
@@ -9,7 +9,7 @@ import { FREEZE_MS, healthMs } from "../service";
 const PER_ROUND = 150;
 const LOOKS = 5;
 const CHECK_EVERY_MS = 300;
-/** Whoever has not sent a request's head within this is sent away, ms. */
+/** A connection that has not sent a request's head within this time is closed, ms. */
 const CLOSED_MS = 100_000;
 
 export const halfSent: Attack = {
@@ -60,7 +60,7 @@ function begin({ port }: Supervised, random: Random): Begun {
   for (let count = 0; count < PER_ROUND; count++) {
     const socket = net.connect(port, "127.0.0.1", () => socket.write(text));
     sockets.add(socket);
-    // Who does not read what comes does not see the end either.
+    // A client that does not read does not see the end either.
     socket
       .resume()
       .on("close", () => sockets.delete(socket))

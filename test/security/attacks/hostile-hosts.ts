@@ -1,4 +1,4 @@
-/** Values of `Host` that are no URL's host, known ones and generated ones. */
+/** Invalid values of `Host`, known ones and generated ones. */
 import type { Random } from "../../../apps/sandbox/random";
 
 const KNOWN = [
@@ -31,7 +31,7 @@ const KNOWN = [
 ];
 const ODD = "[]<>|%@:/\\?#^`{} \t.0123456789abxé";
 
-/** One in five is a good one: what holds must not hang on the host. */
+/** One in five is valid: the result must not depend on the host. */
 export function anyHost(random: Random): string | undefined {
   if (random.chance(0.05)) return undefined;
   if (random.chance(0.2)) return random.pick(["x", "localhost", "127.0.0.1", "api.airtable.com"]);

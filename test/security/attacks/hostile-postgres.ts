@@ -1,6 +1,6 @@
 /**
- * A customer names a server of theirs as destination, which breaks the protocol: at once, or after it has behaved, so
- * that every process which is given the base meets it, one after the other.
+ * A customer names a hostile server as destination, which breaks the protocol at once, or after it has behaved, so that
+ * every process that uses the base meets it, one after the other.
  */
 import postgres from "postgres";
 import type { Random } from "../../../apps/sandbox/random";
@@ -8,11 +8,11 @@ import { type Attack, Tally } from "../attack";
 import { FREEZE_MS, healthMs, memoryOf, type Service } from "../service";
 import { hostileServer, MODES } from "./hostile-server";
 
-/** What a process may grow by over what one connection says. */
+/** The most that a process may grow because of one connection. */
 const MAX_GROWTH_BYTES = 400 * 1024 * 1024;
-/** Longest that an account waits for the console's word on its destination. */
+/** The longest time that an account waits for the console's answer about its destination. */
 const ANSWER_MS = 8000;
-/** For so long after an answer it may turn out that a process dies of it. */
+/** A process may die within this time after an answer. */
 const AFTER_MS = 400;
 const TURNED_MS = 6000;
 
@@ -33,9 +33,7 @@ export const hostilePostgres: Attack = {
   },
 };
 
-/**
- * All at once, which is quick where nothing comes of it. Where something does, one after the other: which was it?
- */
+/** All at once, which is fast if nothing happens. If something does, one after the other, to find the cause. */
 export async function each<Mode extends string>(
   tally: Tally,
   modes: Mode[],
@@ -62,7 +60,7 @@ async function name(service: Service, mode: Turned, random: Random): Promise<voi
   await answered(service.accounts.mallory.api("POST", "bases", given));
 }
 
-/** URLs that no server has to answer. */
+/** Destination URLs that need no server. */
 async function odd(service: Service, random: Random): Promise<void> {
   const source = await service.sourceBase("Odd");
   const key = await service.key({ [source.id]: "create" });
@@ -80,7 +78,7 @@ async function odd(service: Service, random: Random): Promise<void> {
   await answered(service.accounts.mallory.api("POST", "bases", given));
 }
 
-/** A base that synced to the server before it turned: workers, a write through each proxy, and its deletion. */
+/** A base that synced to the server before it turned hostile: workers, a write through each proxy, and its deletion. */
 async function turn(service: Service, mode: Turned, random: Random): Promise<void> {
   const { mallory } = service.accounts;
   await using database = await ownDatabase(service);
@@ -103,7 +101,7 @@ async function turn(service: Service, mode: Turned, random: Random): Promise<voi
     });
   await Promise.all([answered(write(0)), answered(write(1)), Bun.sleep(TURNED_MS)]);
   await answered(mallory.api("DELETE", `bases/${base.id}`));
-  // Once it behaves again, what was left undone can be done.
+  // When it behaves again, the remaining work can be done.
   server.mode = "pass";
   await service.recover();
   await service.disconnect(base);
@@ -113,7 +111,7 @@ export interface OwnDatabase extends AsyncDisposable {
   url: string;
 }
 
-/** A database on the server that customers host, with an owner that is no superuser. */
+/** Creates a database on the server that customers host, with an owner that is not a superuser. */
 export async function ownDatabase(service: Service): Promise<OwnDatabase> {
   const name = `own_${crypto.randomUUID().replaceAll("-", "")}`;
   const admin = service.pool(service.elsewhere.url);
@@ -133,12 +131,12 @@ export async function ownDatabase(service: Service): Promise<OwnDatabase> {
   };
 }
 
-/** Whatever becomes of the call: an answer that never comes is not what is looked at here. */
+/** Ignores the result of the call: a missing answer is not checked here. */
 export async function answered(call: Promise<unknown>): Promise<void> {
   await Promise.race([call.catch(() => undefined), Bun.sleep(ANSWER_MS)]);
 }
 
-/** Runs `work` and says what became of the processes meanwhile: dead, frozen, or grown. Brings them back. */
+/** Runs `work`, and reports processes that died, froze or grew meanwhile. Restores them. */
 async function watched(service: Service, work: () => Promise<unknown>): Promise<string | undefined> {
   service.takeDeaths();
   const before = service.processes.map((one) => memoryOf(one.pid));

@@ -1,4 +1,4 @@
-/** A Postgres server of a customer's that does not keep to the protocol, or passes everything on until it turns. */
+/** A customer's Postgres server that breaks the protocol, or forwards everything until it turns hostile. */
 import net from "node:net";
 import type { Random } from "../../../apps/sandbox/random";
 
@@ -8,7 +8,7 @@ export interface HostileServer extends AsyncDisposable {
   connections: number;
 }
 
-/** `pass` leads to an honest server. */
+/** `pass` forwards to an honest server. */
 export const MODES = [
   "sasl-crash",
   "short-auth",
@@ -28,7 +28,7 @@ export type Mode = (typeof MODES)[number] | "pass";
 const SSL_REQUEST = 80_877_103;
 const TYPES = "RSZTDC12tEAnsKNvGHWdcIV";
 
-/** @param upstream of an honest server, for `pass` */
+/** @param upstream the honest server for `pass` */
 export async function hostileServer(mode: Mode, random: Random, upstream?: string): Promise<HostileServer> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {

@@ -1,11 +1,11 @@
-/** A customer names a server of theirs as destination, which agrees to TLS and then breaks it. */
+/** A customer names a server as destination that agrees to TLS and then breaks it. */
 import { hostilePostgres } from "../../support/hostile-postgres";
 import { TLS_BEHAVIORS } from "../../support/hostile-tls";
 import { type Attack, Tally } from "../attack";
 import type { Service } from "../service";
 import { answered, each } from "./hostile-postgres";
 
-/** So many at once. */
+/** How many at once. */
 const TOGETHER = 10;
 
 export const hostileTls: Attack = {

@@ -1,4 +1,4 @@
-/** A `Host` that nobody can parse: an answer that is a fault of ours, or none at all. */
+/** A `Host` that cannot be parsed causes an internal error, or no answer at all. */
 import type { Random } from "../../../apps/sandbox/random";
 import { type Attack, paced, Tally } from "../attack";
 import { rawRequest, sendBytes, statusOf } from "../raw";
@@ -32,6 +32,6 @@ async function ask(service: Service, random: Random): Promise<string | false> {
   const answer = await sendBytes(one.port, rawRequest(`${method} ${path} HTTP/${version}`, host, {}));
   const status = statusOf(answer);
   const asked = `${method} ${path} with Host ${JSON.stringify(host)} at the ${one.role}`;
-  // Bun closes what is no HTTP at all: that is an answer.
+  // Bun closes connections that do not speak HTTP: that counts as an answer.
   return status !== undefined && status >= 500 && status !== 503 && `${status} to ${asked}`;
 }

@@ -1,4 +1,4 @@
-/** All attacks, in the order they are run: those that a broken service takes longest to get over come last. */
+/** All attacks in the order of a run: those from which a broken service recovers slowest come last. */
 import type { Attack } from "../attack";
 import { attemptsGrowth } from "./attempts-growth";
 import { auditGaps } from "./audit-gaps";
@@ -52,5 +52,5 @@ export const attacks: Attack[] = [
   hostileTls,
 ];
 
-/** Of the long form only: what is measured and not promised. */
+/** Only in the long form: measured and not promised. */
 export const unpromised: Attack[] = [exhaustWithoutFirewall];

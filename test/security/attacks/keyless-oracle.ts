@@ -1,4 +1,4 @@
-/** Without a key one must not learn which bases are connected. */
+/** Learns without a key which bases are connected. */
 import { type Attack, Tally } from "../attack";
 import type { CallAnswer } from "../service";
 
@@ -12,7 +12,7 @@ const QUESTIONS = [
   { path: "Tasks", method: "POST", body: { fields: {} } },
   { path: "Tasks?records[]=recAAAAAAAAAAAAAA", method: "DELETE" },
 ];
-/** Differ from one answer to the next in any case. */
+/** Differ between any two answers. */
 const OWN_HEADERS = /^(date|x-request-id|age)$/;
 
 export const keylessOracle: Attack = {
@@ -43,13 +43,13 @@ export const keylessOracle: Attack = {
   },
 };
 
-/** From where on they differ, of the connected base's answer and of another's. */
+/** The texts from the first difference on, of the connected base's answer and of another's. */
 function difference(one: string, two: string): string {
   const at = Math.max(0, [...one].findIndex((letter, index) => letter !== two[index]) - 20);
   return `${one.slice(at, at + 60)} and ${two.slice(at, at + 60)}`;
 }
 
-/** All that a client sees of an answer but for the base's own id. */
+/** Everything that a client sees of an answer, except the base's own id. */
 function seen({ status, headers, text }: CallAnswer, baseId: string): string {
   const own = [...headers].filter(([name]) => !OWN_HEADERS.test(name)).sort();
   return JSON.stringify([status, own, text]).replaceAll(baseId, "app");

@@ -1,4 +1,4 @@
-/** Guesses at somebody's password, so many that its owner cannot sign in. */
+/** Guesses a user's password so often that the owner cannot sign in. */
 import { type Attack, paced, Tally } from "../attack";
 import { randomAddress } from "../service";
 
@@ -18,7 +18,7 @@ export const lockout: Attack = {
       const signIn = (browser = known) => browser.post("/sign-in", { email, password, next: "/bases" });
       await signIn();
       await known.post("/sign-out", {});
-      // From one address in even rounds, from as many as there are guesses in odd ones.
+      // From one address in even rounds, from one address per guess in odd ones.
       const address = randomAddress(random);
       const isSpread = round % 2 === 1;
       await paced(Array(GUESSES), PER_SECOND, async (_, guess) => {

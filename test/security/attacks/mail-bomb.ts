@@ -1,4 +1,4 @@
-/** Has the service send mails to people who have not asked for them, as many as one likes. */
+/** Makes the service send mails to people who did not request them, without limit. */
 
 import { until } from "../../support/poll";
 import { type Attack, paced, Tally } from "../attack";
@@ -6,7 +6,7 @@ import { randomAddress } from "../service";
 
 const PER_ROUND = 40;
 const PER_SECOND = 20;
-/** What one person may be sent at most within the hour, and what an account may have sent at all. */
+/** The most mails to one person within an hour, and the most that one account may cause. */
 const MOST_TO_ONE = 10;
 const MOST_OF_ACCOUNT = 60;
 
@@ -50,7 +50,7 @@ export const mailBomb: Attack = {
   },
 };
 
-/** Waits until no more comes. */
+/** Waits until no more mails arrive. */
 async function quiet(count: () => number): Promise<void> {
   let [last, since] = [-1, performance.now()];
   await until(

@@ -1,7 +1,7 @@
 /**
- * A request that is decided on as one and sent as another: read and forge what belongs to another base.
+ * Requests that are authorized as one path and sent as another: reads and forges data of another base.
  *
- * The attacker has a key for a base of their own, and knows the victim's base id, which is in every Airtable URL.
+ * The attacker has a key for their own base, and knows the victim's base id, which is in every Airtable URL.
  */
 import type { Random } from "../../../apps/sandbox/random";
 import type { LogEntry } from "../../../apps/sandbox/request-log";
@@ -13,7 +13,7 @@ import { anyHost } from "./hostile-hosts";
 const READS_PER_ROUND = 20;
 const WRITES_PER_ROUND = 12;
 const OTHERS_PER_ROUND = 8;
-/** What names the victim's base waits for its quota of five a second. */
+/** Requests that name the victim's base wait for its rate limit of five a second. */
 const PER_SECOND = 6;
 const TIMEOUT_MS = 8000;
 const PREFIX = "/api.airtable.com/v0";
@@ -43,7 +43,9 @@ export const paths: Attack = {
   },
 };
 
-/** Has a key of one's own base count as proven for the victim's, then reads the victim's replica with it. */
+/**
+ * Makes a key of the attacker's own base count as accepted for the victim's, then reads the victim's replica with it.
+ */
 async function readOthers(service: Service, theirs: SourceBase, own: SourceBase, random: Random) {
   const key = await service.key({ [own.id]: "read" });
   const headers = { Authorization: `Bearer ${key}`, "x-basetide-read": "replica" };
@@ -62,7 +64,7 @@ async function readOthers(service: Service, theirs: SourceBase, own: SourceBase,
   );
 }
 
-/** A write to one's own base whose path names the victim's: its answer must not become a row there. */
+/** A write to the attacker's own base whose path names the victim's: its answer must not become a row there. */
 async function forge(service: Service, theirs: SourceBase, own: SourceBase, random: Random): Promise<void> {
   const key = await service.key({ [own.id]: "create" });
   const proxy = service.of("proxy")[random.int(0, 1)]!.port;
@@ -85,7 +87,7 @@ async function forgedRows(base: Connected): Promise<number> {
   return row!.count;
 }
 
-/** Leaves what the proxy serves: other hosts, other paths of the source. */
+/** Escapes from what the proxy serves: other hosts, other paths of the source. */
 async function leave(service: Service, own: SourceBase, random: Random): Promise<string | false> {
   const key = await service.key({ [own.id]: "read" });
   const sandbox = new URL(service.sandbox.url).host;
@@ -108,7 +110,7 @@ async function leave(service: Service, own: SourceBase, random: Random): Promise
   const proxy = service.of("proxy")[random.int(0, 1)]!.port;
   const request = rawRequest(`GET ${target} HTTP/1.1`, anyHost(random), { Authorization: `Bearer ${key}` });
   const answer = await sendBytes(proxy, request);
-  // What the control API answers, and no call of Airtable does.
+  // An answer of the control API, which no call of Airtable gives.
   if (/^HTTP\/1\.1 200/.test(answer) && /"tokenId"|"records":\d/.test(answer))
     return `left /v0/ by ${JSON.stringify(target)}`;
   const seen = (await service.sandbox.call("GET", "log")) as LogEntry[];

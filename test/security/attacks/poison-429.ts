@@ -1,7 +1,10 @@
-/** A stranger who is over their own limit at the source names somebody else's base: its owner must not wait for that. */
+/**
+ * A stranger who is over their own limit at the source names another account's base: its owner must not wait because of
+ * that.
+ */
 import { type Attack, Tally } from "../attack";
 
-/** More than the source lets one user ask in a second. */
+/** More than the source allows one user in a second. */
 const FLOOD = 150;
 const BLOCKED_MS = 4000;
 

@@ -1,4 +1,4 @@
-/** A member who has seen everything is removed, with what they saw rotated: nothing that they kept opens anything. */
+/** A member who has seen everything is removed, and what they saw is rotated: nothing that they stored still works. */
 import postgres from "postgres";
 import type { Random } from "../../../apps/sandbox/random";
 import type { ConsoleClient } from "../../support/console-client";
@@ -8,10 +8,10 @@ import { type Attack, Tally } from "../attack";
 import { type Connected, randomAddress, type Service } from "../service";
 
 const PASSWORD = "correct horse battery";
-/** Connections that are open are ended with the rotation, ms. */
+/** The rotation ends open connections within this time, ms. */
 const ENDED_MS = 5000;
 
-/** What the member kept. */
+/** What the member stored. */
 interface Kept {
   browser: ConsoleClient;
   token: string;
@@ -36,7 +36,7 @@ export const removedMember: Attack = {
       await owner.ask("DELETE", `members/${user_id}`, removal);
       await tryAll(service, kept, base, tally);
       await kept.sql.end({ timeout: 1 });
-      // The others go on.
+      // The other members continue.
       const { status } = await owner.api("GET", `bases/${base.id}`);
       tally.add(status !== 200 && `the owner's own token: ${status}`);
       await service.disconnect(base);
@@ -62,7 +62,7 @@ async function signIn(
   return browser;
 }
 
-/** Invited, joined, and with a copy of everything that a member sees. */
+/** Invites a member, who joins and copies everything that members see. */
 async function join(
   service: Service,
   owner: Account,
@@ -94,7 +94,7 @@ async function tryAll(service: Service, kept: Kept, base: Connected, tally: Tall
   }
   for (const path of ["/bases", `/bases/${base.id}`, `/bases/${base.id}/connect`, "/account/members"]) {
     const { status, text } = await kept.browser.get(path);
-    // A page that says there is no such thing names what was asked for.
+    // A not-found page repeats the requested id.
     const isShown = status === 200 && text.includes(base.id);
     const isTold = text.includes(new URL(kept.url).pathname.slice(1));
     tally.add((isShown || isTold) && `their browser sees the base on ${path}: ${status}`);

@@ -1,4 +1,4 @@
-/** An account whose key the source has revoked goes on receiving what others write through the proxy. */
+/** An account whose key the source has revoked still receives what others write through the proxy. */
 
 import { until } from "../../support/poll";
 import { type Attack, Tally } from "../attack";
@@ -26,7 +26,7 @@ export const revoked: Attack = {
         timeoutMs: NOTICED_MS,
         intervalMs: 100,
       });
-      // Neither paused nor not: those without a key that works see nothing new.
+      // Paused or not: accounts without a valid key see nothing new.
       const isPaused = random.chance(0.5);
       if (isPaused) await third.change(theirs.id, { paused: true });
       for (let write = 0; write < WRITES; write++) {

@@ -1,10 +1,10 @@
-/** An account's own database takes connections and says nothing: others who write to the same base must not wait. */
+/** An account's own database accepts connections and never answers: others who write to the same base must not wait. */
 import { type Attack, Tally } from "../attack";
 import { ownDatabase } from "./hostile-postgres";
 import { hostileServer } from "./hostile-server";
 
 const WRITES = 4;
-/** A write alone takes well below 200 ms; one that waits for a silent database 3 s and more, ms. */
+/** A single write takes well below 200 ms; one that waits for a silent database takes 3 s or more, ms. */
 const SLOW_MS = 2000;
 
 export const slowNeighbor: Attack = {

@@ -1,4 +1,7 @@
-/** A request within a request: one that its sender never was allowed to send, or that is told of another. */
+/**
+ * Request smuggling: a request inside a request that its sender was not allowed to send, or whose answer goes to
+ * another.
+ */
 import type { LogEntry } from "../../../apps/sandbox/request-log";
 import { type Attack, paced, Tally } from "../attack";
 import { sendBytes } from "../raw";
@@ -30,7 +33,7 @@ export const smuggling: Attack = {
   },
 };
 
-/** What is ambiguous about where a request ends, with an inner request that says by what. */
+/** Requests with an ambiguous end, with an inner request that names the technique. */
 function requests(path: string, key: string, mark: string): [name: string, bytes: string][] {
   const make = (name: string, headers: (inner: string) => string, body: (inner: string) => string) => {
     const inner = `GET ${path}/${mark}?by=${name} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`;

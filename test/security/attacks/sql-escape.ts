@@ -1,6 +1,6 @@
 /**
- * The customer of a writable database has the service parse or run text of theirs with the service's own rights: views,
- * indexes, triggers, casts and names in front of ours. Whatever runs leaves a row that says as whom.
+ * The customer of a writable database makes the service parse or run their SQL with the service's own rights: views,
+ * indexes, triggers, casts, and names that shadow ours. Whatever runs records its role in a row.
  */
 import type postgres from "postgres";
 import { until } from "../../support/poll";
@@ -10,8 +10,8 @@ import type { Connected, Service } from "../service";
 const REBUILD_MS = 30_000;
 
 /**
- * What leaves a row in `loot` where it runs as anybody but the customer, or can make itself so; and leaves a search path
- * behind, in which the customer's names come before ours.
+ * Adds a row to `loot` if it runs as a role other than the customer, or can become one; and leaves a search path in
+ * which the customer's names come first.
  */
 const TRAP = `
   create function {name}_evil(v text) returns boolean language plpgsql as $$ begin
@@ -24,7 +24,7 @@ const TRAP = `
   create domain {name}_trap as text check (public.{name}_evil(value));
   create type {name}_holder as (x {name}_trap);`;
 
-/** Each with objects that depend on `tasks`, which a change of its shape makes again. */
+/** Each with objects that depend on `tasks`, which a schema change creates again. */
 const TRAPS: Record<string, string> = {
   view_of_domain: `create view {name} as select '(a)'::{name}_holder as h, t.id from tasks t;`,
   view_of_array: `create view {name} as select '{a}'::{name}_trap[] as h, t.id from tasks t;`,
@@ -80,7 +80,7 @@ export const sqlEscape: Attack = {
           const ran = loot.find(({ trap }) => trap === name);
           tally.add(ran && `${name.replace(/_\d+_\d+$/, "")} ran as ${ran.who}`);
         }
-        // What was not even made is refused.
+        // Traps that could not be created count as refused.
         tally.addMany(names.length - set.length, 0, "");
         for (const name of names) await clear(base.sql, name);
       }
@@ -102,7 +102,7 @@ async function lay(sql: postgres.Sql, name: string, role: string): Promise<boole
   }
 }
 
-/** Only what depends on `tasks` would stay in the next round's way. */
+/** Only objects that depend on `tasks` would disturb the next round. */
 async function clear(sql: postgres.Sql, name: string): Promise<void> {
   for (const statement of [
     `drop materialized view if exists ${name} cascade`,
@@ -115,7 +115,7 @@ async function clear(sql: postgres.Sql, name: string): Promise<void> {
     await sql.unsafe(statement).catch(() => undefined);
 }
 
-/** The table gets a field, so its replica is built again, with all that depends on it. */
+/** Adds a field to the table, so that its replica is rebuilt, with all dependent objects. */
 async function rebuild(service: Service, base: Connected, field: string): Promise<void> {
   const column = field.toLowerCase().replace(" ", "_");
   await service.sandbox.call("POST", `bases/${base.source.id}/tables/Tasks/fields`, {

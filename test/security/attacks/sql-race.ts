@@ -1,10 +1,13 @@
-/** The customer of a writable database renames a table of theirs, with a trigger, to a name that the service is about to take. */
+/**
+ * The customer of a writable database renames their table, which has a trigger, to a name that the service is about to
+ * use.
+ */
 import postgres from "postgres";
 import type { Random } from "../../../apps/sandbox/random";
 import { type Attack, Tally } from "../attack";
 import type { Connected, Service } from "../service";
 
-/** Changes of settings a round, each of which has the service make its table. */
+/** Changes of settings in a round; each one makes the service create its table. */
 const CHANGES = 10;
 const EVERY_MS = 200;
 const WRITES = 2;
@@ -14,17 +17,17 @@ const HARM = "a trigger of the customer's ran as the service";
 export const sqlRace: Attack = {
   name: "sql-race",
   finding: "S3",
-  // The loop is SQL on the server that they are on, too.
+  // The loop also runs SQL on the same server.
   mayTakeLonger: ["sql", "write"],
   async run(service, rounds, random) {
     const tally = new Tally();
-    // A race that is lost is over: the name is the service's then.
+    // A lost race is over: the service owns the name then.
     for (let round = 0; round < rounds; round++) tally.addMany(CHANGES, await oneRace(service, random), HARM);
     return tally;
   },
 };
 
-/** @returns how often a trigger of the customer's ran as somebody else */
+/** @returns how often a trigger of the customer ran as another role */
 async function oneRace(service: Service, random: Random): Promise<number> {
   const { mallory } = service.accounts;
   const source = await service.sourceBase("Race");
@@ -43,7 +46,7 @@ async function oneRace(service: Service, random: Random): Promise<number> {
     }
     isOver = true;
     await racing;
-    // What is won shows with the next change that is noted.
+    // A won race shows with the next recorded change.
     for (let write = 0; write < WRITES; write++)
       await service
         .call(`${source.id}/Tasks/${random.pick(source.recordIds)}`, key, {
@@ -73,8 +76,8 @@ async function prepare({ sql, url }: Connected): Promise<void> {
 }
 
 /**
- * To and fro, a while at a time, so that it can be ended. It is won when the service has made its index on the customer's
- * table, and lost when the name is the service's.
+ * Renames back and forth for a while, so that it can be ended. The customer wins if the service creates its index on
+ * the customer's table, and loses if the service owns the name.
  */
 async function race(sql: postgres.Sql, isOver: () => boolean): Promise<void> {
   let isDecided = false;

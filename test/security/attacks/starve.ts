@@ -1,4 +1,6 @@
-/** Requests for somebody else's base, without a key that it accepts: its owner waits, and its month is spent. */
+/**
+ * Requests for another account's base without a key that it accepts: the owner waits, and the monthly budget is spent.
+ */
 import type { Random } from "../../../apps/sandbox/random";
 import { until } from "../../support/poll";
 import { type Attack, paced, Tally } from "../attack";
@@ -9,7 +11,7 @@ const PER_SECOND = 30;
 const OWNERS_CALLS = 4;
 /** The owner's call alone takes a few ms; one that waits behind the attacker's takes seconds, ms. */
 const SLOW_MS = 2500;
-/** A budget is written down some time after the calls. */
+/** A budget is saved some time after the calls. */
 const COUNTED_MS = 8000;
 const WHO = ["none", "garbage", "other base's", "revoked", "read of nothing", "basic"] as const;
 
@@ -50,7 +52,7 @@ export const starve: Attack = {
         ]);
         const isWrite = random.chance(0.3) && !path.startsWith("meta");
         await service.call(path, key, {
-          // A stranger may wait for long; how long is not what is looked at.
+          // A stranger may wait for long; that time is not checked.
           timeoutMs: 6000,
           proxy: random.int(0, 1),
           ...(isWrite ? { method: "POST", body: { fields: { Name: "x" } } } : {}),
@@ -80,7 +82,7 @@ async function keyFor(service: Service, random: Random, otherBase: string): Prom
   return key;
 }
 
-/** Clients' calls of the base that were counted beside the owner's own. */
+/** Clients' calls of the base that were counted besides the owner's own. */
 async function counted(base: Connected, own: number): Promise<number> {
   let last = -1;
   const client = await until(

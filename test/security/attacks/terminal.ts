@@ -1,4 +1,4 @@
-/** Names that customers give, with bytes that command an operator's terminal. */
+/** Names that customers choose, with bytes that control an operator's terminal. */
 import type { Random } from "../../../apps/sandbox/random";
 import { type Attack, Tally } from "../attack";
 
@@ -14,7 +14,7 @@ const NASTY = [
   "\x7f",
   "\x85",
 ];
-/** What a terminal acts on. Tabs and ends of lines are the table's own. */
+/** Characters that a terminal acts on. Tabs and line ends belong to the table itself. */
 const COMMANDING = /(?![\t\n])\p{Cc}|\p{Bidi_Control}/u;
 
 export const terminal: Attack = {
