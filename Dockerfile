@@ -1,15 +1,15 @@
 # One image for every role: docker run basetide worker | proxy | console | operator …
 # It needs no write access to its file system and no root: docker run --read-only --tmpfs /tmp basetide worker
 #
-# Base images are named by digest. Bun comes from the npm registry, as on a developer's machine: its version is that of
-# package.json, and npm checks the package's hash.
+# Base images are pinned by digest. Bun comes from the npm registry, as on a developer's machine: in the version of
+# package.json, and npm verifies the package's hash.
 FROM node:24.20.0-bookworm-slim@sha256:ba849c60be29959425b8734d57b8b4b7d56f98edd9504c9af091d5281095a71e AS dependencies
 WORKDIR /app
 COPY package.json bun.lock bunfig.toml ./
 COPY patches patches
 RUN npm install --global --no-audit --no-fund --allow-scripts=bun bun@1.4.5 \
   && cp "$(readlink -f "$(command -v bun)")" /usr/local/bin/bun-binary \
-  # The embedded Postgres is for `bun run up` only, and what peers name is for tests.
+  # The embedded Postgres is for `bun run up` only, and peer dependencies are for tests.
   && bun install --frozen-lockfile --production --omit=optional --omit=peer --ignore-scripts
 
 FROM debian:12.15-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6990e4b07ea4171

@@ -1,5 +1,5 @@
 /**
- * The control API over HTTP: JSON in, JSON out, no key, no quota. A wrong call is 400 `{"error":{"message"}}`.
+ * The control API over HTTP: JSON in, JSON out, no key, no rate limit. An invalid call is 400 `{"error":{"message"}}`.
  *
  * | call | body → answer |
  * |---|---|
@@ -23,11 +23,11 @@
  * | `POST /_sandbox/quota` | `{baseId, lifted}`; or `{reset: true, baseId?}` ends penalties; `{baseId, refuse: true}` starts one → `{atMs}` on the log's clock |
  * | `GET`, `POST /_sandbox/caps/{workspace or base}` | any of `{cap: number\|null, overCap: "block"\|"slow", calls, bases: [id]}` → `{workspaceId, month, calls, cap, overCap, isOver}` |
  * | `POST /_sandbox/clock` | `{advanceMs}` |
- * | `GET /_sandbox/bases/{base}/webhooks` | → every hook as the API lists it, with `isSilent` |
- * | `DELETE …/webhooks/{hook}` | as somebody else would |
- * | `POST …/webhooks/{hook}/silence` | `{silent?: true}`: makes no more payloads and tells nobody |
+ * | `GET /_sandbox/bases/{base}/webhooks` | → every webhook as the API lists it, with `isSilent` |
+ * | `DELETE …/webhooks/{hook}` | as another user would |
+ * | `POST …/webhooks/{hook}/silence` | `{silent?: true}`: makes no more payloads, without reporting it |
  * | `POST …/webhooks/{hook}/fail` | `{code: "INVALID_HOOK"\|"INVALID_FILTERS"\|"INTERNAL_ERROR"}`: an error payload |
- * | `GET /_sandbox/pings?base=` | → every try of a ping: `[{baseId, webhookId, url, timestamp, retryNumber, outcome, message?}]` |
+ * | `GET /_sandbox/pings?base=` | → every attempt to deliver a notification: `[{baseId, webhookId, url, timestamp, retryNumber, outcome, message?}]` |
  * | `GET`, `POST`, `DELETE /_sandbox/faults` | a fault (`faults.ts`) → it, with its id; `DELETE …/faults/{id}` ends one |
  * | `POST /_sandbox/iterators/kill` | |
  * | `GET`, `POST`, `DELETE /_sandbox/keys` | `{token?, scopes?, bases?, user?, isOAuth?}` → `{token}`; delete: `{token}` |
@@ -64,7 +64,7 @@ const TABLE = `${BASE}/tables/:`;
 const FIELD = `${TABLE}/fields/:`;
 const HOOK = `${BASE}/webhooks/:`;
 
-/** A body is trusted to be what the table above says; what it leaves out the callee notices. */
+/** Bodies are trusted to match the table above; the callee reports missing parts. */
 const ROUTES: Record<string, Handler> = {
   "POST load": ({ control, body }) => ({ baseId: control.load(body as unknown as LoadOptions) }),
   "POST generate": ({ control, body }) => ({ baseId: control.generate(body as unknown as GenerateOptions) }),
@@ -145,7 +145,7 @@ function patchField({ control, at, body }: Call): void {
     const { from, to } = choice as { from: string; to: string };
     control.renameChoice(baseId, table, field, from, to);
   }
-  // Last, because the field may be named by its old name in all of the above.
+  // Last, because the steps above may name the field by its old name.
   if (typeof name === "string") control.renameField(baseId, table, field, name);
 }
 

@@ -1,10 +1,10 @@
 /*
- * The console's only script of its own: marks the page as scripted, shows the current tab, copies values at a click,
- * closes the account menu. Everything works without it.
+ * The console's only script of its own: marks the page as scripted, shows the current tab, copies values on a click,
+ * closes the account menu. Every page also works without it.
  */
 document.documentElement.classList.add("scripted");
 
-/** On a narrow screen the tabs scroll: the one that one is at is seen. */
+/** On a narrow screen the tabs scroll: shows the current one. */
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 
 /** How long "Copied" is shown, in ms. */
@@ -20,7 +20,7 @@ document.addEventListener("click", async (event) => {
     await navigator.clipboard.writeText(value.textContent);
     button.textContent = "Copied";
   } catch {
-    // No right to the clipboard (plain http, an old browser): select it, so that the keyboard can copy.
+    // No access to the clipboard (plain http, an old browser): select the value, so that the keyboard can copy it.
     getSelection().selectAllChildren(value);
     button.textContent = "Selected";
   }
@@ -38,7 +38,7 @@ document.addEventListener("keydown", (event) => {
   open.querySelector("summary").focus();
 });
 
-/** Switches say by themselves what they are; what is read out follows. */
+/** Updates the state of a switch that screen readers announce. */
 document.addEventListener("change", (event) => {
   if (event.target.matches?.('[role="switch"]')) event.target.ariaChecked = String(event.target.checked);
 });
@@ -49,7 +49,7 @@ function closeMenus(clicked) {
   }
 }
 
-/** Parts that keep themselves up to date rest while nobody sees the page, and catch up at once. */
+/** Pauses parts that refresh themselves while the page is hidden, and refreshes them when it is shown. */
 document.addEventListener("htmx:before:request", (event) => {
   const source = event.detail.ctx.sourceElement;
   if (document.hidden && source.matches("[data-live]")) event.preventDefault();
@@ -60,7 +60,7 @@ document.addEventListener("visibilitychange", () => {
   for (const part of document.querySelectorAll("[data-live]")) htmx.trigger(part, "every");
 });
 
-/** What was asked for into a dialog is shown there. */
+/** Opens the dialog into which content was loaded. */
 document.addEventListener("htmx:after:swap", (event) => {
   const dialog = event.detail.ctx?.target;
   if (dialog?.matches?.("[popover]") && !dialog.matches(":popover-open")) dialog.showPopover();
