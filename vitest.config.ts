@@ -12,7 +12,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Many tests share two cores with Postgres and Chromium: a test that fails only on a stalled machine gets a second try.
+    // Many tests share two cores with Postgres and Chromium: a test that only a stalled machine fails gets a second try.
     retry: process.env.CI ? 1 : 0,
     reporters: ["default", "./test/support/totals-reporter.ts"],
   },

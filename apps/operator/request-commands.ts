@@ -1,6 +1,6 @@
 /**
- * `request list|approve|deny`, `database set-writable`: the requests of customers, and the one change that they can ask
- * for here.
+ * `request list|approve|deny`, `database set-writable`: the requests of customers, and the only one that a command
+ * carries out.
  */
 import { type Command, InvalidArgumentError } from "commander";
 import {

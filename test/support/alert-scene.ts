@@ -88,7 +88,7 @@ export async function alertScene() {
           error_since = ${isWell ? null : now()}
         where id = ${id}`;
     },
-    /** Runs the check now, as a process does; no alert is overdue. */
+    /** Runs the check now, as a process does; no base lags. */
     async look(other: Pick<ManagementContext, "db" | "config"> = ctx) {
       await db`update bases set sync_started_at = ${now()}, sync_completed_at = ${now()}`;
       return evaluate(other, { everyMs: 0, now: now() });
