@@ -1,7 +1,6 @@
 /**
  * The HTTP requests that pyairtable 3 sends for each of its calls: method, path with its query as `requests` escapes
- * it, and the body as Python writes JSON. Taken from the library's source and documentation, as no registry here has
- * it.
+ * it, and the body as Python writes JSON. Taken from the library's source and documentation.
  */
 
 /** The objects that the calls of one run use; filled in from the answers to earlier ones. */
