@@ -54,6 +54,7 @@ export class ConnectionBudget {
   #refusals = 0;
   #fullSince: number | undefined;
   #pausedUntil = Number.NEGATIVE_INFINITY;
+  #pauseTimer: ReturnType<typeof setTimeout> | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
   readonly #waiting: (() => void)[] = [];
   /** Pools with idle connections, longest idle first. */
@@ -110,7 +111,12 @@ export class ConnectionBudget {
     const pauseMs =
       Math.min(FIRST_PAUSE_MS * 2 ** this.#refusals++, LONGEST_PAUSE_MS) * (0.5 + Math.random());
     this.#pausedUntil = now + pauseMs;
-    setTimeout(() => this.#admit(), pauseMs);
+    clearTimeout(this.#pauseTimer);
+    this.#pauseTimer = setTimeout(() => {
+      // Timers count whole milliseconds and may fire before the pause ends by the clock.
+      this.#pausedUntil = Number.NEGATIVE_INFINITY;
+      this.#admit();
+    }, pauseMs);
     return now - this.#fullSince < FULL_FOR_MS;
   }
 

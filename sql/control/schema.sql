@@ -416,9 +416,9 @@ create table live_feeds (
   missed_at timestamp with time zone,
   compared_at timestamp with time zone,
   drifted_since timestamp with time zone,
-  constraint live_feeds_webhook_check CHECK ((webhook_id IS NULL) = (encrypted_secret IS NULL)),
   constraint live_feeds_pkey PRIMARY KEY (base_id),
   constraint live_feeds_state_check CHECK (state = ANY (ARRAY['making'::text, 'on'::text, 'refused'::text])),
+  constraint live_feeds_webhook_check CHECK ((webhook_id IS NULL) = (encrypted_secret IS NULL)),
   constraint live_feeds_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
 );
 
