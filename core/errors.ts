@@ -10,59 +10,58 @@ import { scrub } from "./scrub";
 /** Code → its cause and its remedy, as users read them. */
 export const errorCodes = {
   // The source (Airtable) and connections to it
-  source_key_refused: "The source does not accept the API key: it is wrong or revoked. Supply a new key.",
+  source_key_refused: "Airtable rejected the API key. Add a new key to resume syncing.",
   source_forbidden:
-    "The API key may not read this base, lacks a scope, or the base is gone. Give the key access or tick the missing scope.",
-  source_not_found: "The source does not know this base, table or record any more.",
-  source_rate_limited: "The source asked for a pause (429). Syncing goes on by itself after 30 seconds.",
+    "The API key cannot read this base, lacks a scope, or the base no longer exists. Give the key access to the base, or add the missing scope.",
+  source_not_found: "This base, table or record no longer exists in Airtable.",
+  source_rate_limited: "Airtable asked for a pause (429). Syncing resumes automatically after 30 seconds.",
   source_billing_limit:
-    "The source's monthly cap on API calls is reached. Raise the plan, or wait for the month to end.",
-  source_unavailable: "The source could not be reached or answered 5xx. It is tried again by itself.",
-  source_timeout: "The source did not answer in time. It is tried again by itself.",
+    "Airtable's monthly limit of API calls is reached. Upgrade the plan, or wait until the month ends.",
+  source_unavailable:
+    "Airtable could not be reached or answered with a 5xx error. Basetide retries automatically.",
+  source_timeout: "Airtable did not answer in time. Basetide retries automatically.",
   source_bad_answer:
-    "The source answered something that is not its API (broken JSON, HTML, an endless list). It is tried again by itself.",
-  source_iterator_lost: "The source forgot where a list stood. The table is read again from its start.",
-  source_schema_changed:
-    "A table or field that was asked for is not there any more. The schema is looked at again.",
-  source_rejected: "The source refused the request as invalid.",
+    "Airtable sent an unexpected response (broken JSON, HTML, an endless list). Basetide retries automatically.",
+  source_iterator_lost: "Airtable lost the position in a list. Basetide re-reads the table from the start.",
+  source_schema_changed: "A requested table or field no longer exists. Basetide reads the schema again.",
+  source_rejected: "Airtable rejected the request as invalid.",
   // Syncing
-  lease_lost: "Another worker took over this base. Nothing more is written by this one.",
-  shape_changed:
-    "The replica table has changed its columns since the rows were prepared. They are prepared again.",
-  sync_stopped:
-    "The sync was asked to stop (shutdown, pause or delete). It goes on where it is next started.",
+  lease_lost: "Another worker took over this base. This worker has stopped writing.",
+  shape_changed: "The table's columns changed after the rows were prepared. Basetide prepares them again.",
+  sync_stopped: "The sync was stopped (shutdown, pause or delete). It continues when syncing starts again.",
   sync_crashed:
-    "Syncing this base ended or froze the process that did it, several times. It is tried again by itself after a growing pause. Check its database, or move it to another one; then ask for a sync.",
+    "Syncing this base crashed or froze its process several times. Basetide retries after increasing delays. Check its database, or move the base to another one, then click Resync.",
   // The replica
-  replica_unavailable: "The replica's database cannot be reached. It is tried again by itself.",
-  replica_busy: "A table could not be swapped because queries hold it. It is tried again by itself.",
+  replica_unavailable: "The base's database cannot be reached. Basetide retries automatically.",
+  replica_busy:
+    "A table could not be swapped because queries have locked it. Basetide retries automatically.",
   replica_refused:
-    "A constraint or a trigger that is not Basetide's refuses rows of a table, which stands still; the message names it. Relax or drop it: the table goes on by itself.",
-  destination_invalid: "The destination database cannot be used as given; the message says what is missing.",
+    "A constraint or trigger that Basetide did not create rejects rows of a table, which is no longer updated; the message names it. Relax or drop it, and the table's sync resumes automatically.",
+  destination_invalid: "The destination database cannot be used; the message says what is missing.",
   // The control plane
-  control_unavailable: "The control-plane database cannot be reached. It is tried again by itself.",
+  control_unavailable: "The control-plane database cannot be reached. Basetide retries automatically.",
   secret_unreadable:
-    "A stored secret cannot be decrypted with SECRET_KEY. Restore the key that it was encrypted with.",
+    "A stored secret cannot be decrypted with SECRET_KEY. Restore the key that encrypted it.",
   // The quota
-  quota_timeout: "No request slot of the base came free in time. Ask again later.",
+  quota_timeout: "The base's rate limit had no free request in time. Retry later.",
   budget_spent:
-    "The call budget leaves sync nothing more this month; clients go on. It is lifted by a larger budget, or when the month ends.",
+    "Sync has used its share of this month's call budget; your apps can still call. Syncing resumes when you raise the budget or the month ends.",
   // The management API
   unauthorized: "The request has no valid API token. Send `Authorization: Bearer <token>`.",
-  invalid_credentials: "E-mail and password do not match an account.",
-  forbidden: "This account may not do that.",
-  not_found: "There is no such thing, or it belongs to another account.",
-  rate_limited: "Too many requests or attempts. Go on when as many seconds are over as Retry-After says.",
-  invalid_request: "The request is not of the right form; the message names the part.",
+  invalid_credentials: "E-mail or password is incorrect.",
+  forbidden: "This account does not have permission to do that.",
+  not_found: "Not found, or it belongs to another account.",
+  rate_limited: "Too many requests or attempts. Retry after the number of seconds in Retry-After.",
+  invalid_request: "The request is invalid; the message names the part.",
   malformed_request:
-    "The request's target or Host header is not in its normal form. Send the path that is meant, and a valid Host.",
-  already_exists: "It exists already.",
-  conflict: "The thing's state does not allow this now; the message says why.",
+    "The request's target or Host header is not in its normal form. Send a normalized path and a valid Host.",
+  already_exists: "Already exists.",
+  conflict: "The current state does not allow this; the message says why.",
   // Start
-  config_invalid: "An environment variable has a value that cannot be used; the message names each.",
-  port_taken: "A port is in use by another program. Stop it, or set another port.",
-  postgres_failed: "The embedded Postgres did not start; the message holds its last words.",
-  internal: "A fault in Basetide itself. The log has the details under the request's id.",
+  config_invalid: "An environment variable has an invalid value; the message names each one.",
+  port_taken: "Another program is using the port. Stop it, or set another port.",
+  postgres_failed: "The embedded Postgres did not start; the message contains its last output.",
+  internal: "Internal error in Basetide. The log has the details under the request id.",
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;

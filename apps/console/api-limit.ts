@@ -29,7 +29,7 @@ export function apiLimit(config: Pick<Config, "apiRequestsPerMinute" | "clientIp
 
 function tooMany(waitMs: number): BasetideError {
   const seconds = Math.ceil(waitMs / 1000);
-  return new BasetideError("rate_limited", `Too many calls. Go on in ${seconds} s`, {
+  return new BasetideError("rate_limited", `Too many calls. Retry in ${seconds} s`, {
     details: { retryAfterSeconds: seconds },
   });
 }

@@ -64,9 +64,9 @@ async function findCurrentUser(auth: Auth, request: Request): Promise<CurrentUse
 
 const titles: Record<number, string> = {
   403: "Not allowed",
-  404: "There is nothing here",
+  404: "Page not found",
   500: "Something went wrong on our side",
-  503: "Not available just now",
+  503: "Temporarily unavailable",
 };
 
 function PartError({ error }: { error: ErrorForCaller }) {

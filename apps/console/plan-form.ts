@@ -12,10 +12,11 @@ export interface ReadPlan {
 
 export function planOf(form: PlanForm): ReadPlan {
   const plan = plans.find((name) => name === form.plan) ?? null;
-  if (plan === null) return { errors: { plan: "Choose one of these" }, plan, callsPerMonth: null };
+  if (plan === null) return { errors: { plan: "Choose one of these options" }, plan, callsPerMonth: null };
   if (plan !== "custom") return { errors: {}, plan, callsPerMonth: callsOfPlan(plan) };
   const calls = readCount(form.calls);
-  const errors = calls === null || calls < 1 ? { calls: "A whole number of at least 1, such as 50000" } : {};
+  const errors =
+    calls === null || calls < 1 ? { calls: "Enter a whole number of at least 1, such as 50000" } : {};
   return { errors, plan, callsPerMonth: calls };
 }
 

@@ -13,7 +13,7 @@ export function refuseForeign(request: Request, consoleUrl: string): void {
   if (SAFE_METHODS.has(request.method) || isOwn(request, consoleUrl)) return;
   throw new BasetideError(
     "forbidden",
-    "This form was sent from another site; open the page here and send it again",
+    "This form was sent from another site. Open the page here and submit it again",
   );
 }
 

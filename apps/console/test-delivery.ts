@@ -19,7 +19,7 @@ export async function testDelivery(
   const { waitMs } = row!;
   if (waitMs > 0) {
     const seconds = Math.ceil(waitMs / 1000);
-    throw new BasetideError("rate_limited", `Too many test deliveries. Go on in ${seconds} s`, {
+    throw new BasetideError("rate_limited", `Too many tests. Retry in ${seconds} s`, {
       details: { retryAfterSeconds: seconds },
     });
   }

@@ -151,7 +151,7 @@ function mailOf(
     subject: subjectOf(alerts),
     text: [
       lateNotice(at, new Date()) + textOf(alerts, consoleUrl),
-      `You get this as a member of the account ${account}. Choose what you are told of, or nothing: ${settings}`,
+      `You get this as a member of the account ${account}. Choose which alerts you get, or turn them off: ${settings}`,
       "Basetide",
     ].join("\n\n"),
     messageId: `<${id}@${new URL(consoleUrl).hostname}>`,

@@ -68,13 +68,13 @@ export function textOf(alerts: Alert[], consoleUrl: string): string {
 /** The notice before a message that could not be delivered in time: the state may have changed since. */
 export function lateNotice(at: Date, now: Date): string {
   if (now.getTime() - at.getTime() < LATE_MS) return "";
-  return `This is of ${inUtc(at.toISOString())} and could not be delivered before.\n\n`;
+  return `This message is from ${inUtc(at.toISOString())} and could not be delivered earlier.\n\n`;
 }
 
 const summaries: Record<AlertKind, (count: number) => string> = {
   red: (count) => `${bases(count)} turned red`,
   recovered: (count) => `${bases(count)} recovered`,
-  needs_attention: (count) => `${count} ${count === 1 ? "base needs" : "bases need"} you`,
+  needs_attention: (count) => `${count} ${count === 1 ? "base needs" : "bases need"} attention`,
   call_budget: (count) => `${count} call ${count === 1 ? "budget runs" : "budgets run"} out`,
   schema_changed: (count) => `${bases(count)} changed ${count === 1 ? "its" : "their"} schema`,
 };
@@ -97,7 +97,7 @@ function titleOf({ kind, facts }: Alert): string {
     case "recovered":
       return `${name} has recovered`;
     case "needs_attention":
-      return isAboutKey(facts) ? `${name} needs a working API key` : `${name} needs you`;
+      return isAboutKey(facts) ? `${name} needs a working API key` : `${name} needs attention`;
     case "call_budget":
       return `${name}: ${budgetTitles[facts.level ?? "forecast"]}`;
     case "schema_changed":
@@ -107,9 +107,9 @@ function titleOf({ kind, facts }: Alert): string {
 
 const budgetTitles: Record<NonNullable<AlertFacts["level"]>, string> = {
   inside: "its calls last",
-  forecast: "its calls will not last the month",
-  spent: "sync has spent its part of the month's calls",
-  over: "all calls of its month are used",
+  forecast: "its calls will not last all month",
+  spent: "sync has used its share of this month's calls",
+  over: "all of this month's calls are used",
 };
 
 function detailOf({ kind, facts }: Alert): string {
@@ -121,37 +121,37 @@ function detailOf({ kind, facts }: Alert): string {
     const named = changes.map((change) => oneLine(change, MAX_REASON_LENGTH)).join("; ");
     return `${since}: ${named}${rest > 0 ? `; and ${rest} more` : ""}.`;
   }
-  const again =
-    facts.times > 1 ? ` It has gone wrong ${facts.times} times, never more than an hour apart.` : "";
+  const again = facts.times > 1 ? ` It has failed ${facts.times} times, never more than an hour apart.` : "";
   return `${since}: ${reason.replace(/\.$/, "")}.${again}`;
 }
 
 const remedies: Record<string, string> = {
-  source_key_refused: "put a new API key in under Settings on the base's page.",
+  source_key_refused: "add a new API key under Settings on the base's page.",
   source_forbidden:
-    "give the key access to the base again, with the scopes data.records:read and schema.bases:read, or put another key in under Settings on the base's page.",
+    "give the key access to the base again, with the scopes data.records:read and schema.bases:read, or add another key under Settings on the base's page.",
   source_billing_limit:
-    "raise the plan at the source, or wait for the month to end: calls are counted anew on the first (UTC).",
-  destination_invalid: "mend what is said above at your database, then press Sync now on the base's page.",
-  secret_unreadable: "ask who operates the service.",
+    "upgrade the Airtable plan, or wait until the month ends. The count restarts on the first of the month (UTC).",
+  destination_invalid:
+    "fix the problem described above in your database, then click Resync on the base's page.",
+  secret_unreadable: "contact the operator of this service.",
   sync_crashed:
-    "nothing: it is tried again by itself, after growing pauses. Ask who operates the service if it stays.",
+    "nothing. Basetide retries after increasing delays. Contact the operator of this service if the problem persists.",
 };
 
 function adviceOf({ kind, facts }: Alert): string {
   switch (kind) {
     case "red":
-      return "nothing, as a rule. It is tried again by itself, and SQL stays readable as it was when it was last synced.";
+      return "usually nothing. Basetide retries automatically, and the data from the last sync stays queryable.";
     case "recovered":
       return "";
     case "needs_attention":
-      return remedies[facts.code ?? ""] ?? "look at the base's page, which says what is missing.";
+      return remedies[facts.code ?? ""] ?? "see the base's page, which says what is missing.";
     case "call_budget":
       return facts.level === "spent"
-        ? `nothing, if SQL may stay as it is until ${inUtc(facts.endsAt ?? facts.since)}; programs of yours may go on calling. Else raise the plan at the source, and on the workspace's page.`
-        : "let programs of yours make fewer calls, or raise the plan at the source, and on the workspace's page.";
+        ? `nothing, if your data can stay as it is until ${inUtc(facts.endsAt ?? facts.since)}; your apps can keep calling. Otherwise upgrade the plan in Airtable and on the workspace's page.`
+        : "reduce the calls of your apps, or upgrade the plan in Airtable and on the workspace's page.";
     case "schema_changed":
-      return "see whether queries of yours name what was dropped, renamed or given another type.";
+      return "check whether your queries use a table or column that was dropped, renamed or given another type.";
   }
 }
 

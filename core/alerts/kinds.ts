@@ -9,22 +9,22 @@ export const alertKindLabels: Record<AlertKind, { label: string; short: string; 
   red: {
     label: "A base turns red",
     short: "red",
-    hint: "It fails or is far too slow, for two minutes or longer.",
+    hint: "It has failed or been far too slow for at least two minutes.",
   },
   recovered: {
     label: "A base recovers",
     short: "recovered",
-    hint: "It was red, or needed you, and is well again.",
+    hint: "It was red or needed attention, and works again.",
   },
   needs_attention: {
-    label: "A base needs its key",
+    label: "A base needs attention",
     short: "key",
-    hint: "The source refuses the key, or something else stops sync until a person acts.",
+    hint: "Airtable rejects the key, or sync has stopped until someone acts.",
   },
   call_budget: {
     label: "A call budget runs out",
     short: "budget",
-    hint: "The month will end beyond the workspace's cap, or sync has spent its part of it.",
+    hint: "The workspace will exceed its monthly cap, or sync has used its share of it.",
   },
   schema_changed: {
     label: "A base changes its schema",

@@ -81,7 +81,7 @@ function budgetFacts({ name, used, callsPerMonth, forecast, endsAt }: Budget) {
   const calls = used.sync + used.client;
   const reason =
     `${calls} of ${callsPerMonth} calls are used in ${used.month}, ${used.sync} by sync and ${used.client} by ` +
-    `clients; as things go the month ends with ${forecast.calls}`;
+    `your apps; the forecast for the month is ${forecast.calls}`;
   return { name, reason, endsAt: endsAt.toISOString() };
 }
 

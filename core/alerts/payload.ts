@@ -39,7 +39,7 @@ export function bodyOf(
 
 /** Returns the body of a test delivery, which reports no alert. */
 export function testBody(form: WebhookForm, id: string, at: Date, name: string): string {
-  const text = `A test delivery of the webhook “${name}” of Basetide: alerts will arrive here.`;
+  const text = `Test of the Basetide webhook “${name}”: alerts will arrive here.`;
   if (form === "slack") return slackBody(text);
   return JSON.stringify({ id, created_at: at.toISOString(), test: true, text, alerts: [] });
 }

@@ -61,7 +61,7 @@ export async function post(
   if (status >= 200 && status < 300) return;
   throw new NotDelivered(
     status >= 300 && status < 400
-      ? `The receiver answered ${status}, which leads elsewhere: redirects are not followed`
+      ? `The receiver answered ${status}; redirects are not followed`
       : `The receiver answered ${status}`,
   );
 }
@@ -88,7 +88,7 @@ function guardedLookup(allowed: Config["privateDestinations"]): LookupFunction {
 
 async function lookUp(host: string): Promise<string[]> {
   const found = await lookup(host, { all: true }).catch(() => []);
-  if (found.length === 0) throw new NotDelivered(`Nobody knows the name ${host}`);
+  if (found.length === 0) throw new NotDelivered(`We couldn't find ${host}. Check the address`);
   return found.map(({ address }) => address);
 }
 
@@ -100,7 +100,7 @@ function checkAddress(address: string, allowed: Config["privateDestinations"]): 
     (kind === "private" && allowed === "yes");
   if (!isAllowed)
     throw new NotDelivered(
-      "The receiver is not on the internet: its address is of a private network, which ALLOW_PRIVATE_DESTINATIONS allows",
+      "The receiver is not on the internet: its address is in a private network. ALLOW_PRIVATE_DESTINATIONS allows private addresses",
     );
 }
 

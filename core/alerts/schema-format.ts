@@ -13,7 +13,7 @@ export function describeChange({ kind, table, field, before, after }: SchemaChan
     case "table_renamed":
       return `Table ${before?.name} is now ${table}${inSource(before?.source_name, after?.source_name)}`;
     case "table_rebuilt":
-      return `Table ${table} was built anew`;
+      return `Table ${table} was rebuilt`;
     case "field_added":
       return `${column} was added${after?.type ? ` (${after.type})` : ""}`;
     case "field_dropped":

@@ -182,9 +182,9 @@ async function checkUrl(
   const url = text.length > MAX_URL_LENGTH ? null : URL.parse(text.trim());
   const schemes = isProduction ? ["https:"] : ["https:", "http:"];
   if (!url || !schemes.includes(url.protocol)) {
-    throw invalid("The address of a webhook is a URL that begins with https://");
+    throw invalid("A webhook's address must be a URL that begins with https://");
   }
-  if (url.username || url.password) throw invalid("The address of a webhook holds no user and no password");
+  if (url.username || url.password) throw invalid("A webhook's address must not contain a user or password");
   url.hash = "";
   try {
     await checkReceiver(url.hostname.replace(/^\[(.*)\]$/, "$1"), privateDestinations);
@@ -198,7 +198,7 @@ async function checkUrl(
 function checkName(text: string): string {
   const name = cleanText(text).trim();
   if (name !== "" && name.length <= MAX_NAME_LENGTH) return name;
-  throw invalid(`A webhook's name has between 1 and ${MAX_NAME_LENGTH} letters`);
+  throw invalid(`A webhook's name must have 1 to ${MAX_NAME_LENGTH} characters`);
 }
 
 function invalid(message: string): BasetideError {

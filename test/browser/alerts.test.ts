@@ -44,7 +44,7 @@ async function visit(options: Omit<VisitorOptions, "baseUrl">) {
     ["3 hours", "20 bases have turned red", "sent", 1, null],
     [
       "2 days",
-      "Sales: sync has spent its part of the month's calls",
+      "Sales: sync has used its share of this month's calls",
       "given_up",
       9,
       "The mail server cannot be reached",
@@ -62,7 +62,7 @@ async function visit(options: Omit<VisitorOptions, "baseUrl">) {
   await page.getByLabel("E-mail").fill(account.email);
   await page.getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("heading", { name: "By e-mail to you" }).waitFor();
+  await page.getByRole("heading", { name: "E-mail to you" }).waitFor();
   return visitor;
 }
 
@@ -90,28 +90,28 @@ test.for(options)(
     expect(await mine.getByLabel("A base recovers").isChecked()).toBe(false);
 
     await page.getByLabel("Address").fill("http://169.254.169.254/");
-    await page.getByRole("button", { name: "Add the webhook" }).click();
+    await page.getByRole("button", { name: "Add webhook" }).click();
     await page.getByRole("alert").filter({ hasText: "private network" }).waitFor();
     await page.getByLabel("Address").fill(receiver.url("/services/T0/B0/x"));
     await page.getByLabel("Format").selectOption("slack");
     await page.getByLabel("Name").fill("Ops channel");
-    await page.getByRole("button", { name: "Add the webhook" }).click();
-    await page.getByText("it is not shown again").first().waitFor();
+    await page.getByRole("button", { name: "Add webhook" }).click();
+    await page.getByText("It will not be shown again.").first().waitFor();
     await visitor.inspect(picture("webhook"));
 
     receiver.answer = { status: 500 };
-    await page.getByRole("button", { name: "Send a test delivery" }).click();
-    await page.getByText("The test delivery did not arrive").waitFor();
+    await page.getByRole("button", { name: "Send a test" }).click();
+    await page.getByText("The test was not delivered").waitFor();
     await visitor.inspect(picture("trial"));
     await page.getByRole("link", { name: "All alerts" }).click();
     await page.getByRole("heading", { name: "Webhooks" }).waitFor();
     await visitor.inspect(picture("all"));
     receiver.answer = { status: 200 };
     await page.getByRole("link", { name: "Change Ops channel" }).click();
-    await page.getByRole("button", { name: "Send a test delivery" }).click();
-    await page.getByText("The test delivery has arrived.").waitFor();
-    await page.getByRole("button", { name: "Delete this webhook" }).click();
-    await page.getByText("The webhook is deleted.").waitFor();
+    await page.getByRole("button", { name: "Send a test" }).click();
+    await page.getByText("The test was delivered.").waitFor();
+    await page.getByRole("button", { name: "Delete webhook" }).click();
+    await page.getByText("Webhook deleted.").waitFor();
     visitor.expectNoProblems();
   },
 );

@@ -231,7 +231,7 @@ test("the indicator goes yellow when the source slows, red when it fails, and gr
 
   control.settings({ latency: { before: { minMs: 2200, maxMs: 2200 } } });
   await isNow("yellow");
-  expect(await badge.getAttribute("title")).toMatch(/took [\d.]+ s; usual are/);
+  expect(await badge.getAttribute("title")).toMatch(/took [\d.]+ s; usually it takes/);
   await visitor.inspect("indicator-yellow");
 
   control.settings({ latency: still });

@@ -126,7 +126,7 @@ test("what waits is counted before one's eyes, and the rapid switch says what it
   await page.locator("#now dl div", { hasText: "Waiting" }).getByText("1,234").waitFor();
 
   await page.goto(`/bases/${base.id}/settings`);
-  const note = page.getByText("rapid mode is on and takes its place");
+  const note = page.getByText("Rapid mode is on and replaces it");
   const rapid = page.getByRole("switch", { name: "Rapid creates and updates" });
   for (const isOn of [true, false]) {
     await rapid.setChecked(isOn);
@@ -154,17 +154,17 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
     await page.goto("/account/workspaces");
     await inspect("1-none");
     await page.getByLabel("Name").fill("Marketing <b>");
-    await page.getByLabel("Another number").check();
-    await page.getByRole("textbox", { name: "Calls a month" }).fill("many");
-    await page.getByRole("button", { name: "Add the workspace" }).click();
-    await page.getByText("A whole number of at least 1").waitFor();
+    await page.getByLabel("Custom").check();
+    await page.getByRole("textbox", { name: "Calls per month" }).fill("many");
+    await page.getByRole("button", { name: "Add workspace" }).click();
+    await page.getByText("Enter a whole number of at least 1").waitFor();
     await inspect("2-wrong");
-    await page.getByRole("textbox", { name: "Calls a month" }).fill("100,000");
-    await page.getByRole("button", { name: "Add the workspace" }).click();
-    await page.getByText("The workspace is there").waitFor();
+    await page.getByRole("textbox", { name: "Calls per month" }).fill("100,000");
+    await page.getByRole("button", { name: "Add workspace" }).click();
+    await page.getByText("Workspace created").waitFor();
 
     await page.goto(`/bases/${base.id}/settings`);
-    await page.getByLabel("Workspace").selectOption({ label: "Marketing <b> (100,000 calls a month)" });
+    await page.getByLabel("Workspace").selectOption({ label: "Marketing <b> (100,000 calls per month)" });
     await inspect("3-settings");
     await page.locator("#call-budget").getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
@@ -178,18 +178,18 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
     await page.goto("/account/workspaces");
     await inspect("5-list");
     await page.getByRole("link", { name: "Change Marketing" }).click();
-    await page.getByRole("heading", { name: "What sync's calls were for" }).waitFor();
+    await page.getByRole("heading", { name: "Sync's calls by purpose" }).waitFor();
     await inspect("6-one");
     await page.getByLabel("Free").check();
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("Saved. Sync keeps to it").waitFor();
+    await page.getByText("Saved. The change takes effect").waitFor();
     await page.getByText("This month's calls are used up.").waitFor();
     await inspect("7-over");
-    await page.getByRole("button", { name: "Delete this workspace" }).click();
+    await page.getByRole("button", { name: "Delete workspace" }).click();
     await page.getByText("Move them to another one first").waitFor();
     await updateSettings(fleet.ctx, await getBase(db, base.id), { workspaceId: null });
-    await page.getByRole("button", { name: "Delete this workspace" }).click();
-    await page.getByText("The workspace is deleted").waitFor();
+    await page.getByRole("button", { name: "Delete workspace" }).click();
+    await page.getByText("Workspace deleted").waitFor();
     visitor.expectNoProblems();
   },
 );
@@ -221,10 +221,10 @@ async function connectUpToStart(page: Page, name: string): Promise<void> {
   await page.goto("/new");
   await page.getByRole("button", { name: "Airtable" }).click();
   await page.getByLabel("API key").fill(fleet.sandbox.key);
-  await page.getByRole("button", { name: "Check the key" }).click();
+  await page.getByRole("button", { name: "Check key" }).click();
   await page.getByLabel(name).check();
   await page.getByRole("button", { name: "Continue" }).click();
-  await page.getByRole("heading", { name: "Where should the copy live?" }).waitFor();
+  await page.getByRole("heading", { name: "Where should we store the data?" }).waitFor();
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("heading", { name: "Ready to sync" }).waitFor();
 }

@@ -66,12 +66,12 @@ test.for([
     await page.getByRole("heading", { name: "Your Airtable API key" }).waitFor();
     await look("3-key");
     await page.getByLabel("API key").fill("patWrong.0000");
-    await page.getByRole("button", { name: "Check the key" }).click();
-    await page.getByText("The source does not accept this key").waitFor();
+    await page.getByRole("button", { name: "Check key" }).click();
+    await page.getByText("Airtable rejected this token").waitFor();
     await look("3-key-wrong");
-    await expectDescribed(visitor, "API key", "does not accept");
+    await expectDescribed(visitor, "API key", "rejected this token");
     await page.getByLabel("API key").fill(fleet.sandbox.key);
-    await page.getByRole("button", { name: "Check the key" }).click();
+    await page.getByRole("button", { name: "Check key" }).click();
 
     await page.getByRole("heading", { name: "Which base?" }).waitFor();
     await page.reload();
@@ -82,7 +82,7 @@ test.for([
     await page.getByLabel("Base <b>3</b> & more").check();
     await page.getByRole("button", { name: "Continue" }).click();
 
-    await page.getByRole("heading", { name: "Where should the copy live?" }).waitFor();
+    await page.getByRole("heading", { name: "Where should we store the data?" }).waitFor();
     await page.goBack();
     await page.getByRole("heading", { name: "Which base?" }).waitFor();
     await page.goForward();

@@ -86,7 +86,7 @@ describe("a refusal", () => {
     );
     expect(error.message).toBe(
       "Airtable answered 401 AUTHENTICATION_REQUIRED: Authentication required. " +
-        "The source does not accept the API key: it is wrong or revoked. Supply a new key.",
+        "Airtable rejected the API key. Add a new key to resume syncing.",
     );
   });
 

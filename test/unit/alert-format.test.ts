@@ -35,7 +35,7 @@ test("one alert says what, since when, why, what to do, and where to look", () =
     [
       "Inventory has turned red.",
       "Since 2026-11-21 09:57 UTC: Failing for 3 min: Away.",
-      "What to do: nothing, as a rule. It is tried again by itself, and SQL stays readable as it was when it was last synced.",
+      "What to do: usually nothing. Basetide retries automatically, and the data from the last sync stays queryable.",
       "https://console.example/bases/bas_1",
     ].join("\n\n"),
   );
@@ -61,7 +61,7 @@ test("a message that a receiver could not be reached for says of when it is", ()
     ).text;
   expect(textAfter(1)).toBe(textOf([alertOf()], CONSOLE));
   expect(textAfter(20)).toBe(
-    `This is of 2026-11-21 10:00 UTC and could not be delivered before.\n\n${textOf([alertOf()], CONSOLE)}`,
+    `This message is from 2026-11-21 10:00 UTC and could not be delivered earlier.\n\n${textOf([alertOf()], CONSOLE)}`,
   );
 });
 

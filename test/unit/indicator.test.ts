@@ -47,7 +47,7 @@ describe("a slow sync", () => {
     expect(color({ sync: synced(50_000) })).toBe("yellow");
     expect(color({ sync: synced(50_001) })).toBe("red");
     expect(indicatorOf(base({ sync: synced(200_000) }), now).reason).toBe(
-      "The last sync took 3 min 20 s; usual are 10 s",
+      "The last sync took 3 min 20 s; usually it takes 10 s",
     );
   });
 
@@ -63,7 +63,7 @@ test("a sync that does not come is yellow when late, red when very late", () => 
   expect(color({ sync: synced(10_000, 80_001) })).toBe("yellow");
   expect(color({ sync: synced(10_000, 350_001) })).toBe("red");
   expect(indicatorOf(base({ sync: synced(10_000, 7_500_000) }), now).reason).toBe(
-    "No sync has completed for 2 h 5 min; usual are 10 s",
+    "No sync has completed for 2 h 5 min; usually it takes 10 s",
   );
 });
 
@@ -71,7 +71,7 @@ test("a rest that the call budget asks for is no delay; what comes late after it
   const rested = (ms: number) => ({ sync: synced(10_000, 9e7), restsUntil: ago(ms) });
   expect(indicatorOf(base(rested(-3_600_000)), now)).toEqual({
     color: "green",
-    reason: "In step with the call budget; the next sync begins in 1 h 0 min",
+    reason: "Paced by the call budget; the next sync starts in 1 h 0 min",
   });
   expect(color(rested(80_000))).toBe("green");
   expect(color(rested(80_001))).toBe("yellow");
@@ -96,7 +96,7 @@ describe("a base in rapid mode", () => {
     expect(color(sweptAgo(1_260_001))).toBe("yellow");
     expect(color(sweptAgo(3_300_001))).toBe("red");
     expect(indicatorOf(base(sweptAgo(1_300_000)), now).reason).toBe(
-      "Deletes and computed fields were last swept 21 min 40 s ago; usual are 10 min 0 s",
+      "Deletes and computed fields were last checked 21 min 40 s ago; usually it takes 10 min 0 s",
     );
   });
 });
@@ -132,7 +132,7 @@ describe("a base in live mode", () => {
   test("is green without a sync for hours, and says when SQL was last the same as the source", () => {
     expect(indicatorOf(base(live()), now)).toEqual({
       color: "green",
-      reason: "Live; SQL was the same as the source 1 min 0 s ago",
+      reason: "Live; the database matched Airtable 1 min 0 s ago",
     });
   });
 
@@ -141,14 +141,14 @@ describe("a base in live mode", () => {
     expect(colorOf({ dueAt: ago(60_001) })).toBe("yellow");
     expect(colorOf({ dueAt: ago(300_001) })).toBe("red");
     expect(reason({ readAt: ago(9e5), dueAt: ago(3e5) })).toBe(
-      "The source was not asked for changes for 15 min 0 s",
+      "Airtable has not been checked for changes for 15 min 0 s",
     );
   });
 
   test("is yellow when SQL was found to lag behind, red when that lasts", () => {
     expect(colorOf({ driftedSince: ago(1) })).toBe("yellow");
     expect(reason({ driftedSince: ago(90_000) })).toBe(
-      "SQL was found to lag behind the source 1 min 30 s ago",
+      "The database was found to lag behind Airtable 1 min 30 s ago",
     );
     expect(colorOf({ driftedSince: ago(300_001) })).toBe("red");
   });
@@ -188,7 +188,7 @@ describe("a base in live mode", () => {
 
   test("shows the worst of what is the matter", () => {
     expect(reason({ driftedSince: ago(1), dueAt: ago(400_000), readAt: ago(401_000) })).toMatch(
-      /^The source was not asked/,
+      /^Airtable has not been checked/,
     );
   });
 
@@ -220,7 +220,7 @@ test("a first sync is green while it runs, yellow when no worker has begun it fo
   expect(color({ ...starting, progress })).toBe("green");
   expect(indicatorOf(base({ ...starting, createdAt: ago(60_001) }), now)).toEqual({
     color: "yellow",
-    reason: "The first sync has not begun for 1 min 0 s",
+    reason: "The first sync has been waiting to start for 1 min 0 s",
   });
 });
 

@@ -19,17 +19,17 @@ const kinds: Record<AuditEntry["actorKind"], string> = {
   token: "API token",
   operator: "operator",
   cli: "operator",
-  system: "the service",
+  system: "Basetide",
 };
 
 export function Activity({ currentUser, entries, older, now }: ActivityProps) {
   return (
     <AccountFrame currentUser={currentUser} tab="/account/activity">
       <Card id="activity" title="Activity">
-        <p class="muted">Who changed what in this account. Kept for 400 days.</p>
+        <p class="muted">Changes to this account, and who made them. Entries are kept for 400 days.</p>
         {entries.length === 0 ? (
           <Empty title="Nothing yet">
-            Connecting a base, changing a setting, inviting somebody: all of it is listed here.
+            Connected bases, changed settings, invitations and other changes are listed here.
           </Empty>
         ) : (
           <Table

@@ -32,7 +32,7 @@ export interface WebhookFormValues {
 
 export type WebhookErrors = Partial<Record<"name" | "url" | "form", string>>;
 
-const formLabels = { json: "JSON, with all facts", slack: "Slack" };
+const formLabels = { json: "JSON, with all details", slack: "Slack" };
 
 export function WebhookFormView(props: {
   action: string;
@@ -54,8 +54,8 @@ export function WebhookFormView(props: {
         error={errors.url}
         hint={
           isKnown
-            ? "Left empty: the one it has, which is not shown again."
-            : "https://… In Slack: an app's “Incoming Webhooks”. It is kept encrypted, and not shown again."
+            ? "Leave empty to keep the current address, which is not shown again."
+            : "https://… In Slack, use an app's “Incoming Webhooks”. The address is stored encrypted and not shown again."
         }
         maxLength={2000}
         autocomplete="off"
@@ -67,20 +67,20 @@ export function WebhookFormView(props: {
         name="form"
         value={form.form}
         options={Object.entries(formLabels).map(([value, text]) => ({ value, text }))}
-        hint="Slack's is plain text; Mattermost and others take it too."
+        hint="The Slack format is plain text and also works with Mattermost and others."
       />
       <Field
         label="Name"
         name="name"
         value={form.name}
         error={errors.name}
-        hint={isKnown ? undefined : "How you know it again. Left empty: its host."}
+        hint={isKnown ? undefined : "A label for this webhook; defaults to its host."}
         maxLength={100}
         autocomplete="off"
         required={isKnown}
       />
       <fieldset class="stack">
-        <legend>Tell it when</legend>
+        <legend>Send a message when</legend>
         <KindToggles prefix="webhook" kinds={form.kinds} />
       </fieldset>
       <Button>{button}</Button>
@@ -91,12 +91,13 @@ export function WebhookFormView(props: {
 const states: Record<SentMessage["state"], { text: string; tone: Tone }> = {
   waiting: { text: "Waiting", tone: "yellow" },
   sent: { text: "Sent", tone: "green" },
-  given_up: { text: "Given up", tone: "red" },
+  given_up: { text: "Not delivered", tone: "red" },
   dropped: { text: "Dropped", tone: "neutral" },
 };
 
 export function Messages({ messages, now }: { messages: SentMessage[]; now: Date }) {
-  if (messages.length === 0) return <Empty title="Nothing yet">There was nothing to tell so far.</Empty>;
+  if (messages.length === 0)
+    return <Empty title="No messages yet">Alerts that are sent will be listed here.</Empty>;
   return (
     <Table
       caption="Messages"

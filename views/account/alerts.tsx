@@ -38,19 +38,19 @@ export function Alerts(props: AlertsProps) {
   return (
     <AccountFrame currentUser={currentUser} tab="/account/alerts" done={props.done}>
       <p class="muted">
-        You are told once of what has lasted for two minutes. What comes and goes within an hour is counted in
-        one message, and so is what happens to many bases together.
+        We alert you when a problem lasts two minutes. Repeated and related problems are grouped into one
+        message.
       </p>
       {me ? (
-        <Card id="mail" title="By e-mail to you">
+        <Card id="mail" title="E-mail to you">
           {hasMail ? null : (
-            <Note tone="warn" title="No mail server is set up: nothing is sent by e-mail">
-              Ask who operates the service, or add a webhook below.
+            <Note tone="warn" title="No mail server is configured, so no e-mail is sent">
+              Ask the operator of this service to set one up, or add a webhook below.
             </Note>
           )}
           {hasMail && !me.isEmailVerified ? (
             <Note tone="warn">
-              Confirm your address first: nothing is sent to one that nobody has confirmed.
+              Confirm your e-mail address first. Alerts are only sent to confirmed addresses.
             </Note>
           ) : null}
           <form method="post" action="/account/alerts" class="stack">
@@ -62,12 +62,7 @@ export function Alerts(props: AlertsProps) {
       {others.length > 0 ? <Others members={others} /> : null}
       <Webhooks webhooks={webhooks} now={now} />
       <Card id="new-webhook" title={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}>
-        <WebhookFormView
-          action="/account/alerts/webhooks"
-          button="Add the webhook"
-          form={form}
-          errors={errors}
-        />
+        <WebhookFormView action="/account/alerts/webhooks" button="Add webhook" form={form} errors={errors} />
       </Card>
       <Card id="messages" title="Latest messages">
         <Messages messages={messages} now={now} />
@@ -78,9 +73,9 @@ export function Alerts(props: AlertsProps) {
 
 function Others({ members }: { members: Preference[] }) {
   return (
-    <Card id="others" title="By e-mail to other members">
-      <p class="muted">Each member chooses on this page.</p>
-      <Table caption="Other members" head={[{ text: "E-mail" }, { text: "Is told of" }]}>
+    <Card id="others" title="E-mail to other members">
+      <p class="muted">Each member chooses their own alerts on this page.</p>
+      <Table caption="Other members" head={[{ text: "E-mail" }, { text: "Alerts" }]}>
         {members.map((member) => (
           <tr key={member.userId}>
             <th scope="row" class="wrap">
@@ -100,12 +95,7 @@ function Webhooks({ webhooks, now }: { webhooks: Webhook[]; now: Date }) {
     <Card id="webhooks" title="Webhooks">
       <Table
         caption="Webhooks"
-        head={[
-          { text: "Name" },
-          { text: "State" },
-          { text: "Is told of" },
-          { text: "Action", isHidden: true },
-        ]}
+        head={[{ text: "Name" }, { text: "State" }, { text: "Alerts" }, { text: "Action", isHidden: true }]}
       >
         {webhooks.map((webhook) => (
           <tr key={webhook.id}>

@@ -27,8 +27,8 @@ export function Members(props: MembersProps) {
   return (
     <AccountFrame currentUser={currentUser} tab="/account/members" done={props.done}>
       {link ? (
-        <Note tone="warn" title="No mail server is set up: pass this link on yourself">
-          <CopyField id="invitation-link" label="Link of the invitation" value={link} />
+        <Note tone="warn" title="No mail server is configured: send this link yourself">
+          <CopyField id="invitation-link" label="Invitation link" value={link} />
         </Note>
       ) : null}
       {props.removal ? <RemovalNote removal={props.removal} /> : null}
@@ -58,7 +58,7 @@ export function Members(props: MembersProps) {
       </Card>
       {invitations.length > 0 ? <Invitations invitations={invitations} isOwner={isOwner} /> : null}
       {isOwner ? (
-        <Card id="invite" title="Invite somebody">
+        <Card id="invite" title="Invite a member">
           <form method="post" action="/account/members" class="stack limited">
             <Field
               label="E-mail"
@@ -67,10 +67,10 @@ export function Members(props: MembersProps) {
               autocomplete="off"
               value={email}
               error={errors.email}
-              hint="They see the account's bases and credentials, connect bases and change settings. Only you manage members."
+              hint="Members can see the account's bases and credentials, connect bases and change settings. Only you can manage members."
               required
             />
-            <Button>Send the invitation</Button>
+            <Button>Send invitation</Button>
           </form>
         </Card>
       ) : (
@@ -99,7 +99,7 @@ function Invitations({ invitations, isOwner }: { invitations: Invitation[]; isOw
               {isOwner ? (
                 <form method="post" action={`/account/invitations/${invitation.id}/withdraw`}>
                   <Button kind="quiet" isSmall>
-                    Withdraw<span class="visually-hidden"> the invitation of {invitation.email}</span>
+                    Withdraw<span class="visually-hidden"> the invitation for {invitation.email}</span>
                   </Button>
                 </form>
               ) : null}

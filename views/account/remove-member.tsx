@@ -15,15 +15,19 @@ export function RemoveMember({ currentUser, member }: { currentUser: CurrentUser
         <ul class="bullets">
           {isSelf ? (
             <>
-              <li>You no longer see this account, and the API tokens that you made stop working.</li>
+              <li>
+                You will lose access to this account, and the API tokens that you created will stop working.
+              </li>
               <li>The owner can rotate the database passwords that you have seen.</li>
             </>
           ) : (
             <>
-              <li>They no longer see this account, and the API tokens that they made stop working.</li>
               <li>
-                All members share the database passwords, the attachment links and whatever tokens they show
-                each other. What they have seen of those keeps working unless you revoke it here.
+                They will lose access to this account, and the API tokens that they created will stop working.
+              </li>
+              <li>
+                All members share database passwords and attachment links, and may have shared API tokens with
+                each other. Any that this member has seen keep working unless you revoke them here.
               </li>
             </>
           )}
@@ -31,7 +35,7 @@ export function RemoveMember({ currentUser, member }: { currentUser: CurrentUser
         <form method="post" action={`/account/members/${member.userId}/remove`} class="stack limited">
           {isSelf ? null : <Options />}
           <div class="actions">
-            <Button kind="danger">{isSelf ? "Leave" : "Remove the member"}</Button>
+            <Button kind="danger">{isSelf ? "Leave" : "Remove member"}</Button>
             <ButtonLink href="/account/members">Cancel</ButtonLink>
           </div>
         </form>
@@ -47,19 +51,19 @@ function Options() {
         name="rotate_credentials"
         label="Rotate database passwords"
         checked={false}
-        hint="Sets new passwords for all databases that Basetide hosts for this account, and ends open connections. Update your programs afterwards."
+        hint="Creates new passwords for all databases that Basetide hosts for this account, and closes open connections. Update your apps afterwards."
       />
       <Toggle
         name="revoke_attachment_links"
         label="Revoke attachment links"
         checked={false}
-        hint="All attachment links of all bases stop working. New ones are written into the replicas."
+        hint="All attachment links of all bases stop working. New ones are written to the databases."
       />
       <Toggle
         name="revoke_tokens"
         label="Revoke all API tokens"
         checked={false}
-        hint="Including yours. Without this, only the tokens that they made are revoked."
+        hint="Including yours. Otherwise only the tokens that they created are revoked."
       />
     </>
   );

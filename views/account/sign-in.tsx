@@ -16,7 +16,7 @@ export interface SignInSettingsProps {
 export function SignInSettings({ currentUser, sessions, now, errors, done }: SignInSettingsProps) {
   return (
     <AccountFrame currentUser={currentUser} tab="/account" done={done}>
-      <Card id="sessions" title="Where you are signed in" actions={<EndOthers count={sessions.length - 1} />}>
+      <Card id="sessions" title="Active sessions" actions={<EndOthers count={sessions.length - 1} />}>
         <Table
           caption="Your sessions"
           head={[
@@ -30,7 +30,7 @@ export function SignInSettings({ currentUser, sessions, now, errors, done }: Sig
             <tr key={session.id}>
               <th scope="row">
                 {browserOf(session.userAgent)}{" "}
-                {session.id === currentUser.sessionId ? <Badge tone="green">This one</Badge> : null}
+                {session.id === currentUser.sessionId ? <Badge tone="green">This session</Badge> : null}
               </th>
               <td>{addressOf(session.ipAddress)}</td>
               <td class="nowrap">
@@ -54,7 +54,7 @@ export function SignInSettings({ currentUser, sessions, now, errors, done }: Sig
           {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
           <input type="hidden" name="username" value={currentUser.email} autocomplete="username" />
           <Field
-            label="Your password now"
+            label="Current password"
             name="current"
             type="password"
             autocomplete="current-password"
@@ -66,12 +66,12 @@ export function SignInSettings({ currentUser, sessions, now, errors, done }: Sig
             name="password"
             type="password"
             autocomplete="new-password"
-            hint="At least 8 characters. You are signed out everywhere else."
+            hint="At least 8 characters. You will be signed out on all other devices."
             error={errors.password}
             minLength={8}
             required
           />
-          <Button>Change the password</Button>
+          <Button>Change password</Button>
         </form>
       </Card>
     </AccountFrame>
@@ -82,7 +82,7 @@ function EndOthers({ count }: { count: number }) {
   if (count < 1) return null;
   return (
     <form method="post" action="/account/sessions/revoke-others">
-      <Button isSmall>Sign out everywhere else</Button>
+      <Button isSmall>Sign out all other sessions</Button>
     </form>
   );
 }

@@ -22,7 +22,7 @@ export function Tokens(props: TokensProps) {
   return (
     <AccountFrame currentUser={currentUser} tab="/account/tokens" done={props.done}>
       {token ? (
-        <Note tone="good" title="Copy your token now: it is not shown again">
+        <Note tone="good" title="Copy your token now. It will not be shown again.">
           <div class="stack">
             <CopyField id="new-token" label="Token" value={token} />
             <CopyField
@@ -35,18 +35,18 @@ export function Tokens(props: TokensProps) {
       ) : null}
       <Card id="tokens" title="API tokens">
         <p class="muted">
-          A token may do all that this console does, by the management API at{" "}
-          <code class="wrap">{consoleUrl}/api/v1</code>. Its calls are described in an{" "}
+          A token can do everything that this console can, through the management API at{" "}
+          <code class="wrap">{consoleUrl}/api/v1</code>. The API is described in an{" "}
           <a href="/openapi">OpenAPI document</a>.
         </p>
         {tokens.length === 0 ? (
-          <Empty title="No tokens yet">Make one below, for each program that is to call it.</Empty>
+          <Empty title="No tokens yet">Create one below for each app that calls the API.</Empty>
         ) : (
           <Table
             caption="API tokens"
             head={[
               { text: "Name" },
-              { text: "Made" },
+              { text: "Created" },
               { text: "Last used" },
               { text: "Action", isHidden: true },
             ]}
@@ -79,12 +79,12 @@ export function Tokens(props: TokensProps) {
             name="name"
             value={name}
             error={errors.name}
-            hint="What it is for: “deploy script”, “Lina's laptop”."
+            hint="What it is for, such as “deploy script” or “Lina's laptop”."
             maxLength={100}
             autocomplete="off"
             required
           />
-          <Button>Make a token</Button>
+          <Button>Create token</Button>
         </form>
       </Card>
     </AccountFrame>

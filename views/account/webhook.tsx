@@ -31,13 +31,13 @@ export function WebhookPage(props: WebhookPageProps) {
         </a>
       </p>
       {secret ? (
-        <Note tone="good" title="Copy the secret now: it is not shown again">
+        <Note tone="good" title="Copy the secret now. It will not be shown again.">
           <div class="stack">
             <CopyField id="webhook-secret" label="Secret" value={secret} />
             <p>
-              Messages are signed with it in the header <code>X-Basetide-Signature</code>:{" "}
-              <code>t=…,v1=…</code>, an HMAC-SHA256 over the time, a dot and the body. Slack and its likes do
-              not ask for it.
+              Basetide signs each message with this secret, in the header <code>X-Basetide-Signature</code>:{" "}
+              <code>t=…,v1=…</code>, an HMAC-SHA256 of the time, a dot and the body. Slack and similar
+              services do not need it.
             </p>
           </div>
         </Note>
@@ -47,19 +47,19 @@ export function WebhookPage(props: WebhookPageProps) {
         title={webhook.name}
         actions={
           <form method="post" action={`${path}/test`}>
-            <Button kind="primary">Send a test delivery</Button>
+            <Button kind="primary">Send a test</Button>
           </form>
         }
       >
-        {problem ? <ErrorNote title="The test delivery did not arrive">{problem}</ErrorNote> : null}
+        {problem ? <ErrorNote title="The test was not delivered">{problem}</ErrorNote> : null}
         <p class="wrap">
           <WebhookState webhook={webhook} now={now} />
         </p>
         <p class="muted wrap">
-          At <bdi>{webhook.host}</bdi>; the rest of the address is not shown.
+          At <bdi>{webhook.host}</bdi>; the rest of the address is hidden.
         </p>
         <form method="post" action={`${path}/${webhook.isOn ? "off" : "on"}`}>
-          <Button>{webhook.isOn ? "Switch off" : "Switch on"}</Button>
+          <Button>{webhook.isOn ? "Turn off" : "Turn on"}</Button>
         </form>
       </Card>
       <Card id="change" title="Change">
@@ -69,9 +69,9 @@ export function WebhookPage(props: WebhookPageProps) {
         <Messages messages={messages} now={now} />
       </Card>
       <Card id="end" title="Delete">
-        <p class="muted">Nothing more is sent there, what waits neither.</p>
+        <p class="muted">No more messages will be sent, including queued ones.</p>
         <form method="post" action={`${path}/delete`}>
-          <Button kind="danger">Delete this webhook</Button>
+          <Button kind="danger">Delete webhook</Button>
         </form>
       </Card>
     </AccountFrame>

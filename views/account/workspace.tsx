@@ -35,12 +35,12 @@ export function WorkspacePage(props: WorkspacePageProps) {
         <Slowed slowed={budget.slowed} />
       </Card>
       <div class="pair">
-        <Card id="kinds" title="What sync's calls were for">
+        <Card id="kinds" title="Sync's calls by purpose">
           <CallsByKind budget={budget} />
         </Card>
-        <Card id="workspace-bases" title="Its bases">
+        <Card id="workspace-bases" title="Bases in this workspace">
           {bases.length === 0 ? (
-            <p class="muted">None yet: choose this workspace in the settings of a base.</p>
+            <p class="muted">No bases yet. Choose this workspace in a base's settings.</p>
           ) : (
             <ul class="bullets">
               {bases.map((base) => (
@@ -59,9 +59,9 @@ export function WorkspacePage(props: WorkspacePageProps) {
       </Card>
       <Card id="end" title="Delete">
         {problem ? <ErrorNote>{problem}</ErrorNote> : null}
-        <p class="muted">Only a workspace without bases can be deleted. Nothing changes in the source.</p>
+        <p class="muted">Only a workspace without bases can be deleted. Nothing changes in Airtable.</p>
         <form method="post" action={`${path}/delete`}>
-          <Button kind="danger">Delete this workspace</Button>
+          <Button kind="danger">Delete workspace</Button>
         </form>
       </Card>
     </AccountFrame>

@@ -28,8 +28,8 @@ export function Workspaces({ currentUser, workspaces, form, errors, done }: Work
   return (
     <AccountFrame currentUser={currentUser} tab="/account/workspaces" done={done}>
       <p class="muted">
-        Airtable counts calls by workspace and month. Say here which plan yours has, and sync goes at the pace
-        that lets its calls last; some are kept for your own programs.
+        Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide paces
+        its syncs so that the calls last all month. Some calls are reserved for your apps.
       </p>
       {workspaces.map(({ workspace, budget }) => (
         <Card
@@ -53,12 +53,7 @@ export function Workspaces({ currentUser, workspaces, form, errors, done }: Work
         id="new-workspace"
         title={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
       >
-        <WorkspaceFormView
-          action="/account/workspaces"
-          button="Add the workspace"
-          form={form}
-          errors={errors}
-        />
+        <WorkspaceFormView action="/account/workspaces" button="Add workspace" form={form} errors={errors} />
       </Card>
     </AccountFrame>
   );
@@ -79,19 +74,19 @@ export function WorkspaceFormView(props: {
         name="name"
         value={form.name}
         error={errors.name}
-        hint="As the source calls it, so that you know it again."
+        hint="Its name in Airtable, so that you can recognize it."
         maxLength={100}
         autocomplete="off"
         required
       />
       <PlanChoices legend="Plan" form={form} errors={errors} />
       <Field
-        label="Kept for clients"
+        label="Reserved for your apps"
         name="reserve"
         inputMode="numeric"
         value={form.reserve}
         error={errors.reserve}
-        hint="Calls of a month that sync never uses, for programs that call the source themselves. Left empty: a fifth of them."
+        hint="Monthly calls that sync never uses, reserved for apps that call Airtable directly. Defaults to a fifth of the plan's calls."
         maxLength={12}
         autocomplete="off"
       />

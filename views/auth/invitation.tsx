@@ -13,9 +13,9 @@ export function InvitationView(props: {
   const next = `/invitation?${new URLSearchParams({ token })}`;
   const query = new URLSearchParams({ next, email });
   return (
-    <AuthFrame title="You are invited">
+    <AuthFrame title="You have been invited">
       <p class="wrap">
-        <strong>{account}</strong> invites <strong>{email}</strong> to their account: to see its bases,
+        <strong>{account}</strong> has invited <strong>{email}</strong> to their account, to see its bases,
         connect new ones and change their settings.
       </p>
       {signedInAs === null ? (
@@ -33,7 +33,7 @@ export function InvitationView(props: {
       ) : (
         <div class="stack">
           <ErrorNote title={`You are signed in as ${signedInAs}`}>
-            Sign out, and open the link again as {email}.
+            Sign out, then open the link again as {email}.
           </ErrorNote>
           <form method="post" action="/sign-out">
             <Button>Sign out</Button>

@@ -51,14 +51,14 @@ export function ForgotPassword(props: { email: string; errors: Errors<"email"> }
   const { email, errors } = props;
   return (
     <AuthFrame
-      title="A new password"
-      lead="Tell us your address, and we send you a link to choose a new one."
-      below={<a href="/sign-in">Back to signing in</a>}
+      title="Reset your password"
+      lead="Enter your e-mail address, and we'll send you a link to choose a new password."
+      below={<a href="/sign-in">Back to sign-in</a>}
     >
       <form method="post" action="/forgot-password" class="stack">
         {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
         <EmailField value={email} error={errors.email} autofocus />
-        <Button kind="primary">Send the link</Button>
+        <Button kind="primary">Send link</Button>
       </form>
     </AuthFrame>
   );
@@ -70,13 +70,13 @@ export function ResetPassword(props: { token: string; errors: Errors<"password">
   return (
     <AuthFrame
       title="Choose a new password"
-      lead="You are signed out everywhere, and sign in with the new one."
+      lead="You'll be signed out on all devices and can sign in with the new password."
     >
       <form method="post" action="/reset-password" class="stack">
         <input type="hidden" name="token" value={token} />
         {errors.form ? (
           <ErrorNote>
-            {errors.form} <a href="/forgot-password">Ask for a new link</a>
+            {errors.form} <a href="/forgot-password">Request a new link</a>
           </ErrorNote>
         ) : null}
         <NewPasswordField
@@ -85,7 +85,7 @@ export function ResetPassword(props: { token: string; errors: Errors<"password">
           error={errors.password}
           autofocus
         />
-        <Button kind="primary">Set the password</Button>
+        <Button kind="primary">Set password</Button>
       </form>
     </AuthFrame>
   );
@@ -104,9 +104,9 @@ export function ConfirmAddress(props: { token: string; next: string; error: stri
             {error} <a href={withNext("/sign-in", next)}>Sign in</a> to get one.
           </ErrorNote>
         ) : (
-          <p>One click, and your account is ready.</p>
+          <p>Confirm your e-mail address to finish setting up your account.</p>
         )}
-        <Button kind="primary">Confirm and go on</Button>
+        <Button kind="primary">Confirm and continue</Button>
       </form>
     </AuthFrame>
   );

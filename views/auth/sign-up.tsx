@@ -11,7 +11,7 @@ export function SignUp(props: { email: string; next: string; errors: Errors<"ema
   return (
     <AuthFrame
       title="Create your account"
-      lead="Then connect a base: its tables are in Postgres a few seconds later."
+      lead="Then connect a base. Its tables are in Postgres seconds later."
       below={
         <>
           Already have an account? <a href={withNext("/sign-in", next)}>Sign in</a>
@@ -23,7 +23,7 @@ export function SignUp(props: { email: string; next: string; errors: Errors<"ema
         {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
         <EmailField value={email} error={errors.email} autofocus={email === ""} />
         <NewPasswordField
-          hint="At least 8 characters; a few words are better than one with digits in it."
+          hint="At least 8 characters. Several unrelated words make a strong password."
           error={errors.password}
         />
         <Button kind="primary">Create account</Button>
@@ -37,10 +37,10 @@ export function CheckMail(props: { email: string; isReset?: boolean; isMailConfi
   const { email, isReset } = props;
   return (
     <AuthFrame
-      title="Look into your mail"
+      title="Check your inbox"
       below={
         <>
-          No mail? Look for it among spam, or <a href={isReset ? "/forgot-password" : "/signup"}>try again</a>
+          No mail? Check your spam folder, or <a href={isReset ? "/forgot-password" : "/signup"}>try again</a>
           .
         </>
       }
@@ -48,17 +48,17 @@ export function CheckMail(props: { email: string; isReset?: boolean; isMailConfi
       <p class="wrap">
         {isReset ? (
           <>
-            If <strong>{email}</strong> has an account, a link to choose a new password is on its way there.
+            If <strong>{email}</strong> has an account, we have sent it a link to choose a new password.
           </>
         ) : (
           <>
-            We have sent a mail to <strong>{email}</strong>. Open the link in it to go on.
+            We have sent an e-mail to <strong>{email}</strong>. Open the link in it to continue.
           </>
         )}
       </p>
       {props.isMailConfigured ? null : (
-        <Note tone="warn" title="No mail server is set up">
-          Ask the operator of this service for a link. During development, the link is in the console's log.
+        <Note tone="warn" title="No mail server is configured">
+          Ask the operator of this service for a link. In development, the link is in the console's log.
         </Note>
       )}
     </AuthFrame>

@@ -11,8 +11,8 @@ export function AnalystsPage(props: { base: Base; sources: string; diagram: stri
     <>
       <Card id="extras" title="For analysts">
         <p>
-          Every table and column has the source's name, id, type and description as its comment:{" "}
-          <code>\d+</code> in <code>psql</code> shows them.
+          Each table and column has a comment with its name, id, type and description in Airtable. In{" "}
+          <code>psql</code>, <code>\d+</code> shows the comments.
         </p>
         <ul class="bullets">
           <li>Views over links: {linkViews ? "on" : "off"}</li>
@@ -21,11 +21,11 @@ export function AnalystsPage(props: { base: Base; sources: string; diagram: stri
           </li>
           <li>Notifications: {notify ? "on" : "off"}</li>
         </ul>
-        <ButtonLink href={`${path}/settings#analysts`}>Change these</ButtonLink>
+        <ButtonLink href={`${path}/settings#analysts`}>Change these settings</ButtonLink>
       </Card>
       <Program id="dbt-sources" title="dbt sources" name="sources.yml" code={sources}>
         <p>
-          Put it into a dbt project as <code>models/sources.yml</code>.{" "}
+          Save it in your dbt project as <code>models/sources.yml</code>.{" "}
           <a href={`${path}/dbt-sources.yml`} download>
             Download sources.yml
           </a>
@@ -33,7 +33,7 @@ export function AnalystsPage(props: { base: Base; sources: string; diagram: stri
       </Program>
       <Program id="er-diagram" title="Diagram" name="Mermaid text" code={diagram}>
         <p>
-          Tables and their links, for whatever draws Mermaid: GitHub, GitLab, Notion, many editors.{" "}
+          The tables and their links, as Mermaid text. GitHub, GitLab, Notion and many editors can draw it.{" "}
           <a href={`${path}/er-diagram.mmd`} download>
             Download er-diagram.mmd
           </a>

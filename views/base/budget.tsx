@@ -32,13 +32,13 @@ export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; er
   return (
     <Card id="call-budget" title="Call budget">
       <p class="muted">
-        Where the source caps the calls of a month, sync keeps a pace that lets them last, and leaves some to
-        your own programs.
+        If your Airtable plan limits API calls per month, Basetide paces its syncs so that the calls last, and
+        reserves some for your apps.
       </p>
       {workspaces.length === 0 ? (
         <p>
-          No cap is set. <a href="/account/workspaces">Add your workspace and its plan</a> if the source has
-          one.
+          No cap is set. <a href="/account/workspaces">Add your workspace and its plan</a> if your Airtable
+          plan has one.
         </p>
       ) : (
         <form method="post" action={`/bases/${base.id}/workspace`} class="stack narrow">
@@ -49,11 +49,11 @@ export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; er
             error={error}
             hint={
               <>
-                Plans and reserves are changed under <a href="/account/workspaces">Workspaces</a>.
+                Change plans and reserves under <a href="/account/workspaces">Workspaces</a>.
               </>
             }
             options={[
-              { value: NO_WORKSPACE, text: "None: no cap" },
+              { value: NO_WORKSPACE, text: "None (no cap)" },
               ...workspaces.map((one) => ({ value: one.id, text: `${one.name} (${capOf(one)})` })),
             ]}
           />

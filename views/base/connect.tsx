@@ -25,7 +25,7 @@ export function Connect({ base, credentials, isHosted, isWritable }: ConnectProp
     <div class="stack connect">
       <p class="muted">
         {isWritable
-          ? "Our tables are read-only; you may make tables and views of your own beside them."
+          ? "Basetide's tables are read-only. You can create your own tables and views next to them."
           : "A read-only database."}{" "}
         The tables are in the schema <code>{base.database.schema}</code>.
       </p>
@@ -40,17 +40,17 @@ export function Connect({ base, credentials, isHosted, isWritable }: ConnectProp
       <CopyField id="connect-password" label="Password" value={password} isSecret />
       {isHosted ? (
         <details>
-          <summary>Rotate the password</summary>
+          <summary>Rotate password</summary>
           <form method="post" action={`/bases/${base.id}/connect/rotate`} class="stack">
             <p>
-              The role gets a new password, and the old one opens nothing from then on. Whoever is connected
-              stays so.
+              Creates a new password and disables the old one immediately. Open connections are not
+              interrupted.
             </p>
-            <Button kind="danger">Rotate the password</Button>
+            <Button kind="danger">Rotate password</Button>
           </form>
         </details>
       ) : (
-        <p class="muted">This database is hosted by you: its password is changed there.</p>
+        <p class="muted">You host this database, so change its password there.</p>
       )}
     </div>
   );

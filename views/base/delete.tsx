@@ -13,16 +13,19 @@ export function DeletePage(props: {
   return (
     <Card id="delete" title="Delete this base">
       <ul class="bullets">
-        <li>Syncing ends, and writes through the proxy are forwarded without being replicated.</li>
+        <li>
+          Syncing stops. Writes through the proxy are still forwarded to Airtable, but no longer appear in a
+          database.
+        </li>
         {isHosted ? (
           <li>
-            The replica is dropped, with everything in its schema <code>{base.database.schema}</code>: views
-            and tables of your own too. The whole database goes with the last base in it.
+            The schema <code>{base.database.schema}</code> is dropped with everything in it, including your
+            own views and tables. If this is the last base in the database, the whole database is dropped.
           </li>
         ) : (
-          <li>Your database stays as it is, with the rows that are there.</li>
+          <li>Your database is left unchanged, with all its rows.</li>
         )}
-        <li>The base in the source is not touched.</li>
+        <li>The base in Airtable is not changed.</li>
       </ul>
       <form method="post" action={`/bases/${base.id}/delete`} class="stack narrow">
         <Field
@@ -35,13 +38,13 @@ export function DeletePage(props: {
           error={error}
           hint={
             <>
-              Its name: <bdi class="wrap">{nameToType(base)}</bdi>
+              Name: <bdi class="wrap">{nameToType(base)}</bdi>
             </>
           }
         />
         <div class="actions">
-          <Button kind="danger">Delete for good</Button>
-          <ButtonLink href={`/bases/${base.id}/settings`}>Keep it</ButtonLink>
+          <Button kind="danger">Delete permanently</Button>
+          <ButtonLink href={`/bases/${base.id}/settings`}>Cancel</ButtonLink>
         </div>
       </form>
     </Card>

@@ -7,14 +7,14 @@ export type BasePlace = "overview" | "proxy" | "analysts" | "runs" | "settings" 
 
 /** Notices after an action, by the word in the URL. */
 export const notices = {
-  connected: "Connected. The first sync begins.",
-  synced: "A sync was asked for; it begins in a moment.",
-  paused: "Syncing is paused. The database stays readable as it is.",
-  resumed: "Syncing goes on.",
-  rotated: "The password is a new one. The old one opens nothing any more.",
-  key: "The new API key opens the base and is used from now on.",
+  connected: "Connected. The first sync is starting.",
+  synced: "Resync requested. It starts in a moment.",
+  paused: "Syncing is paused. Your data stays queryable.",
+  resumed: "Syncing resumed.",
+  rotated: "Password rotated. The old password no longer works.",
+  key: "API key replaced. The new key works and is now in use.",
   saved: "Saved.",
-  revoked: "All attachment links of before open nothing any more. A sync writes new ones into the rows.",
+  revoked: "All previous attachment links no longer work. A sync writes new ones to the rows.",
 } as const;
 
 export function BaseFrame(props: {
@@ -32,7 +32,7 @@ export function BaseFrame(props: {
         title={<bdi>{base.name || base.sourceBaseId}</bdi>}
         lead={
           <>
-            Base <code>{base.sourceBaseId}</code>, copied into the database <code>{base.database.name}</code>,
+            Base <code>{base.sourceBaseId}</code>, synced to the database <code>{base.database.name}</code>,
             schema <code>{base.database.schema}</code>
           </>
         }
@@ -70,7 +70,7 @@ function BaseActions({ base, path }: { base: Base; path: string }) {
       </form>
       {isPaused ? null : (
         <form method="post" action={`${path}/sync`}>
-          <Button title="Reads every table anew, whatever is known of it">Resync</Button>
+          <Button title="Re-reads every table from Airtable">Resync</Button>
         </form>
       )}
       <DialogLink href={`${path}/connect`} kind="primary">

@@ -28,7 +28,7 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
   if (shown.length === 0) {
     return (
       <Card id="history-card" title="Sync time">
-        <p class="muted">The first sync has not ended yet.</p>
+        <p class="muted">The first sync has not finished yet.</p>
       </Card>
     );
   }
@@ -50,7 +50,7 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
           {completed.length === 0 ? "no sync has completed" : formatElapsed(highestMs)}
         </span>
         <Bars
-          summary={`Sync time. ${facts}. The table below has each.`}
+          summary={`Sync time. ${facts}. The table below lists each sync.`}
           slots={Math.max(MIN_SLOTS, shown.length)}
           top={highestMs || 1}
           line={meanMs}
@@ -70,9 +70,9 @@ export function History({ runs, now }: { runs: SyncRun[]; now: Date }) {
         </p>
       </div>
       <p class="small muted">
-        {facts}.{isOther ? " Grey: syncs of another kind." : ""}
+        {facts}.{isOther ? " Grey bars are syncs of another kind." : ""}
         {shown.some((run) => run.kind === "live")
-          ? " Live, a sync is a round in which something had changed, or the slow sweep in the background."
+          ? " In live mode, each bar is one batch of changes or one full check in the background."
           : ""}
       </p>
       <details>
@@ -93,7 +93,7 @@ function usualKind(completed: SyncRun[]): SyncRun["kind"] | undefined {
 function RunTimes({ runs, now }: { runs: SyncRun[]; now: Date }) {
   return (
     <Table
-      caption="The last syncs"
+      caption="Latest syncs"
       onPhone="scroll"
       head={[
         { text: "Started" },

@@ -15,7 +15,7 @@ export function readIndexes(written: string): AskedIndex[] {
     .map((text) => text.trim())
     .filter((text) => text !== "");
   if (lines.length > MOST_INDEXES) {
-    throw new BasetideError("invalid_request", `Give at most ${MOST_INDEXES} indexes`);
+    throw new BasetideError("invalid_request", `At most ${MOST_INDEXES} indexes are allowed`);
   }
   return lines.map((text) => {
     const [, table, column, kind] = text.match(/^([^.\s]+)\.([^.\s]+)(?:\s+(trigram))?$/) ?? [];

@@ -30,13 +30,13 @@ export function IssuesPage({ base }: { base: Base }) {
     <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
       <p class="muted">
         {base.issueCount === 0
-          ? "None: every value fits its column, and nothing of yours was left behind. "
+          ? "No issues: every value fits its column, and all of your own objects were kept. "
           : ""}
         {base.issueCount > base.issues.length
           ? `The latest ${inDigits(base.issues.length)} are listed. `
           : ""}
-        {base.issueCount === 0 ? "Any would also be" : "All of them are"} in the table{" "}
-        <code>_sync_issues</code> of the replica.
+        {base.issueCount === 0 ? "Issues would also be listed" : "All issues are also listed"} in the table{" "}
+        <code>_sync_issues</code> of the database.
       </p>
       <IssueTables base={base} issues={base.issues} />
     </Card>
@@ -59,11 +59,11 @@ function ObjectTable({ issues }: { issues: BaseIssue[] }) {
   return (
     <>
       <p class="muted">
-        These views, indexes and other objects of yours did not follow a change of their table. Run the
-        statements in the database to have them again.
+        These views, indexes and other objects of yours could not be kept when their table changed. Run the
+        statements in the database to recreate them.
       </p>
       <Table
-        caption="What a rebuild could not carry over"
+        caption="Objects that a rebuild could not keep"
         head={[{ text: "Object" }, { text: "Statements" }, { text: "Reason" }]}
       >
         {issues.map((issue) => (
@@ -85,12 +85,12 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
   return (
     <>
       <p class="muted">
-        Values that do not fit their column are NULL until they are corrected in the source. The rest of the
-        row is there.
+        Values that do not fit their column are NULL until you correct them in Airtable. The rest of the row
+        is synced.
       </p>
       <Table
-        caption="Cells that did not fit their column"
-        head={[{ text: "Column" }, { text: "Record" }, { text: "Value in the source" }, { text: "Reason" }]}
+        caption="Cells that do not fit their column"
+        head={[{ text: "Column" }, { text: "Record" }, { text: "Value in Airtable" }, { text: "Reason" }]}
       >
         {issues.map((issue) => (
           <tr key={`${issue.table} ${issue.record_id} ${issue.column}`}>
@@ -102,7 +102,7 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
             <td>
               <a href={recordUrl(base, issue)} target="_blank" rel="noopener noreferrer">
                 {issue.record_id}
-                <span class="visually-hidden"> in the source, in a new tab</span>
+                <span class="visually-hidden"> in Airtable, in a new tab</span>
               </a>
             </td>
             <td class="wrap">

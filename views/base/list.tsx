@@ -31,8 +31,8 @@ export function BaseList(props: BaseListProps) {
     <>
       <PageHead title="Bases" actions={total > 0 ? connect : undefined} />
       {total === 0 ? (
-        <Empty title="No base is connected yet" action={connect}>
-          Connect one, and its tables are there to query in SQL a few seconds later.
+        <Empty title="No bases yet" action={connect}>
+          Connect a base, and you can query its tables in SQL seconds later.
         </Empty>
       ) : (
         <>
@@ -78,7 +78,7 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
       </p>
       {bases.length === 0 ? (
         <p class="wrap">
-          No base has “{query}” in its name, id or database. <a href="/bases">Show all</a>
+          No base matches “{query}” by name, id or database. <a href="/bases">Show all</a>
         </p>
       ) : (
         <Table

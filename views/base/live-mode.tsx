@@ -17,12 +17,12 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
       <div>
         <dt>Changes arrive</dt>
         <dd>{paceOf(live)}</dd>
-        <dd class="muted small">{live.by === "ping" ? "the source notifies us" : "the source is asked"}</dd>
+        <dd class="muted small">{live.by === "ping" ? "Airtable notifies us" : "we poll Airtable"}</dd>
       </div>
       <div>
         <dt>Last change</dt>
         <dd>{live.changedAt ? <Ago at={live.changedAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">{live.changedAt ? roundNote(base) : "none since it is live"}</dd>
+        <dd class="muted small">{live.changedAt ? roundNote(base) : "none since live sync started"}</dd>
       </div>
       <div>
         <dt>Waiting</dt>
@@ -30,18 +30,18 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         <dd class="muted small">
           {live.waiting > 0 && live.waitingSince
             ? `changed records, the oldest for ${formatElapsed(now.getTime() - live.waitingSince.getTime())}`
-            : "every known change is in SQL"}
+            : "every known change is in the database"}
         </dd>
       </div>
       <div>
-        <dt>Compared</dt>
+        <dt>Last comparison</dt>
         <dd>{live.comparedAt ? <Ago at={live.comparedAt} now={now} /> : "–"}</dd>
         <dd class="muted small">
           {live.comparedAt === null
-            ? "SQL and source, soon"
+            ? "not run yet"
             : live.driftedSince
-              ? "SQL was behind the source"
-              : "SQL was the same as the source"}
+              ? "the database was behind Airtable"
+              : "the database matched Airtable"}
         </dd>
       </div>
     </>
@@ -55,21 +55,20 @@ export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: strin
   if (!settings.live) {
     return (
       <p class="muted small">
-        Live changes are <a href={`/bases/${base.id}/settings`}>switched off</a>: all tables are read over and
-        over.
+        Live changes are <a href={`/bases/${base.id}/settings`}>turned off</a>, so we poll every table.
       </p>
     );
   }
   if (!live) return null;
   if (live.state === "refused") return <Refused base={base} reason={live.reason} keyHelpUrl={keyHelpUrl} />;
   if (!isLive(base))
-    return <p class="muted small">Live mode is being set up. Until then all tables are swept.</p>;
+    return <p class="muted small">Live sync is being set up. Until then we poll every table.</p>;
   return (
     <>
       {live.gapSince ? (
         <p>
-          The source does not tell what changed before {clock(live.gapSince)} UTC, so every record is read
-          once more. Newer changes arrive meanwhile.
+          Airtable cannot report what changed before {clock(live.gapSince)} UTC, so we are re-reading every
+          record. Newer changes continue to arrive.
         </p>
       ) : null}
       <Missed live={live} sweep={base.sweep} now={now} />
@@ -87,12 +86,12 @@ function Refused({
   keyHelpUrl: string | undefined;
 }) {
   return (
-    <Note tone="warn" title="Not live: the source does not tell us what changes">
+    <Note tone="warn" title="Live sync is off: Airtable does not report changes to us">
       <p>{reason}</p>
       <p>
         {keyHelpUrl ? (
           <>
-            The scopes of a token are ticked at{" "}
+            You can change a token's scopes at{" "}
             <a href={keyHelpUrl} target="_blank" rel="noreferrer">
               {keyHelpUrl.replace("https://", "")}
               <span class="visually-hidden"> (opens in a new tab)</span>
@@ -100,8 +99,8 @@ function Refused({
             .{" "}
           </>
         ) : null}
-        We try again every hour, and at once with a <a href={`/bases/${base.id}/settings`}>new API key</a>.
-        Until then all tables are swept as before.
+        We try again every hour, and immediately when you add a{" "}
+        <a href={`/bases/${base.id}/settings`}>new API key</a>. Until then we poll every table.
       </p>
     </Note>
   );
@@ -109,7 +108,7 @@ function Refused({
 
 /** How soon the service learns of a change. */
 function paceOf({ by, readAt, dueAt }: LiveState): string {
-  if (by === "ping") return "at once";
+  if (by === "ping") return "immediately";
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
   // Whole seconds: this is the interval of requests, not a measurement.
   return `within ${paceMs < 10_000 ? `${Math.max(1, Math.round(paceMs / 1000))} s` : formatElapsed(paceMs)}`;
@@ -118,7 +117,9 @@ function paceOf({ by, readAt, dueAt }: LiveState): string {
 /** The time from learning of a change to having it in SQL. */
 function roundNote({ sync, recentSweepMs }: Base): string {
   const usualMs = sync?.kind === "live" ? median(recentSweepMs) : null;
-  return usualMs === null ? "as the source told us" : `usually in SQL within ${formatElapsed(usualMs)}`;
+  return usualMs === null
+    ? "reported by Airtable"
+    : `usually in the database within ${formatElapsed(usualMs)}`;
 }
 
 /** Changes that the feed missed and a sweep found. */
@@ -127,12 +128,12 @@ function Missed({ live, sweep, now }: { live: LiveState; sweep: Base["sweep"]; n
   return (
     <p class="muted small">
       {missed === 0
-        ? "Missed so far: none. A slow sweep in the background reads everything, and counts what the source did not tell of."
-        : `Missed so far: ${counted(missed, "record")} that changed without a word from the source. A slow sweep in the background, which reads everything, has found them and put them right.`}
+        ? "No missed changes. A full check in the background re-reads every record to make sure."
+        : `Missed changes: ${counted(missed, "record")} that Airtable did not report. A full check in the background, which re-reads every record, found and corrected them.`}
       {sweep ? (
         <>
           {" "}
-          It last ended <Ago at={sweep.completedAt} now={now} />.
+          It last finished <Ago at={sweep.completedAt} now={now} />.
         </>
       ) : null}
     </p>

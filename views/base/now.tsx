@@ -8,11 +8,11 @@ import { LiveFigures, LiveNotes } from "./live-mode";
 import { StateBadge } from "./state";
 
 const kinds: Record<SyncKind, string> = {
-  first: "the first one",
-  rebuild: "a rebuild",
-  sweep: "a sweep",
-  rapid: "a rapid turn",
-  live: "a live round",
+  first: "first sync",
+  rebuild: "rebuild",
+  sweep: "full sync",
+  rapid: "rapid sync",
+  live: "live sync",
 };
 
 /** @param props.keyHelpUrl the page about the rights of an API key */
@@ -45,7 +45,9 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
       ) : null}
       <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} />
       {base.repairs > 0 ? (
-        <p>{counted(base.repairs, "record")} written through the proxy will be shown after a second look.</p>
+        <p>
+          {counted(base.repairs, "record")} written through the proxy will be updated in the database shortly.
+        </p>
       ) : null}
       {base.progress ? <ProgressBars progress={base.progress} /> : null}
     </Card>
@@ -58,16 +60,16 @@ function NextStep({ base }: { base: Base }) {
   if (base.error?.code === "source_key_refused" || base.error?.code === "source_forbidden") {
     return (
       <p>
-        <a href={`${path}/settings#key`}>Give the base a new API key</a>. Until then SQL stays readable as it
-        is.
+        <a href={`${path}/settings#key`}>Give the base a new API key</a>. Until then your data stays
+        queryable.
       </p>
     );
   }
   if (base.state !== "needs_attention") return null;
   return (
     <p>
-      <a href={`${path}/runs`}>See the latest runs</a>. It is tried again every few minutes; SQL stays
-      readable as it is.
+      <a href={`${path}/runs`}>See the latest runs</a>. We retry every few minutes, and your data stays
+      queryable.
     </p>
   );
 }
@@ -91,7 +93,7 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
       <div>
         <dt>Last sync</dt>
         <dd>{base.sync ? <Ago at={base.sync.completedAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">{base.sync ? kinds[base.sync.kind] : "none has completed"}</dd>
+        <dd class="muted small">{base.sync ? kinds[base.sync.kind] : "none completed yet"}</dd>
       </div>
     </>
   );
@@ -99,7 +101,7 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
 
 /** Rapid cycles do not see deletes and computed fields: those are as of the last full sweep. */
 function lagNote({ sync, sweep }: Base, now: Date): string {
-  if (sync?.kind !== "rapid" || !sweep) return "how old a row can be";
+  if (sync?.kind !== "rapid" || !sweep) return "the maximum age of a row";
   return `deletes and computed fields: ${formatElapsed(now.getTime() - sweep.startedAt.getTime())}`;
 }
 
@@ -126,7 +128,8 @@ function progressText(table: Progress["tables"][number]): string {
   const { records_done: done, records_estimate: estimate } = table;
   if (table.done) return counted(done, "record");
   // Known columns stay up to date meanwhile.
-  if (table.waiting) return `${counted(done, "record")} read; waits for a transaction that holds the table`;
+  if (table.waiting)
+    return `${counted(done, "record")} read; waiting for a transaction that has locked the table`;
   if (estimate === null) return `${inDigits(done)} so far`;
   return `${inDigits(done)} of about ${inDigits(Math.max(estimate, done))}`;
 }

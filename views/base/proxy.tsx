@@ -9,8 +9,8 @@ const names: Record<Snippet["id"], string> = {
   "airtable.js": "airtable.js",
   pyairtable: "pyairtable",
   fetch: "fetch",
-  env: "Programs built on airtable.js, without a change",
-  node: "Any Node program, without a change",
+  env: "Apps that use airtable.js, unchanged",
+  node: "Any Node.js app, unchanged",
 };
 
 export function ProxyPage(props: { base: Base; proxyUrl: string; consoleUrl: string }) {
@@ -21,13 +21,13 @@ export function ProxyPage(props: { base: Base; proxyUrl: string; consoleUrl: str
     <>
       <Card id="proxy" title="Write through the proxy">
         <p>
-          The proxy speaks the source's own API: only the base address changes, and the API key stays yours.
-          Once it has answered a create, update or delete, the next <code>SELECT</code> shows it.
+          The proxy has the same API as Airtable: you only change the base address and keep your API key. When
+          it has answered a create, update or delete, the next <code>SELECT</code> shows the change.
         </p>
         <CopyField id="proxy-address" label="Base address" value={`${proxyUrl}/api.airtable.com`} />
         <p class="muted">
-          When all of the base's requests go through the proxy, they come before the sync's and never meet a
-          429: then turn on Turbo in the <a href={`/bases/${base.id}/settings#speed`}>settings</a>.
+          If all of the base's requests go through the proxy, they have priority over the sync and never get a
+          429. You can then turn on Turbo in the <a href={`/bases/${base.id}/settings#speed`}>settings</a>.
         </p>
       </Card>
       {proxySnippets({ proxyUrl, consoleUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (

@@ -8,18 +8,18 @@ import { formatElapsed, inDigits } from "../format";
 export const runKindLabels: Record<SyncKind, string> = {
   first: "first sync",
   rebuild: "rebuild",
-  sweep: "sweep",
-  rapid: "rapid turn",
-  live: "live round",
+  sweep: "full sync",
+  rapid: "rapid sync",
+  live: "live sync",
 };
 
 export function RunsPage({ runs, now }: { runs: SyncRun[]; now: Date }) {
   return (
     <Card id="runs" title={runs.length > 1 ? `The last ${inDigits(runs.length)} runs` : "Runs"}>
       {runs.length === 0 ? (
-        <p class="muted">No sync has ended yet. Each is listed here, with what it did.</p>
+        <p class="muted">No sync has finished yet. Each sync will be listed here with its results.</p>
       ) : (
-        <RunTable caption="Runs, the newest first" runs={runs} now={now} />
+        <RunTable caption="Runs, newest first" runs={runs} now={now} />
       )}
     </Card>
   );

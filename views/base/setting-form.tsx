@@ -74,7 +74,7 @@ function ToggleForm({ base, setting, isSaved, isNews }: FormProps) {
           <>
             {withCode(hint)}
             {name === "live" && base.settings.rapid ? (
-              <strong> Rapid mode is on and takes its place.</strong>
+              <strong> Rapid mode is on and replaces it.</strong>
             ) : null}
           </>
         }
@@ -103,7 +103,7 @@ export function readSetting(setting: Setting, written: string): boolean | number
   const { minimum, maximum, unit } = setting;
   const value = Number(written);
   if (written !== "" && Number.isInteger(value) && value >= minimum && value <= maximum) return value;
-  throw new BasetideError("invalid_request", `Give a whole number of ${unit} from ${minimum} to ${maximum}`);
+  throw new BasetideError("invalid_request", `Enter a whole number of ${unit} from ${minimum} to ${maximum}`);
 }
 
 function writtenValue({ settings }: Base, { type, key }: Setting): string {

@@ -43,15 +43,13 @@ export function SettingsPage(props: {
             required
             autocomplete="off"
             error={keyError}
-            hint="It is checked at the source before it takes the place of the old one. The old one is never shown."
+            hint="We check the new key with Airtable before it replaces the current one, which is never shown."
           />
-          <Button>Replace the key</Button>
+          <Button>Replace key</Button>
         </form>
       </Card>
       <Card id="end" title="Delete">
-        <p>
-          The base in the source is not touched. The replica goes with everything in it, and the credentials.
-        </p>
+        <p>Deletes the synced data and the credentials. The base in Airtable is not changed.</p>
         <ButtonLink kind="danger" href={`${path}/delete`}>
           Delete this base…
         </ButtonLink>
@@ -78,8 +76,8 @@ function RevokeLinks({ base, isNews }: { base: Base; isNews?: boolean }) {
       {base.attachmentKeyVersion > 0 ? (
         <form method="post" action={`/bases/${base.id}/attachment-links/revoke`} class="stack">
           <p class="hint">
-            Whoever has a link can open that one attachment. Revoking ends all links that were handed out, at
-            once; a sync then writes new ones into the rows.
+            Anyone with a link can open that attachment. Revoking disables all existing links immediately; a
+            sync then writes new ones to the rows.
           </p>
           <Button kind="danger">Revoke all attachment links</Button>
         </form>

@@ -9,14 +9,14 @@ export function Tables({ base }: { base: Base }) {
   return (
     <Card id="tables-card" title="Tables">
       {base.tables.length === 0 ? (
-        <p class="muted">Tables are listed once the first sync has completed.</p>
+        <p class="muted">Tables are listed when the first sync has finished.</p>
       ) : (
         <Table
-          caption="Tables of the replica"
+          caption="Tables of the database"
           onPhone="fit"
           head={[
-            { text: "In the source" },
-            { text: "In SQL" },
+            { text: "In Airtable" },
+            { text: "In the database" },
             { text: "Records", isNumber: true },
             { text: "Columns", isHidden: true },
           ]}
@@ -54,7 +54,7 @@ export function Columns({ spec }: { spec: TableSpec }) {
   return (
     <Table
       caption={`${spec.name}: columns, their types and fields`}
-      head={[{ text: "Column" }, { text: "Type" }, { text: "Field in the source" }, { text: "Its type" }]}
+      head={[{ text: "Column" }, { text: "Type" }, { text: "Field in Airtable" }, { text: "Field type" }]}
     >
       <ColumnRow name="id" type="text" source="the record's id" sourceType="" />
       <ColumnRow name="created_time" type="timestamp" source="when the record was created" sourceType="" />

@@ -9,8 +9,8 @@ import { clock, counted, inDigits } from "../format";
 const QUOTA_PER_MINUTE = 300;
 
 const reasons: Record<string, string> = {
-  rate_limited: "The source has asked for a pause",
-  billing_limit: "The source's monthly cap on calls is reached",
+  rate_limited: "Airtable has asked for a pause",
+  billing_limit: "Airtable's monthly call limit is reached",
 };
 
 export function Usage({ use }: { use: QuotaUse }) {
@@ -21,7 +21,7 @@ export function Usage({ use }: { use: QuotaUse }) {
     <Card id="usage-card" title="Quota">
       {blocked ? (
         <p>
-          {reasons[blocked.reason] ?? "The source is not asked"}: nothing goes out until{" "}
+          {reasons[blocked.reason] ?? "Requests to Airtable are paused"}. No requests are sent until{" "}
           {clock(blocked.until)} UTC.
         </p>
       ) : null}
@@ -31,7 +31,7 @@ export function Usage({ use }: { use: QuotaUse }) {
           {QUOTA_PER_MINUTE} a minute
         </span>
         <Bars
-          summary={`Calls to the source: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${QUOTA_PER_MINUTE} in one.`}
+          summary={`Calls to Airtable: ${inDigits(recent)} in the last ${minutes.length} minutes, at most ${inDigits(most)} of ${QUOTA_PER_MINUTE} in one.`}
           slots={minutes.length}
           top={Math.max(QUOTA_PER_MINUTE, most)}
           bars={minutes.map((minute) => ({
@@ -57,12 +57,12 @@ export function Usage({ use }: { use: QuotaUse }) {
         </div>
         <div>
           <dt>
-            <span class="key client" aria-hidden="true" /> Clients, this month
+            <span class="key client" aria-hidden="true" /> Your apps, this month
           </dt>
           <dd>{inDigits(month.client)}</dd>
         </div>
         <div>
-          <dt>All, this month</dt>
+          <dt>Total, this month</dt>
           <dd>{inDigits(month.sync + month.client)}</dd>
         </div>
       </dl>
@@ -71,5 +71,5 @@ export function Usage({ use }: { use: QuotaUse }) {
 }
 
 function titleOf({ minute, sync, client }: MinuteUse): string {
-  return `${clock(minute).slice(0, 5)} UTC: sync ${counted(sync, "call")}, clients ${counted(client, "call")}`;
+  return `${clock(minute).slice(0, 5)} UTC: sync ${counted(sync, "call")}, your apps ${counted(client, "call")}`;
 }

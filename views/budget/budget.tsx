@@ -10,7 +10,7 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
   const { callsPerMonth, used, reserve, forecast } = budget;
   if (callsPerMonth === null) {
     return (
-      <p>No cap: sync goes at full pace. {counted(used.sync + used.client, "call")} so far this month.</p>
+      <p>No cap: sync runs at full speed. {counted(used.sync + used.client, "call")} so far this month.</p>
     );
   }
   const spent = used.sync + used.client;
@@ -20,7 +20,7 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
         <strong>{answerOf(budget)}</strong> {explanationOf(budget)}
       </p>
       <BudgetBar
-        summary={`${inDigits(spent)} of ${inDigits(callsPerMonth)} calls used this month; about ${inDigits(forecast.calls)} by its end.`}
+        summary={`${inDigits(spent)} of ${inDigits(callsPerMonth)} calls used this month; about ${inDigits(forecast.calls)} forecast by the end of the month.`}
         cap={callsPerMonth}
         sync={used.sync}
         client={used.client}
@@ -29,8 +29,8 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
       />
       <dl class="figures three">
         <Figure kind="key" name="Used by sync" calls={used.sync} />
-        <Figure kind="key client" name="Used by clients" calls={used.client} />
-        <Figure kind="key kept" name="Kept for clients" calls={Math.max(0, reserve - used.client)} />
+        <Figure kind="key client" name="Used by your apps" calls={used.client} />
+        <Figure kind="key kept" name="Reserved for your apps" calls={Math.max(0, reserve - used.client)} />
         <Figure kind="key left" name="Left for sync" calls={Math.floor(budget.left ?? 0)} />
         <Figure
           kind="key forecast"
@@ -46,12 +46,12 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
 /** The purposes of sync's calls, the largest first. */
 export function CallsByKind({ budget }: { budget: Budget }) {
   const kinds = Object.entries(budget.used.byKind).toSorted(([, a], [, b]) => b - a);
-  if (kinds.length === 0) return <p class="muted">Sync has not called the source this month.</p>;
+  if (kinds.length === 0) return <p class="muted">Sync has not called Airtable this month.</p>;
   return (
     <Table
-      caption="What sync's calls were for"
+      caption="Sync's calls by purpose"
       onPhone="fit"
-      head={[{ text: "For" }, { text: "Calls", isNumber: true }]}
+      head={[{ text: "Purpose" }, { text: "Calls", isNumber: true }]}
     >
       {kinds.map(([kind, calls]) => (
         <tr key={kind}>
@@ -64,12 +64,12 @@ export function CallsByKind({ budget }: { budget: Budget }) {
 }
 
 const kindWords: Record<string, string> = {
-  payloads: "Asking what has changed",
+  payloads: "Checking for changes",
   records: "Reading changed records",
   sweep: "Reading whole tables",
-  schema: "Looking at tables and fields",
-  freshness: "Comparing SQL with the source",
-  hooks: "Keeping notifications alive",
+  schema: "Reading the schema",
+  freshness: "Comparing the database with Airtable",
+  hooks: "Renewing notifications",
 };
 
 function Figure(props: { kind: string; name: string; calls: number; note?: string }) {
@@ -88,27 +88,27 @@ function Figure(props: { kind: string; name: string; calls: number; note?: strin
 export function Slowed({ slowed }: { slowed: Budget["slowed"] }) {
   if (!slowed) return null;
   return (
-    <Note tone="warn" title="The source answers only two calls a second">
+    <Note tone="warn" title="Airtable answers only two calls per second">
       {slowed.isCertain
-        ? `The calls of its Team plan are used up: so it goes, for sync and clients alike, until ${dayOf(slowed.until)}.`
-        : "It refuses more than that, as it does with a Team plan beyond its calls. We keep to it, and try again within the hour."}
+        ? `The workspace's Team plan has used up its calls. This limit applies to sync and to your apps until ${dayOf(slowed.until)}.`
+        : "Airtable refuses more than that, as it does when a Team plan has used up its calls. We keep to this limit and try a faster pace again within the hour."}
     </Note>
   );
 }
 
 function answerOf({ state, forecast }: Budget): string {
   if (state === "over") return "This month's calls are used up.";
-  if (state === "spent") return "Sync has used its part of this month's calls.";
+  if (state === "spent") return "Sync has used its share of this month's calls.";
   return forecast.endsInside ? "This month's calls will last." : "This month's calls may not last.";
 }
 
 function explanationOf({ state, endsAt, ratePerHour }: Budget): string {
   if (state === "over")
-    return `Sync waits until ${dayOf(endsAt)}. Clients go on as long as the source answers them.`;
+    return `Syncing resumes on ${dayOf(endsAt)}. Your apps can keep calling as long as Airtable answers them.`;
   if (state === "spent")
-    return `It goes on on ${dayOf(endsAt)}; until then the rest is for clients, and SQL stays readable as it is.`;
+    return `Syncing resumes on ${dayOf(endsAt)}. Remaining calls are reserved for your apps, and your data stays queryable.`;
   const rate = ratePerHour === null ? "" : `Each base may use ${paceOf(ratePerHour)} from now on`;
-  return `${rate}; what is saved makes the rest of the month faster.`;
+  return `${rate}; unused calls speed up the rest of the month.`;
 }
 
 function paceOf(perHour: number): string {

@@ -15,8 +15,8 @@ const choices: PlanText[] = [
   ...sourcePlans.map((plan) => ({ id: plan.id, name: nameOf(plan), about: aboutOf(plan) })),
   {
     id: "custom",
-    name: "Another number",
-    about: "For a plan of another kind, or where other programs need most of the calls.",
+    name: "Custom",
+    about: "For another plan, or if your other apps need most of the calls.",
   },
 ];
 
@@ -25,18 +25,18 @@ function nameOf({ name, callsPerMonth }: SourcePlan): string {
 }
 
 function aboutOf({ callsPerMonth, beyond }: SourcePlan): string {
-  const calls = `${counted(callsPerMonth ?? 0, "call")} a month.`;
-  if (beyond === "unlimited") return "Sync goes at full pace.";
+  const calls = `${counted(callsPerMonth ?? 0, "call")} per month.`;
+  if (beyond === "unlimited") return "Sync runs at full speed.";
   return beyond === "slowed"
-    ? `${calls} Then the source allows two a second.`
-    : `${calls} Then the source answers nothing more until the next month.`;
+    ? `${calls} Then Airtable limits you to 2 calls per second.`
+    : `${calls} Then Airtable rejects all calls until next month.`;
 }
 
 /** `Team: 100,000 calls a month`, `Business or no cap`. */
 export function capOf({ plan, callsPerMonth }: Pick<Workspace, "plan" | "callsPerMonth">): string {
   const sold = sourcePlans.find(({ id }) => id === plan);
   if (callsPerMonth === null) return sold ? nameOf(sold) : "No cap";
-  const calls = `${counted(callsPerMonth, "call")} a month`;
+  const calls = `${counted(callsPerMonth, "call")} per month`;
   return sold ? `${sold.name}: ${calls}` : calls;
 }
 
@@ -69,7 +69,7 @@ export function PlanChoices(props: {
           <PlanChoice key={id} value={id} chosen={form.plan} name={name} about={about}>
             {id === "custom" ? (
               <Field
-                label="Calls a month"
+                label="Calls per month"
                 name="calls"
                 inputMode="numeric"
                 value={form.calls}

@@ -22,14 +22,14 @@ export function BaseStep(props: ChoicesProps & { total: number }) {
       draft={draft}
       step="base"
       title="Which base?"
-      lead={`Your key opens ${counted(total, "base")}. All tables of a base are synced.`}
+      lead={`Your key has access to ${counted(total, "base")}. We sync all tables of the base that you choose.`}
     >
       <div class="card stack">
         {total > 5 ? <Search draft={draft} query={query} /> : null}
         <ChoiceForm {...props} />
       </div>
       <p class="muted small">
-        A base is missing? Give the token access to it, then{" "}
+        Missing a base? Give the token access to it, then{" "}
         <a href={stepPath(draft, "key")}>check the key again</a>.
       </p>
     </StepFrame>
@@ -69,7 +69,7 @@ export function ChoiceForm({ draft, choices, query, error }: ChoicesProps) {
     <form {...enhanced(stepPath(draft, "base"))} id="choices" class="stack">
       {error ? <ErrorNote>{error}</ErrorNote> : null}
       {choices.length === 0 ? (
-        <Empty title={`No base has “${query}” in its name`} />
+        <Empty title={`No base matches “${query}”`} />
       ) : (
         <fieldset class="choices">
           <legend class="visually-hidden">Bases</legend>
@@ -80,7 +80,7 @@ export function ChoiceForm({ draft, choices, query, error }: ChoicesProps) {
       )}
       {choices.length > MAX_SHOWN ? (
         <p class="muted small">
-          {counted(choices.length - MAX_SHOWN, "more base")}: search for yours by its name.
+          {counted(choices.length - MAX_SHOWN, "more base")}: search by name to find yours.
         </p>
       ) : null}
       {choices.length > 0 ? <GoOn text="Continue" busy="Reading a record…" /> : null}
@@ -119,8 +119,8 @@ function ChoiceRow({ choice, isChosen }: { choice: Choice; isChosen: boolean }) 
 /** The rights of the key, as text. */
 const permissions: Record<string, string> = {
   none: "no access",
-  read: "may read",
-  comment: "may comment",
-  edit: "may edit",
-  create: "may edit and create",
+  read: "can read",
+  comment: "can comment",
+  edit: "can edit",
+  create: "can edit and create",
 };

@@ -9,11 +9,11 @@ const CHECKS: [DatabaseCheck["check"], string][] = [
   ["pooler", "Pooler"],
   ["encryption", "Encryption"],
   ["latency", "Distance"],
-  ["rights", "Rights"],
+  ["rights", "Privileges"],
   ["schema", "Schema"],
 ];
 
-const WORDS = { ok: "Well", warning: "Mind", problem: "Wrong" };
+const WORDS = { ok: "OK", warning: "Warning", problem: "Error" };
 
 export function CheckResults({ results }: { results: DatabaseCheck[] }) {
   const isUsable = !results.some(isProblem);
@@ -27,7 +27,7 @@ export function CheckResults({ results }: { results: DatabaseCheck[] }) {
             <li key={check} class={result?.severity ?? "untried"}>
               <span class="finding-step">
                 {name}
-                <span class="visually-hidden">: {result ? WORDS[result.severity] : "not tried"}</span>
+                <span class="visually-hidden">: {result ? WORDS[result.severity] : "not checked"}</span>
               </span>
               <span class="wrap">
                 {result ? result.message : "Not checked yet"}

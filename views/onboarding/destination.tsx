@@ -33,8 +33,8 @@ export function DestinationStep(props: DestinationProps) {
     <StepFrame
       draft={props.draft}
       step="destination"
-      title="Where should the copy live?"
-      lead="In every case it is a plain Postgres database that any SQL client reads."
+      title="Where should we store the data?"
+      lead="Each option is a standard Postgres database that works with any SQL client."
     >
       <DestinationFormView {...props} />
     </StepFrame>
@@ -52,17 +52,17 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
           kind="new"
           chosen={form.kind}
           name="A new database"
-          about="Made and run by us. Right for most."
+          about="Created and hosted by us. Right for most users."
         />
         <Place
           kind="existing"
           chosen={form.kind}
           isDisabled={databases.length === 0}
-          name="A database you have here"
+          name="One of your existing databases"
           about={
             databases.length === 0
-              ? "You have none yet."
-              : "Next to another base, in a schema of its own: join across bases."
+              ? "You have no databases yet."
+              : "Next to another base, in its own schema, so that you can join across bases."
           }
         >
           <SelectField
@@ -76,7 +76,7 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
             label="Schema"
             name="schema"
             value={form.schema}
-            hint="Lower-case letters, digits and _."
+            hint="Lowercase letters, digits and _."
             maxLength={40}
             error={errors.schema}
             autocomplete="off"
@@ -87,14 +87,14 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
           kind="external"
           chosen={form.kind}
           name="Your own Postgres"
-          about="You host it; we need a role that may create schemas, nothing more."
+          about="Hosted by you. We only need a role that can create schemas."
         >
           <Field
             label="Connection URL"
             name="url"
             value={form.url}
             placeholder="postgres://role:password@db.example.com:5432/app?sslmode=require"
-            hint={kept ? `${kept} is kept: leave this empty to go on with it.` : undefined}
+            hint={kept ? `Leave this empty to continue with ${kept}.` : undefined}
             maxLength={2000}
             error={errors.url}
             autocomplete="off"
@@ -104,7 +104,7 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
             label="Schema"
             name="external_schema"
             value={form.externalSchema}
-            hint="Created if it is not there; a second one with _swap behind its name is ours."
+            hint="We create it if needed, plus a helper schema with _swap added to the name."
             maxLength={40}
             error={errors.externalSchema}
             autocomplete="off"
@@ -112,11 +112,11 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
           />
           {results ? <CheckResults results={results} /> : null}
           <Button name="test" value="on">
-            Test the connection
+            Test connection
           </Button>
         </Place>
       </fieldset>
-      <GoOn text="Continue" busy="Looking at it…" />
+      <GoOn text="Continue" busy="Checking…" />
     </form>
   );
 }

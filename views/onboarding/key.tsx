@@ -17,7 +17,7 @@ export function KeyStep(props: KeyProps) {
       draft={draft}
       step="key"
       title={`Your ${platform.name} API key`}
-      lead="It is kept encrypted, and used to read the base you choose next."
+      lead="We store it encrypted and use it to read the base that you choose next."
     >
       <div class="card stack">
         <h2>Where to find it</h2>
@@ -32,20 +32,20 @@ export function KeyStep(props: KeyProps) {
           </li>
           {platform.keyScopes ? (
             <li>
-              Tick the scopes <code>{platform.keyScopes.records}</code> and{" "}
+              Select the scopes <code>{platform.keyScopes.records}</code> and{" "}
               <code>{platform.keyScopes.schema}</code>.
               {platform.keyScopes.changes ? (
                 <>
                   {" "}
-                  Tick <code>{platform.keyScopes.changes}</code> too, and the copy is live: {platform.name}{" "}
-                  tells us what changes, and it is in SQL within a second or two. Without it all tables are
-                  read over and over, which is slower and takes more calls.
+                  Also select <code>{platform.keyScopes.changes}</code> for live sync: {platform.name} reports
+                  each change, and it is in the database within a second or two. Without it we poll every
+                  table, which is slower and uses more calls.
                 </>
               ) : null}
             </li>
           ) : null}
-          <li>Under “Access” add the base, or the whole workspace.</li>
-          <li>Copy the token, and paste it here.</li>
+          <li>Under “Access”, add the base or the whole workspace.</li>
+          <li>Copy the token and paste it here.</li>
         </ol>
         <KeyForm {...props} />
       </div>
@@ -66,14 +66,14 @@ export function KeyForm({ draft, error }: KeyProps) {
         maxLength={1000}
         hint={
           draft.hasKey
-            ? "A key is kept already: leave this empty to go on with it."
-            : "It begins with “pat”. We ask the source at once whether it works."
+            ? "Leave this empty to continue with the saved key."
+            : "It begins with “pat”. We check it with Airtable immediately."
         }
         error={error}
         required={!draft.hasKey}
         autofocus
       />
-      <GoOn text="Check the key" busy="Asking the source…" />
+      <GoOn text="Check key" busy="Checking the key…" />
     </form>
   );
 }

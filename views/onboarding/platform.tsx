@@ -12,9 +12,9 @@ export function PlatformStep(props: {
   return (
     <StepFrame draft={null} step="platform" title="What do you want to sync?">
       {latest ? (
-        <Note title="You have begun to connect a base">
+        <Note title="You started to connect a base">
           <a href={stepPath(latest, currentStep(latest))}>
-            Go on{latest.sourceBase ? ` with ${latest.sourceBase.name}` : ""}
+            Continue{latest.sourceBase ? ` with ${latest.sourceBase.name}` : ""}
           </a>
         </Note>
       ) : null}

@@ -27,7 +27,7 @@ export function StartStep(props: StartProps) {
       draft={draft}
       step="start"
       title="Ready to sync"
-      lead="The first copy of 10,000 records takes about half a minute; then it is kept up to date for good."
+      lead="The first sync of 10,000 records takes about half a minute. After that, the database stays up to date."
     >
       <div class="card stack">
         <dl class="facts">
@@ -51,8 +51,8 @@ export function StartStep(props: StartProps) {
 export function StartForm({ draft, platform, workspaces, form, errors }: StartProps) {
   return (
     <form {...enhanced(stepPath(draft, "start"))} class="stack">
-      {errors.form ? <ErrorNote title="It did not start">{errors.form}</ErrorNote> : null}
-      <PlanChoices legend={`Which ${platform} plan has the base's workspace?`} form={form} errors={errors}>
+      {errors.form ? <ErrorNote title="Syncing did not start">{errors.form}</ErrorNote> : null}
+      <PlanChoices legend={`Which ${platform} plan is this base's workspace on?`} form={form} errors={errors}>
         {workspaces.map(({ workspace, budget }) => (
           <PlanChoice
             key={workspace.id}
@@ -64,22 +64,22 @@ export function StartForm({ draft, platform, workspaces, form, errors }: StartPr
         ))}
       </PlanChoices>
       <p class="muted small">
-        {platform} caps the calls of a month by plan. Sync then keeps a pace that lets them last, and leaves a
-        fifth to your own programs. You can change it at any time under Workspaces.
+        {platform} limits API calls per month by plan. Basetide paces its syncs so that the calls last, and
+        reserves a fifth for your apps. You can change the plan at any time under Workspaces.
       </p>
-      <GoOn text="Start syncing" busy="Making the database…" />
+      <GoOn text="Start syncing" busy="Creating the database…" />
     </form>
   );
 }
 
 function aboutWorkspace(workspace: Workspace, { callsPerMonth, used }: Budget): string {
-  if (callsPerMonth === null) return `${capOf(workspace)}; with its other bases.`;
+  if (callsPerMonth === null) return `${capOf(workspace)}, shared with its other bases.`;
   const calls = `${inDigits(used.sync + used.client)} of ${inDigits(callsPerMonth)} calls used this month`;
-  return `${calls}; the base shares them with the others there.`;
+  return `${calls}, shared with the workspace's other bases.`;
 }
 
 function describe({ destination }: Draft, database: string | undefined): string {
   if (destination?.kind === "existing") return `${database ?? "your database"}, schema ${destination.schema}`;
   if (destination?.kind === "external") return `${destination.address}, schema ${destination.schema}`;
-  return "A new database, made and run by us";
+  return "A new database, created and hosted by us";
 }

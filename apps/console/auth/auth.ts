@@ -254,6 +254,6 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
 
 function closed(): AuthAnswer {
   const message =
-    "This service takes no new accounts. Ask its operator, or somebody who has one, for an invitation.";
+    "Sign-ups are closed. Ask the operator of this service or an existing member for an invitation.";
   return { ok: false, reason: "closed", message };
 }

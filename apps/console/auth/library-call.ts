@@ -57,18 +57,18 @@ export function createLibraryCall(
 
 /** Maps the library's codes to our errors. */
 const troubles: Record<string, [AuthError, string]> = {
-  INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail and password do not match an account."],
-  INVALID_PASSWORD: ["wrong_password", "That is not your password."],
-  EMAIL_NOT_VERIFIED: ["unconfirmed", "Confirm your address first: we have sent you the link once more."],
-  USER_ALREADY_EXISTS: ["taken", "This address has an account. Sign in instead."],
-  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: ["taken", "This address has an account. Sign in instead."],
-  INVALID_EMAIL: ["bad_address", "That is not an e-mail address."],
-  VALIDATION_ERROR: ["bad_address", "That is not an e-mail address."],
-  PASSWORD_TOO_SHORT: ["bad_password", "A password has at least 8 characters."],
-  PASSWORD_TOO_LONG: ["bad_password", "A password has at most 1000 characters."],
-  INVALID_TOKEN: ["bad_link", "This link has been used, or is too old. Ask for a new one."],
-  TOKEN_EXPIRED: ["bad_link", "This link is too old. Ask for a new one."],
-  USER_NOT_FOUND: ["bad_link", "This link has been used, or is too old. Ask for a new one."],
+  INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail or password is incorrect."],
+  INVALID_PASSWORD: ["wrong_password", "That password is incorrect."],
+  EMAIL_NOT_VERIFIED: ["unconfirmed", "Confirm your address first. We have sent you the link again."],
+  USER_ALREADY_EXISTS: ["taken", "This address already has an account. Sign in instead."],
+  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: ["taken", "This address already has an account. Sign in instead."],
+  INVALID_EMAIL: ["bad_address", "Enter a valid e-mail address."],
+  VALIDATION_ERROR: ["bad_address", "Enter a valid e-mail address."],
+  PASSWORD_TOO_SHORT: ["bad_password", "The password must have at least 8 characters."],
+  PASSWORD_TOO_LONG: ["bad_password", "The password must have at most 1000 characters."],
+  INVALID_TOKEN: ["bad_link", "This link has been used or has expired. Request a new one."],
+  TOKEN_EXPIRED: ["bad_link", "This link has expired. Request a new one."],
+  USER_NOT_FOUND: ["bad_link", "This link has been used or has expired. Request a new one."],
 };
 
 /** @throws Error for an answer that no form can cause: a bug of ours */

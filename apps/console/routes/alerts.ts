@@ -39,7 +39,7 @@ export function alertRoutes(ctx: ManagementContext) {
     .use(bearerAuth(db))
     .get("", async ({ account }) => toJson(account.id), {
       response: { 200: schemas.alerts },
-      detail: { summary: "Who is told of what, the webhooks, and the latest messages" },
+      detail: { summary: "Get alert preferences, webhooks and the latest messages" },
     })
     .patch(
       "",
@@ -52,8 +52,8 @@ export function alertRoutes(ctx: ManagementContext) {
         body: schemas.alertsChange,
         response: { 200: schemas.alerts },
         detail: {
-          summary: "Choose what members are told of by e-mail",
-          description: "Members that are not named keep what they chose.",
+          summary: "Set which alerts members get by e-mail",
+          description: "Members that are not named keep their settings.",
         },
       },
     )
@@ -98,7 +98,7 @@ export function alertRoutes(ctx: ManagementContext) {
         params: schemas.webhookParams,
         body: schemas.webhookChange,
         response: { 200: schemas.webhook },
-        detail: { summary: "Change a webhook", description: "What is not given stays; so does the secret." },
+        detail: { summary: "Change a webhook", description: "Omitted fields and the secret stay unchanged." },
       },
     )
     .post(
@@ -110,7 +110,7 @@ export function alertRoutes(ctx: ManagementContext) {
       {
         params: schemas.webhookParams,
         response: { 200: schemas.testDeliveryResult },
-        detail: { summary: "Send a test delivery now, and say whether it arrived" },
+        detail: { summary: "Send a test message and report whether it was delivered" },
       },
     )
     .delete(
@@ -123,7 +123,7 @@ export function alertRoutes(ctx: ManagementContext) {
         params: schemas.webhookParams,
         detail: {
           summary: "Delete a webhook",
-          description: "Nothing more is sent there, what waits neither.",
+          description: "No more messages will be sent, including queued ones.",
           responses: { 204: { description: "Deleted" } },
         },
       },

@@ -59,7 +59,7 @@ interface LinkParams extends AttachmentRef {
 }
 
 function notThere(): BasetideError {
-  return new BasetideError("not_found", "There is no such attachment, or its link has been revoked");
+  return new BasetideError("not_found", "The attachment does not exist, or its link has been revoked");
 }
 
 /**
@@ -72,6 +72,6 @@ function forEverybody(caught: unknown): BasetideError {
   const code = httpStatus[error.code] >= 500 ? error.code : "source_unavailable";
   const retryAfterSeconds =
     error.code === "source_rate_limited" ? RETRY_AFTER_PENALTY_SECONDS : RETRY_SECONDS;
-  const message = "The attachment cannot be had from its source just now";
+  const message = "Airtable cannot provide the attachment right now";
   return new BasetideError(code, message, { cause: error, details: { retryAfterSeconds } });
 }

@@ -27,8 +27,9 @@ export function auditRoutes({ db }: Pick<ManagementContext, "db">) {
       query: schemas.auditQuery,
       response: { 200: schemas.auditEntries },
       detail: {
-        summary: "Who changed what, the newest first",
-        description: "Whether in the console, by the API or by the operator. Entries are kept for 400 days.",
+        summary: "Audit log, newest first",
+        description:
+          "Changes made in the console, through the API or by the operator. Entries are kept for 400 days.",
       },
     },
   );

@@ -71,7 +71,7 @@ export function baseRoutes(ctx: ManagementContext) {
         response: { 200: schemas.base },
         detail: {
           summary: "Change settings, the workspace, or the API key",
-          description: "What is not given stays.",
+          description: "Omitted fields stay unchanged.",
         },
       },
     )
@@ -84,8 +84,8 @@ export function baseRoutes(ctx: ManagementContext) {
       {
         params: schemas.idParams,
         detail: {
-          summary: "Delete a base and its replica",
-          description: "A copy in a database that you host stays there.",
+          summary: "Delete a base and its synced data",
+          description: "Data in a database that you host stays there.",
           responses: { 204: { description: "Deleted" } },
         },
       },
@@ -111,8 +111,7 @@ export function baseRoutes(ctx: ManagementContext) {
         response: { 202: schemas.base },
         detail: {
           summary: "Revoke all attachment links",
-          description:
-            "Those that were handed out open nothing any more; a sync writes new ones into the rows.",
+          description: "Existing links stop working immediately; a sync writes new ones to the rows.",
         },
       },
     )
@@ -126,7 +125,7 @@ export function baseRoutes(ctx: ManagementContext) {
         params: schemas.idParams,
         query: schemas.runsQuery,
         response: { 200: schemas.runs },
-        detail: { summary: "The latest syncs, the newest first" },
+        detail: { summary: "The latest syncs, newest first" },
       },
     );
 }

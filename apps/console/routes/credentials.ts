@@ -19,7 +19,7 @@ export function credentialRoutes(ctx: ManagementContext) {
         showCredentials({ ...ctx, actor }, await databaseOf(params.id, account.id)),
       {
         ...form,
-        detail: { summary: "How to connect with SQL", description: "The audit log records who asked." },
+        detail: { summary: "How to connect with SQL", description: "The audit log records each request." },
       },
     )
     .post(

@@ -36,7 +36,7 @@ export function analystRoutes(ctx: ManagementContext) {
         params: schemas.idParams,
         detail: {
           summary: "The tables and their links as a diagram",
-          description: "An entity-relationship diagram in Mermaid's words.",
+          description: "An entity-relationship diagram in Mermaid syntax.",
           responses: {
             200: { description: "Mermaid", content: { "text/plain": { schema: { type: "string" } } } },
           },

@@ -49,7 +49,7 @@ export function memberRoutes(ctx: ManagementContext) {
         body: schemas.removal,
         response: { 200: schemas.removed },
         detail: {
-          summary: "Remove a member, and revoke what they have seen",
+          summary: "Remove a member, and optionally revoke shared credentials",
           description:
             "Their sessions and tokens stop working. Database passwords, attachment links and tokens of others are shared by all members, and keep working unless they are revoked in the same call. With `revoke_tokens`, the token of this call is revoked too.",
         },

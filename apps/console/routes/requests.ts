@@ -11,7 +11,7 @@ export function requestRoutes(ctx: ManagementContext) {
     .use(bearerAuth(db))
     .get("", async ({ account }) => (await listRequests(db, { accountId: account.id })).map(toJson), {
       response: { 200: schemas.operatorRequests },
-      detail: { summary: "What was asked of the operator, the open ones first" },
+      detail: { summary: "Requests to the operator, open ones first" },
     })
     .post(
       "",

@@ -19,8 +19,8 @@ export function schemaChangeRoutes({ db }: Pick<ManagementContext, "db">) {
       query: schemas.schemaChangesQuery,
       response: { 200: schemas.schemaChanges },
       detail: {
-        summary: "Changes of the source's schema, the newest first",
-        description: "Each is listed once the replica has followed it; they are kept for a year.",
+        summary: "Schema changes in Airtable, newest first",
+        description: "A change is listed once it is applied to the database. Changes are kept for a year.",
       },
     },
   );

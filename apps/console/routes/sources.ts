@@ -27,8 +27,8 @@ export function sourceRoutes(ctx: ManagementContext) {
         body: schemas.keyCheck,
         response: { 200: schemas.sourceBases },
         detail: {
-          summary: "Bases that an API key opens",
-          description: "A bad key: 422, in the source's words.",
+          summary: "Bases that an API key has access to",
+          description: "An invalid key is answered with 422 and Airtable's message.",
         },
       },
     );

@@ -37,7 +37,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
     .use(bearerAuth(db))
     .get("", async ({ account }) => toJson(await listWorkspaces(db, account.id)), {
       response: { 200: schemas.workspaces },
-      detail: { summary: "The account's workspaces, with what they used this month" },
+      detail: { summary: "The account's workspaces and their usage this month" },
     })
     .post(
       "",
@@ -55,7 +55,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
         body: schemas.newWorkspace,
         response: { 201: schemas.workspace },
         detail: {
-          summary: "Make a workspace",
+          summary: "Create a workspace",
           description: "Its bases are those that name it: `workspace_id` of a base.",
         },
       },
@@ -78,7 +78,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
         response: { 200: schemas.workspace },
         detail: {
           summary: "Change its name, plan, calls or reserve",
-          description: "What is not given stays; another plan brings its calls and a reserve of a fifth.",
+          description: "Omitted fields stay unchanged. A new plan sets its calls and a reserve of a fifth.",
         },
       },
     )
@@ -92,7 +92,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
         params: schemas.workspaceParams,
         detail: {
           summary: "Delete a workspace",
-          description: "Refused (409) while it has bases, which would go on without a cap.",
+          description: "Rejected (409) while it has bases, which would then have no cap.",
           responses: { 204: { description: "Deleted" } },
         },
       },

@@ -301,7 +301,7 @@ async function findSourceBase(
   if (found) return found;
   throw new BasetideError(
     "source_not_found",
-    `The API key does not open the base "${sourceBaseId}"; it opens ${bases.length} others`,
+    `The API key does not have access to the base "${sourceBaseId}"; it has access to ${bases.length} others`,
   );
 }
 
@@ -314,7 +314,7 @@ async function refuseConnected(db: Db, accountId: string, base: NewBase): Promis
 }
 
 function alreadyConnected(base: NewBase): BasetideError {
-  return new BasetideError("already_exists", `The base ${base.sourceBaseId} is connected already`);
+  return new BasetideError("already_exists", `The base ${base.sourceBaseId} is already connected`);
 }
 
 /** Wakes a worker. Never fails: the queue's reconciler finds every active base without a job. */

@@ -72,7 +72,7 @@ export async function getDraft(db: Db, id: string, accountId: string): Promise<D
   const [draft] = isId("draft", id)
     ? await selectDrafts(db, db`id = ${id} and account_id = ${accountId}`)
     : [];
-  if (!draft) throw new BasetideError("not_found", "This page has expired: begin again");
+  if (!draft) throw new BasetideError("not_found", "This page has expired. Start again");
   return draft;
 }
 
@@ -92,7 +92,7 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
   if (bases.length === 0) {
     throw new BasetideError(
       "source_forbidden",
-      "The key opens no base: give it access to one under “Access”, save the token, and try again.",
+      "The key has access to no bases. Give it access to one under “Access”, save the token, and try again.",
     );
   }
   const keepsBase = bases.some((base) => base.id === draft.sourceBase?.id);
@@ -128,8 +128,9 @@ export async function setDraftBase(
   sourceBaseId: string,
 ): Promise<void> {
   const choice = (await draftChoices(ctx, draft)).find((base) => base.id === sourceBaseId);
-  if (!choice) throw new BasetideError("source_not_found", "Choose one of the bases that the key opens");
-  if (choice.connectedAs) throw new BasetideError("already_exists", `${choice.name} is connected already`);
+  if (!choice)
+    throw new BasetideError("source_not_found", "Choose one of the bases that the key has access to");
+  if (choice.connectedAs) throw new BasetideError("already_exists", `${choice.name} is already connected`);
   await checkReading(ctx, draft.platform, await openKey(ctx, draft), sourceBaseId);
   await ctx.db`
     update base_drafts set source_base_id = ${choice.id}, source_base_name = ${cleanText(choice.name)},
@@ -176,7 +177,7 @@ export async function finishDraft(
   if (draft.baseId !== null) return draft.baseId;
   const { sourceBase } = draft;
   if (!sourceBase || !draft.destination)
-    throw new BasetideError("conflict", "A step before this one is missing");
+    throw new BasetideError("conflict", "Complete the previous step first");
   const apiKey = await openKey(ctx, draft);
   const destination = await openDestination(ctx, draft.id, draft.destination);
   await using workspace = await draftWorkspace(ctx, draft.accountId, budget);
@@ -229,7 +230,7 @@ async function openDestination(ctx: DraftContext, id: string, kept: DraftDestina
   const [row] = await ctx.db<
     { encrypted_url: string | null }[]
   >`select encrypted_url from base_drafts where id = ${id}`;
-  if (!row?.encrypted_url) throw new BasetideError("conflict", "The destination is not known any more");
+  if (!row?.encrypted_url) throw new BasetideError("conflict", "The destination no longer exists");
   return {
     kind: "external",
     schema: kept.schema,
@@ -240,7 +241,7 @@ async function openDestination(ctx: DraftContext, id: string, kept: DraftDestina
 async function openKey(ctx: DraftContext, draft: Draft): Promise<string> {
   const [row] = await ctx.db<{ encrypted_api_key: string | null }[]>`
     select encrypted_api_key from base_drafts where id = ${draft.id}`;
-  if (!row?.encrypted_api_key) throw new BasetideError("conflict", "Give the API key first");
+  if (!row?.encrypted_api_key) throw new BasetideError("conflict", "Enter the API key first");
   return ctx.secrets.decrypt(row.encrypted_api_key, keyContext(draft.id));
 }
 

@@ -24,10 +24,11 @@ export async function checkKey(ctx: SourceContext, platform: string, apiKey: str
     return await listSourceBases(ctx, platform, apiKey);
   } catch (error) {
     if (isBasetideError(error, "source_key_refused")) {
-      const message = "The source does not accept this key: it is not whole, or was revoked.";
+      const message =
+        "Airtable rejected this token. Check that you copied all of it and that it has not been revoked.";
       throw new BasetideError("source_key_refused", message, { cause: error });
     }
-    throw lacking(error, keyScopes?.schema, "may not see your bases");
+    throw lacking(error, keyScopes?.schema, "cannot list your bases");
   }
 }
 
@@ -70,7 +71,7 @@ export async function checkReading(
     if (isAccepted && isBasetideError(error, "source_rate_limited")) {
       await limiter.block(quotaKey, source.limits.penaltyMs, "rate_limited", { isOwn: false });
     }
-    throw lacking(error, keyScopes?.records, "may not read the records of this base");
+    throw lacking(error, keyScopes?.records, "cannot read the records of this base");
   }
 }
 
@@ -78,7 +79,7 @@ export async function checkReading(
 function lacking(error: unknown, scope: string | undefined, what: string): unknown {
   if (!isBasetideError(error, "source_forbidden")) return error;
   const remedy = scope
-    ? `it lacks the scope ${scope}. Tick it, save the token, and try again.`
+    ? `it lacks the scope ${scope}. Add the scope, save the token, and try again.`
     : error.message;
   return new BasetideError("source_forbidden", `The key ${what}: ${remedy}`, { cause: error });
 }

@@ -43,7 +43,7 @@ export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
   if (base.state === "deleting") return { color: "yellow", reason: "Being deleted" };
   if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused" };
   if (base.isReadOnly)
-    return { color: "red", reason: "The control plane takes no writes: nothing is synced" };
+    return { color: "red", reason: "The control plane is read-only, so nothing is synced" };
   if (base.error) return failing(base.error, base.state, now);
   if (!base.sync) return first(base, now);
   if (isLive(base)) return liveIndicator(base, now);
@@ -79,7 +79,7 @@ export function median(values: number[]): number | null {
 function first(base: IndicatorFacts, now: Date): Indicator {
   const ageMs = now.getTime() - base.createdAt.getTime();
   if (base.progress || ageMs <= LATE_GRACE_MS) return { color: "green", reason: "The first sync is running" };
-  return { color: "yellow", reason: `The first sync has not begun for ${formatDuration(ageMs)}` };
+  return { color: "yellow", reason: `The first sync has been waiting to start for ${formatDuration(ageMs)}` };
 }
 
 function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: Date): Indicator {
@@ -96,7 +96,7 @@ function resting({ restsUntil }: IndicatorFacts, now: Date): Indicator | null {
   const waitMs = restsUntil.getTime() - now.getTime();
   return {
     color: "green",
-    reason: `In step with the call budget; the next sync begins in ${formatDuration(waitMs)}`,
+    reason: `Paced by the call budget; the next sync starts in ${formatDuration(waitMs)}`,
   };
 }
 
@@ -109,7 +109,7 @@ function late(base: IndicatorFacts, now: Date): Indicator | null {
   const sinceMs = now.getTime() - base.sync!.completedAt.getTime();
   return {
     color,
-    reason: `No sync has completed for ${formatDuration(sinceMs)}; usual are ${formatDuration(expectedMs)}`,
+    reason: `No sync has completed for ${formatDuration(sinceMs)}; usually it takes ${formatDuration(expectedMs)}`,
   };
 }
 
@@ -118,7 +118,7 @@ function noLonger({ sync }: IndicatorFacts, now: Date): Indicator | null {
   if (sync!.kind !== "live") return null;
   const ageMs = now.getTime() - sync!.completedAt.getTime();
   if (ageMs <= LATE_GRACE_MS) return null;
-  return { color: "yellow", reason: "Live mode has ended: every record is being read" };
+  return { color: "yellow", reason: "Live sync has ended; every record is being re-read" };
 }
 
 function slow(base: IndicatorFacts): Indicator | null {
@@ -131,7 +131,7 @@ function slow(base: IndicatorFacts): Indicator | null {
   const color = durationMs > RED_FACTOR * usualMs ? "red" : "yellow";
   return {
     color,
-    reason: `The last sync took ${formatDuration(durationMs)}; usual are ${formatDuration(usualMs)}`,
+    reason: `The last sync took ${formatDuration(durationMs)}; usually it takes ${formatDuration(usualMs)}`,
   };
 }
 
@@ -143,7 +143,7 @@ function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null
   const color = ageMs > RED_FACTOR * (sweep.backgroundMs + LATE_GRACE_MS) ? "red" : "yellow";
   return {
     color,
-    reason: `Deletes and computed fields were last swept ${formatDuration(ageMs)} ago; usual are ${formatDuration(sweep.backgroundMs)}`,
+    reason: `Deletes and computed fields were last checked ${formatDuration(ageMs)} ago; usually it takes ${formatDuration(sweep.backgroundMs)}`,
   };
 }
 

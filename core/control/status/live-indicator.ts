@@ -39,7 +39,7 @@ function unread({ live: { readAt, dueAt } }: LiveBase, now: Date): Indicator | n
   const lateMs = dueAt ? now.getTime() - dueAt.getTime() : 0;
   if (lateMs <= GRACE_MS) return null;
   const since = readAt ? `for ${formatDuration(now.getTime() - readAt.getTime())}` : "yet";
-  return { color: colorAfter(lateMs), reason: `The source was not asked for changes ${since}` };
+  return { color: colorAfter(lateMs), reason: `Airtable has not been checked for changes ${since}` };
 }
 
 function stale({ live: { driftedSince } }: LiveBase, now: Date): Indicator | null {
@@ -47,7 +47,7 @@ function stale({ live: { driftedSince } }: LiveBase, now: Date): Indicator | nul
   const ageMs = now.getTime() - driftedSince.getTime();
   return {
     color: colorAfter(ageMs),
-    reason: `SQL was found to lag behind the source ${formatDuration(ageMs)} ago`,
+    reason: `The database was found to lag behind Airtable ${formatDuration(ageMs)} ago`,
   };
 }
 
@@ -59,7 +59,7 @@ function uncompared(base: LiveBase, now: Date): Indicator | null {
   const limitMs = Math.max(usualMs, UNCOMPARED_READS * paceMs);
   const ageMs = now.getTime() - (lastCompared(base) ?? base.createdAt).getTime();
   if (ageMs <= limitMs) return null;
-  const reason = `SQL was not compared with the source for ${formatDuration(ageMs)}`;
+  const reason = `The database has not been compared with Airtable for ${formatDuration(ageMs)}`;
   return { color: ageMs > RED_SWEEPS * limitMs ? "red" : "yellow", reason };
 }
 
@@ -70,7 +70,7 @@ function gap({ live: { gapSince }, sweep }: LiveBase, now: Date): Indicator | nu
   if (ageMs <= YELLOW_SWEEPS * sweepMs) return null;
   return {
     color: ageMs > RED_SWEEPS * sweepMs ? "red" : "yellow",
-    reason: `The source no longer tells what changed before ${formatDuration(ageMs)} ago: every record is being read`,
+    reason: `Airtable cannot report what changed before ${formatDuration(ageMs)} ago; every record is being re-read`,
   };
 }
 
@@ -89,8 +89,8 @@ function waiting({ live, sweep }: LiveBase, now: Date): Indicator | null {
 function well(base: LiveBase, now: Date): Indicator {
   const compared = lastCompared(base);
   const reason = compared
-    ? `Live; SQL was the same as the source ${formatDuration(now.getTime() - compared.getTime())} ago`
-    : "Live; changes are read as the source tells of them";
+    ? `Live; the database matched Airtable ${formatDuration(now.getTime() - compared.getTime())} ago`
+    : "Live; changes are read as Airtable reports them";
   return { color: "green", reason };
 }
 

@@ -54,7 +54,7 @@ export function explainError(
   else log.debug({ ...facts, detail: known.message }, "request refused");
   const message =
     known.code === "internal"
-      ? "A fault in Basetide itself; the log has it under this request's id"
+      ? "Internal error in Basetide. The log has the details under the request id"
       : known.message;
   const { retryAfterSeconds } = known.details;
   return {
@@ -78,7 +78,7 @@ function toBasetideError(error: unknown, code: string | number): BasetideError {
   }
   if (code === "PARSE") return new BasetideError("invalid_request", "The body is not JSON", { cause: error });
   if (code === "NOT_FOUND")
-    return new BasetideError("not_found", "There is no such address", { cause: error });
+    return new BasetideError("not_found", "This address does not exist", { cause: error });
   return asControlError(error);
 }
 
@@ -86,7 +86,7 @@ function toBasetideError(error: unknown, code: string | number): BasetideError {
 function describe(error: ValidationError): string {
   const parts = error.all.map((issue) => {
     const path = "path" in issue && issue.path ? `${issue.path}: ` : "";
-    const message = "message" in issue ? issue.message : "Not of the right form";
+    const message = "message" in issue ? issue.message : "Invalid form";
     return path + (message === "Expected union value" ? "Expected one of the allowed forms" : message);
   });
   const where = error.type === "property" ? "query" : error.type;

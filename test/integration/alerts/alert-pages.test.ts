@@ -63,7 +63,7 @@ test("a webhook is made, tried, changed, switched off and deleted; its secret is
   await person.post(`${path}/test`, {});
   expect(JSON.parse(receiver.received.at(-1)!.body)).toMatchObject({ test: true, alerts: [] });
   await person.post(`${path}/off`, {});
-  expect((await person.get(path)).text).toContain("Switch on");
+  expect((await person.get(path)).text).toContain("Turn on");
   expect((await person.post(`${path}/delete`, {})).location).toBe(`${PATH}?done=deleted`);
   expect((await person.get(path)).status).toBe(404);
   expect((await person.get("/account/activity")).text).not.toMatch(/whsec_|hidden-path/);
@@ -74,7 +74,7 @@ test("an address that cannot be used is refused beside its field, and nothing is
   const refused = {
     "": "begins with https://",
     "ftp://example.com": "begins with https://",
-    "https://a:b@127.0.0.1/": "no user and no password",
+    "https://a:b@127.0.0.1/": "must not contain a user or password",
     "http://169.254.169.254/": "private network",
     "http://10.1.2.3/": "private network",
   };
@@ -103,7 +103,7 @@ test("what was given up is on the page, with why and how often it was tried", as
     select 'msg_1', account_id, user_id, now(), 'Inventory has turned red', 'given_up', 9, 'The mail server answered 550'
     from account_members where account_id = ${person.accountId}`;
   const { text } = await person.get(PATH);
-  expect(text).toContain("Given up");
+  expect(text).toContain("Not delivered");
   expect(text).toContain("The mail server answered 550; 9 attempts");
   const { body } = await caller(made.app)("GET", "/api/v1/alerts", { token: person.token });
   expect(body.messages).toMatchObject([

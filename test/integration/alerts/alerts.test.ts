@@ -86,7 +86,7 @@ test("each kind is told once: by mail, as JSON and to Slack, with what to do and
     "Inventory needs a working API key",
     "Inventory has recovered",
     "Inventory has changed its schema",
-    "Sales: sync has spent its part of the month's calls",
+    "Sales: sync has used its share of this month's calls",
   ];
   expect(mailsTo(account.email).map((mail) => mail.subject)).toEqual(told);
   const [red, , , schema, budget] = mailsTo(account.email);
@@ -110,7 +110,7 @@ test("each kind is told once: by mail, as JSON and to Slack, with what to do and
     workspace_id: null,
     code: "source_key_refused",
     url: `https://console.example/bases/${id}`,
-    advice: expect.stringContaining("put a new API key in"),
+    advice: expect.stringContaining("add a new API key"),
   });
   expect(slack.received.map(({ body }) => Object.keys(JSON.parse(body)))).toEqual(Array(5).fill(["text"]));
   const counts = await one.metrics.metrics();

@@ -63,7 +63,7 @@ test("a row in the table and a column add a setting: to rows, API, reference, pa
     ask(`/bases/${id}/settings/${name}`, { account, form: { value } });
   expect((await form("new_flag", "on")).status).toBe(303);
   expect((await form("new_number", "8")).status).toBe(303);
-  expect((await form("new_number", "1")).text).toContain("Give a whole number of apples from 2 to 9");
+  expect((await form("new_number", "1")).text).toContain("Enter a whole number of apples from 2 to 9");
   expect(await settingsOf(id)).toEqual([true, 8]);
 
   const [facts] = await syncFacts(db, [id]);

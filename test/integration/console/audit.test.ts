@@ -240,5 +240,5 @@ test("a new token is mailed to the owner, however many mails strangers asked for
   const notice = await until(() => made.mails.find((one) => one.to === email && /token/.test(one.subject)), {
     what: "the notice",
   });
-  expect(notice.text).toContain(`${email} made the API token "laptop"`);
+  expect(notice.text).toContain(`${email} created the API token "laptop"`);
 });

@@ -139,15 +139,15 @@ test("what a rebuild could not carry over is shown with its statements, apart fr
   await completed(base, { issueCount: 1, issues: [lost] });
   for (const path of ["", "/issues"]) {
     const { text } = await ask(`/bases/${base.id}${path}`, { account: owner });
-    expect(text).toContain("What a rebuild could not carry over");
+    expect(text).toContain("Objects that a rebuild could not keep");
     for (const part of ["index orders_by_price", lost.value, lost.reason]) expect(text).toContain(part);
-    expect(text).not.toContain("Cells that did not fit");
+    expect(text).not.toContain("Cells that do not fit");
     expect(text).not.toContain("https://airtable.com/appOne/");
   }
   await completed(base, { issueCount: 2, issues: [lost, issue] });
   const { text } = await ask(`/bases/${base.id}/issues`, { account: owner });
-  expect(text).toContain("What a rebuild could not carry over");
-  expect(text).toContain("Cells that did not fit");
+  expect(text).toContain("Objects that a rebuild could not keep");
+  expect(text).toContain("Cells that do not fit");
 });
 
 test("a base whose key is refused leads to where a new one is given", async () => {
@@ -266,7 +266,7 @@ test("the days of history are a whole number from 1 to 3650, and what is wrong w
   for (const wrong of ["", "0", "-1", "1.5", "3651", "many"]) {
     const answer = await ask(path, { account: owner, form: { value: wrong } });
     expect([wrong, answer.status]).toEqual([wrong, 422]);
-    expect(answer.text).toContain("Give a whole number of days");
+    expect(answer.text).toContain("Enter a whole number of days");
   }
   expect(await days()).toBe(7);
 });
@@ -301,7 +301,7 @@ test("pause, resume, resync and a new key do what they say and say it", async ()
   expect(await state()).toBe("paused");
   expect((await post("/sync")).status).toBe(409);
   const page = await ask(`/bases/${base.id}?done=paused`, { account: owner });
-  expect(page.text).toContain("The database stays readable as it is");
+  expect(page.text).toContain("Your data stays queryable");
   expect(page.text).toContain(">Resume<");
   expect(page.text).not.toContain(">Resync<");
   await post("/pause", { paused: "off" });
@@ -309,7 +309,7 @@ test("pause, resume, resync and a new key do what they say and say it", async ()
   expect((await post("/sync")).headers.get("location")).toBe(`/bases/${base.id}?done=synced`);
   const refused = await post("/key", { api_key: OTHER_KEY });
   expect(refused.status).toBe(422);
-  expect(refused.text).toMatch(/id="api_key-error" role="alert">[^<]*does not open the base/);
+  expect(refused.text).toMatch(/id="api_key-error" role="alert">[^<]*does not have access to the base/);
   expect(refused.text).not.toContain(OTHER_KEY);
   expect((await post("/key", { api_key: "pat with spaces" })).status).toBe(422);
   expect((await post("/key", { api_key: GOOD_KEY })).headers.get("location")).toBe(
@@ -355,5 +355,5 @@ test("the list finds a base by its name and by its ids", async () => {
   const base = await connect(owner);
   const list = async (q: string) => (await ask(`/bases?q=${q}`, { account: owner, isHtmx: true })).text;
   for (const q of ["invent", "APPONE", base.database.name, base.id]) expect(await list(q)).toContain(base.id);
-  expect(await list("nothing")).toContain("No base has");
+  expect(await list("nothing")).toContain("No base matches");
 });

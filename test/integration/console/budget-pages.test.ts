@@ -72,21 +72,21 @@ test("a workspace is added, changed and deleted by forms alone, with the calls o
   expect(await getWorkspace(db(), made!.id)).toMatchObject({ callsPerMonth: 50_000, reserve: 1500 });
   await person.post(`${PATH}/${made!.id}`, { name: "Sales", plan: "business", calls: "", reserve: "1500" });
   expect(await getWorkspace(db(), made!.id)).toMatchObject({ callsPerMonth: null, reserve: 0 });
-  expect((await person.get(PATH)).text).toContain("No cap: sync goes at full pace");
+  expect((await person.get(PATH)).text).toContain("No cap: sync runs at full speed");
   expect((await person.post(`${PATH}/${made!.id}/delete`, {})).location).toBe(`${PATH}?done=deleted`);
   expect(await workspacesOf(person)).toEqual([]);
 });
 
 test.for([
-  [{ name: "", plan: "team" }, "name", "Say how the source calls it"],
+  [{ name: "", plan: "team" }, "name", "Enter its name in Airtable"],
   [{ name: "x".repeat(101), plan: "team" }, "name", "between 1 and 100 letters"],
   [{ name: "Twice", plan: "team" }, "name", "There is a workspace named"],
-  [{ name: "A", plan: "custom", calls: "" }, "calls", "A whole number of at least 1"],
-  [{ name: "A", plan: "custom", calls: "0" }, "calls", "A whole number of at least 1"],
-  [{ name: "A", plan: "custom", calls: "-5" }, "calls", "A whole number of at least 1"],
-  [{ name: "A", plan: "custom", calls: "1.5" }, "calls", "A whole number of at least 1"],
-  [{ name: "A", plan: "team", reserve: "lots" }, "reserve", "A whole number"],
-  [{ name: "A", plan: "free", reserve: "1001" }, "reserve", "More than the calls of a month"],
+  [{ name: "A", plan: "custom", calls: "" }, "calls", "Enter a whole number of at least 1"],
+  [{ name: "A", plan: "custom", calls: "0" }, "calls", "Enter a whole number of at least 1"],
+  [{ name: "A", plan: "custom", calls: "-5" }, "calls", "Enter a whole number of at least 1"],
+  [{ name: "A", plan: "custom", calls: "1.5" }, "calls", "Enter a whole number of at least 1"],
+  [{ name: "A", plan: "team", reserve: "lots" }, "reserve", "Enter a whole number"],
+  [{ name: "A", plan: "free", reserve: "1001" }, "reserve", "The reserve cannot exceed"],
 ] as const)(
   "what cannot be is said beside its field, and what was typed stays: %j",
   async ([form, field, message]) => {
@@ -102,7 +102,7 @@ test.for([
 
 test("a plan that is none is refused in words", async () => {
   const { status, text } = await add(await site.person(), { name: "A", plan: "golden" });
-  expect([status, text]).toEqual([422, expect.stringContaining("Choose one of these")]);
+  expect([status, text]).toEqual([422, expect.stringContaining("Choose one of these options")]);
 });
 
 test("a workspace is nobody else's, no other site's, and its name is text", async () => {
@@ -162,7 +162,7 @@ test("a number that is none starts nothing, and is asked for again with what was
   const person = await site.person();
   const draft = await atStart(person);
   const { status, text } = await draft.start({ plan: "custom", calls: "some" });
-  expect([status, text]).toEqual([422, expect.stringContaining("A whole number of at least 1")]);
+  expect([status, text]).toEqual([422, expect.stringContaining("Enter a whole number of at least 1")]);
   expect(text).toMatch(/value="custom" checked/);
   expect(text).toContain('value="some"');
   expect(await listBases(db(), person.accountId)).toEqual([]);
@@ -180,7 +180,7 @@ test("sent twice, or in vain, the last step leaves no workspace without a base",
   sandbox.control.addFault({ kind: "status_503" });
   try {
     const { status, text } = await failing.start({ plan: "team" });
-    expect([status >= 400, text]).toEqual([true, expect.stringContaining("It did not start")]);
+    expect([status >= 400, text]).toEqual([true, expect.stringContaining("Syncing did not start")]);
     expect(text).toMatch(/value="team" checked/);
   } finally {
     sandbox.control.clearFaults();
@@ -215,8 +215,8 @@ test("a base is put into a workspace and taken out of it in its settings, and sh
   const kinds = [...page.matchAll(/<th scope="row">([^<]+)<\/th><td class="number">([^<]+)</g)];
   expect(kinds.map(([, kind, calls]) => [kind, calls])).toEqual([
     ["Reading whole tables", "700"],
-    ["Asking what has changed", "300"],
-    ["Looking at tables and fields", "9"],
+    ["Checking for changes", "300"],
+    ["Reading the schema", "9"],
   ]);
   expect((await person.post(`${PATH}/${id}/delete`, {})).text).toContain("Move them to another one first");
   await choose("none");
@@ -231,16 +231,16 @@ test("what is used up is said, with when it goes on, and a source that has slowe
   const page = async () => (await person.get(`/bases/${base.id}`)).text;
   await recordCalls(db(), base, { client: 0, byKind: { sweep: 795 } });
   expect(await page()).toMatch(
-    /Sync has used its part of this month's calls\.<\/strong> It goes on on 1 \w+;/,
+    /Sync has used its share of this month's calls\.<\/strong> Syncing resumes on 1 \w+\./,
   );
   await recordCalls(db(), base, { client: 300, byKind: { sweep: 795 } });
   expect(await page()).toMatch(
-    /This month's calls are used up\.<\/strong> Sync waits until 1 \w+\. Clients go on/,
+    /This month's calls are used up\.<\/strong> Syncing resumes on 1 \w+\. Your apps can keep calling/,
   );
-  expect(await page()).not.toContain("only two calls a second");
+  expect(await page()).not.toContain("only two calls per second");
   const key = `airtable:${base.sourceBaseId}`;
   const until = Date.now() + 3_600_000;
   await db()`select quota_throttle(${key}, ${until}::float8, false)`;
-  expect(await page()).toContain("The source answers only two calls a second");
-  expect((await person.get(PATH)).text).toContain("The source answers only two calls a second");
+  expect(await page()).toContain("Airtable answers only two calls per second");
+  expect((await person.get(PATH)).text).toContain("Airtable answers only two calls per second");
 });

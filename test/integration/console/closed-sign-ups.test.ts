@@ -14,7 +14,7 @@ test("after the first account only an invitation opens one, to the address that 
     const { status, text } = await site
       .client()
       .post("/signup", { email, password: "a long enough one", next });
-    return { status, isClosed: text.includes("takes no new accounts") };
+    return { status, isClosed: text.includes("Sign-ups are closed") };
   };
   expect(await signUp("first@example.org")).toEqual({ status: 200, isClosed: false });
   expect(await signUp("second@example.org")).toEqual({ status: 422, isClosed: true });

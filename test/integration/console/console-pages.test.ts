@@ -64,7 +64,7 @@ test("what the pages load is kept for ever under its hash, and comes compressed"
 test("a person gets an error as a page, a program as JSON, htmx as a part of the page", async () => {
   const person = await site.person();
   const page = await person.get("/bases/bas_nope");
-  expect([page.status, page.text]).toEqual([404, expect.stringContaining("<h1>There is nothing here</h1>")]);
+  expect([page.status, page.text]).toEqual([404, expect.stringContaining("<h1>Page not found</h1>")]);
   expect(page.text).toContain('href="/bases"');
   expect((await person.get("/nowhere")).text).toContain('href="/bases"');
   expect((await site.client().get("/nowhere")).text).toContain('href="/sign-in"');
@@ -91,7 +91,7 @@ test("a password is changed with the old one, and all other sessions end", async
     current: "not it at all",
     password: "a new password",
   });
-  expect([wrong.status, wrong.text]).toEqual([422, expect.stringContaining("That is not your password")]);
+  expect([wrong.status, wrong.text]).toEqual([422, expect.stringContaining("That password is incorrect")]);
   expect(wrong.text).toContain('id="current-error"');
   const changed = await person.post("/account/password", { current: PASSWORD, password: "a new password" });
   expect(changed.location).toBe("/account?done=password");
@@ -139,7 +139,7 @@ test("an API token is shown once, works, and works no more when it is revoked; n
   for (const path of revokes) expect((await person.post(path, {})).status).toBe(303);
   expect((await api()).status).toBe(401);
   expect((await person.post("/account/tokens", { name: "" })).text).toContain(
-    "A name has 1 to 100 characters",
+    "The name must have 1 to 100 characters",
   );
   expect((await person.post("/account/tokens/%00/revoke", {})).status).toBe(404);
 });
@@ -155,7 +155,7 @@ test("an owner invites by mail; who accepts sees the account, and sees nothing o
   const { path } = await site.nextMail(guest.email);
   const token = new URL(path, "http://console").searchParams.get("token")!;
 
-  expect((await site.client().get(path)).text).toContain("You are invited");
+  expect((await site.client().get(path)).text).toContain("You have been invited");
   expect((await stranger.post("/invitation", { token })).status).toBe(403);
   expect((await guest.post("/invitation", { token })).location).toBe("/bases");
   expect((await guest.post("/invitation", { token })).status).toBe(404);

@@ -23,13 +23,13 @@ test("who signs up confirms the address by a click in a mail, is signed in, and 
     next: "",
   });
   expect(signedUp.status).toBe(200);
-  expect(signedUp.text).toContain("Look into your mail");
+  expect(signedUp.text).toContain("Check your inbox");
   expect((await visitor.get("/bases")).location).toBe("/sign-in?next=%2Fbases");
 
   const { path } = await site.nextMail(email);
   expect(path).toMatch(/^\/verify-email\?token=.+&next=%2Fnew$/);
   const opened = await visitor.get(path);
-  expect(opened.text).toContain("Confirm and go on");
+  expect(opened.text).toContain("Confirm and continue");
   // A program that opens the links of mails has confirmed nothing.
   expect((await visitor.get("/bases")).status).toBe(303);
   const token = new URL(path, "http://console").searchParams.get("token")!;
@@ -67,7 +67,7 @@ test("A1: signing up, signing in and resetting answer the same for an address th
   ] as const) {
     expect(await ask(known, path, form), path).toEqual(await ask(unknown, path, form));
   }
-  expect((await site.nextMail(known)).subject).toBe("You have an account already");
+  expect((await site.nextMail(known)).subject).toBe("You already have an account");
   expect((await site.nextMail(known)).path).toContain("/reset-password?token=");
   expect((await site.nextMail(newcomer)).path).toContain("/verify-email?token=");
   expect(site.mails.filter((mail) => mail.to === nobody)).toEqual([]);
@@ -98,19 +98,19 @@ test("without a mail server a person on their own machine is in at once, and see
   expect((await visitor.get("/new")).text).toContain("What do you want to sync?");
   const again = await own.client().post("/signup", { email, password: PASSWORD });
   expect(again.status).toBe(422);
-  expect(again.text).toContain("This address has an account");
+  expect(again.text).toContain("This address already has an account");
   expect(again.text).toMatch(/<title>Error: Sign up/);
 });
 
 test("in production without a mail server nobody gets in unconfirmed", async () => {
   await using own = await testConsole({ hasMail: false, config: { isProduction: true } });
   const signedUp = await own.client().post("/signup", { email: newEmail(), password: PASSWORD });
-  expect(signedUp.text).toContain("No mail server is set up");
+  expect(signedUp.text).toContain("No mail server is configured");
   expect(own.mails).toHaveLength(1);
 });
 
 test.for([
-  ["email", "nobody", "", "That is not an e-mail address"],
+  ["email", "nobody", "", "Enter a valid e-mail address"],
   ["password", newEmail(), "short", "at least 8 characters"],
   ["password", newEmail(), "x".repeat(1001), "at most 1000 characters"],
 ])(

@@ -50,37 +50,37 @@ async function pageWith(feed: FeedNoted): Promise<string> {
 
 test("a live base says how changes arrive, when the last one did, and that SQL was compared with the source", async () => {
   expect(await pageWith({ hasNotifications: true, pace: 1200 })).toMatch(
-    /Live : Live; SQL was the same as the source .* ago Changes arrive at once the source notifies us/,
+    /Live : Live; the database matched Airtable .* ago Changes arrive immediately Airtable notifies us/,
   );
   const polled = await pageWith({ pace: 5, changedAgo: 200, comparedAgo: 70 });
-  expect(polled).toContain("Changes arrive within 5 s the source is asked");
+  expect(polled).toContain("Changes arrive within 5 s we poll Airtable");
   expect(polled).toContain("Last change 3 min ago");
-  expect(polled).toContain("Compared 1 min ago SQL was the same as the source");
+  expect(polled).toContain("Last comparison 1 min ago the database matched Airtable");
   expect(polled).not.toContain("Lag");
 });
 
 test("what waits and what was missed is counted, and it is said what that means", async () => {
   const well = await pageWith({});
-  expect(well).toContain("Waiting 0 every known change is in SQL");
-  expect(well).toContain("Missed so far: none");
+  expect(well).toContain("Waiting 0 every known change is in the database");
+  expect(well).toContain("No missed changes");
   const busy = await pageWith({ waiting: 4210, waitingAgo: 20, missed: 1 });
   expect(busy).toMatch(/Waiting 4,210 changed records, the oldest for 2\d s/);
-  expect(busy).toContain("Missed so far: 1 record that changed without a word from the source");
+  expect(busy).toContain("Missed changes: 1 record that Airtable did not report");
 });
 
 test("a base that lags is not green, and says since when and what is done about it", async () => {
   const stale = await pageWith({ staleAgo: 70, gapAgo: 70 });
-  expect(stale).toContain("Behind : SQL was found to lag behind the source 1 min 10 s ago");
-  expect(stale).toContain("SQL was behind the source");
-  expect(stale).toContain("so every record is read once more");
-  expect(await pageWith({ readAgo: 900 })).toContain("The source was not asked for changes for 15 min");
+  expect(stale).toContain("Behind : The database was found to lag behind Airtable 1 min 10 s ago");
+  expect(stale).toContain("the database was behind Airtable");
+  expect(stale).toContain("so we are re-reading every record");
+  expect(await pageWith({ readAgo: 900 })).toContain("Airtable has not been checked for changes for 15 min");
 });
 
 test("a key that may not is told what to tick and where, as text, and the base is judged by its sweeps", async () => {
   const reason = "Tick the scope webhook:manage <script>alert(1)</script>";
   await recordFeed(control.ctx.db, base, { state: "refused", reason });
   const { text } = await ask(`/bases/${base.id}`, { account: owner });
-  expect(text).toContain("Not live");
+  expect(text).toContain("Live sync is off");
   expect(text).toContain("Tick the scope webhook:manage &lt;script>");
   expect(text).toContain('href="https://example.com/keys"');
   expect(text).toMatch(new RegExp(`href="/bases/${base.id}/settings">new API key`));
@@ -89,12 +89,12 @@ test("a key that may not is told what to tick and where, as text, and the base i
 });
 
 test("before the first read, and where live mode is off or rapid mode is on, nothing looks live", async () => {
-  expect(await pageWith({ state: "making", readAgo: null })).toContain("Live mode is being set up");
+  expect(await pageWith({ state: "making", readAgo: null })).toContain("Live sync is being set up");
   const found = await getBase(control.ctx.db, base.id);
   await updateSettings(control.ctx, found, { live: false });
-  expect(await pageWith({})).toMatch(/Live changes are switched off ?: all tables/);
+  expect(await pageWith({})).toMatch(/Live changes are turned off ?, so we poll/);
   await updateSettings(control.ctx, found, { live: true, rapid: true });
-  expect(await pageWith({})).not.toMatch(/Changes arrive|switched off/);
+  expect(await pageWith({})).not.toMatch(/Changes arrive|turned off/);
   await updateSettings(control.ctx, found, { rapid: false });
 });
 
@@ -103,7 +103,7 @@ test("the list shows a live base as such, and when its changes were last read", 
   const words = await wordsOf("/bases");
   expect(words).toMatch(/Inventory Live : Live; .* 2 min ago 1 3 /);
   await recordFeed(control.ctx.db, base, { readAgo: 1000 });
-  expect(await wordsOf("/bases")).toContain("Failing : The source was not asked for changes");
+  expect(await wordsOf("/bases")).toContain("Failing : Airtable has not been checked for changes");
 });
 
 test("live mode is a setting with a form of its own; rapid mode says there that it goes before it", async () => {
@@ -113,8 +113,8 @@ test("live mode is a setting with a form of its own; rapid mode says there that 
   expect(text).not.toContain("Rapid mode is on");
   const changed = await ask(`${path}/rapid`, { account: owner, form: { value: "on" }, isHtmx: true });
   expect(changed.text).toMatch(/id="setting-live"[^>]* hx-swap-oob="outerMorph"/);
-  expect(changed.text).toContain("Rapid mode is on and takes its place");
-  expect((await ask(path, { account: owner })).text).toContain("Rapid mode is on and takes its place");
+  expect(changed.text).toContain("Rapid mode is on and replaces it");
+  expect((await ask(path, { account: owner })).text).toContain("Rapid mode is on and replaces it");
   await ask(`${path}/rapid`, { account: owner, form: {} });
   expect((await ask(`${path}/live`, { account: owner, form: {} })).status).toBe(303);
   expect((await getBase(control.ctx.db, base.id)).settings).toMatchObject({ live: false, rapid: false });

@@ -61,7 +61,7 @@ test("S16: the page says what remains, and revokes it where the owner wants that
   await sql`select 1`;
   const page = await owner.get(`/account/members/${userId}/remove`);
   expect(page.text).toContain(`Remove ${friend.email}`);
-  expect(page.text).toContain("share the database passwords, the attachment links");
+  expect(page.text).toContain("share database passwords and attachment links");
   for (const name of ["rotate_credentials", "revoke_attachment_links", "revoke_tokens"]) {
     expect(page.text).toContain(`name="${name}"`);
   }

@@ -61,7 +61,7 @@ test("a step that comes too early leads to the one that is missing, and every pa
     expect([step, (await person.get(draft.to(step))).status]).toEqual([step, 200]);
   }
   expect((await person.get(draft.to("base"))).text).toMatch(new RegExp(`value="${baseIds[1]}"[^>]* checked`));
-  expect((await person.get("/new")).text).toContain("Go on with Älpha");
+  expect((await person.get("/new")).text).toContain("Continue with Älpha");
   expect((await person.get(`/new/${draft.id}`)).location).toBe(draft.to("start"));
 });
 
@@ -72,7 +72,7 @@ test("what one account has begun, no other sees", async () => {
     expect((await stranger.get(draft.to(step))).status).toBe(404);
     expect((await stranger.post(draft.to(step), { key: sandbox.key })).status).toBe(404);
   }
-  expect((await stranger.get("/new")).text).not.toContain("Go on with");
+  expect((await stranger.get("/new")).text).not.toContain("Continue with");
 });
 
 test.for([
@@ -100,10 +100,10 @@ test("a key that is none, or opens no base, or a source that is away, is said so
   const person = await site.person();
   const draft = await begin(person);
   const tryKey = async (key: string) => (await person.post(draft.to("key"), { key })).text;
-  expect(await tryKey("patWrong.0")).toContain("does not accept this key");
-  expect(await tryKey("ключ")).toContain("does not accept this key");
-  expect(await tryKey("")).toContain("does not accept this key");
-  expect(await tryKey(sandbox.control.createKey({ bases: {} }))).toContain("The key opens no base");
+  expect(await tryKey("patWrong.0")).toContain("rejected this token");
+  expect(await tryKey("ключ")).toContain("rejected this token");
+  expect(await tryKey("")).toContain("rejected this token");
+  expect(await tryKey(sandbox.control.createKey({ bases: {} }))).toContain("The key has access to no bases");
   await using away = await testConsole({
     platforms: platforms({
       upstreams: { "api.airtable.com": "http://127.0.0.1:1" },
@@ -133,7 +133,7 @@ test("bases are found by name, sorted, escaped, and those that are connected can
   expect(found.text).toContain("Zebra");
   expect(found.text).not.toContain("Älpha");
   const again = await person.post(draft.to("base"), { base: baseIds[2]! });
-  expect([again.status, again.text]).toEqual([409, expect.stringContaining("is connected already")]);
+  expect([again.status, again.text]).toEqual([409, expect.stringContaining("is already connected")]);
   expect((await person.post(draft.to("base"), { base: "appNope" })).status).toBe(422);
 });
 

@@ -108,7 +108,9 @@ test("a request is approved and denied with a word to the customer, who reads it
   const again = await ask(`/operator/requests/${id}`, { account: operator, form: { decision: "deny" } });
   expect(again.status).toBe(409);
   expect(again.text).toContain("approved before");
-  expect((await ask(`/bases/${base.id}/connect`, { account: customer })).text).toContain("views of your own");
+  expect((await ask(`/bases/${base.id}/connect`, { account: customer })).text).toContain(
+    "create your own tables and views",
+  );
 });
 
 test("a form that cannot be sent says why and keeps what was typed", async () => {

@@ -175,7 +175,7 @@ test("a token has so many calls a minute, and is told when to go on; others go o
   expect(refused.body).toEqual({
     error: {
       code: "rate_limited",
-      message: expect.stringMatching(/Go on in \d+ s/),
+      message: expect.stringMatching(/Retry in \d+ s/),
       request_id: expect.any(String),
     },
   });

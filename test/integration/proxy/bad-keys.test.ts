@@ -114,7 +114,7 @@ test.concurrent("a key that is revoked leaves the rows readable, and a new one b
   const refused = await needingAttention(fleet, base.id);
   expect(refused.error).toMatchObject({
     code: "source_key_refused",
-    message: expect.stringMatching(/Authentication required.*Supply a new key/s),
+    message: expect.stringMatching(/Authentication required.*Add a new key/s),
   });
   expect(await dumpTable(reader, "things")).toEqual(rows);
 

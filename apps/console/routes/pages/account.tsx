@@ -12,9 +12,9 @@ import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } fro
 import { statusOf } from "./sign-up";
 
 const done: Record<string, string> = {
-  password: "Your password is changed, and you are signed out everywhere else.",
-  session: "That session is signed out.",
-  sessions: "You are signed out everywhere else.",
+  password: "Password changed. You have been signed out on all other devices.",
+  session: "Session signed out.",
+  sessions: "You have been signed out on all other devices.",
 };
 
 export function accountPages(ctx: ConsoleContext) {

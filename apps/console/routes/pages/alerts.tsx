@@ -29,8 +29,8 @@ const MESSAGES = 30;
 
 const done: Record<string, string> = {
   saved: "Saved.",
-  arrived: "The test delivery has arrived.",
-  deleted: "The webhook is deleted.",
+  arrived: "The test was delivered.",
+  deleted: "Webhook deleted.",
 };
 
 const EMPTY: WebhookFormValues = { name: "", url: "", form: "json", kinds: usualKinds };

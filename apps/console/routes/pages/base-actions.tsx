@@ -185,6 +185,6 @@ function checkKey(key: string): string {
   if (/^[!-~]{1,1000}$/.test(key)) return key;
   throw new BasetideError(
     "invalid_request",
-    "An API key has no spaces and only plain letters, digits and signs",
+    "An API key must not contain spaces, only ASCII letters, digits and symbols",
   );
 }

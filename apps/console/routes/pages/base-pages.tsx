@@ -77,7 +77,7 @@ export function basePages(ctx: ConsoleContext) {
     .get("/bases/:id/tables/:table", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
       const spec = (await replicaShape(ctx, base)).tables.find(({ name }) => name === params.table);
-      if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this replica`);
+      if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this database`);
       const title = (
         <>
           Columns of <code>{spec.name}</code>

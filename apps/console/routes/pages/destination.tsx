@@ -76,7 +76,9 @@ export function destinationPages(ctx: ConsoleContext) {
       }
       const isUsable = results.every((one) => !isProblem(one));
       if (isUsable && !isTest) return goTo(request, next);
-      const errors = isUsable ? {} : { url: "This database cannot be used yet: see below what is missing." };
+      const errors = isUsable
+        ? {}
+        : { url: "This database cannot be used yet. See below for what is missing." };
       const shown = { form, errors, results: resultsOf(form, results) };
       return show(request, currentUser, draft, shown, isUsable ? 200 : 422);
     });

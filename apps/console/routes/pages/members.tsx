@@ -19,7 +19,7 @@ import { mails } from "../../auth/mails";
 import { answer, anyone, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 
 const done: Record<string, string> = {
-  invited: "The invitation is on its way.",
+  invited: "Invitation sent.",
   removed: "Member removed. Passwords, links and tokens that they saw still work.",
   withdrawn: "Invitation withdrawn. Its link no longer works.",
 };
@@ -118,7 +118,7 @@ export function invitationPage(ctx: ConsoleContext) {
       const { account, email } = invitation;
       return answer(
         request,
-        { title: "You are invited", currentUser, width: "narrow" },
+        { title: "You have been invited", currentUser, width: "narrow" },
         <InvitationView
           account={account}
           email={email}

@@ -28,8 +28,8 @@ import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } fro
 const sent: Record<string, string> = {
   approve: "Approved.",
   deny: "Denied.",
-  added: "The cluster takes databases from now on.",
-  drained: "The cluster keeps its databases and gets no new ones.",
+  added: "Cluster added. It accepts new databases.",
+  drained: "Cluster draining. It keeps its databases and gets no new ones.",
 };
 
 export function operatorPages(ctx: ConsoleContext) {
@@ -146,7 +146,7 @@ async function add(ctx: ConsoleContext, form: NewClusterForm, adminUrl: string):
     throw new BasetideError("invalid_request", "A cluster has a name and a region");
   const port = publicPort === "" ? undefined : Number(publicPort);
   if (port !== undefined && !(Number.isInteger(port) && port >= 1 && port <= 65_535)) {
-    throw new BasetideError("invalid_request", "A port is 1 to 65535");
+    throw new BasetideError("invalid_request", "A port is a number from 1 to 65535");
   }
   const results = URL.canParse(adminUrl) ? await checkCluster(adminUrl) : [];
   const problem = results.find(isProblem);

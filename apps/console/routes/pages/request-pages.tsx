@@ -36,7 +36,7 @@ export function requestPages(ctx: ConsoleContext) {
       };
       try {
         const kind = requestKinds.find((known) => known === typed.kind);
-        if (!kind) throw new BasetideError("invalid_request", "Say what you ask for");
+        if (!kind) throw new BasetideError("invalid_request", "Describe your request");
         const { region, database: databaseId, message } = typed;
         await createRequest(db, account.id, { kind, region, databaseId, message }, actorOf(currentUser));
       } catch (error) {

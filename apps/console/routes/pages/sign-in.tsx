@@ -8,8 +8,8 @@ import { byField, saying } from "./sign-up";
 
 /** The messages for a visitor who was redirected here, by `?done=`. */
 const done: Record<string, string> = {
-  password: "Your password is set. Sign in with it.",
-  "signed-out": "You are signed out.",
+  password: "Password changed. Sign in with the new password.",
+  "signed-out": "You have been signed out.",
 };
 
 export function signInPages(ctx: ConsoleContext) {
@@ -48,7 +48,7 @@ export function signInPages(ctx: ConsoleContext) {
       if (!result.ok) return forgotPage(request, { email, errors: byField(result) }, result);
       return answer(
         request,
-        { title: "Look into your mail", currentUser: null, width: "narrow" },
+        { title: "Check your inbox", currentUser: null, width: "narrow" },
         <CheckMail email={email} isReset isMailConfigured={auth.deliversMail} />,
       );
     })
@@ -68,7 +68,7 @@ function signInPage(request: Request, props: Parameters<typeof SignIn>[0], faile
 }
 
 function forgotPage(request: Request, props: Parameters<typeof ForgotPassword>[0], failed?: AuthFailure) {
-  return answer(request, frame("A new password", failed), <ForgotPassword {...props} />);
+  return answer(request, frame("Reset your password", failed), <ForgotPassword {...props} />);
 }
 
 function resetPage(request: Request, props: Parameters<typeof ResetPassword>[0], failed?: AuthFailure) {

@@ -61,7 +61,7 @@ function confirmPage(request: Request, props: Parameters<typeof ConfirmAddress>[
 function checkMailPage({ auth }: ConsoleContext, request: Request, email: string) {
   return answer(
     request,
-    { title: "Look into your mail", currentUser: null, width: "narrow" },
+    { title: "Check your inbox", currentUser: null, width: "narrow" },
     <CheckMail email={email} isMailConfigured={auth.deliversMail} />,
   );
 }

@@ -32,13 +32,13 @@ export function tokenPages(ctx: ConsoleContext) {
       show(
         request,
         currentUser,
-        query.done === "revoked" ? { done: "The token opens nothing any more." } : {},
+        query.done === "revoked" ? { done: "Token revoked. It no longer works." } : {},
       ),
     )
     .post("", async ({ request, currentUser, body }) => {
       const name = formText(body, "name");
       if (name === "" || name.length > MAX_NAME_LENGTH) {
-        const error = `A name has 1 to ${MAX_NAME_LENGTH} characters.`;
+        const error = `The name must have 1 to ${MAX_NAME_LENGTH} characters.`;
         return show(request, currentUser, { name, errors: { name: error } }, 422);
       }
       // The token is shown only in this answer: no URL shows it again.

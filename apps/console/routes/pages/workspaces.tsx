@@ -29,9 +29,9 @@ import { workspacesWithBudgets } from "../../workspaces";
 const PATH = "/account/workspaces";
 
 const done: Record<string, string> = {
-  added: "The workspace is there: choose it in the settings of its bases.",
-  saved: "Saved. Sync keeps to it within a quarter of a minute.",
-  deleted: "The workspace is deleted.",
+  added: "Workspace created. Choose it in the settings of its bases.",
+  saved: "Saved. The change takes effect within 15 seconds.",
+  deleted: "Workspace deleted.",
 };
 
 const EMPTY: WorkspaceForm = {
@@ -159,10 +159,10 @@ function toWorkspace(form: WorkspaceForm): { errors: WorkspaceErrors; workspace:
   const { errors, plan, callsPerMonth } = planOf(form);
   const reserve = form.reserve === "" || callsPerMonth === null ? undefined : readCount(form.reserve);
   const all: WorkspaceErrors = { ...errors };
-  if (form.name === "") all.name = "Say how the source calls it";
-  if (reserve === null) all.reserve = "A whole number, such as 20000";
+  if (form.name === "") all.name = "Enter its name in Airtable";
+  if (reserve === null) all.reserve = "Enter a whole number, such as 20000";
   else if (reserve !== undefined && callsPerMonth && reserve > callsPerMonth)
-    all.reserve = "More than the calls of a month cannot be kept";
+    all.reserve = "The reserve cannot exceed the monthly calls";
   if (Object.keys(all).length > 0 || plan === null) return { errors: all, workspace: null };
   return {
     errors: {},
