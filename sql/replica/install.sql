@@ -63,12 +63,6 @@ create table if not exists {{swap}}._state (
 );
 -- The server's timeline when the current lease began.
 alter table {{swap}}._state add column if not exists timeline text;
-do $renamed$
-begin
-  if exists (select from pg_attribute where attrelid = '{{swap}}._state'::regclass and attname = 'journal_floor') then
-    alter table {{swap}}._state rename column journal_floor to recent_writes_floor;
-  end if;
-end $renamed$;
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
@@ -89,12 +83,6 @@ create table if not exists {{swap}}._tables (
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
 
-do $renamed$
-begin
-  if to_regclass('{{swap}}._tickets') is not null and to_regclass('{{swap}}._versions') is null then
-    alter sequence {{swap}}._tickets rename to _versions;
-  end if;
-end $renamed$;
 create sequence if not exists {{swap}}._versions;
 
 -- Numbers every shape of every table, so that a table that is dropped and comes back gets a new number. Starts after
@@ -107,14 +95,6 @@ select setval('{{swap}}._shapes', greatest(
 -- the source reported it, by field id, for a rebuild to apply again; null from a sweep, because no rebuild reads its
 -- table. read_version: the read version taken before the source was asked for the image. written: something other than
 -- a sweep has written the record since the entry exists.
-do $renamed$
-begin
-  if to_regclass('{{swap}}._journal') is not null and to_regclass('{{swap}}._recent_writes') is null then
-    alter table {{swap}}._journal rename to _recent_writes;
-    alter table {{swap}}._recent_writes rename column stamp to applied_version;
-    alter table {{swap}}._recent_writes rename column asked to read_version;
-  end if;
-end $renamed$;
 create table if not exists {{swap}}._recent_writes (
   table_id text not null,
   record_id text not null,
