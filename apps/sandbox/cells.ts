@@ -123,7 +123,8 @@ function number(context: WriteContext, field: SandboxField, value: unknown): num
     field.type === "duration" ? /^(\d+):(\d{1,2})(?::(\d{1,2}(?:\.\d+)?))?$/.exec(value.trim()) : null;
   if (seconds) return Number(seconds[1]) * 3600 + Number(seconds[2]) * 60 + Number(seconds[3] ?? 0);
   const parsed = Number(value.replace(/[^0-9.eE+-]/g, ""));
-  if (Number.isNaN(parsed) || !/\d/.test(value)) return undefined;
+  // "9e999" is too large for a double.
+  if (!Number.isFinite(parsed) || !/\d/.test(value)) return undefined;
   return percent ? parsed / 100 : parsed;
 }
 

@@ -121,6 +121,7 @@ describe("cells", () => {
 
   test.for([
     ["Age", "1,234.5 kg", 1234.5],
+    ["Age", "9e999", undefined],
     ["Active", "checked", true],
     ["Born", "1 March 2024", "2024-03-01"],
     ["Name", 7, "7"],
