@@ -12,7 +12,7 @@ const QUEUE = "housekeeping";
 /** At this minute of every hour one of the running workers deletes outdated rows. */
 const CRON = "17 * * * *";
 const POLL_SECONDS = 30;
-/** Completed jobs are not needed any more. */
+/** Completed jobs are no longer needed. */
 const DELETE_AFTER_SECONDS = 300;
 
 /** Deletes old runs by a schedule that all workers share: each time one of them does it. */

@@ -5,7 +5,7 @@
  *
  * A2. A condition is reported only after it has lasted for SETTLE_MS, and a recovery only after a reported failure.
  *
- * A3. When nothing changes any more, the last report matches the state, after QUIET_MS + SETTLE_MS at the latest.
+ * A3. Once nothing changes, the last report matches the state, after QUIET_MS + SETTLE_MS at the latest.
  */
 import { type AlertKind, type BudgetLevel, budgetLevels } from "./kinds";
 

@@ -154,9 +154,9 @@ export class Repairs {
     await this.#db`
       delete from repairs as r
       using unnest(${records.map(({ id }) => id)}::text[], ${records.map(({ recordedAt }) => recordedAt)}::text[])
-        as mended (record_id, recorded_at)
-      where r.base_id = ${base.id} and r.table_ref = ${tableRef} and r.record_id = mended.record_id
-        and r.recorded_at = mended.recorded_at::timestamptz`;
+        as repaired (record_id, recorded_at)
+      where r.base_id = ${base.id} and r.table_ref = ${tableRef} and r.record_id = repaired.record_id
+        and r.recorded_at = repaired.recorded_at::timestamptz`;
     this.#metrics.repairDone(records.length);
   }
 

@@ -32,7 +32,7 @@ type DeleteContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor"
 /** Without the platforms, a webhook at the source is left to expire. */
 type DeleteBaseContext = DeleteContext & Partial<Pick<ManagementContext, "platforms" | "metrics">>;
 
-/** How long to wait for the worker that has the base to notice. It cannot write any more in any case. */
+/** How long to wait for the worker that has the base to notice. It can no longer write in any case. */
 const NOTICE_MS = 5000;
 
 const QUARANTINED =

@@ -1,6 +1,6 @@
 /**
  * The other database of a base that is being moved to another cluster: the new one until the base is there, then
- * the old one. It is dropped when the move is over, or when no process works on it any more.
+ * the old one. It is dropped when the move is over, or when no process works on it.
  */
 import type { Context, Db } from "../../context";
 import { asOnly } from "../../postgres";

@@ -65,7 +65,7 @@ export function destinationPages(ctx: ConsoleContext) {
         results = await setDraftDestination(ctx, draft, toDestination(form));
       });
       if (formError) {
-        const errors = beside(form.kind, formError);
+        const errors = errorsByField(form.kind, formError);
         return show(
           request,
           currentUser,
@@ -89,7 +89,7 @@ function resultsOf(form: DestinationForm, results: DatabaseCheck[]): DatabaseChe
   return form.kind === "external" && results.length > 0 ? results : undefined;
 }
 
-function beside(kind: DestinationKind, formError: FormError): DestinationProps["errors"] {
+function errorsByField(kind: DestinationKind, formError: FormError): DestinationProps["errors"] {
   if (kind === "external") return { url: formError.message };
   if (kind === "existing")
     return formError.status === 404 ? { database: formError.message } : { schema: formError.message };
