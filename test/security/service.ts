@@ -301,7 +301,7 @@ export class Service implements AsyncDisposable {
       if ((await healthMs(one.port)) !== undefined) continue;
       if (one.pid !== undefined) {
         frozen.push(one.name);
-        one.kill();
+        await one.kill();
       }
     }
     for (const one of this.processes)

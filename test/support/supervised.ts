@@ -27,7 +27,8 @@ export interface Supervised extends AsyncDisposable {
   readonly faults: string[];
   /** Shifts the time of day that the next start sees, ms. */
   clockShiftMs: number;
-  kill(): void;
+  /** Sends SIGKILL. Resolves when the process has ended, so that nothing later signals what is already dying. */
+  kill(): Promise<void>;
   /** Sends SIGTERM, like the rollout of a version. Resolves with the exit code when the process has ended. */
   stop(): Promise<number>;
   freeze(): void;
@@ -82,9 +83,11 @@ export function supervise(
     get pid() {
       return program?.pid;
     },
-    kill() {
+    async kill() {
       isExpected = true;
-      program?.kill("SIGKILL");
+      const killed = program;
+      killed?.kill("SIGKILL");
+      await killed?.exited;
     },
     async stop() {
       isExpected = true;

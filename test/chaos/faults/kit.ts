@@ -10,8 +10,10 @@ export const now = () => performance.now();
 /** Kills the process. @param orphans the bases that it had leased; looked up unless given */
 export async function killed(chaos: Chaos, victim: Supervised, orphans?: WatchedBase[]): Promise<Done> {
   const bases = orphans ?? (victim.role === "worker" ? await chaos.heldBy(victim) : undefined);
-  victim.kill();
-  return { brokenAt: now(), repairedAt: now(), ...(bases ? { orphans: bases } : {}) };
+  const ended = victim.kill();
+  const brokenAt = now();
+  await ended;
+  return { brokenAt, repairedAt: brokenAt, ...(bases ? { orphans: bases } : {}) };
 }
 
 /** The bases that each worker has leased, by the worker's name. Call it before one of them dies. */
