@@ -9,22 +9,12 @@ import { withTimeout } from "../async";
 import type { Context } from "../context";
 import { type LinkedBase, openApiKey } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
-import { BasetideError, isBasetideError } from "../errors";
-import type { RateLimiter } from "../limiter";
+import { BasetideError } from "../errors";
+import { MeteredSource, type RateLimiter } from "../limiter";
 import type { AttachmentRef } from "../replica";
-import {
-  attachmentsIn,
-  limitsOfKey,
-  type Platform,
-  platformById,
-  retryIfStale,
-  type SourceConnection,
-  type SourceRecord,
-} from "../source";
+import { attachmentsIn, type Platform, platformById, type SourceRecord } from "../source";
 import { RecordQueue, type RecordSource } from "./record-queue";
 
-/** Guaranteed lifetime of a URL, ms; the source says "about two hours" after it was issued. */
-const URL_LIFE_MS = 100 * 60_000;
 /** Minimum remaining lifetime of a URL that clients get, ms: a download begins at once, a page stays open. */
 const LEAST_LIFE_MS = 30 * 60_000;
 /** How long a missing attachment is not looked for again, ms. */
@@ -47,6 +37,8 @@ export interface FreshContext extends Pick<Context, "config" | "db" | "secrets">
 /** The attachments of a record when it was read. */
 interface Known {
   readAt: number;
+  /** How long its URLs work at least since then, ms. */
+  lifeMs: number;
   /** URLs by field and attachment. */
   urls: Map<string, string>;
   /** Attachments that were requested and not found. */
@@ -80,22 +72,27 @@ export class FreshUrls {
     // A source that hangs must not delay a client for longer.
     const timeoutMs = this.#ctx.config.upstreamTimeoutMs;
     const reading = this.#queueOf(base).read(place.tableId, place.recordId);
-    const fresh = this.#cache(key, await withTimeout(timeoutMs, "source_timeout", reading));
+    const fresh = this.#cache(key, base, await withTimeout(timeoutMs, "source_timeout", reading));
     if (!fresh.urls.has(name)) fresh.gone.add(name);
     return this.#answer(fresh, name) ?? null;
   }
 
   /** Undefined: unknown. */
-  #answer({ readAt, urls, gone }: Known, name: string): FreshUrl | null | undefined {
+  #answer({ readAt, lifeMs, urls, gone }: Known, name: string): FreshUrl | null | undefined {
     const ageMs = this.#now() - readAt;
     const url = urls.get(name);
-    if (url !== undefined && ageMs <= URL_LIFE_MS - LEAST_LIFE_MS)
-      return { url, lastsMs: URL_LIFE_MS - ageMs };
+    if (url !== undefined && ageMs <= lifeMs - LEAST_LIFE_MS) return { url, lastsMs: lifeMs - ageMs };
     return url === undefined && gone.has(name) && ageMs < GONE_MS ? null : undefined;
   }
 
-  #cache(key: string, record: SourceRecord | null): Known {
-    const known: Known = { readAt: this.#now(), urls: urlsOf(record), gone: new Set() };
+  #cache(key: string, { platform }: LinkedBase, record: SourceRecord | null): Known {
+    const { attachmentUrlMs } = platformById(this.#ctx.platforms, platform).limits;
+    const known: Known = {
+      readAt: this.#now(),
+      lifeMs: attachmentUrlMs,
+      urls: urlsOf(record),
+      gone: new Set(),
+    };
     this.#known.delete(key);
     this.#known.set(key, known);
     if (this.#known.size > MAX_RECORDS) this.#known.delete(this.#known.keys().next().value!);
@@ -118,40 +115,22 @@ export class FreshUrls {
 function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
   const { limiter, config } = ctx;
   const { sourceBaseId } = base;
-  const quotaKey = quotaKeyOf(base);
-
-  async function ask<T>(call: (source: SourceConnection, signal: AbortSignal) => Promise<T>): Promise<T> {
-    const source = platformById(ctx.platforms, base.platform).connect(await openApiKey(ctx, base));
+  const deadlineMs = config.upstreamTimeoutMs;
+  async function open(): Promise<MeteredSource> {
     const signal = AbortSignal.timeout(2 * config.upstreamTimeoutMs);
-    const { connections } = source;
-    const client = { deadlineMs: config.upstreamTimeoutMs, signal, connections, isOwnKey: true };
-    try {
-      return await retryIfStale(async () => {
-        using held = await limiter.acquireClient(quotaKey, client);
-        return await call(held ? source.over(held) : source, signal);
-      });
-    } catch (error) {
-      if (isBasetideError(error, "source_rate_limited"))
-        await limiter.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
-      throw error;
-    }
+    return new MeteredSource({
+      connection: platformById(ctx.platforms, base.platform).connect(await openApiKey(ctx, base)),
+      sourceBaseId,
+      limiter,
+      quotaKey: quotaKeyOf(base),
+      queue: { priority: "client", deadlineMs, signal, isOwnKey: true },
+      signal,
+    });
   }
-
   return {
-    async listed(tableId, recordIds) {
-      const table = { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
-      const records: SourceRecord[] = [];
-      for (let offset: string | undefined; ; ) {
-        const page = await ask((source, signal) =>
-          source.listByIds(sourceBaseId, table, recordIds, { offset }, signal),
-        );
-        for (let index = 0; index < page.size; index++) records.push(page.record(index));
-        if (page.offset === undefined || page.offset === offset) return records;
-        offset = page.offset;
-      }
-    },
-    record: (tableId, recordId) =>
-      ask((source, signal) => source.getRecord(sourceBaseId, tableId, recordId, signal)),
+    listed: async (tableId, recordIds) => (await open()).listRecords(tableId, recordIds),
+    record: async (tableId, recordId) =>
+      (await open()).send((source, signal) => source.getRecord(sourceBaseId, tableId, recordId, signal)),
   };
 }
 

@@ -6,17 +6,8 @@
  */
 import { decryptApiKey } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
-import { asBasetideError, BasetideError, isBasetideError } from "../errors";
-import type { HeldConnection } from "../http/connections";
-import { syncShare } from "../limiter";
-import {
-  limitsOfKey,
-  platformById,
-  retryIfStale,
-  type SourceConnection,
-  type SourceRecord,
-  type SourceSchema,
-} from "../source";
+import { MeteredSource, syncShare } from "../limiter";
+import { platformById, type SourceConnection, type SourceRecord, type SourceSchema } from "../source";
 import type { ConnectedBase } from "./connected-bases";
 import type { WritesContext } from "./context";
 
@@ -51,82 +42,37 @@ export interface Asking {
 
 /** Every call throws `quota_timeout`, `source_…`, `secret_unreadable`, or `control_unavailable` if no client waits. */
 export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: Asking): SourceReader {
-  const { signal, isForClient, caller = "" } = asking;
+  const { signal, isForClient, caller = "", onAnswer } = asking;
+  const { sourceBaseId } = base;
+  const quotaKey = quotaKeyOf(base);
   let connection: SourceConnection | undefined;
 
-  function reserve(
-    isOneOfMany: boolean,
-    { connections }: SourceConnection,
-  ): Promise<HeldConnection | undefined> {
-    const key = quotaKeyOf(base);
+  /** Returns the source as one request asks it. The key is decrypted for the first one: most writes make none. */
+  function source(isOneOfMany = false): MeteredSource {
+    connection ??= platformById(ctx.platforms, base.platform).connect(decryptApiKey(ctx, base));
     // A long series of reads uses sync's part of the quota, or one of the two would wait forever. For a database on a
     // customer's own server every write of other accounts is repaired: such repairs take nothing from the other
     // accounts' clients.
-    return isOneOfMany || (base.isExternal && !isForClient)
-      ? ctx.limiter.acquireSync(key, syncShare(key, base.turbo), signal, { connections })
-      : ctx.limiter.acquireClient(key, {
-          deadlineMs: ctx.config.upstreamTimeoutMs,
-          signal,
-          caller,
-          connections,
-          isOwnKey: true,
-        });
-  }
-
-  async function ask<T>(call: (connection: SourceConnection) => Promise<T>, isOneOfMany = false): Promise<T> {
-    connection ??= platformById(ctx.platforms, base.platform).connect(decryptApiKey(ctx, base));
-    const source = connection;
-    try {
-      const answer = await retryIfStale(async () => {
-        using held = await reserve(isOneOfMany, source);
-        return await call(held ? source.over(held) : source);
-      });
-      if (answer !== null) asking.onAnswer?.();
-      return answer;
-    } catch (caught) {
-      const error = asBasetideError(caught);
-      if (error.code === "source_rate_limited") {
-        const key = quotaKeyOf(base);
-        await ctx.limiter.block(key, limitsOfKey(key).penaltyMs, "rate_limited");
-      }
-      throw error;
-    }
+    const isSync = isOneOfMany || (base.isExternal && !isForClient);
+    const deadlineMs = ctx.config.upstreamTimeoutMs;
+    return new MeteredSource({
+      connection,
+      sourceBaseId,
+      limiter: ctx.limiter,
+      quotaKey,
+      queue: isSync
+        ? { priority: "sync", share: () => syncShare(quotaKey, base.turbo), signal }
+        : { priority: "client", deadlineMs, signal, caller, isOwnKey: true },
+      signal,
+      onAnswer: (answer) => {
+        if (answer !== null) onAnswer?.();
+      },
+    });
   }
 
   return {
-    schema: () => ask((source) => source.getSchema(base.sourceBaseId, signal)),
-
-    async records(tableId, choose) {
-      const found = new Map<string, SourceRecord>();
-      let ids: readonly string[] | undefined;
-      const table = { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
-      let offset: string | undefined;
-      do {
-        const page = await ask(async (source) => {
-          ids ??= choose();
-          return ids.length > 0 ? source.listByIds(base.sourceBaseId, table, ids, { offset }, signal) : null;
-        });
-        if (!page) return { records: [], gone: [] };
-        if (page.offset !== undefined && page.offset === offset) {
-          throw new BasetideError("source_bad_answer", `The list of table ${tableId} does not move on`);
-        }
-        for (let index = 0; index < page.size; index++) found.set(page.id(index), page.record(index));
-        offset = page.offset;
-      } while (offset !== undefined);
-      // The source sometimes answers "no records" for a table that has them: missing records are requested one by one.
-      const gone: string[] = [];
-      for (const [index, id] of ids!.filter((id) => !found.has(id)).entries()) {
-        const get = (source: SourceConnection) =>
-          source.getRecord(base.sourceBaseId, tableId, id, signal).catch((error: unknown) => {
-            // The key has just listed the table: a record of it that it may not read no longer exists.
-            if (isBasetideError(error, "source_forbidden")) return null;
-            throw error;
-          });
-        const record = await ask(get, !isForClient && index >= FEW);
-        if (record) found.set(id, record);
-        else gone.push(id);
-      }
-      return { records: ids!.flatMap((id) => found.get(id) ?? []), gone };
-    },
+    schema: async () => source().send((at) => at.getSchema(sourceBaseId, signal)),
+    records: async (tableId, choose) =>
+      source().readRecords(tableId, choose, (index) => source(!isForClient && index >= FEW)),
   };
 }

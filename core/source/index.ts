@@ -19,7 +19,7 @@ export type { Call } from "./dialect";
 export { following } from "./following";
 export type { SourcePlan, WebhookFacts } from "./limits";
 export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
-export { isStale, retryIfStale } from "./stale";
+export { isStale } from "./stale";
 export type {
   FieldType,
   Platform,

@@ -79,7 +79,7 @@ const RETIRED: Record<string, string> = {
   sealedApiKey: "encryptedApiKey",
   unsealApiKey: "decryptApiKey",
   // core/proxy, core/attachments, core/postgres, core/source
-  againIfStale: "retryIfStale",
+  againIfStale: "MeteredSource",
   askedSslMode: "requestedSslMode",
   AttachmentPlace: "AttachmentRef",
   ImagesOfRecords: "RowImages",

@@ -7,9 +7,8 @@
  */
 import type { Context } from "../../context";
 import { type ErrorCode, isBasetideError } from "../../errors";
-import { createRateLimiter } from "../../limiter";
-import type { SourceConnection } from "../../source";
-import { limitsOfKey, type Platform, platformById } from "../../source";
+import { createRateLimiter, MeteredSource, neverRetry } from "../../limiter";
+import { type ChangeFeed, type Platform, platformById } from "../../source";
 import { quotaKeyOf } from "../budgets";
 import { dropWebhook, forgetFeed, forgetRefusal, loadFeed } from "../feeds";
 import type { Base } from "./base-row";
@@ -86,33 +85,26 @@ async function deleteAtSource(
   ctx.log.info({ baseId: base.id, webhookId }, "hook removed at the source");
 }
 
-/** Sends one request when the base's quota has room for it (I4). */
+/** Sends one request, once, when the base's quota has room for it. @returns undefined if the source has no feed */
 async function call<T>(
   ctx: WebhookContext,
   base: BaseWithWebhook,
   key: string,
-  make: (feed: NonNullable<SourceConnection["changeFeed"]>, signal: AbortSignal) => Promise<T>,
+  make: (feed: ChangeFeed, signal: AbortSignal) => Promise<T>,
 ): Promise<T | undefined> {
-  const source = platformById(ctx.platforms, base.platform).connect(key);
-  if (!source.changeFeed) return undefined;
+  const connection = platformById(ctx.platforms, base.platform).connect(key);
+  if (!connection.changeFeed) return undefined;
   const signal = AbortSignal.timeout(REMOVAL_TIMEOUT_MS);
-  const { connections } = source;
-  const limiter = createRateLimiter(ctx);
-  const quotaKey = quotaKeyOf(base);
-  using held = await limiter.acquireClient(quotaKey, {
-    deadlineMs: REMOVAL_TIMEOUT_MS,
+  const metered = new MeteredSource({
+    connection,
+    sourceBaseId: base.sourceBaseId,
+    limiter: createRateLimiter(ctx),
+    quotaKey: quotaKeyOf(base),
+    queue: { priority: "client", deadlineMs: REMOVAL_TIMEOUT_MS, signal, isOwnKey: true },
     signal,
-    connections,
-    isOwnKey: true,
+    retry: neverRetry,
   });
-  try {
-    return await make((held ? source.over(held) : source).changeFeed!, signal);
-  } catch (error) {
-    if (isBasetideError(error, "source_rate_limited")) {
-      await limiter.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
-    }
-    throw error;
-  }
+  return metered.send(({ changeFeed }) => make(changeFeed!, signal));
 }
 
 async function asFarAsPossible(

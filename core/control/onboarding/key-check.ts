@@ -3,9 +3,8 @@
  * missing permission is reported, by name, where the key is entered.
  */
 import { BasetideError, isBasetideError } from "../../errors";
-import type { HeldConnection } from "../../http/connections";
-import { createRateLimiter } from "../../limiter";
-import { platformById, retryIfStale, type SourceBase } from "../../source";
+import { createRateLimiter, MeteredSource } from "../../limiter";
+import { platformById, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
 import { quotaKeyOf } from "../budgets";
 
@@ -45,33 +44,21 @@ export async function checkReading(
   apiKey: string,
   sourceBaseId: string,
 ): Promise<void> {
-  const { keyScopes, ...source } = platformById(ctx.platforms, platform);
-  const connection = source.connect(apiKey);
+  const source = platformById(ctx.platforms, platform);
   const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
   const limiter = createRateLimiter(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId });
-  const { connections } = connection;
-  const options = { deadlineMs: ctx.config.upstreamTimeoutMs, signal, connections };
-  const over = (held: HeldConnection | undefined) => (held ? connection.over(held) : connection);
-  let isAccepted = false;
+  const asked = { connection: source.connect(apiKey), sourceBaseId, limiter, quotaKey, signal };
+  const waiting = { deadlineMs: ctx.config.upstreamTimeoutMs, signal };
+  const unproven = new MeteredSource({ ...asked, queue: { priority: "unproven", ...waiting } });
+  const accepted = new MeteredSource({ ...asked, queue: { priority: "client", ...waiting } });
   try {
-    const { tables } = await retryIfStale(async () => {
-      using held = await limiter.acquireUnproven(quotaKey, options);
-      return await over(held).getSchema(sourceBaseId, signal);
-    });
-    isAccepted = true;
+    const { tables } = await unproven.send((connection) => connection.getSchema(sourceBaseId, signal));
     await limiter.countServed(quotaKey);
-    if (!tables[0]) return;
-    const table = tables[0];
-    await retryIfStale(async () => {
-      using held = await limiter.acquireClient(quotaKey, options);
-      return await over(held).listPage(sourceBaseId, table, {}, signal);
-    });
+    const [table] = tables;
+    if (table) await accepted.send((connection) => connection.listPage(sourceBaseId, table, {}, signal));
   } catch (error) {
-    if (isAccepted && isBasetideError(error, "source_rate_limited")) {
-      await limiter.block(quotaKey, source.limits.penaltyMs, "rate_limited", { isOwn: false });
-    }
-    throw lacking(error, keyScopes?.records, "cannot read the records of this base");
+    throw lacking(error, source.keyScopes?.records, "cannot read the records of this base");
   }
 }
 

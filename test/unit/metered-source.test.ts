@@ -1,0 +1,208 @@
+/** The one way to ask a source: what is sent, with which reservation, and what a 429 leads to. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { BasetideError, type ErrorCode } from "../../core/errors";
+import type { HeldConnection } from "../../core/http/connections";
+import { MeteredSource, neverRetry, type RateLimiter } from "../../core/limiter";
+import type { MeteredSourceOptions } from "../../core/limiter/metered-source";
+import { limitsOfKey, type SourceConnection } from "../../core/source";
+import { pageOf } from "../support/fake-source";
+import { sourceRecord, sourceTable } from "../support/source-records";
+import { unlimitedLimiter } from "../support/unlimited-limiter";
+
+const KEY = "airtable:app1";
+const PENALTY_MS = limitsOfKey(KEY).penaltyMs;
+const TABLE = sourceTable("tbl1", "Table", {});
+const signal = new AbortController().signal;
+
+/** How the source answers one request. Every answer after the last one is "ok". */
+type Answer = "ok" | "empty" | "stale" | "unreachable" | ErrorCode;
+
+const stale = () =>
+  new BasetideError("source_unavailable", "closed", { details: { reason: "stale_connection" } });
+
+/** A source and a rate limiter that count each other: `wrong` has every request that breaks I4. */
+function scene(answers: Answer[] = [], offsets: string[] = []) {
+  const left = [...answers];
+  const seen = {
+    acquired: [] as string[],
+    requests: [] as string[],
+    answers: [] as Answer[],
+    wrong: [] as string[],
+  };
+  const blocks: unknown[][] = [];
+  /** Reservations that no request has used yet, by the connection that they came with. */
+  const unused = new Set<HeldConnection>();
+  const open = new Set<HeldConnection>();
+
+  async function acquire(priority: string): Promise<HeldConnection> {
+    await Promise.resolve();
+    if (left[0] === "unreachable") {
+      left.shift();
+      throw new BasetideError("source_unavailable", "no connection");
+    }
+    seen.acquired.push(priority);
+    const held = { [Symbol.dispose]: () => void open.delete(held) } as HeldConnection;
+    unused.add(held);
+    open.add(held);
+    return held;
+  }
+
+  function connection(held?: HeldConnection): SourceConnection {
+    const send = async <T>(what: string, ok: () => T, empty: T): Promise<T> => {
+      if (!held || !open.has(held) || !unused.delete(held)) seen.wrong.push(what);
+      seen.requests.push(what);
+      const answer = left.shift() ?? "ok";
+      seen.answers.push(answer);
+      await Promise.resolve();
+      if (answer === "stale") throw stale();
+      if (answer === "ok" || answer === "unreachable") return ok();
+      if (answer === "empty") return empty;
+      throw new BasetideError(answer);
+    };
+    const list = (ids: readonly string[]) =>
+      pageOf(
+        ids.map((id) => sourceRecord(id, {})),
+        offsets.shift(),
+      );
+    return {
+      over: (next) => connection(next),
+      getSchema: () => send("schema", () => ({ tables: [TABLE] }), { tables: [] }),
+      getRecord: (_base, _table, id) => send(`get ${id}`, () => sourceRecord(id, {}), null),
+      listByIds: (_base, _table, ids) => send(`list ${ids.length}`, () => list(ids), pageOf([])),
+    } as Partial<SourceConnection> as SourceConnection;
+  }
+
+  const limiter: RateLimiter = unlimitedLimiter({
+    acquireSync: () => acquire("sync"),
+    acquireClient: () => acquire("client"),
+    acquireUnproven: () => acquire("unproven"),
+    block: async (...block) => void blocks.push(block),
+  });
+  const options = { connection: connection(), sourceBaseId: "app1", limiter, quotaKey: KEY, signal };
+  return { options, seen, blocks, open };
+}
+
+const QUEUES: MeteredSourceOptions["queue"][] = [
+  { priority: "sync", share: () => 3, signal },
+  { priority: "client", deadlineMs: 1000, signal, isOwnKey: true },
+  { priority: "client", deadlineMs: 1000, signal },
+  { priority: "unproven", deadlineMs: 1000, signal },
+];
+
+const IDS = ["rec1", "rec2", "rec3"];
+const CALLS: ((source: MeteredSource) => Promise<unknown>)[] = [
+  (source) => source.send((connection) => connection.getSchema("app1", signal)),
+  (source) => source.listByIds(TABLE, IDS),
+  (source) => source.findRecord("tbl1", "rec1"),
+  (source) => source.readRecords("tbl1", IDS),
+  (source) => source.readRecords("tbl1", () => IDS),
+];
+
+const answersOf = fc.array(
+  fc.constantFrom<Answer>(
+    "ok",
+    "empty",
+    "stale",
+    "unreachable",
+    "source_rate_limited",
+    "source_forbidden",
+    "source_timeout",
+    "source_billing_limit",
+    "source_bad_answer",
+  ),
+  { maxLength: 8 },
+);
+const queueOf = fc.constantFrom(...QUEUES);
+const callOf = fc.constantFrom(...CALLS);
+const rateLimited = (answers: Answer[]) =>
+  answers.filter((answer) => answer === "source_rate_limited").length;
+
+test("I4: no request is sent without a reservation of its own, and every 429 pauses the base once", async () => {
+  const property = fc.asyncProperty(
+    answersOf,
+    queueOf,
+    callOf,
+    fc.boolean(),
+    async (answers, queue, call, isOnce) => {
+      const { options, seen, blocks, open } = scene(answers);
+      await call(new MeteredSource({ ...options, queue, ...(isOnce && { retry: neverRetry }) })).catch(
+        () => {},
+      );
+      expect(seen.wrong).toEqual([]);
+      expect(seen.acquired).toEqual(Array(seen.requests.length).fill(queue.priority));
+      expect(open.size, "connections that were not returned").toBe(0);
+      const isOwn = queue.priority === "sync" || (queue.priority === "client" && queue.isOwnKey === true);
+      const expected = queue.priority === "unproven" ? 0 : rateLimited(seen.answers);
+      expect(blocks).toEqual(Array(expected).fill([KEY, PENALTY_MS, "rate_limited", { isOwn }]));
+    },
+  );
+  await fc.assert(property, { numRuns: 500 });
+});
+
+test("a request is sent again only once, and only if its connection was stale", async () => {
+  const property = fc.asyncProperty(answersOf, queueOf, async (answers, queue) => {
+    const { options, seen } = scene(answers);
+    const isFirstStale = answers[0] === "stale";
+    await CALLS[0]!(new MeteredSource({ ...options, queue })).catch(() => {});
+    const second = isFirstStale && answers[1] !== "unreachable" ? 2 : 1;
+    expect(seen.requests).toHaveLength(answers[0] === "unreachable" ? 0 : second);
+  });
+  await fc.assert(property, { numRuns: 300 });
+});
+
+test("with neverRetry, a request is sent at most once", async () => {
+  const { options, seen } = scene(["stale"]);
+  const source = new MeteredSource({ ...options, queue: QUEUES[1]!, retry: neverRetry });
+  await expect(CALLS[0]!(source)).rejects.toMatchObject({ code: "source_unavailable" });
+  expect(seen.requests).toHaveLength(1);
+});
+
+test("an error of the rate limiter is passed on as it is, and nothing is sent", async () => {
+  const { options, seen, blocks } = scene();
+  const reason = new Error("gave up");
+  for (const error of [new BasetideError("quota_timeout"), new BasetideError("budget_spent"), reason]) {
+    const limiter = { ...options.limiter, acquireClient: () => Promise.reject(error) };
+    const source = new MeteredSource({ ...options, limiter, queue: QUEUES[1]! });
+    await expect(CALLS[0]!(source)).rejects.toBe(error);
+  }
+  expect([seen.requests, blocks]).toEqual([[], []]);
+});
+
+test("a list without any of the records is not believed: each record is requested by itself", async () => {
+  const { options, seen } = scene(["empty", "ok", "empty", "source_forbidden"]);
+  const source = new MeteredSource({ ...options, queue: QUEUES[1]! });
+  const { records, gone } = await source.readRecords("tbl1", IDS);
+  expect(records.map(({ id }) => id)).toEqual(["rec1"]);
+  expect(gone).toEqual(["rec2", "rec3"]);
+  expect(seen.requests).toEqual(["list 3", "get rec1", "get rec2", "get rec3"]);
+});
+
+test("ids are chosen once, when the request may be sent; without any, nothing is sent", async () => {
+  const { options, seen } = scene(["stale"]);
+  const source = new MeteredSource({ ...options, queue: QUEUES[0]! });
+  const reservedAt: number[] = [];
+  const choose = (ids: string[]) => () => {
+    reservedAt.push(seen.acquired.length);
+    return ids;
+  };
+  expect((await source.readRecords("tbl1", choose(IDS))).gone).toEqual([]);
+  expect(reservedAt).toEqual([1]);
+  expect(seen.requests).toHaveLength(2);
+  const idle = scene();
+  const none = new MeteredSource({ ...idle.options, queue: QUEUES[0]! }).readRecords("tbl1", () => []);
+  expect(await none).toEqual({ records: [], gone: [] });
+  expect(idle.seen.requests).toEqual([]);
+});
+
+test("a list that does not come to an end is an error", async () => {
+  for (const offsets of [
+    ["a", "a"],
+    ["a", "b", "c", "d", "e"],
+  ]) {
+    const { options, seen } = scene([], offsets);
+    const source = new MeteredSource({ ...options, queue: QUEUES[0]! });
+    await expect(source.listByIds(TABLE, IDS)).rejects.toMatchObject({ code: "source_bad_answer" });
+    expect(seen.requests.length).toBeLessThanOrEqual(IDS.length + 1);
+  }
+});
