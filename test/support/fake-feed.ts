@@ -7,7 +7,7 @@ import { Notifier } from "../../core/async";
 import type { SourceRecord } from "../../core/source";
 import { readBatch } from "../../core/source/airtable/payloads";
 import type { Reader } from "../../core/sync/engine";
-import { ask } from "../../core/sync/engine";
+import { metered } from "../../core/sync/engine";
 import type { Feed, FeedBatch, FeedFacts } from "../../core/sync/modes/live/feed-types";
 import type { FakeSource, FakeTable } from "./fake-source";
 
@@ -76,17 +76,13 @@ class FakeFeed implements Feed {
   async read(reader: Reader): Promise<FeedBatch> {
     const webhook = this.#webhook;
     const from = this.#next;
-    const batch = await ask(
-      reader,
-      async () => {
-        await webhook.before();
-        const first = Math.max(from, webhook.keptFrom);
-        const payloads = structuredClone(webhook.payloads.slice(first - 1, first - 1 + webhook.atOnce));
-        const cursor = first + payloads.length;
-        return readBatch({ payloads, cursor, mightHaveMore: cursor <= webhook.payloads.length }, from);
-      },
-      "payloads",
-    );
+    const batch = await metered(reader, "payloads").send(async () => {
+      await webhook.before();
+      const first = Math.max(from, webhook.keptFrom);
+      const payloads = structuredClone(webhook.payloads.slice(first - 1, first - 1 + webhook.atOnce));
+      const cursor = first + payloads.length;
+      return readBatch({ payloads, cursor, mightHaveMore: cursor <= webhook.payloads.length }, from);
+    });
     webhook.reads++;
     if (batch.hasGap) {
       webhook.gapSince = new Date();

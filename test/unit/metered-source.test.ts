@@ -1,17 +1,24 @@
 /** The one way to ask a source: what is sent, with which reservation, and what a 429 leads to. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BasetideError, type ErrorCode } from "../../core/errors";
 import type { HeldConnection } from "../../core/http/connections";
 import { MeteredSource, neverRetry, type RateLimiter } from "../../core/limiter";
 import type { MeteredSourceOptions } from "../../core/limiter/metered-source";
+import { createLogger } from "../../core/log";
 import { limitsOfKey, type SourceConnection } from "../../core/source";
+import { metered, type Reader } from "../../core/sync/engine";
+import { ReadVersionSource } from "../../core/sync/state";
 import { pageOf } from "../support/fake-source";
+import { repoFiles, repoRoot } from "../support/source-files";
 import { sourceRecord, sourceTable } from "../support/source-records";
 import { unlimitedLimiter } from "../support/unlimited-limiter";
 
 const KEY = "airtable:app1";
 const PENALTY_MS = limitsOfKey(KEY).penaltyMs;
+const log = createLogger("silent", "test");
 const TABLE = sourceTable("tbl1", "Table", {});
 const signal = new AbortController().signal;
 
@@ -205,4 +212,71 @@ test("a list that does not come to an end is an error", async () => {
     await expect(source.listByIds(TABLE, IDS)).rejects.toMatchObject({ code: "source_bad_answer" });
     expect(seen.requests.length).toBeLessThanOrEqual(IDS.length + 1);
   }
+});
+
+/** A sync's reader, whose requests are retried at once: no failure here has a pause before it. */
+function readerOf({ options }: ReturnType<typeof scene>): Reader {
+  const { connection, sourceBaseId, limiter, quotaKey } = options;
+  return {
+    connection,
+    sourceBaseId,
+    limiter,
+    quotaKey,
+    share: () => 3,
+    readVersions: new ReadVersionSource(async () => 1),
+    log,
+    stop: signal,
+    kill: signal,
+    counts: { requests: 0, waitMs: 0 },
+    onFirstRequest: () => {},
+  };
+}
+
+test("I4: a sync's retries have reservations, are counted, and pause the base once for each 429", async () => {
+  const answer = fc.constantFrom<Answer>("stale", "source_rate_limited");
+  await fc.assert(
+    fc.asyncProperty(fc.array(answer, { maxLength: 8 }), async (answers) => {
+      const at = scene(answers);
+      const asked: string[] = [];
+      const reader = { ...readerOf(at), onRequest: (kind: string) => void asked.push(kind) };
+      const failed = await CALLS[0]!(metered(reader, "schema")).then(
+        () => false,
+        () => true,
+      );
+      const { seen, blocks } = at;
+      // Pauses end, so they are waited for; a connection that is stale again and again is not.
+      expect(failed).toBe(answers.lastIndexOf("stale") >= 4);
+      const sent = seen.requests.length;
+      expect(seen.wrong).toEqual([]);
+      expect(seen.acquired).toHaveLength(sent);
+      expect(reader.counts.requests).toBe(sent);
+      expect(asked).toEqual(Array(sent).fill("schema"));
+      expect(blocks).toHaveLength(rateLimited(seen.answers));
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test("a sync that meets the monthly limit records it, and does not pause the base", async () => {
+  const at = scene(["source_billing_limit"]);
+  await expect(CALLS[0]!(metered(readerOf(at)))).rejects.toMatchObject({
+    code: "source_billing_limit",
+    message: expect.stringContaining("Syncing rests until"),
+  });
+  expect(at.blocks).toEqual([[KEY, expect.any(Number), "billing_limit"]]);
+  expect(at.seen.requests).toHaveLength(1);
+});
+
+/** Limiters that pass on to another one: whose requests wait how, within one base. */
+const WRAPPERS = [
+  "core/sync/engine/catch-up.ts",
+  "core/sync/pacing/budget-watch.ts",
+  "core/sync/pacing/quota-split.ts",
+];
+
+test("only the metered source of core acquires reservations", () => {
+  const found = repoFiles("core")
+    .filter((path) => path.endsWith(".ts"))
+    .filter((path) => /\.acquire(?:Sync|Client|Unproven)\(/.test(readFileSync(join(repoRoot, path), "utf8")));
+  expect(found).toEqual(["core/limiter/metered-source.ts", ...WRAPPERS]);
 });

@@ -1,6 +1,6 @@
 /** Copies records that were written to one replica of a base into another one, by reading them again. */
 
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError } from "../../errors";
 import type { AttachmentSigner } from "../../replica";
 import {
   applyRowImages,
@@ -13,13 +13,11 @@ import {
   takeReadVersion,
   writesSince,
 } from "../../replica";
-import type { SourceRecord } from "../../source";
-import { ask, listByIds, type Reader } from "./reader";
+import { limitsOfKey } from "../../source";
+import { metered, type Reader } from "./reader";
 
 /** How often the recent-writes log is read: it keeps its entries for two minutes. */
 const COLLECT_MS = 2000;
-/** Maximum number of ids per request to the source. */
-const BATCH = 100;
 /** An image loses to any write that was applied since it was requested; then it is requested again. */
 const MAX_TRIES = 10;
 
@@ -76,10 +74,11 @@ export async function copyWrites(
   loadSigner: LoadSigner,
 ): Promise<void> {
   const counted: Reader = { ...reader, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
+  const { pageSize } = limitsOfKey(reader.quotaKey);
   for (const [tableId, ids] of written) {
     const all = [...ids];
-    for (let from = 0; from < all.length; from += BATCH) {
-      await copyRecords(replica, counted, tableId, all.slice(from, from + BATCH), loadSigner);
+    for (let from = 0; from < all.length; from += pageSize) {
+      await copyRecords(replica, counted, tableId, all.slice(from, from + pageSize), loadSigner);
     }
   }
 }
@@ -100,13 +99,11 @@ async function copyRecords(
       );
     }
     const readVersion = await takeReadVersion(replica);
-    const records = await readRecords(reader, tableId, ids);
+    const { records, gone } = await metered(reader).readRecords(tableId, ids);
     const table = (await loadCatalog(replica)).get(tableId);
     if (!table) return;
-    const found = new Set(records.map((record) => record.id));
     const issues: CellIssue[] = [];
     const rows = mapRecords(compileMapper(table.spec, await loadSigner()), records, issues);
-    const gone = ids.filter((id) => !found.has(id));
     // Without an epoch: a worker that already syncs this replica is not affected.
     const applied = await applyRowImages(replica, table, {
       epoch: null,
@@ -118,26 +115,4 @@ async function copyRecords(
     });
     ids = applied.lost;
   }
-}
-
-/** Returns the current state of those records that exist; at most 100. */
-export async function readRecords(reader: Reader, tableId: string, ids: string[]): Promise<SourceRecord[]> {
-  const { sourceBaseId } = reader;
-  const table = { id: tableId, name: tableId, primaryFieldId: "", fields: [] };
-  const found = new Map<string, SourceRecord>();
-  for (const page of await listByIds(reader, table, ids)) {
-    for (let index = 0; index < page.size; index++) found.set(page.id(index), page.record(index));
-  }
-  // A source may answer "no records" for a table that has them: missing records are requested one by one.
-  for (const id of ids.filter((one) => !found.has(one))) {
-    const record = await ask(reader, (signal, source) =>
-      source.getRecord(sourceBaseId, tableId, id, signal).catch((error: unknown) => {
-        // A record that the list does not contain and that the key may not read is gone.
-        if (isBasetideError(error, "source_forbidden")) return null;
-        throw error;
-      }),
-    );
-    if (record) found.set(id, record);
-  }
-  return [...found.values()];
 }

@@ -9,14 +9,12 @@
  */
 
 import { wait } from "../../async";
-import { BasetideError, isBasetideError } from "../../errors";
-import type { SourceTable } from "../../source";
-import { ask, listByIds, type Reader, type VersionedPage } from "./reader";
+import { BasetideError } from "../../errors";
+import { limitsOfKey, type SourceTable } from "../../source";
+import { metered, type Reader, type VersionedPage } from "./reader";
 
 /** How often a request is repeated while the source answers "no records". */
 const TRIES = 30;
-/** Missing rows per request: the hundredth id is the witness's. */
-const BATCH = 99;
 /**
  * Rows that are requested one by one: a random sample of ten is unlikely to miss the half of a table that still
  * exists.
@@ -55,12 +53,14 @@ export async function* evidenceOf(
   const strange = ids.filter((id) => !isRecordId(id));
   if (strange.length > 0) yield { found: [], gone: strange, readVersion: await freshReadVersion(reader) };
   const asked = ids.filter(isRecordId);
+  // The last id of a request is the witness's.
+  const batchSize = limitsOfKey(reader.quotaKey).pageSize - 1;
   const until = performance.now() + emptySpellMs;
   let [known, isNoneLeft] = [witness, false];
   for (let from = 0; from < asked.length; ) {
-    const batch = asked.slice(from, from + BATCH);
+    const batch = asked.slice(from, from + batchSize);
     const readVersion = await freshReadVersion(reader);
-    const pages = await listByIds(reader, table, known === undefined ? batch : [...batch, known]);
+    const pages = await metered(reader).listByIds(table, known === undefined ? batch : [...batch, known]);
     const found = new Set(pages.flatMap((page) => Array.from({ length: page.size }, (_, at) => page.id(at))));
     if (found.size === 0 && !isNoneLeft) {
       const suspects = known === undefined ? sample(asked) : [known, ...sample(asked)];
@@ -71,7 +71,7 @@ export async function* evidenceOf(
       const gone = batch.filter((id) => !found.has(id));
       yield { found: pages.map((page) => ({ page, readVersion })), gone, readVersion };
       known ??= found.values().next().value;
-      from += BATCH;
+      from += batchSize;
     } else if (performance.now() < until) {
       await wait(emptySpellMs / TRIES, reader.stop);
     } else {
@@ -85,16 +85,8 @@ export async function* evidenceOf(
 
 /** Returns the first of these records that exists when it is requested by itself. */
 async function firstThere(reader: Reader, table: SourceTable, ids: string[]): Promise<string | undefined> {
-  const { sourceBaseId } = reader;
   for (const id of ids) {
-    const record = await ask(reader, (signal, source) =>
-      source.getRecord(sourceBaseId, table.id, id, signal).catch((error: unknown) => {
-        // The key has just listed the table, so a record of it that the key may not read is gone.
-        if (isBasetideError(error, "source_forbidden")) return null;
-        throw error;
-      }),
-    );
-    if (record) return id;
+    if (await metered(reader).findRecord(table.id, id)) return id;
   }
   return undefined;
 }

@@ -4,7 +4,7 @@ export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } 
 export { type PollResult, pollForChanges } from "./find-modified";
 export { ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";
-export { type AskKind, ask, listByIds, type Reader } from "./reader";
+export { type AskKind, metered, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
 export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues } from "./schema-check";

@@ -1,16 +1,11 @@
-/**
- * Sends a sync's requests to the source: within the quota, with a read version, and with retries of transient
- * failures.
- */
+/** How a sync asks the source: with retries of transient failures, and lists of whole tables with read versions. */
 
 import { jittered, wait } from "../../async";
 import { nextMonth } from "../../control/budgets";
-import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
-import type { HeldConnection } from "../../http/connections";
-import type { RateLimiter } from "../../limiter";
+import { BasetideError, isBasetideError, nextStep } from "../../errors";
+import { MeteredSource, type RateLimiter } from "../../limiter";
 import type { Logger } from "../../log";
-import { isStale, limitsOfKey, type RecordPage, type SourceConnection, type SourceTable } from "../../source";
-import { span } from "../../trace";
+import { isStale, type RecordPage, type SourceConnection, type SourceTable } from "../../source";
 import type { ReadVersionSource } from "../state";
 
 /** How often a request that failed transiently is retried, and the bounds of the pauses between attempts. */
@@ -55,47 +50,42 @@ export interface Reader {
 }
 
 /**
- * Sends one request to the source when the quota allows it.
+ * Returns the source as this reader asks it.
  *
- * Transient failures are retried with backoff. After a 429 the base is blocked for all its requests; a spent monthly
- * limit is recorded.
- *
- * @throws BasetideError the source's last error, or `sync_stopped`
+ * Transient failures are retried with backoff; after a 429, the request waits until the base's pause is over. A spent
+ * monthly limit is recorded. Errors are the source's last error, or `sync_stopped`.
  */
-export async function ask<T>(
-  reader: Reader,
-  call: (signal: AbortSignal, source: SourceConnection) => Promise<T>,
-  kind: AskKind = reader.kind ?? "sweep",
-): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    let isGranted = false;
-    try {
-      const { connection } = reader;
-      using held = await waitForQuota(reader);
-      isGranted = true;
+export function metered(reader: Reader, kind: AskKind = reader.kind ?? "sweep"): MeteredSource {
+  const { connection, sourceBaseId, limiter, quotaKey, share, stop, kill, counts } = reader;
+  return new MeteredSource({
+    connection,
+    sourceBaseId,
+    limiter,
+    quotaKey,
+    queue: { priority: "sync", share, signal: stop },
+    signal: kill,
+    kind,
+    retry: (error, attempt) => beforeRetry(reader, error, attempt),
+    onSend(waitedMs) {
+      counts.waitMs += waitedMs;
+      counts.requests++;
+      if (counts.requests === 1) reader.onFirstRequest();
       reader.onRequest?.(kind);
-      const source = held ? connection.over(held) : connection;
-      const answer = await span("source", { "basetide.kind": kind }, () => call(reader.kill, source));
-      reader.onAnswer?.();
-      return answer;
-    } catch (caught) {
-      const error = asBasetideError(caught);
-      // If no connection can be opened, the source has failed. Other errors before a grant come from the quota.
-      if (!isGranted && error.code !== "source_unavailable") throw caught;
-      const step = nextStep[error.code];
-      if (error.code === "source_billing_limit") throw await capSpent(reader, error);
-      if (step === "wait") {
-        const { quotaKey } = reader;
-        await reader.limiter.block(quotaKey, limitsOfKey(quotaKey).penaltyMs, "rate_limited");
-      } else if (step !== "retry" || attempt === MAX_ATTEMPTS || reader.mayTryAgain?.() === false) {
-        throw error;
-      } else {
-        reader.log.debug({ error, attempt }, "source request failed, trying again");
-        // The connection had been closed before the request was sent, so there is no reason to wait.
-        await wait(isStale(error) ? 0 : backoffMs(attempt, error), reader.stop);
-      }
-    }
-  }
+    },
+    onAnswer: () => reader.onAnswer?.(),
+  });
+}
+
+/** Resolves when the request may be sent again; throws if it must not. */
+async function beforeRetry(reader: Reader, error: BasetideError, attempt: number): Promise<void> {
+  if (error.code === "source_billing_limit") throw await capSpent(reader, error);
+  // The next reservation begins after the pause.
+  if (error.code === "source_rate_limited") return;
+  if (nextStep[error.code] !== "retry" || attempt >= MAX_ATTEMPTS || reader.mayTryAgain?.() === false)
+    throw error;
+  reader.log.debug({ error, attempt }, "source request failed, trying again");
+  // The connection had been closed before the request was sent, so there is no reason to wait.
+  await wait(isStale(error) ? 0 : backoffMs(attempt, error), reader.stop);
 }
 
 /** A page, and a read version that was taken before it was requested. */
@@ -152,36 +142,6 @@ export async function* readTable(
   }
 }
 
-/**
- * Returns pages of those of these records (1 to 100) that the table has.
- *
- * @throws BasetideError `source_bad_answer` when the list does not end
- */
-export async function listByIds(
-  reader: Reader,
-  table: SourceTable,
-  ids: readonly string[],
-  kind?: AskKind,
-): Promise<RecordPage[]> {
-  const { sourceBaseId } = reader;
-  const pages: RecordPage[] = [];
-  let offset: string | undefined;
-  do {
-    const asked = { offset };
-    const page = await ask(
-      reader,
-      (signal, source) => source.listByIds(sourceBaseId, table, ids, asked, signal),
-      kind,
-    );
-    pages.push(page);
-    if (page.offset !== undefined && pages.length > ids.length) {
-      throw new BasetideError("source_bad_answer", `The list of table ${table.id} does not come to an end.`);
-    }
-    offset = page.offset;
-  } while (offset !== undefined);
-  return pages;
-}
-
 async function readPage(
   reader: Reader,
   table: SourceTable,
@@ -189,7 +149,7 @@ async function readPage(
   { filter, onAsk }: ListOptions,
 ): Promise<VersionedPage> {
   const readVersion = await reader.readVersions.current();
-  const page = await ask(reader, (signal, source) => {
+  const page = await metered(reader).send((source, signal) => {
     if (offset === undefined) onAsk?.();
     return source.listPage(reader.sourceBaseId, table, { offset, filter }, signal);
   });
@@ -203,19 +163,6 @@ async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideE
   await reader.limiter.block(reader.quotaKey, until.getTime() - now.getTime(), "billing_limit");
   const rest = `Syncing rests until ${until.toISOString().slice(0, 10)} (UTC), with a try every hour.`;
   return new BasetideError(error.code, `${error.message} ${rest}`, { cause: error, details: error.details });
-}
-
-/** @returns the connection that the request is sent on, if the platform keeps connections */
-async function waitForQuota(reader: Reader): Promise<HeldConnection | undefined> {
-  const from = performance.now();
-  const { connections } = reader.connection;
-  const held = await reader.limiter.acquireSync(reader.quotaKey, reader.share(), reader.stop, {
-    connections,
-  });
-  reader.counts.waitMs += performance.now() - from;
-  reader.counts.requests++;
-  if (reader.counts.requests === 1) reader.onFirstRequest();
-  return held;
 }
 
 /**

@@ -32,14 +32,13 @@ import {
   type TableSpec,
   withHolders,
 } from "../../replica";
-import type { SourceRecord, SourceTable } from "../../source";
+import { limitsOfKey, type SourceRecord, type SourceTable } from "../../source";
 import type { FilledBuild, VersionByScan } from "../state";
 import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableCache } from "../state";
-import { readRecords } from "./copy-writes";
 import { evidenceOf } from "./evidence";
 import { type Put, putLive } from "./put-live";
 import { readAsNow } from "./read-as";
-import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
+import { metered, type Reader, readTable, restarting, type VersionedPage } from "./reader";
 import { checkSchema, confirmSchema } from "./schema-check";
 import type { Sweep, TableOutcome } from "./sweep";
 
@@ -49,8 +48,6 @@ const BUSY_PAUSE_MS = 250;
 const MAX_BUSY_PAUSE_MS = 2000;
 /** After this time, other tables no longer wait. */
 const BUSY_PATIENCE_MS = 5000;
-/** Maximum number of ids per request to the source. */
-const READ_BATCH = 100;
 
 /**
  * Builds `spec`'s table from the source and puts it live; `cache` then contains it with its fingerprints.
@@ -290,9 +287,10 @@ async function upToDate(
   const isOld = (entry: RecentWrite) => entry.record !== null && entry.readVersion < beganAt;
   const ids = entries.filter(isOld).map((entry) => entry.recordId);
   const records = new Map<string, SourceRecord>();
-  for (let from = 0; from < ids.length; from += READ_BATCH) {
-    const read = await readRecords(reader, tableId, ids.slice(from, from + READ_BATCH));
-    for (const record of read) records.set(record.id, record);
+  const { pageSize } = limitsOfKey(reader.quotaKey);
+  for (let from = 0; from < ids.length; from += pageSize) {
+    const read = await metered(reader).readRecords(tableId, ids.slice(from, from + pageSize));
+    for (const record of read.records) records.set(record.id, record);
   }
   return entries.map((entry) => {
     if (!isOld(entry)) return entry;

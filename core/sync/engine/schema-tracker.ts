@@ -27,7 +27,7 @@ import {
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
 import type { BaseCache } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
-import { ask, type Reader } from "./reader";
+import { metered, type Reader } from "./reader";
 
 /**
  * Attempts in a row to change tables that queries hold, and the pause between them; then the sync continues and
@@ -172,11 +172,11 @@ export class SchemaTracker {
     const { cache, reader, onRequestedSchemaCheck } = this.#options;
     const requestedAt = cache.schemaCheckRequestedAt;
     let askedAt = 0;
-    const getSchema = (signal: AbortSignal, source: SourceConnection) => {
+    const getSchema = (source: SourceConnection, signal: AbortSignal) => {
       askedAt = performance.now();
       return source.getSchema(reader.sourceBaseId, signal);
     };
-    const schema = await ask(reader, getSchema, "schema");
+    const schema = await metered(reader, "schema").send(getSchema);
     // An equal schema keeps its object, so that results that were computed from it stay valid.
     if (!Bun.deepEquals(schema, cache.schema)) cache.schema = schema;
     cache.schemaSeenAt = askedAt;

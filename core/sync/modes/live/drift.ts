@@ -11,7 +11,7 @@
 import { wait } from "../../../async";
 import { type ColumnSpec, differingRows, mapRecords, traitsOf } from "../../../replica";
 import type { RecordPage, SourceConnection, SourceTable } from "../../../source";
-import { applyRecords, ask, type Sweep } from "../../engine";
+import { applyRecords, metered, type Sweep } from "../../engine";
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveFeed } from "./feed";
 
@@ -78,9 +78,9 @@ export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | 
   const askedAt = performance.now();
   reader.readVersions.renew();
   const readVersion = await reader.readVersions.current();
-  const list = (signal: AbortSignal, connection: SourceConnection) =>
+  const list = (connection: SourceConnection, signal: AbortSignal) =>
     connection.listPage(reader.sourceBaseId, source, { filter: comparing.modifiedSince(sinceMs) }, signal);
-  const page = await ask(reader, list, "freshness");
+  const page = await metered(reader, "freshness").send(list);
   const suspects = await findSuspects(comparing, table, page);
   let [stale, untold] = [0, 0];
   if (suspects.length > 0) {

@@ -8,8 +8,8 @@
  */
 import { BasetideError, isBasetideError } from "../../../errors";
 import { latestReadVersions } from "../../../replica";
-import type { RecordPage, SourceConnection, SourceRecord, SourceTable } from "../../../source";
-import { applyRecords, ask, listByIds, removeRecords } from "../../engine";
+import type { RecordPage, SourceRecord, SourceTable } from "../../../source";
+import { applyRecords, metered, removeRecords } from "../../engine";
 import type { DirtyBatch } from "../../state";
 import { fingerprintIn, MassChange, type TableCache, tableCache } from "../../state";
 import { changedCells, type IdsByTable } from "./dependents";
@@ -56,7 +56,7 @@ export async function reread(live: Live, batch: DirtyBatch): Promise<void> {
   // The request does not depend on the previous links, so both are read concurrently.
   const before = dependants.of(changed);
   const [pages, reached] = await bothOf(
-    listByIds(latest.reader, source, [...entries.keys()], "records"),
+    metered(latest.reader, "records").listByIds(source, [...entries.keys()]),
     before,
   );
   const readVersion = latest.value;
@@ -163,17 +163,7 @@ async function judgeAbsent(
  * gone, even if the feed never reported it.
  */
 async function isThere({ foreground: { reader } }: Live, tableId: string, id: string): Promise<boolean> {
-  const { sourceBaseId } = reader;
-  const get = async (signal: AbortSignal, source: SourceConnection) => {
-    try {
-      return await source.getRecord(sourceBaseId, tableId, id, signal);
-    } catch (error) {
-      // The source also answers "forbidden" for a record that is gone.
-      if (isBasetideError(error, "source_forbidden")) return null;
-      throw error;
-    }
-  };
-  return (await ask(reader, get, "records")) !== null;
+  return (await metered(reader, "records").findRecord(tableId, id)) !== null;
 }
 
 /**

@@ -17,7 +17,7 @@ import {
 } from "../../../control/feeds";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../../errors";
 import type { ChangeFeed, SourceClock, SourceConnection, SourceWebhook, WebhookFacts } from "../../../source";
-import { ask, type Reader } from "../../engine";
+import { metered, type Reader } from "../../engine";
 import { type NotificationAddress, notificationAddress } from "./notification-address";
 
 /** A webhook is refreshed when less than this part of its lifetime is left. */
@@ -241,7 +241,7 @@ export async function call<T>(
   request: (feed: ChangeFeed, signal: AbortSignal) => Promise<T>,
   { kind = "hooks", isOnce = false }: { kind?: "hooks" | "payloads"; isOnce?: boolean } = {},
 ): Promise<T> {
-  const answer = async (signal: AbortSignal, { changeFeed }: SourceConnection) => {
+  const answer = async ({ changeFeed }: SourceConnection, signal: AbortSignal) => {
     if (!changeFeed) throw new BasetideError("sync_stopped");
     try {
       const value = await request(changeFeed, signal);
@@ -255,7 +255,7 @@ export async function call<T>(
       };
     }
   };
-  return (await ask(reader, answer, kind))();
+  return (await metered(reader, kind).send(answer))();
 }
 
 /**
