@@ -6,10 +6,10 @@
  * crawler at most a fifth of the base's quota.
  */
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
-import type { SourceRecord } from "../source";
+import { type SourceRecord, strictest } from "../source";
 
-/** Most ids that the source accepts in one request. */
-const BATCH = 100;
+/** Most ids that a source accepts in one request. */
+const BATCH = strictest().pageSize;
 /** Requests without a pause after a quiet time, and the pause between further ones, ms. */
 const BURST = 10;
 const GAP_MS = 1000;

@@ -8,6 +8,7 @@ import type { Db } from "../context";
 import { REPAIR_CLAIMS } from "../control/jobs";
 import type { Logger } from "../log";
 import { asControlError, cleanText } from "../postgres";
+import { strictest } from "../source";
 import {
   type ConnectedBase,
   type ConnectedRow,
@@ -20,7 +21,7 @@ import type { WriteMetrics } from "./metrics";
 /** A control plane that does not store a repair within this time counts as unreachable, ms. */
 const RECORD_MS = 1000;
 /** Repairs of one base in one claim: the ids of one request to the source. */
-const BATCH = 100;
+const BATCH = strictest().pageSize;
 /**
  * A claim that is not settled within this time becomes due again, s: its process has died. From the third such claim in
  * a row on, the time doubles: a record that crashes proxies then crashes only a few.

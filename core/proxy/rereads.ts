@@ -6,7 +6,7 @@
  * by this request or by any other. An image that loses is read again, three times at most: the image that the second
  * one loses to was requested after the first one was applied or lost, and so after the wait began.
  */
-import type { SourceRecord } from "../source";
+import { type SourceRecord, strictest } from "../source";
 import type { RowImages } from "./replica-handle";
 
 /**
@@ -14,7 +14,7 @@ import type { RowImages } from "./replica-handle";
  */
 const REFRESH_MS = 100;
 /** Maximum number of ids in one request. */
-const BATCH = 100;
+const BATCH = strictest().pageSize;
 /** Requests of one run in a row that end no wait, after which the run fails. */
 const MAX_VAIN = 20;
 

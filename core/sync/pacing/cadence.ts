@@ -5,6 +5,7 @@
  * interval that keeps its calls within their part of the rate. The parts of a mode add up to less than one, so a base
  * never spends more than the rate, and calls that are saved in quiet hours make the rate rise.
  */
+import { strictest } from "../../source";
 
 export interface CadenceFacts {
   /** Calls a second that the budget leaves this base until the end of the month; Infinity without a cap. */
@@ -49,17 +50,16 @@ export interface Cadence {
   cycleMs: number;
 }
 
-/** Returns the number of calls of one sweep of all tables: pages of a hundred records, at least one per table. */
+/** Returns the number of calls of one sweep of all tables: pages of records, at least one per table. */
 export function sweepCallsOf(tables: readonly { records: number }[]): number {
-  return tables.reduce((calls, { records }) => calls + Math.max(1, Math.ceil(records / RECORDS_PER_PAGE)), 0);
+  const { pageSize } = strictest();
+  return tables.reduce((calls, { records }) => calls + Math.max(1, Math.ceil(records / pageSize)), 0);
 }
 
 /** A base counts as active for this long after a change. */
 export const ACTIVE_FOR_MS = 10 * 60_000;
 /** The number of reads that notifications may cause at once after a quiet period. */
 export const NOTIFICATION_BURST = 20;
-
-const RECORDS_PER_PAGE = 100;
 
 const SECOND_MS = 1000;
 const MINUTE_MS = 60 * SECOND_MS;

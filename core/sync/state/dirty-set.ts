@@ -6,8 +6,10 @@
  * L2. A record that is named while it is being read is read once more, because the answer may be older.
  */
 
+import { strictest } from "../../source";
+
 /** Maximum number of ids per request. */
-export const MAX_BATCH = 100;
+export const MAX_BATCH = strictest().pageSize;
 
 export interface DirtyRecord {
   /** Cursor of the feed batch that first named it since it was last acknowledged. */
