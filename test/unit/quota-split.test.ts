@@ -80,7 +80,7 @@ test("the share is what was asked for last, and half goes beside while somebody 
   void take("foreground", "foreground", undefined, 5);
   await give();
   expect(asked[0]!.share).toBe(5);
-  made.hurry("a rebuild", true);
+  made.hurry(true);
   void take("background");
   await give();
   expect(given.at(-1)).toBe("background");
@@ -111,7 +111,7 @@ test("what is beside keeps its pace, lets all others pass, and need not wait whe
   for (let place = 0; place < 10; place++) await give();
   expect(given.slice(1)).toEqual(Array(10).fill("foreground"));
   expect(asked).toHaveLength(0);
-  made.hurry("a gap", true);
+  made.hurry(true);
   // Those who wait look at it within a second.
   await until(() => asked.length > 0, { what: "a place is asked for" });
   await give();

@@ -11,4 +11,4 @@ export {
   sweepCallsOf,
 } from "./cadence";
 export { failurePauseMs, isOutage } from "./failure-pause";
-export { QuotaSplit, type WorkPriority } from "./quota-split";
+export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";

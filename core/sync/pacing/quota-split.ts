@@ -38,7 +38,7 @@ export interface SplitOptions {
 }
 
 /** While background work is urgent (a rebuild, a feed gap), it gets half of the reservations. */
-const HURRIED: BackgroundPace = { every: 2, gapMs: 0 };
+export const URGENT_PACE: BackgroundPace = { every: 2, gapMs: 0 };
 /** The pace may change, so it is checked again after this time. */
 const LONGEST_PAUSE_MS = 1000;
 
@@ -56,7 +56,7 @@ export class QuotaSplit {
   #stop: AbortSignal;
   #isLive: boolean;
   #clock: QuotaClock;
-  #hurried = new Set<string>();
+  #isHurried = false;
   /** Sorted by `dueAt`. */
   #queues: Record<WorkPriority, Waiter[]> = { foreground: [], background: [] };
   /** Requests a second, as given by the latest caller. */
@@ -87,10 +87,9 @@ export class QuotaSplit {
     stop.addEventListener("abort", () => this.#cancelAlarm(), { once: true });
   }
 
-  /** Makes background work urgent for this reason, or no longer urgent. */
-  hurry(reason: string, isHurried: boolean): void {
-    if (isHurried) this.#hurried.add(reason);
-    else this.#hurried.delete(reason);
+  /** Makes background work urgent, or no longer urgent. */
+  hurry(isHurried: boolean): void {
+    this.#isHurried = isHurried;
   }
 
   /**
@@ -107,7 +106,7 @@ export class QuotaSplit {
   }
 
   get #pace(): BackgroundPace {
-    return this.#hurried.size > 0 ? HURRIED : this.#usual();
+    return this.#isHurried ? URGENT_PACE : this.#usual();
   }
 
   #enqueue(

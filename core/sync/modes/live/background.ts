@@ -39,7 +39,6 @@ export function scanWatch(live: Live): ScanWatch {
       }
       // A gap that is still open needs another scan.
       cache.gapSeen = null;
-      live.hurryForGap();
     },
   };
 }

@@ -63,8 +63,6 @@ export interface Live extends SyncSession<LiveInput> {
   settled(): void;
   /** Resolves when the latest save of the cursor has finished. */
   saved(): Promise<void>;
-  /** Makes the background scan urgent while there is a feed gap. */
-  hurryForGap(): void;
   /** Records for the console how the feed is read, and how many records wait. */
   note(): Promise<void>;
   countMissedChanges(count: number): Promise<void>;

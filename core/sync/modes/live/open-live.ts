@@ -3,7 +3,7 @@
 import type { TaskGroup } from "../../../async";
 import { Notifier } from "../../../async";
 import { SchemaTracker, typeSettingsOf } from "../../engine";
-import { ACTIVE_FOR_MS, type Cadence, type CadenceFacts, QuotaSplit, sweepCallsOf } from "../../pacing";
+import { ACTIVE_FOR_MS, type Cadence, type CadenceFacts, QuotaSplit, sweepCallsOf, URGENT_PACE } from "../../pacing";
 import { emptyLiveCache } from "../../state";
 import { readerWithPriority } from "../shared";
 import { sweepsChanges } from "./background";
@@ -36,7 +36,8 @@ export async function openLive(input: LiveInput, taskGroup: TaskGroup): Promise<
   const { dirty, missedChanges } = cache;
   // Not known before the schema is.
   let cadence: (() => Cadence) | undefined;
-  const pace = () => ({ every: SWEEP_EVERY, gapMs: cadence?.().sweepCallMs ?? 0, holdMs: HOLD_MS });
+  const usualPace = () => ({ every: SWEEP_EVERY, gapMs: cadence?.().sweepCallMs ?? 0, holdMs: HOLD_MS });
+  const pace = () => (feed.gapSince ? URGENT_PACE : usualPace());
   const split = new QuotaSplit(input.reader.limiter, pace, stop, { isLive: true });
   const namedReader = readerWithPriority(input, split, "foreground", stop, "records");
   // Their requests are counted together.
@@ -117,7 +118,6 @@ export async function openLive(input: LiveInput, taskGroup: TaskGroup): Promise<
         .catch((error) => taskGroup.end(error));
     },
     saved: () => saving,
-    hurryForGap: () => split.hurry("gap", feed.gapSince !== null),
     note() {
       const { changedAt } = cache;
       return feed.recordDue(live.dueAt, { waiting: dirty.size, ...(changedAt && { changedAt }) });
@@ -128,7 +128,6 @@ export async function openLive(input: LiveInput, taskGroup: TaskGroup): Promise<
     },
   };
   cadence = live.cadence;
-  live.hurryForGap();
   const { isOver } = input;
   live.input = { ...input, isOver: () => isOver() && !live.batches.isActive && !live.isWorking };
   return live;

@@ -54,7 +54,6 @@ async function readToEnd(live: Live): Promise<void> {
     const asked = { at: performance.now(), date: new Date() };
     const batch = await feed.read(feedReader);
     name(live, batch, oldReadVersion(live, asked.at));
-    live.hurryForGap();
     live.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
     live.settled();
     if (batch.mightHaveMore) continue;

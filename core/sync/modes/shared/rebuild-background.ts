@@ -50,7 +50,7 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
     for (;;) {
       stop.throwIfAborted();
       const spec = schemaTracker.rebuild.find(({ tableId }) => !running.has(tableId));
-      split.hurry("rebuild", spec !== undefined || reading.size > 0);
+      split.hurry(spec !== undefined || reading.size > 0);
       if (!spec || reading.size === MOST_AT_ONCE) {
         if (running.size === 0) board = undefined;
         await wait(TICK_MS, stop);
