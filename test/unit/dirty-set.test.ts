@@ -142,6 +142,31 @@ test("a doubt about a shape holds the cursor until a look that was made after it
   expect(waits.durableCursor).toBe(5);
 });
 
+test("each loop is woken by what concerns it, and by nothing else", () => {
+  const waits = pending();
+  const woken = recordWakes(waits);
+  const wakes = (change: () => void) => {
+    woken.clear();
+    change();
+    return [...woken].toSorted();
+  };
+  expect(wakes(() => waits.suspect("tblA", 1))).toEqual(["schemaCheck"]);
+  expect(wakes(() => waits.add("tblA", "rec1", direct(1)))).toEqual(["work"]);
+  expect(wakes(() => waits.ackSuspects(waits.sequence))).toEqual(["batches", "cursor", "work"]);
+  const batch = waits.take("tblA")!;
+  expect(wakes(() => waits.requeue(batch))).toEqual(["work"]);
+  const again = waits.take("tblA")!;
+  expect(wakes(() => waits.ack(again, ["rec1"]))).toEqual(["batches", "cursor"]);
+  expect(wakes(() => waits.addTable("tblA", 5))).toEqual(["work"]);
+});
+
+/** Returns the loops that the set wakes from now on. */
+function recordWakes(waits: DirtySet): Set<string> {
+  const woken = new Set<string>();
+  for (const [loop, notifier] of Object.entries(waits.wake)) notifier.notify = () => void woken.add(loop);
+  return woken;
+}
+
 interface Naming {
   cursor: number;
   at: number;
@@ -161,6 +186,7 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const waits = new DirtySet();
+      const woken = recordWakes(waits);
       const whys = ["direct", "dependent", "destroyed"] as const;
       /** By record: the batches that named it, and when; without those that it was read after. */
       const unsettled = new Map<string, Naming[]>();
@@ -176,6 +202,8 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
       };
       const all = (batch: DirtyBatch) => [...batch.entries.keys()];
       for (const [at, one] of steps.entries()) {
+        const { durableCursor, batchCursor } = waits;
+        woken.clear();
         if ("named" in one) {
           waits.beginBatch(cursor);
           for (const [number, why] of one.named) {
@@ -216,6 +244,9 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
         const least = Math.min(cursor, ...[...unsettled.values()].flat().map((naming) => naming.cursor));
         expect(waits.durableCursor).toBeLessThanOrEqual(least);
         for (const id of unsettled.keys()) expect(waits.has("tblA", id)).toBe(true);
+        // What waits for a cursor is woken when it advances.
+        if (waits.durableCursor > durableCursor) expect([...woken]).toContain("cursor");
+        if (waits.batchCursor > batchCursor) expect([...woken]).toContain("batches");
       }
       for (const { batch } of taken) waits.ack(batch, all(batch));
       waits.resumeDeferred(Number.POSITIVE_INFINITY);

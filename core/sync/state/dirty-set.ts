@@ -6,6 +6,7 @@
  * L2. A record that is named while it is being read is read once more, because the answer may be older.
  */
 
+import { Notifier } from "../../async";
 import { strictest } from "../../source";
 
 /** Maximum number of ids per request. */
@@ -62,6 +63,17 @@ interface Suspicion {
 }
 
 export class DirtySet {
+  /** Wakes the loops that depend on the set: each waits for its own notifier. */
+  readonly wake = {
+    /** There may be something to work on. */
+    work: new Notifier(),
+    /** A table needs a schema check. */
+    schemaCheck: new Notifier(),
+    /** `batchCursor` may have advanced. */
+    batches: new Notifier(),
+    /** `durableCursor` may have advanced. */
+    cursor: new Notifier(),
+  };
   #tables = new Map<string, DirtyTable>();
   /** How many entries hold each cursor, and how many of those are deferred. */
   #held = new Counts();
@@ -105,6 +117,7 @@ export class DirtySet {
   /** Ends a feed batch: all its changes have been named. */
   endBatch(cursor: number): void {
     this.#readCursor = cursor;
+    this.#advanced();
   }
 
   /** Names a record, and merges this with an entry that already waits for it. */
@@ -133,12 +146,14 @@ export class DirtySet {
   addTable(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.whole = this.#hold(waiting.whole, cursor);
+    this.wake.work.notify();
   }
 
   /** Requests a schema check before the table is worked on. */
   suspect(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.suspect = this.#hold(waiting.suspect, cursor);
+    this.wake.schemaCheck.notify();
   }
 
   /** Returns the tables that need a schema check. */
@@ -157,6 +172,8 @@ export class DirtySet {
       this.#held.remove(waiting.suspect.cursor);
       waiting.suspect = null;
     }
+    this.wake.work.notify();
+    this.#advanced();
   }
 
   #hold(known: Suspicion | null, cursor: number): Suspicion {
@@ -262,6 +279,7 @@ export class DirtySet {
       this.#held.remove(entry.cursor);
     }
     this.#closeIfEmpty(batch);
+    this.#advanced();
   }
 
   /** Requeues records: they must be read once more. */
@@ -294,6 +312,7 @@ export class DirtySet {
       this.#deferred.add(entry.cursor);
     }
     this.#closeIfEmpty(batch);
+    this.#advanced();
   }
 
   /** Resumes deferred entries whose time has come. @returns how long until the next one's, ms */
@@ -336,11 +355,17 @@ export class DirtySet {
       this.#held.remove(waiting.whole.cursor);
       waiting.whole = null;
     }
+    this.#advanced();
   }
 
   /** Acknowledges all entries of a table that the source no longer has. */
   forgetTable(tableId: string): void {
     this.ackTable(tableId, this.#sequence, new Set());
+  }
+
+  #advanced(): void {
+    this.wake.batches.notify();
+    this.wake.cursor.notify();
   }
 
   #waiting(tableId: string): DirtyTable {
@@ -356,6 +381,7 @@ export class DirtySet {
   #put(waiting: DirtyTable, recordId: string, entry: Entry): void {
     queueOf(waiting, entry).set(recordId, entry);
     this.#held.add(entry.cursor);
+    this.wake.work.notify();
   }
 
   /** Removes the waiting or deferred entry of a record; entries in progress stay. */
