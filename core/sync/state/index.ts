@@ -13,7 +13,7 @@ export {
 export { type DirtyBatch, type DirtyRecord, DirtySet, MAX_BATCH } from "./dirty-set";
 export type { FilledBuild, VersionByScan } from "./filled-build";
 export { Fingerprints } from "./fingerprints";
-export { emptyLiveCache, type LiveCache } from "./live-cache";
+export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
 export { MissedChanges } from "./missed-changes";
 export { ReadVersionSource } from "./read-versions";

@@ -4,7 +4,7 @@ import type { TaskGroup } from "../../../async";
 import { Notifier } from "../../../async";
 import { SchemaTracker, typeSettingsOf } from "../../engine";
 import { ACTIVE_FOR_MS, type Cadence, type CadenceFacts, QuotaSplit, sweepCallsOf, URGENT_PACE } from "../../pacing";
-import { emptyLiveCache } from "../../state";
+import { LiveCache } from "../../state";
 import { readerWithPriority } from "../shared";
 import { sweepsChanges } from "./background";
 import { LiveBatches } from "./batches";
@@ -31,7 +31,7 @@ const HOLD_MS = 700;
 export async function openLive(input: LiveInput, taskGroup: TaskGroup): Promise<Live> {
   const { base, replica, feed } = input;
   const { stop } = taskGroup;
-  input.cache.live ??= emptyLiveCache();
+  input.cache.live ??= new LiveCache();
   const cache = input.cache.live;
   const { dirty, missedChanges } = cache;
   // Not known before the schema is.

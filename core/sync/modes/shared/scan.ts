@@ -43,7 +43,7 @@ export interface ScanWatch {
 export async function keepSweeping(session: SyncSession, watch: ScanWatch): Promise<void> {
   const { cache } = session.input;
   for (let failures = 0; ; ) {
-    if (watch.isWanted?.() || (!cache.scan && isDue(session, watch))) await beginScan(session, watch);
+    if (watch.isWanted?.() || (!cache.scan && dueInMs(session, watch) <= 0)) await beginScan(session, watch);
     const { scan } = cache;
     if (scan && scan.remaining.length === 0) {
       await reportScan(session, scan);
@@ -80,10 +80,6 @@ async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch
 /** Returns how long ago the base's last scan began; Infinity: never. */
 export function sweptAgoMs(base: Pick<Base, "sweep" | "clockAheadMs">): number {
   return base.sweep ? agoMs(base, base.sweep.startedAt) : Infinity;
-}
-
-function isDue(session: SyncSession, watch: ScanWatch): boolean {
-  return dueInMs(session, watch) <= 0;
 }
 
 function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): number {
