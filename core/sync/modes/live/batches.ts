@@ -25,6 +25,7 @@ import type { DirtySet } from "../../state";
 const LONGEST_WAIT_MS = 60_000;
 /** Reads without changes are written to `_sync_meta` at most this often. */
 const UNCHANGED_MS = 5000;
+const COUNTED = ["seen", "inserted", "updated", "deleted"] as const;
 
 interface LiveBatch {
   report: RunReport;
@@ -123,14 +124,9 @@ export class LiveBatches {
   }
 
   /** Adds changes that were applied, or given up, to the current batch. */
-  tally({ seen = 0, inserted = 0, updated = 0, deleted = 0 }: Partial<Changes>): void {
+  tally(changes: Partial<Pick<RunReport, (typeof COUNTED)[number]>>): void {
     const report = this.#liveBatch?.report;
-    if (report) {
-      report.seen += seen;
-      report.inserted += inserted;
-      report.updated += updated;
-      report.deleted += deleted;
-    }
+    if (report) for (const count of COUNTED) report[count] += changes[count] ?? 0;
     this.#notifier.notify();
   }
 
@@ -222,11 +218,4 @@ export class LiveBatches {
     this.#next = undefined;
     if (next) this.#begin(next);
   }
-}
-
-interface Changes {
-  seen: number;
-  inserted: number;
-  updated: number;
-  deleted: number;
 }

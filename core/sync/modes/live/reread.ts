@@ -8,7 +8,7 @@
  */
 import { BasetideError, isBasetideError } from "../../../errors";
 import { latestReadVersions } from "../../../replica";
-import type { RecordPage, SourceRecord, SourceTable } from "../../../source";
+import type { RecordPage, SourceRecord } from "../../../source";
 import { applyRecords, metered, removeRecords } from "../../engine";
 import type { DirtyBatch } from "../../state";
 import { fingerprintIn, MassChange, type TableCache, tableCache } from "../../state";
@@ -31,7 +31,8 @@ export async function removeDestroyed(live: Live, batch: DirtyBatch): Promise<vo
   await live.batches.started();
   // An older read version than necessary only loses more often.
   const readVersion = Math.min(...[...entries.values()].map((entry) => entry.readVersion!));
-  const { deleted, lost } = await removeRecords(live.foreground, liveCache(live, tableId), ids, readVersion);
+  const { table } = tableOf(live, tableId);
+  const { deleted, lost } = await removeRecords(live.foreground, table, ids, readVersion);
   const isLost = new Set(lost);
   live.dirty.ack(
     batch,
@@ -52,13 +53,12 @@ export async function reread(live: Live, batch: DirtyBatch): Promise<void> {
   reader.readVersions.renew();
   const since = await reader.readVersions.current();
   using latest = freshReadVersion(reader, since);
-  const source = sourceTable(live, tableId);
+  const { source } = tableOf(live, tableId);
   // The request does not depend on the previous links, so both are read concurrently.
-  const before = dependants.of(changed);
-  const [pages, reached] = await bothOf(
+  const [pages, reached] = await Promise.all([
     metered(latest.reader, "records").listByIds(source, [...entries.keys()]),
-    before,
-  );
+    dependants.of(changed),
+  ]);
   const readVersion = latest.value;
   await batches.started();
   const { fresh, lost } = await apply(live, tableId, pages, readVersion);
@@ -78,7 +78,7 @@ async function apply(live: Live, tableId: string, pages: RecordPage[], readVersi
   const fresh = new Map<string, SourceRecord>();
   const lost = new Set<string>();
   for (const page of pages) {
-    const table = liveCache(live, tableId);
+    const { table } = tableOf(live, tableId);
     await checkSchemaIfMany(live, table, page);
     const all = Array.from({ length: page.size }, (_, index) => index);
     const applied = await applyRecords(live.foreground, table, { page, readVersion }, all, true);
@@ -147,12 +147,8 @@ async function judgeAbsent(
     else gone.push(id);
   }
   if (gone.length === 0) return;
-  const { deleted, lost } = await removeRecords(
-    live.foreground,
-    liveCache(live, batch.tableId),
-    gone,
-    readVersion,
-  );
+  const { table } = tableOf(live, batch.tableId);
+  const { deleted, lost } = await removeRecords(live.foreground, table, gone, readVersion);
   dirty.requeue(batch, lost);
   dirty.ack(batch, gone);
   batches.tally({ deleted });
@@ -193,32 +189,15 @@ function nameAll({ dirty, missedChanges, wake }: Live, reached: IdsByTable[], cu
   wake.notify();
 }
 
-function liveCache({ input, schemaTracker }: Live, tableId: string): TableCache {
-  const { live } = schemaTracker.table(tableId);
-  if (!live) throw goneTable(tableId);
-  return tableCache(input.cache, live);
-}
-
 /** @throws BasetideError `source_schema_changed` when the table has gone since the batch was taken */
-function sourceTable({ schemaTracker }: Live, tableId: string): SourceTable {
-  const { source } = schemaTracker.table(tableId);
-  if (!source) throw goneTable(tableId);
-  return source;
-}
-
-function goneTable(tableId: string): BasetideError {
-  return new BasetideError("source_schema_changed", `The source has table ${tableId} no more.`);
+function tableOf({ input, schemaTracker }: Live, tableId: string) {
+  const { source, live } = schemaTracker.table(tableId);
+  if (source && live) return { source, table: tableCache(input.cache, live) };
+  throw new BasetideError("source_schema_changed", `The source has table ${tableId} no more.`);
 }
 
 function firstCursor({ entries }: DirtyBatch): number {
   return Math.min(...[...entries.values()].map((entry) => entry.cursor));
-}
-
-/** Awaits both, or throws the first failure; the other one does not become an unhandled rejection. */
-async function bothOf<A, B>(a: Promise<A>, b: Promise<B>): Promise<[A, B]> {
-  a.catch(() => {});
-  b.catch(() => {});
-  return Promise.all([a, b]);
 }
 
 /** Returns whether the source's adapter rejects the ids themselves: a retry would not help. */
