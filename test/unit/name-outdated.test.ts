@@ -1,15 +1,13 @@
 /** Which tables are swept because of what their fields are now. */
 import { expect, test } from "vitest";
-import { Notifier } from "../../core/async";
 import type { SourceSchema } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
 import { readAsNow } from "../../core/sync/engine";
-import type { Live } from "../../core/sync/modes/live";
-import { nameOutdated } from "../../core/sync/modes/live/apply-schema";
+import { nameOutdated, type SchemaChecking } from "../../core/sync/modes/live/apply-schema";
 import { DirtySet } from "../../core/sync/state";
 import { teamsAndPeople } from "../support/teams";
 
-const connection = { changeFeed: { dependents: dependentsOf } } as Live["input"]["reader"]["connection"];
+const connection = { changeFeed: { dependents: dependentsOf } } as SchemaChecking["connection"];
 
 function schemaWith(nameType: string): SourceSchema {
   const { people } = teamsAndPeople();
@@ -25,10 +23,10 @@ test("a table is named once for what it is, and again when it has been something
   const cache = { schema: one };
   const readAs = readAsNow(cache, connection).get("tblP");
   const live = {
-    input: { cache, reader: { connection } },
+    cache,
+    connection,
     schemaTracker: { table: () => ({ live: { readAs } }) },
     dirty,
-    wake: new Notifier(),
   } as unknown as Parameters<typeof nameOutdated>[0];
   const named = new Map();
   /** Is the table to be swept when its fields are these? */

@@ -5,7 +5,6 @@ import type { Reader } from "../engine";
 import {
   detectDrift,
   type FeedContext,
-  type Live,
   type LiveFeed,
   type LiveInput,
   liveBase,
@@ -48,22 +47,20 @@ export function goLive(
   input: SyncSessionInput,
 ): Promise<void> {
   const { modifiedSince } = platform;
-  const compare = async ({ foreground, dirty, missedChanges }: Live) => {
-    await detectDrift({
-      ...foreground,
-      feed,
-      modifiedSince: modifiedSince!,
-      isPending: (tableId, recordId) => dirty.has(tableId, recordId),
-      isTold: (tableId, recordId, sinceMs) => missedChanges.wasNamedSince(tableId, recordId, sinceMs),
-      onDrift: (count) => ctx.syncMetrics.untold("comparison", count),
-    });
-  };
   const liveInput: LiveInput = {
     ...input,
     feed,
     cadence: (facts) => cadenceOf({ ...facts, ratePerSecond: budget.ratePerSecond }),
     onMissed: (count) => ctx.syncMetrics.untold("sweep", count),
-    compare: modifiedSince && compare,
+    compare:
+      modifiedSince &&
+      ((replica) =>
+        detectDrift({
+          ...replica,
+          feed,
+          modifiedSince,
+          onDrift: (count) => ctx.syncMetrics.untold("comparison", count),
+        })),
   };
   return liveBase(liveInput);
 }

@@ -1,7 +1,7 @@
 /** Live mode beside clients who use up the quota, on a clock that jumps: the real rule, the real lanes and split. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { RateLimiter } from "../../../core/limiter";
-import { DEPENDANT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../../core/sync/modes/live/open-live";
+import { DEPENDANT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../../core/sync/modes/live/live-readers";
 import { QuotaSplit } from "../../../core/sync/pacing";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { quantile } from "../../support/quantile";

@@ -6,15 +6,26 @@
 import { wait } from "../../../async";
 import { asBasetideError } from "../../../errors";
 import type { ReadAs } from "../../../replica";
-import { isOutdated, isWholeBases, readAsNow } from "../../engine";
+import type { SourceConnection } from "../../../source";
+import { isOutdated, isWholeBases, readAsNow, type SchemaTracker } from "../../engine";
 import { failurePauseMs } from "../../pacing";
-import type { Live } from "./live";
+import type { BaseCache, DirtySet } from "../../state";
+import type { LiveBatches } from "./batches";
 
 const TICK_MS = 250;
 
+export interface SchemaChecking {
+  schemaTracker: Pick<SchemaTracker, "refresh" | "refreshIfDue" | "table" | "catalog">;
+  cache: Pick<BaseCache, "schema">;
+  connection: Pick<SourceConnection, "changeFeed">;
+  dirty: DirtySet;
+  batches: Pick<LiveBatches, "failed">;
+  stop: AbortSignal;
+}
+
 /** Checks the schema forever. */
-export async function keepCheckingSchema(live: Live): Promise<void> {
-  const { schemaTracker, dirty, schemaNotifier, stop, batches, wake } = live;
+export async function keepCheckingSchema(checking: SchemaChecking): Promise<void> {
+  const { schemaTracker, cache, dirty, batches, stop } = checking;
   const named = new Map<string, ReadAs>();
   let compared: unknown[] = [];
   for (let failures = 0; ; ) {
@@ -31,26 +42,22 @@ export async function keepCheckingSchema(live: Live): Promise<void> {
       await wait(failurePauseMs(++failures, error), stop);
       continue;
     }
-    const shown = [live.input.cache.schema, schemaTracker.catalog];
-    if (shown.some((one, index) => one !== compared[index])) nameOutdated(live, named);
+    const shown = [cache.schema, schemaTracker.catalog];
+    if (shown.some((one, index) => one !== compared[index])) nameOutdated(checking, named);
     compared = shown;
-    if (suspected.length > 0) {
-      dirty.ackSuspects(sequence);
-      live.settled();
-      wake.notify();
-    }
-    forgetGone(live);
-    await schemaNotifier.wait(TICK_MS, stop);
+    if (suspected.length > 0) dirty.ackSuspects(sequence);
+    forgetGone(checking);
+    await dirty.wake.schemaCheck.wait(TICK_MS, stop);
   }
 }
 
 /**
  * Acknowledges the entries of tables that the source no longer has, including those requeued after the tables went.
  */
-function forgetGone({ dirty, schemaTracker, settled }: Live): void {
-  const gone = dirty.waitingTables().filter((id) => !schemaTracker.table(id).source && !dirty.isSuspect(id));
-  for (const id of gone) dirty.forgetTable(id);
-  if (gone.length > 0) settled();
+function forgetGone({ dirty, schemaTracker }: SchemaChecking): void {
+  for (const id of dirty.waitingTables()) {
+    if (!schemaTracker.table(id).source && !dirty.isSuspect(id)) dirty.forgetTable(id);
+  }
 }
 
 /**
@@ -59,10 +66,15 @@ function forgetGone({ dirty, schemaTracker, settled }: Live): void {
  * @param named the definitions that each table was last named for
  */
 export function nameOutdated(
-  { input, schemaTracker, dirty, wake }: Pick<Live, "input" | "schemaTracker" | "dirty" | "wake">,
+  {
+    cache,
+    connection,
+    schemaTracker,
+    dirty,
+  }: Pick<SchemaChecking, "cache" | "connection" | "schemaTracker" | "dirty">,
   named: Map<string, ReadAs>,
 ): void {
-  for (const [tableId, now] of readAsNow(input.cache, input.reader.connection)) {
+  for (const [tableId, now] of readAsNow(cache, connection)) {
     const { live: table, rebuild } = schemaTracker.table(tableId);
     // A rebuild reads all cells.
     if (!table || rebuild || !isOutdated(table.readAs, now)) {
@@ -73,6 +85,5 @@ export function nameOutdated(
     if (Bun.deepEquals(named.get(tableId), now)) continue;
     named.set(tableId, now);
     dirty.addTable(tableId, dirty.durableCursor);
-    wake.notify();
   }
 }

@@ -3,15 +3,17 @@
  * recent-writes log, and comparisons.
  */
 
-import { wait } from "../../../async";
-import type { RunReport } from "../../../control/bases";
+import { type Notifier, wait } from "../../../async";
+import type { Base, RunReport } from "../../../control/bases";
 import { asBasetideError, isBasetideError } from "../../../errors";
+import type { Logger } from "../../../log";
 import { loggedTables } from "../../../replica";
 import { expectLogged, isWholeBases, newReport, reportIssues, tableCounts } from "../../engine";
-import { tableCache } from "../../state";
-import type { RebuildWatch } from "../shared";
-import { readSince, type ScanWatch, sweptAgoMs } from "../shared";
-import type { Live } from "./live";
+import type { Cadence } from "../../pacing";
+import { type BaseCache, type LiveCache, tableCache } from "../../state";
+import { type RebuildWatch, readSince, type ScanWatch, type SyncSession, sweptAgoMs } from "../shared";
+import type { LiveBatches } from "./batches";
+import type { Feed } from "./feed-types";
 
 const TRIM_INTERVAL_MS = 30_000;
 /** An idle base logs in for it only after this time. */
@@ -19,12 +21,20 @@ const LONGEST_UNTRIMMED_MS = 3600_000;
 /** While an action is not due yet, its interval is checked this often. */
 const TICK_MS = 1000;
 
+interface Scanning {
+  base: Base;
+  cache: Pick<LiveCache, "gapSeen">;
+  scans: Pick<BaseCache, "scanStartedAt">;
+  feed: Pick<Feed, "gapSince" | "closeFeedGap">;
+  batches: Pick<LiveBatches, "unchanged">;
+  cadence: () => Cadence;
+}
+
 /** Starts a scan at once when a feed gap is new: a scan that begins after the gap finds the missing changes. */
-export function scanWatch(live: Live): ScanWatch {
-  const { input, cache, feed, batches } = live;
+export function scanWatch({ base, cache, scans, feed, batches, cadence }: Scanning): ScanWatch {
   return {
-    everyMs: () => live.cadence().sweepEveryMs,
-    lastAgoMs: () => sweptAgoMs(input.base),
+    everyMs: () => cadence().sweepEveryMs,
+    lastAgoMs: () => sweptAgoMs(base),
     isWanted() {
       const { gapSince } = feed;
       const isNew = gapSince !== null && gapSince.getTime() !== cache.gapSeen?.getTime();
@@ -33,7 +43,7 @@ export function scanWatch(live: Live): ScanWatch {
     },
     async onEnd() {
       if (feed.gapSince) {
-        const begunAt = input.cache.scanStartedAt!;
+        const begunAt = scans.scanStartedAt!;
         await feed.closeFeedGap(begunAt);
         if (!feed.gapSince) batches.unchanged(begunAt);
       }
@@ -44,8 +54,9 @@ export function scanWatch(live: Live): ScanWatch {
 }
 
 /** A sweep found differences between these rows and the source's records, which the feed may still report. */
-export function sweepsChanges(
-  { feed, missedChanges, dirty }: Live,
+export function recordFound(
+  feed: Pick<Feed, "gapSince">,
+  { missedChanges, dirty }: Pick<LiveCache, "missedChanges" | "dirty">,
   tableId: string,
   recordIds: string[],
 ): void {
@@ -58,8 +69,12 @@ export function sweepsChanges(
   );
 }
 
-/** Reports a rebuild as a sync of its own. */
-export function rebuildWatch({ input, schemaTracker, batches, wake, stop }: Live): RebuildWatch {
+/** Reports a rebuild as a sync of its own, and wakes the loop that works on tables when one is live. */
+export function rebuildWatch(
+  { input, schemaTracker, stop }: Pick<SyncSession, "input" | "schemaTracker" | "stop">,
+  batches: Pick<LiveBatches, "failed">,
+  work: Notifier,
+): RebuildWatch {
   return {
     onBegin(tableId) {
       const startedAt = new Date();
@@ -76,7 +91,7 @@ export function rebuildWatch({ input, schemaTracker, batches, wake, stop }: Live
         await reportIssues(input.replica, report);
         await input.onRun(report);
         input.reader.log.info({ tableId, seen }, "table rebuilt");
-        wake.notify();
+        work.notify();
       };
     },
     onFailure(_tableId, error) {
@@ -89,8 +104,10 @@ export function rebuildWatch({ input, schemaTracker, batches, wake, stop }: Live
  * Reads the recent-writes log before it is trimmed, because sweeps compare rows that other processes wrote. Waits
  * until a connection is open anyway: the feed reports clients' writes to a live base, which opens one.
  */
-export async function keepLogShort(live: Live): Promise<void> {
-  const { input, schemaTracker, stop } = live;
+export async function keepLogShort(
+  session: Pick<SyncSession, "input" | "schemaTracker" | "reading" | "stop">,
+): Promise<void> {
+  const { input, schemaTracker, stop } = session;
   const { replica, cache } = input;
   for (let triedAt = Number.NEGATIVE_INFINITY; ; ) {
     await wait(TICK_MS, stop);
@@ -104,7 +121,7 @@ export async function keepLogShort(live: Live): Promise<void> {
         const { live: table } = schemaTracker.table(tableId);
         if (table) await expectLogged(replica, tableCache(cache, table));
       }
-      await input.onRead(readSince(live, now));
+      await input.onRead(readSince(session, now));
     } catch (error) {
       // A log that a write holds is read the next time.
       if (!isBasetideError(error, "replica_busy")) throw error;
@@ -112,22 +129,29 @@ export async function keepLogShort(live: Live): Promise<void> {
   }
 }
 
+interface Comparing {
+  compare: (() => Promise<unknown>) | undefined;
+  cache: Pick<LiveCache, "comparedAt">;
+  cadence: () => Cadence;
+  log: Logger;
+  stop: AbortSignal;
+}
+
 /** Compares SQL with the source at the interval for comparisons. */
-export async function keepComparing(live: Live): Promise<void> {
-  const { input, cache, stop } = live;
-  if (!input.compare) return;
+export async function keepComparing({ compare, cache, cadence, log, stop }: Comparing): Promise<void> {
+  if (!compare) return;
   for (;;) {
     await wait(TICK_MS, stop);
-    if (performance.now() - cache.comparedAt < live.cadence().freshnessMs) continue;
+    if (performance.now() - cache.comparedAt < cadence().freshnessMs) continue;
     const startedAt = performance.now();
     try {
-      await input.compare(live);
+      await compare();
     } catch (caught) {
       const error = asBasetideError(caught);
       // The next lease repeats a comparison at once that the end of this lease interrupted: a lease is as long as
       // their interval.
       if (isWholeBases(error)) throw error;
-      input.reader.log.debug({ error }, "not compared with the source");
+      log.debug({ error }, "not compared with the source");
     }
     cache.comparedAt = startedAt;
   }

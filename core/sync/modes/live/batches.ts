@@ -9,7 +9,6 @@
  * `completed_at`. During a feed gap it does not advance.
  */
 
-import { Notifier } from "../../../async";
 import type { RunReport } from "../../../control/bases";
 import { type BasetideError, isBasetideError } from "../../../errors";
 import {
@@ -46,7 +45,7 @@ interface LiveBatch {
 interface Setting {
   replica: Replica;
   epoch: number;
-  dirty: Pick<DirtySet, "readCursor" | "batchCursor">;
+  dirty: Pick<DirtySet, "readCursor" | "batchCursor" | "wake">;
   /** Returns whether changes are missing from the feed until a scan finds them. */
   hasGap: () => boolean;
   /** The requests that count as those of batches. */
@@ -56,7 +55,6 @@ interface Setting {
 
 export class LiveBatches {
   readonly #setting: Setting;
-  readonly #notifier = new Notifier();
   #liveBatch: LiveBatch | undefined;
   /** Collects changes that were reported after the batch's goal was set. */
   #next: LiveBatch | undefined;
@@ -96,7 +94,7 @@ export class LiveBatches {
     if (isEnd && latest && (latest.goal === undefined || isNews)) {
       if (latest === this.#next || latest.goal === undefined) latest.goal = this.#setting.dirty.readCursor;
     }
-    this.#notifier.notify();
+    this.#setting.dirty.wake.batches.notify();
   }
 
   /**
@@ -112,7 +110,7 @@ export class LiveBatches {
         this.#completedAt = Number.NEGATIVE_INFINITY;
         if (!isBasetideError(error, "lease_lost")) return;
         this.#lost = error;
-        this.#notifier.notify();
+        dirty.wake.batches.notify();
       },
     );
   }
@@ -127,7 +125,6 @@ export class LiveBatches {
   tally(changes: Partial<Pick<RunReport, (typeof COUNTED)[number]>>): void {
     const report = this.#liveBatch?.report;
     if (report) for (const count of COUNTED) report[count] += changes[count] ?? 0;
-    this.#notifier.notify();
   }
 
   /** Records a failure; the batch continues. */
@@ -158,7 +155,7 @@ export class LiveBatches {
         await this.#complete();
         await onCompleted();
       }
-      await this.#notifier.wait(LONGEST_WAIT_MS, stop);
+      await this.#setting.dirty.wake.batches.wait(LONGEST_WAIT_MS, stop);
     }
   }
 

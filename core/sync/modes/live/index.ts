@@ -2,5 +2,5 @@
 
 export { detectDrift } from "./drift";
 export { type FeedContext, LiveFeed, openFeed } from "./feed";
-export { type Live, type LiveInput, liveBase } from "./live";
+export { type LiveInput, liveBase } from "./live";
 export { NotificationListener } from "./notifications";

@@ -7,21 +7,23 @@
  * I3. The feed's cursor advances only past changes that are durable in the replica; see `DirtySet`.
  */
 
-import type { Notifier } from "../../../async";
 import { TaskGroup } from "../../../async";
-import type { Reader, Sweep } from "../../engine";
-import type { Cadence, CadenceFacts } from "../../pacing";
-import type { DirtySet, LiveCache, MassChange, MissedChanges } from "../../state";
+import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
+import { ACTIVE_FOR_MS, type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
+import { LiveCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
-import { endIfOver, keepRebuilding, keepSweeping } from "../shared";
+import { endIfOver, keepRebuilding, keepSweeping, sweepExclusively } from "../shared";
 import { keepCheckingSchema } from "./apply-schema";
-import { keepComparing, keepLogShort, rebuildWatch, scanWatch } from "./background";
-import type { LiveBatches } from "./batches";
-import type { Dependants } from "./dependents";
+import { keepComparing, keepLogShort, rebuildWatch, recordFound, scanWatch } from "./background";
+import { LiveBatches } from "./batches";
+import { Dependants } from "./dependents";
+import type { DriftCheck } from "./drift";
 import type { Feed } from "./feed-types";
-import { openLive } from "./open-live";
-import { keepReading } from "./read-feed";
-import { keepWorking } from "./work";
+import { liveReaders } from "./live-readers";
+import { type FeedReading, keepReading, recordDue } from "./read-feed";
+import { settledByReading } from "./reread";
+import { keepSavingCursor } from "./save-cursor";
+import { keepWorking, knownSize } from "./work";
 
 export interface LiveInput extends SyncSessionInput {
   feed: Feed;
@@ -32,68 +34,128 @@ export interface LiveInput extends SyncSessionInput {
   /** When a named record that was not found is looked for again, ms; defaults to the times in `reread.ts`. */
   absentMs?: readonly number[] | undefined;
   /** Compares SQL with the source, once, to check that the feed reports everything. */
-  compare?: ((live: Live) => Promise<void>) | undefined;
+  compare?: ((replica: ComparedReplica) => Promise<unknown>) | undefined;
 }
 
-export interface Live extends SyncSession<LiveInput> {
-  feed: Feed;
-  cache: LiveCache;
-  dirty: DirtySet;
-  missedChanges: MissedChanges;
-  batches: LiveBatches;
-  dependants: Dependants;
-  /** For reads of the feed, and for the records that it names. */
-  feedReader: Reader;
-  namedReader: Reader;
-  /** For their consequences, and for tables that are read completely because of them. */
-  foreground: Sweep;
-  /** True while any table is being worked on. */
-  isWorking: boolean;
-  /** Notified when there are entries to work on. */
-  wake: Notifier;
-  /** Notified when a schema check is needed. */
-  schemaNotifier: Notifier;
-  massChanges: Map<string, MassChange>;
-  /** Foreground requests that are already included in the average cost of feed reads. */
-  callsCounted: number;
-  /** When the feed will be read next without a notification. */
-  dueAt: Date;
-  cadence(): Cadence;
-  /** Call after entries were acknowledged: batches may be over, and the cursor may advance. */
-  settled(): void;
-  /** Resolves when the latest save of the cursor has finished. */
-  saved(): Promise<void>;
-  /** Records for the console how the feed is read, and how many records wait. */
-  note(): Promise<void>;
-  countMissedChanges(count: number): Promise<void>;
-}
+/** What a comparison needs to know about the replica, and about the changes that wait. */
+export type ComparedReplica = Sweep & Required<Pick<DriftCheck, "isPending" | "isTold">>;
 
 /**
- * Reads the feed, and scans in the background, until the lease is over.
+ * Reads the feed, and scans in the background, until the lease is over. Gives each loop what it reads and what it
+ * reports to; the dirty set wakes those that wait for each other.
  *
  * @throws BasetideError an error that ends the sync of the whole base: `sync_stopped`, `lease_lost`, or one that needs
  *   attention
  */
 export async function liveBase(input: LiveInput): Promise<void> {
   using taskGroup = new TaskGroup(input.reader.stop);
-  const live = await openLive(input, taskGroup);
-  const { stop, batches } = live;
+  const { stop } = taskGroup;
+  const { base, replica, epoch, feed, cache: baseCache, absentMs, compare, onMissed, onRun } = input;
+  const { connection, log } = input.reader;
+  baseCache.live ??= new LiveCache();
+  const cache = baseCache.live;
+  const { dirty, missedChanges } = cache;
+
+  // Not known before the schema is.
+  let known: (() => Cadence) | undefined;
+  const readers = liveReaders(input, () => known?.().sweepCallMs ?? 0, stop);
+  const schemaTracker = await SchemaTracker.open({
+    ...input,
+    reader: readers.foreground,
+    settings: typeSettingsOf(input),
+    signal: stop,
+    get schemaPollMs() {
+      return known?.().schemaMs ?? Number.POSITIVE_INFINITY;
+    },
+  });
+  const dependants = new Dependants({
+    replica,
+    schemaTracker,
+    cache: baseCache,
+    connection,
+    linkedRecordsAsText: base.settings.linkedRecordsAsText,
+    hasLastingUrls: input.attachmentUrls !== undefined,
+  });
+  const sizeOf = (tableId: string) => knownSize(input, tableId);
+  const cadence = () => {
+    const { changedAt, batchCalls } = cache;
+    const { tables } = schemaTracker;
+    return input.cadence({
+      mode: "live",
+      hasNotifications: feed.hasNotifications,
+      isActive: changedAt !== undefined && Date.now() - changedAt.getTime() < ACTIVE_FOR_MS,
+      sweepCalls: sweepCallsOf(tables.map(({ id }) => ({ records: sizeOf(id) ?? 0 }))),
+      tables: tables.length,
+      changesByItself: dependants.changesByItself,
+      batchCalls,
+    });
+  };
+  known = cadence;
+
+  const hasGap = () => feed.gapSince !== null;
+  const { counts } = readers.foreground;
+  const batches = new LiveBatches({ replica, epoch, dirty, hasGap, counts, onRun }, base.error !== null);
+  const onChanges: Sweep["onChanges"] = (tableId, ids) => recordFound(feed, cache, tableId, ids);
+  const sweep = { ...input, schemaTracker, onProgress: () => {}, onChanges };
+  const foreground: Sweep = { ...sweep, reader: readers.foreground };
+  const naming = { dirty, dependants, missedChanges };
+  const jobs = new Map<string, Promise<void>>();
+  const session: SyncSession = {
+    input: { ...input, isOver: () => input.isOver() && !batches.isActive && jobs.size === 0 },
+    schemaTracker,
+    split: readers.split,
+    taskGroup,
+    stop,
+    background: { ...sweep, reader: readers.background },
+    reading: new Set(),
+    sweeping: new Map(),
+    onReading: (tableId) => settledByReading(naming, tableId),
+  };
+
+  const reading: FeedReading = {
+    feed,
+    reader: readers.feed,
+    cache,
+    trims: baseCache,
+    schemaTracker,
+    dependants,
+    batches,
+    cadence,
+    onMissed,
+    stop,
+  };
+  const compared: ComparedReplica = {
+    ...foreground,
+    isPending: (tableId, id) => dirty.has(tableId, id),
+    isTold: (tableId, id, sinceMs) => missedChanges.wasNamedSince(tableId, id, sinceMs),
+  };
+  const saving = keepSavingCursor({ dirty, feed, stop }).catch((error) => taskGroup.end(error));
   try {
     await taskGroup.run([
-      keepReading(live),
-      keepWorking(live),
-      batches.keepCompleting(stop, async () => {
-        await live.note();
-        endIfOver(live);
+      keepReading(reading),
+      keepWorking({
+        ...naming,
+        batches,
+        namedReader: readers.named,
+        foreground,
+        absentMs,
+        jobs,
+        sizeOf,
+        taskGroup,
+        sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
       }),
-      keepCheckingSchema(live),
-      keepRebuilding(live, rebuildWatch(live)),
-      keepSweeping(live, scanWatch(live)),
-      keepLogShort(live),
-      keepComparing(live),
+      batches.keepCompleting(stop, async () => {
+        await recordDue(reading);
+        endIfOver(session);
+      }),
+      keepCheckingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches, stop }),
+      keepRebuilding(session, rebuildWatch(session, batches, dirty.wake.work)),
+      keepSweeping(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
+      keepLogShort(session),
+      keepComparing({ compare: compare && (() => compare(compared)), cache, cadence, log, stop }),
     ]);
   } finally {
     await batches.end();
   }
-  await live.saved();
+  await saving;
 }

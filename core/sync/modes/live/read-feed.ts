@@ -7,10 +7,12 @@
 import { wait } from "../../../async";
 import { asBasetideError } from "../../../errors";
 import type { ChangedTable, SourceChanges } from "../../../source";
-import { isWholeBases } from "../../engine";
-import { failurePauseMs } from "../../pacing";
-import type { FeedBatch } from "./feed-types";
-import type { Live } from "./live";
+import { isWholeBases, type Reader, type SchemaTracker } from "../../engine";
+import { type Cadence, failurePauseMs } from "../../pacing";
+import type { BaseCache, LiveCache } from "../../state";
+import type { LiveBatches } from "./batches";
+import type { Dependants } from "./dependents";
+import type { Feed, FeedBatch } from "./feed-types";
 
 /** Weight of the latest read in the average cost of reads. */
 const LATEST_PART = 0.2;
@@ -18,52 +20,79 @@ const LATEST_PART = 0.2;
 /** The longest delay of the feed in reporting a change, plus the time that taking a read version takes, ms. */
 const LATE_MS = 20_000;
 
+export interface FeedReading {
+  feed: Feed;
+  reader: Reader;
+  cache: Omit<LiveCache, "comparedAt" | "gapSeen">;
+  /** The times with their read versions. */
+  trims: Pick<BaseCache, "trimPoints" | "trimmedTo">;
+  schemaTracker: Pick<SchemaTracker, "table">;
+  dependants: Pick<Dependants, "graph">;
+  batches: Pick<LiveBatches, "read" | "failed">;
+  cadence: () => Cadence;
+  /** Called with the number of records that only a sweep found changed. */
+  onMissed: (count: number) => void;
+  stop: AbortSignal;
+}
+
 /** Reads the feed forever. */
-export async function keepReading(live: Live): Promise<void> {
-  const { feed, cache, stop } = live;
-  const { bucket } = cache;
+export async function keepReading(reading: FeedReading): Promise<void> {
+  const { feed, reader, cache, batches, onMissed, stop } = reading;
+  const { bucket, missedChanges } = cache;
+  /** Foreground requests that are already included in the average cost of reads. */
+  let counted = 0;
   for (let failures = 0; ; ) {
-    const { pollMs, notificationGapMs } = live.cadence();
+    const { notificationGapMs } = reading.cadence();
     // An earlier lease may have read it recently. After a failed read, the reason for that read still holds.
-    const restMs = Math.max(0, cache.readAt + pollMs - performance.now());
+    const restMs = dueInMs(reading);
     if (restMs > 0 && failures === 0) {
-      live.dueAt = new Date(Date.now() + restMs);
-      await live.note();
+      await recordDue(reading);
       if (await feed.wakeUp(restMs, stop)) {
         await wait(bucket.waitMs(performance.now(), notificationGapMs), stop);
         bucket.take(performance.now(), notificationGapMs);
       }
     }
     try {
-      await readToEnd(live);
+      cache.readAt = await readToEnd(reading);
+      const { requests } = reader.counts;
+      cache.batchCalls += (requests - counted - cache.batchCalls) * LATEST_PART;
+      counted = requests;
+      const missed = missedChanges.readToEnd(cache.readAt);
+      if (missed > 0) {
+        onMissed(missed);
+        await feed.addMissedChanges(missed);
+      }
       failures = 0;
     } catch (caught) {
       const error = asBasetideError(caught);
       if (isWholeBases(error)) throw error;
-      live.input.reader.log.debug({ error }, "feed not read");
-      await live.batches.failed(error);
+      reader.log.debug({ error }, "feed not read");
+      await batches.failed(error);
       await wait(failurePauseMs(++failures, error), stop);
     }
   }
 }
 
-async function readToEnd(live: Live): Promise<void> {
-  const { feed, feedReader, missedChanges, cache } = live;
-  const { counts } = feedReader;
+/** Records for the console when the feed is read next, and how many records wait. */
+export async function recordDue(reading: Pick<FeedReading, "feed" | "cache" | "cadence">): Promise<void> {
+  const { dirty, changedAt } = reading.cache;
+  const dueAt = new Date(Date.now() + dueInMs(reading));
+  await reading.feed.recordDue(dueAt, { waiting: dirty.size, ...(changedAt && { changedAt }) });
+}
+
+/** Returns the time until the feed is read without a notification, ms. */
+function dueInMs({ cache, cadence }: Pick<FeedReading, "cache" | "cadence">): number {
+  return Math.max(0, cache.readAt + cadence().pollMs - performance.now());
+}
+
+/** @returns when the last request was made (performance.now()) */
+async function readToEnd(reading: FeedReading): Promise<number> {
   for (;;) {
     const asked = { at: performance.now(), date: new Date() };
-    const batch = await feed.read(feedReader);
-    name(live, batch, oldReadVersion(live, asked.at));
-    live.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
-    live.settled();
-    if (batch.mightHaveMore) continue;
-    const callsMade = counts.requests - live.callsCounted;
-    live.callsCounted = counts.requests;
-    cache.batchCalls += (callsMade - cache.batchCalls) * LATEST_PART;
-    cache.readAt = asked.at;
-    const missed = missedChanges.readToEnd(asked.at);
-    if (missed > 0) await live.countMissedChanges(missed);
-    return;
+    const batch = await reading.feed.read(reading.reader);
+    name(reading, batch, oldReadVersion(reading.trims, asked.at));
+    reading.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
+    if (!batch.mightHaveMore) return asked.at;
   }
 }
 
@@ -72,15 +101,18 @@ async function readToEnd(live: Live): Promise<void> {
  * already been restored and written by a client that knows so: any image that was logged for it since the read version
  * wins, and the record is read again. Undefined if no read version is old enough.
  */
-function oldReadVersion({ input }: Live, askedAt: number): number | undefined {
-  const { trimPoints, trimmedTo } = input.cache;
+function oldReadVersion(
+  { trimPoints, trimmedTo }: FeedReading["trims"],
+  askedAt: number,
+): number | undefined {
   const old = trimPoints.findLast(({ at }) => at < askedAt - LATE_MS) ?? trimmedTo;
   return old?.readVersion;
 }
 
 /** Names the changes of the batch; nothing is awaited (L4). */
-function name(live: Live, batch: FeedBatch, readVersion: number | undefined): void {
-  const { dirty, missedChanges } = live;
+function name(reading: FeedReading, batch: FeedBatch, readVersion: number | undefined): void {
+  const { cache, schemaTracker } = reading;
+  const { dirty, missedChanges } = cache;
   const { from: cursor, changes, mightHaveMore } = batch;
   const now = performance.now();
   dirty.beginBatch(cursor);
@@ -95,19 +127,16 @@ function name(live: Live, batch: FeedBatch, readVersion: number | undefined): vo
         fields: fields.length > 0 ? new Set(fields) : null,
       });
     for (const id of destroyed) dirty.add(tableId, id, { cursor, why: "destroyed", fields: null });
-    const shape = live.schemaTracker.table(tableId);
+    const shape = schemaTracker.table(tableId);
     if (fieldsChanged || !shape.source || !shape.live) dirty.suspect(tableId, cursor);
-    nameRetyped(live, tableId, table, cursor);
+    nameRetyped(reading, tableId, table, cursor);
   }
   const { tablesCreated, tablesDestroyed, tablesChanged } = changes;
   for (const tableId of [...tablesCreated, ...tablesDestroyed, ...tablesChanged])
     dirty.suspect(tableId, cursor);
   dirty.endBatch(batch.cursor);
   if (!mightHaveMore && readVersion !== undefined) dirty.endFeed(readVersion);
-  if (!isNews(changes)) return;
-  live.cache.changedAt = new Date();
-  live.wake.notify();
-  if (dirty.suspected().length > 0) live.schemaNotifier.notify();
+  if (isNews(changes)) cache.changedAt = new Date();
 }
 
 /**
@@ -116,7 +145,7 @@ function name(live: Live, batch: FeedBatch, readVersion: number | undefined): vo
  * the original one again.
  */
 function nameRetyped(
-  { schemaTracker, dirty, dependants }: Live,
+  { schemaTracker, cache, dependants }: FeedReading,
   tableId: string,
   { typesTold }: ChangedTable,
   cursor: number,
@@ -125,7 +154,8 @@ function nameRetyped(
   for (const { fieldId, sourceType } of columns) {
     if (!typesTold.get(fieldId)?.some((type) => type !== sourceType)) continue;
     const reached = dependants.graph?.hops(tableId, fieldId) ?? [];
-    for (const id of new Set([tableId, ...reached.map((hop) => hop.tableId)])) dirty.addTable(id, cursor);
+    for (const id of new Set([tableId, ...reached.map((hop) => hop.tableId)]))
+      cache.dirty.addTable(id, cursor);
   }
 }
 

@@ -2,14 +2,15 @@
  * Works on the dirty set, table by table: removes destroyed records, reads records again, or sweeps the table if that
  * takes no more calls.
  */
+import type { TaskGroup } from "../../../async";
 import { asBasetideError, isBasetideError } from "../../../errors";
 import { onlyAddsColumns } from "../../../replica";
-import { isOvertaken, isWholeBases, mayMeanOldSchema } from "../../engine";
+import { isOvertaken, isWholeBases, mayMeanOldSchema, type TableOutcome } from "../../engine";
 import { failurePauseMs } from "../../pacing";
-import { type DirtyBatch, MAX_BATCH } from "../../state";
-import { sweepExclusively } from "../shared";
-import type { Live } from "./live";
-import { isStrangeId, removeDestroyed, reread } from "./reread";
+import { type DirtyBatch, MAX_BATCH, MassChange } from "../../state";
+import type { SyncSessionInput } from "../shared";
+import type { LiveBatches } from "./batches";
+import { isStrangeId, type Rereading, removeDestroyed, reread } from "./reread";
 
 /**
  * Tables that are worked on at once: latency should not be the limit, and no table should wait behind a bulk edit.
@@ -17,35 +18,46 @@ import { isStrangeId, removeDestroyed, reread } from "./reread";
 const MAX_JOBS = 4;
 const LONGEST_WAIT_MS = 60_000;
 
-/** Keeps a table from being worked on for a while after a failure. */
-interface Pause {
+interface Work extends Rereading {
+  batches: Pick<LiveBatches, "started" | "tally" | "failed">;
+  /** The tables that are being worked on, by id. */
+  jobs: Map<string, Promise<void>>;
+  /** Returns the number of records of a table, if it is known. */
+  sizeOf: (tableId: string) => number | undefined;
+  /** Sweeps a table; returns undefined if it is gone. */
+  sweep: (tableId: string) => Promise<TableOutcome | undefined>;
+  taskGroup: Pick<TaskGroup, "end" | "stop">;
+}
+
+interface TableState {
+  /** Failures in a row; until `untilMs` the table is not worked on. */
   failures: number;
   untilMs: number;
+  massChange: MassChange;
 }
 
 /** Works on waiting entries, forever. */
-export async function keepWorking(live: Live): Promise<void> {
-  const { dirty, wake, stop, taskGroup } = live;
-  const jobs = new Map<string, Promise<void>>();
-  const pauses = new Map<string, Pause>();
+export async function keepWorking(work: Work): Promise<void> {
+  const { dirty, jobs, taskGroup } = work;
+  const states = new Map<string, TableState>();
   try {
     for (;;) {
       let nextMs = Math.min(LONGEST_WAIT_MS, dirty.resumeDeferred(performance.now()));
       for (const tableId of dirty.tables()) {
-        const pauseMs = (pauses.get(tableId)?.untilMs ?? 0) - performance.now();
+        const state = states.get(tableId) ?? { failures: 0, untilMs: 0, massChange: new MassChange() };
+        states.set(tableId, state);
+        const pauseMs = state.untilMs - performance.now();
         if (pauseMs > 0) nextMs = Math.min(nextMs, pauseMs);
-        if (jobs.size >= MAX_JOBS || jobs.has(tableId) || pauseMs > 0 || !isReady(live, tableId)) continue;
-        const job = workOn(live, tableId, pauses)
+        if (jobs.size >= MAX_JOBS || jobs.has(tableId) || pauseMs > 0 || !isReady(work, tableId)) continue;
+        const job = workOn(work, tableId, state)
           .catch((error) => taskGroup.end(error))
           .finally(() => {
             jobs.delete(tableId);
-            live.isWorking = jobs.size > 0;
-            wake.notify();
+            dirty.wake.work.notify();
           });
         jobs.set(tableId, job);
-        live.isWorking = true;
       }
-      await wake.wait(nextMs, stop);
+      await dirty.wake.work.wait(nextMs, taskGroup.stop);
     }
   } finally {
     await Promise.all(jobs.values());
@@ -57,44 +69,42 @@ export async function keepWorking(live: Live): Promise<void> {
  * schema check. A table that only gets new columns is worked on meanwhile, unless it must be read completely: the
  * rebuild does that.
  */
-function isReady(one: Live, tableId: string): boolean {
-  const { schemaTracker, dirty } = one;
-  const { source, live, rebuild } = schemaTracker.table(tableId);
-  if (!source || !live || dirty.isSuspect(tableId)) return false;
-  return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(one, tableId));
+function isReady(work: Work, tableId: string): boolean {
+  const { source, live, rebuild } = work.foreground.schemaTracker.table(tableId);
+  if (!source || !live || work.dirty.isSuspect(tableId)) return false;
+  return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(work, tableId));
 }
 
-async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): Promise<void> {
-  const { schemaTracker, dirty, input } = live;
+async function workOn(work: Work, tableId: string, state: TableState): Promise<void> {
+  const { dirty, batches } = work;
+  const { schemaTracker, reader } = work.foreground;
   const shape = schemaTracker.table(tableId);
   let batch: DirtyBatch | undefined;
   try {
     batch = dirty.takeDestroyed(tableId);
-    if (batch) await removeDestroyed(live, batch);
-    if (isToBeSwept(live, tableId)) {
+    if (batch) await removeDestroyed(work, batch);
+    if (isToBeSwept(work, tableId)) {
       if (schemaTracker.table(tableId).rebuild) return;
-      await sweepNow(live, tableId);
-      return void pauses.delete(tableId);
+      await batches.started();
+      batches.tally((await work.sweep(tableId)) ?? {});
+    } else {
+      batch = dirty.take(tableId);
+      if (batch) await reread(work, batch, state.massChange);
     }
-    batch = dirty.take(tableId);
-    if (batch) await reread(live, batch);
-    pauses.delete(tableId);
+    state.failures = 0;
   } catch (caught) {
     const error = asBasetideError(caught);
     if (batch && isStrangeId(error)) {
-      input.reader.log.warn({ error, tableId }, "the feed names records that cannot be read");
+      reader.log.warn({ error, tableId }, "the feed names records that cannot be read");
       return dirty.ack(batch, [...batch.entries.keys()]);
     }
     if (batch) dirty.requeue(batch);
     if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) return;
     if (isWholeBases(error)) throw error;
     if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild) return;
-    input.reader.log.debug({ error, tableId }, "changed records not read");
-    const failures = (pauses.get(tableId)?.failures ?? 0) + 1;
-    pauses.set(tableId, { failures, untilMs: performance.now() + failurePauseMs(failures, error) });
-    await live.batches.failed(error);
-  } finally {
-    live.settled();
+    reader.log.debug({ error, tableId }, "changed records not read");
+    state.untilMs = performance.now() + failurePauseMs(++state.failures, error);
+    await batches.failed(error);
   }
 }
 
@@ -102,23 +112,20 @@ async function workOn(live: Live, tableId: string, pauses: Map<string, Pause>): 
  * Returns whether reading the waiting records by id would take at least as many calls as a sweep of the table.
  * Destroyed records do not count: a sweep requests those by id, too.
  */
-function isToBeSwept({ dirty, input }: Live, tableId: string): boolean {
+function isToBeSwept({ dirty, sizeOf }: Work, tableId: string): boolean {
   const { records, destroyed, isWhole } = dirty.counts(tableId);
   if (isWhole) return true;
-  const size = sizeOf(input, tableId);
+  const size = sizeOf(tableId);
   const calls = Math.ceil((records - destroyed) / MAX_BATCH);
   return size !== undefined && calls > 1 && calls >= Math.ceil(size / MAX_BATCH);
 }
 
 /** Returns the number of records of the table, if it is known. */
-export function sizeOf({ cache, base }: Live["input"], tableId: string): number | undefined {
+export function knownSize(
+  { base, cache }: Pick<SyncSessionInput, "base" | "cache">,
+  tableId: string,
+): number | undefined {
   const known = cache.tables.get(tableId);
   if (known?.isComplete) return known.fingerprints.size;
   return base.tables.find((table) => table.source_id === tableId)?.records;
-}
-
-async function sweepNow(live: Live, tableId: string): Promise<void> {
-  await live.batches.started();
-  const outcome = await sweepExclusively(live, live.foreground, tableId, true);
-  if (outcome) live.batches.tally(outcome);
 }
