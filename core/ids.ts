@@ -17,7 +17,6 @@ export const idPrefixes = {
   user_login: "usl",
   session: "ses",
   verification: "ver",
-  rate_limit: "rat",
   invitation: "inv",
   draft: "dra",
   workspace: "wsp",

@@ -12,7 +12,7 @@ import { type AttemptCounter, type AttemptLimit, createAttemptCounter } from "./
 import type { Context } from "./context";
 import { BasetideError } from "./errors";
 
-export type MailReason =
+type MailReason =
   | "sign_up"
   | "reset"
   | "invitation"

@@ -7,7 +7,7 @@
  */
 
 /** `prefer`: encrypted if the server offers TLS, without verifying its certificate. */
-export type SslMode = "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
+type SslMode = "disable" | "prefer" | "require" | "verify-ca" | "verify-full";
 
 export interface PostgresUrl {
   /** A name or an IP address, without brackets. */

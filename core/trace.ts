@@ -23,7 +23,7 @@ const LAST_SEND_MS = 2000;
 /** Minimum interval between log lines about an unreachable collector, ms. */
 const TOLD_EVERY_MS = 60_000;
 
-export interface Tracing {
+interface Tracing {
   /** Stops sending after a last attempt to send the remaining spans. Never fails. */
   stop(): Promise<void>;
 }

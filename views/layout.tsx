@@ -4,10 +4,10 @@ import type { CurrentUser } from "../core/control/accounts";
 import { Brand } from "./components/brand";
 
 /** The links of the bar. */
-export type NavItem = "bases" | "requests" | "operator" | "account";
+type NavItem = "bases" | "requests" | "operator" | "account";
 
 /** The URLs of the assets; they contain hashes of the content. */
-export interface AssetUrls {
+interface AssetUrls {
   style: string;
   htmx: string;
   script: string;

@@ -46,7 +46,7 @@ export function anyone(ctx: ConsoleContext) {
   });
 }
 
-export interface Answer extends Omit<PageProps, "assets" | "children">, RenderOptions {}
+interface Answer extends Omit<PageProps, "assets" | "children">, RenderOptions {}
 
 /** Answers htmx with the view alone, and a browser with the whole page. */
 export function answer(request: Request, page: Answer, view: VNode): Response {

@@ -2,7 +2,7 @@
 import { callsOfPlan, type Plan, plans } from "../../core/control/budgets";
 import type { PlanForm } from "../../views/budget/plans";
 
-export interface ReadPlan {
+interface ReadPlan {
   errors: { plan?: string; calls?: string };
   /** Null if the input is not a plan; `errors` has the message. */
   plan: Plan | null;

@@ -4,7 +4,7 @@
  */
 import { printable, printableJson, printableValue } from "../../core/terminal";
 
-export type Rows = Record<string, string | number | boolean | null>[];
+type Rows = Record<string, string | number | boolean | null>[];
 
 /** Prints `value` as JSON, or as `text` formats it. */
 export function print<T>(value: T, isJson: boolean, text: (value: T) => string): void {

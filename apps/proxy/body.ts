@@ -7,7 +7,7 @@
 import type { OwnAnswer } from "./own-answers";
 
 /** An upload of 5 MB is nearly 7 MB in base64; ten records of the largest cells are below 10 MB. */
-export const MAX_BODY_BYTES = 16 * 1024 * 1024;
+const MAX_BODY_BYTES = 16 * 1024 * 1024;
 const BUDGET_BYTES = 256 * 1024 * 1024;
 /** The part that all unproven clients together may use. */
 const UNPROVEN_BYTES = 64 * 1024 * 1024;
@@ -53,7 +53,7 @@ export class BodyBudget {
   }
 }
 
-export interface BodyShare extends Disposable {
+interface BodyShare extends Disposable {
   /** @returns false if the budget has no room for this many further bytes */
   take(bytes: number): boolean;
 }

@@ -19,7 +19,7 @@ const BY_HEADER = "x-basetide-answered-by";
 /** The data is at least as recent as this. */
 const AS_OF_HEADER = "x-basetide-as-of";
 
-export interface ReplicaRead {
+interface ReplicaRead {
   /** The replica's answer; absent if the source must be asked. */
   answer?: Response;
   /** A replica might have answered: the source's answer then says that it is the source's. */

@@ -25,7 +25,7 @@ export interface ProxyTarget {
 }
 
 /** The hosts that a request may be sent to or name. */
-export interface Names {
+interface Names {
   /** Address by host, lower case. */
   upstreams: Record<string, string>;
   /** Host and port of the proxy itself, as in the `Host` header. */
@@ -33,7 +33,7 @@ export interface Names {
 }
 
 /** Why a request is not forwarded. */
-export type TargetRefusal = "host_not_allowed" | "path_not_allowed" | "path_ambiguous";
+type TargetRefusal = "host_not_allowed" | "path_not_allowed" | "path_ambiguous";
 
 const { dialect } = proxied;
 

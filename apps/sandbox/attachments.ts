@@ -24,7 +24,7 @@ export const URL_TOKEN = `~${randomBytes(30).toString("base64url")}`
 export const STABLE_TOKEN = "stable";
 
 /** An attachment as it is stored in a cell: without URLs, except the one that it was written with. */
-export interface StoredAttachment {
+interface StoredAttachment {
   id: string;
   filename: string;
   size: number;

@@ -9,7 +9,7 @@ import { DEFAULT_USER } from "./store";
 const LEVELS = ["none", "read", "comment", "edit", "create"] as const;
 export type PermissionLevel = (typeof LEVELS)[number];
 
-export const ALL_SCOPES = [
+const ALL_SCOPES = [
   "data.records:read",
   "data.records:write",
   "data.recordComments:read",

@@ -14,7 +14,7 @@ import {
 } from "./model";
 
 /** What the computed cells of one table depend on besides their own row. */
-export interface Dependencies {
+interface Dependencies {
   tables: SandboxTable[];
   /** Some formula uses the current time. */
   isVolatile: boolean;

@@ -71,7 +71,7 @@ interface Armed extends Fault {
   untilMs: number;
 }
 
-export interface FaultTarget {
+interface FaultTarget {
   method: string;
   path: string;
   baseId?: string | undefined;

@@ -17,7 +17,7 @@ export interface FieldKind {
   cell?: MakeCell;
 }
 
-export interface IdsOf {
+interface IdsOf {
   fieldId(name: string): string;
   linkedTableId: string;
   linkedFieldId(name: string): string;

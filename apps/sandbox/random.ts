@@ -6,7 +6,7 @@
 const ID_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 14;
 
-export type IdPrefix = "app" | "tbl" | "fld" | "viw" | "rec" | "usr" | "com" | "att" | "sel" | "itr" | "ach";
+type IdPrefix = "app" | "tbl" | "fld" | "viw" | "rec" | "usr" | "com" | "att" | "sel" | "itr" | "ach";
 
 /** Whether `text` looks like an id of this kind. Checks only the prefix and the alphabet. */
 export function isSandboxId(prefix: IdPrefix, text: unknown): text is string {

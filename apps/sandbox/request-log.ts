@@ -22,7 +22,7 @@ export interface LogEntry {
   fault?: string;
 }
 
-export interface BaseCalls {
+interface BaseCalls {
   requests: number;
   /** The most arrivals within any 1,000 ms, refused ones included. */
   maxPerSecond: number;

@@ -43,7 +43,7 @@ export function aggregate(name: string, values: unknown[], textOf: (value: unkno
 }
 
 /** `value` as a cell: JSON cannot represent a number that is not finite. */
-export function numberCell(value: number): unknown {
+function numberCell(value: number): unknown {
   if (Number.isFinite(value)) return value;
   return { specialValue: Number.isNaN(value) ? "NaN" : value > 0 ? "Infinity" : "-Infinity" };
 }

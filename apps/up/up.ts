@@ -29,7 +29,7 @@ const LOOPBACK = "127.0.0.1";
 /** The control plane's database on the embedded server; replicas have databases of their own next to it. */
 const CONTROL_DATABASE = "basetide";
 
-export interface UpOptions {
+interface UpOptions {
   /** Start the sandbox and its demo. Their data is stored separately, in `sandbox` of the data folder. */
   sandbox: boolean;
   /** Folder of sample bases for the sandbox. */

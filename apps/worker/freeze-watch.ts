@@ -2,7 +2,7 @@
 
 const TICK_MS = 1000;
 
-export interface FreezeWatch {
+interface FreezeWatch {
   /** Was the process frozen for at least `ms` within the last `withinMs`? */
   stoodStill(ms: number, withinMs: number): boolean;
   stop(): void;

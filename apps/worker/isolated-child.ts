@@ -15,7 +15,7 @@ const UNRECORDED_REST_MS = 60_000;
 /** Time for a child that is told to end to count its calls and close its connections, ms. */
 const END_MS = 3000;
 
-export type Outcome =
+type Outcome =
   | { type: "ended"; next: number | null }
   | { type: "failed"; code: ErrorCode; message: string }
   /** The child died with this many bases in it; `restMs`: if this was the only one. */

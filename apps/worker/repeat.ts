@@ -1,7 +1,7 @@
 /** Runs work periodically, and at once on request, but never concurrently with itself. */
 import type { Logger } from "../../core/log";
 
-export interface Repeated {
+interface Repeated {
   /** Runs the work now, or once more if it is running. Never fails. */
   now(): Promise<void>;
   stop(): void;

@@ -25,7 +25,7 @@ import {
 /** Longest pause between two statements of an evaluation, ms; after it, the process counts as frozen. */
 const FROZEN_MS = 60_000;
 
-export interface EvaluateOptions {
+interface EvaluateOptions {
   /** Minimum time since the last evaluation, ms; before that, nothing is done. */
   everyMs: number;
   /** Defaults to the database's clock. */

@@ -14,7 +14,7 @@ const MAX_REASON_LENGTH = 500;
 const LATE_MS = 2 * 60_000;
 
 /** The text of an alert; `url` is the page with more details. */
-export interface AlertText {
+interface AlertText {
   title: string;
   /** Since when and why. */
   detail: string;

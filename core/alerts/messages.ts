@@ -8,7 +8,7 @@ const KEPT = "90 days";
 /** Messages queued in one batch. */
 const BATCH = 500;
 
-export type MessageState = "waiting" | "sent" | "given_up" | "dropped";
+type MessageState = "waiting" | "sent" | "given_up" | "dropped";
 
 /** A message as the console shows it. */
 export interface SentMessage {
@@ -58,7 +58,7 @@ export function toMessageJson(message: SentMessage) {
   };
 }
 
-export interface Unqueued {
+interface Unqueued {
   id: string;
   jobId: string;
 }

@@ -12,7 +12,7 @@ const BATCH = 500;
 /** The most schema changes that are listed one by one. */
 const MAX_CHANGES = 10;
 
-export interface SeenBase {
+interface SeenBase {
   id: string;
   accountId: string;
   condition: BaseCondition;
@@ -49,7 +49,7 @@ function conditionOf(state: BaseSummary["state"], color: string): BaseCondition 
   return color === "red" ? "red" : "well";
 }
 
-export interface SeenBudget {
+interface SeenBudget {
   workspaceId: string;
   accountId: string;
   level: BudgetLevel;
@@ -85,7 +85,7 @@ function budgetFacts({ name, used, callsPerMonth, forecast, endsAt }: Budget) {
   return { name, reason, endsAt: endsAt.toISOString() };
 }
 
-export interface SeenChanges {
+interface SeenChanges {
   baseId: string;
   accountId: string;
   reportedAt: Date | null;

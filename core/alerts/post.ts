@@ -20,7 +20,7 @@ export class NotDelivered extends Error {
   override readonly name = "NotDelivered";
 }
 
-export interface Post {
+interface Post {
   url: string;
   body: string;
   headers: Record<string, string>;

@@ -28,13 +28,13 @@ export interface KindState {
   times: number;
 }
 
-export const failingConditions = ["red", "needs_attention"] as const;
-export type FailingCondition = (typeof failingConditions)[number];
+const failingConditions = ["red", "needs_attention"] as const;
+type FailingCondition = (typeof failingConditions)[number];
 /** `frozen`: paused or being deleted, which says nothing about its health. */
 export type BaseCondition = FailingCondition | "well" | "frozen";
 export type Health = Record<FailingCondition | "recovered", KindState>;
 
-export interface AlertStep<State> {
+interface AlertStep<State> {
   after: State;
   tell: { kind: AlertKind; since: Date; times: number } | null;
   /** Whether an alert will be due within GATHER_MS unless the state changes. */

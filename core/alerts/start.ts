@@ -30,7 +30,7 @@ const HEARTBEAT_SECONDS = 30;
 const RETRIES = { limit: 8, firstSeconds: 20, longestSeconds: 30 * 60 };
 const DELETE_AFTER_SECONDS = 3600;
 
-export interface AlertOptions {
+interface AlertOptions {
   everyMs?: number;
   pollSeconds?: number;
   retries?: typeof RETRIES;

@@ -34,7 +34,7 @@ export interface Webhook {
   error: string | null;
 }
 
-export interface NewWebhook {
+interface NewWebhook {
   /** Defaults to the host. */
   name?: string | undefined;
   url: string;
@@ -43,7 +43,7 @@ export interface NewWebhook {
   kinds?: AlertKind[] | undefined;
 }
 
-export type WebhookChange = Partial<NewWebhook & Pick<Webhook, "isOn">>;
+type WebhookChange = Partial<NewWebhook & Pick<Webhook, "isOn">>;
 
 type ChangeContext = Pick<Context, "db" | "config" | "secrets" | "actor">;
 

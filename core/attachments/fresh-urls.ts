@@ -23,13 +23,13 @@ const GONE_MS = 60_000;
 const MAX_RECORDS = 20_000;
 const MAX_LINES = 1000;
 
-export interface FreshUrl {
+interface FreshUrl {
   url: string;
   /** How long the URL still opens the attachment, ms. */
   lastsMs: number;
 }
 
-export interface FreshContext extends Pick<Context, "config" | "db" | "secrets"> {
+interface FreshContext extends Pick<Context, "config" | "db" | "secrets"> {
   limiter: RateLimiter;
   platforms: Platform[];
 }

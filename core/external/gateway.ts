@@ -22,7 +22,7 @@ const REPORT_MS = 2000;
 const STEADY_MS = 60_000;
 
 /** Receives events; never a host's name. */
-export interface GatewayObserver {
+interface GatewayObserver {
   died(death: Death): void;
   violated(kind: ViolationKind): void;
 }

@@ -28,7 +28,7 @@ export interface Authority extends Certified {
   issue(names: string[], days?: number): Certified;
 }
 
-export interface AuthorityOptions {
+interface AuthorityOptions {
   /** Days of validity; one unless given. */
   days?: number;
   /**

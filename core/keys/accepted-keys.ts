@@ -39,7 +39,7 @@ interface Entry {
 }
 
 /** The source's answer to a request that names the base. */
-export interface KeyAnswer {
+interface KeyAnswer {
   method: string;
   status: number;
   /** Whether the answer contains records of the base. */

@@ -13,7 +13,7 @@
 import { RateWindow } from "../http";
 import { LruMap } from "../lru-map";
 
-export interface UnprovenLimits {
+interface UnprovenLimits {
   /** Entries, waiting or being served, over all bases and networks. */
   most: number;
   mostPerNetwork: number;
@@ -26,7 +26,7 @@ export interface UnprovenLimits {
 const LIMITS: UnprovenLimits = { most: 50, mostPerNetwork: 10, servedPerBase: 4, perMinute: 120 };
 const MAX_NETWORKS = 5000;
 
-export interface Unproven {
+interface Unproven {
   sourceBaseId: string;
   /** Identifies the key and the base. */
   keyHash: string;

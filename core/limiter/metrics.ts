@@ -2,7 +2,7 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { BlockReason, Priority } from "./backend";
 
-export interface QuotaMetrics {
+interface QuotaMetrics {
   /** Records that a request was granted after waiting `waitedMs`. */
   granted(kind: Priority, waitedMs: number): void;
   expired(kind: Priority): void;

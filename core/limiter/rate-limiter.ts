@@ -36,14 +36,14 @@ export interface RateLimiterOptions {
   clock?: QuotaClock;
 }
 
-export interface QuotaUsage {
+interface QuotaUsage {
   /** The current month in UTC: `2026-11`. */
   month: string;
   sync: number;
   client: number;
 }
 
-export interface ClientCall {
+interface ClientCall {
   deadlineMs: number;
   signal: AbortSignal;
   /** Requests of different callers are granted in turn; requests without a name count as one caller. */

@@ -20,7 +20,7 @@ export interface NewConnection {
 }
 
 /** Limits the connections of a pool. */
-export interface ConnectionGate {
+interface ConnectionGate {
   /** Resolves when one more connection may be opened. Each is given back by the pool's `onclose`, or here. */
   take(): Promise<void>;
   give(): void;

@@ -6,7 +6,7 @@ import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
 
 /** A row whose times the server has set. */
-export interface Dated {
+interface Dated {
   /** How far the server's clock is behind this process's, ms. */
   clockAheadMs: number;
 }

@@ -35,7 +35,7 @@ const MAX_PER_BASE = 10_000;
 /** Maximum number of repairs in memory; beyond it the next sync repairs the rest. */
 const MAX_IN_MEMORY = 100_000;
 
-export interface Repair {
+interface Repair {
   /** A base; or a source base, for all bases connected to it, if these could not be looked up. */
   base: Pick<ConnectedBase, "id"> | UnknownBases;
   tableRef: string;

@@ -31,7 +31,7 @@ interface Known {
 const CLOSED: Known = { late: 0, openUntil: Number.NEGATIVE_INFINITY };
 
 /** The outcome of work with a time limit. */
-export type Timely<T> = { isLate: false; result: T } | { isLate: true };
+type Timely<T> = { isLate: false; result: T } | { isLate: true };
 
 type Replica = Pick<ConnectedBase, "databaseId" | "isExternal">;
 

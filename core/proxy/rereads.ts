@@ -19,7 +19,7 @@ const BATCH = strictest().pageSize;
 const MAX_VAIN = 20;
 
 /** Records that SQL must show as of `since` or later. */
-export interface Wanted {
+interface Wanted {
   tableId: string;
   ids: readonly string[];
   /** A read version that was taken after the write was answered. */
@@ -41,7 +41,7 @@ export interface RecordReader {
 }
 
 /** A new read version, and for each record the read version of its latest row image. */
-export interface LatestVersions {
+interface LatestVersions {
   readVersion: number;
   readVersions: ReadonlyMap<string, number>;
 }

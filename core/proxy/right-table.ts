@@ -9,7 +9,7 @@ import type { WriteAnswer } from "./answer";
 import type { ReplicaHandle } from "./replica-handle";
 import { findNamedTable, isTableOrFieldId, ofCatalog, ofSource } from "./table-view";
 
-export interface Addressed {
+interface Addressed {
   tableRef: string;
   ids: string[];
   answer: WriteAnswer | null;

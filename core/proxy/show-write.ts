@@ -38,7 +38,7 @@ export interface Write {
  * for a cell that does not fit its column's type, which may have changed. `no_table`: neither the replica nor the
  * source has the table.
  */
-export type Showing = "shown" | "kept" | "odd" | "no_table";
+type Showing = "shown" | "kept" | "odd" | "no_table";
 
 export interface ShowContext extends WritesContext {
   writeMetrics: WriteMetrics;

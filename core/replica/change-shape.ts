@@ -19,7 +19,7 @@ import type { ReadAs, TableSpec } from "./spec";
 export const LOCK_TIMEOUT = "100ms";
 
 /** A row of `_tables`, as the SQL functions take it. */
-export interface CatalogRow {
+interface CatalogRow {
   table_id: string;
   name: string;
   /** The table's current shape number; absent if it is not compared. The change assigns a new one. */

@@ -49,7 +49,7 @@ export function columnComment(table: string, column: ColumnSpec): string {
 }
 
 /** A renaming: its DDL on a table, and the updates of the issues that refer to the old names. */
-export interface Renaming {
+interface Renaming {
   ddl: string[];
   notes: string[];
 }

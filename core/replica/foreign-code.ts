@@ -3,7 +3,7 @@ import type { ServerUrl } from "../external";
 import { schemasOf } from "./connection";
 import { withAdmin } from "./provision";
 
-export interface ForeignView {
+interface ForeignView {
   /** Qualified and quoted. */
   view: string;
   owner: string;

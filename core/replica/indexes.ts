@@ -14,7 +14,7 @@ export interface WantedIndex {
 }
 
 /** The current SQL names of a table and a column that exist. */
-export interface IndexedColumn {
+interface IndexedColumn {
   tableId: string;
   fieldId: string;
   table: string;

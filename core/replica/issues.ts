@@ -2,7 +2,7 @@
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-export interface ReplicaIssue {
+interface ReplicaIssue {
   /** SQL name of the table. In an issue without a record it may name a view or describe another object. */
   table: string;
   /** Empty if the issue is not about a cell but about an object of a customer. */

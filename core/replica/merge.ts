@@ -30,7 +30,7 @@ const MOST_DIFFERING = 20_000;
  * `behind`: catch up with the recent-writes log and call again. `unlike`: the tables cannot be merged, swap. `large`:
  * fill the new columns first.
  */
-export type Merging = "merged" | "behind" | "unlike" | "large";
+type Merging = "merged" | "behind" | "unlike" | "large";
 
 export interface MergeOptions {
   /** The last applied version of the recent-writes log that the built rows include. */
@@ -45,7 +45,7 @@ export interface MergeOptions {
   compared: Compared | null;
 }
 
-export interface Merge {
+interface Merge {
   merging: Merging;
   /** Row counts of the live table; null if nothing was done. */
   inserted: number | null;

@@ -3,7 +3,7 @@ import { LOCK_TIMEOUT } from "./change-shape";
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
-export interface OptionalFeatures {
+interface OptionalFeatures {
   /** A view for each array of links: one row per link. */
   linkViews: boolean;
   /** Changes of records are recorded in `_sync_history`. */

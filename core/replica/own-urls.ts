@@ -5,7 +5,7 @@ import { type AttachmentSigner, attachmentUrl } from "./attachment-link";
 import type { ColumnSpec } from "./spec";
 
 /** Returns the record's `cell` with our URL in each of its attachments. Takes any JSON value and never throws. */
-export type CellWithOwnUrls = (cell: unknown, recordId: string) => unknown;
+type CellWithOwnUrls = (cell: unknown, recordId: string) => unknown;
 
 /** Undefined: the column's attachments keep the source's URLs. @throws Error if there is no key to sign ours with */
 export function ownUrlsOf(

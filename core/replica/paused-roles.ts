@@ -15,7 +15,7 @@ const MAX_MINUTES = 60;
 /** A pause that ended longer ago than this does not make the next one longer. */
 const FORGOTTEN_AFTER_MS = 24 * 3600_000;
 
-export interface Pause {
+interface Pause {
   role: string;
   until: Date;
   /** Number of sessions that the pause ended. */

@@ -19,7 +19,7 @@ import { ensureLogin, giveDatabase, type Login, majorVersion, serverSql, tryAll 
 
 const template = serverSql("template.sql");
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** The server is used by Basetide alone: PUBLIC may connect to none of its databases. */
   isDedicated?: boolean;
 }

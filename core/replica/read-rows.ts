@@ -21,7 +21,7 @@ export type Condition =
   /** On a numeric column. */
   | { kind: "number"; column: string; operator: "=" | "<" | "<=" | ">" | ">="; value: number };
 
-export interface RowQuery {
+interface RowQuery {
   /** SQL names. */
   columns: string[];
   condition?: Condition | undefined;

@@ -53,7 +53,7 @@ export interface TypeTraits {
   numeric?: true;
 }
 
-export interface TypeRow extends TypeTraits {
+interface TypeRow extends TypeTraits {
   /** The type's name for people. */
   label: string;
   column: ColumnType;

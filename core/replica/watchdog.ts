@@ -21,7 +21,7 @@ export type EndReason =
   | "parallel_workers"
   | "temp_files";
 
-export interface EndedSession {
+interface EndedSession {
   role: string;
   database: string;
   reason: EndReason;
@@ -29,7 +29,7 @@ export interface EndedSession {
   seconds: number;
 }
 
-export interface WatchOptions {
+interface WatchOptions {
   /** Roles of the installation's databases; the cluster may have others. */
   roles: string[];
   /** The database of each of `roles`, in the same order: a role may have sessions in no other. */

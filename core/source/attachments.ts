@@ -6,7 +6,7 @@ const COMPUTED: ReadonlySet<FieldType> = new Set(["formula", "lookup", "rollup"]
 /** All other declared results are surely not attachments; a lookup of a lookup does not tell. */
 const MAY_BE_ATTACHMENT: ReadonlySet<FieldType> = new Set(["attachment", "unknown", ...COMPUTED]);
 
-export interface Attachment {
+interface Attachment {
   id: string;
   url: string;
 }

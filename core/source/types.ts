@@ -224,10 +224,10 @@ export interface PlatformFacts {
   modifiedSince?(sinceMs: number): string;
 }
 
-export type SourceIdKind = "table" | "field" | "record";
+type SourceIdKind = "table" | "field" | "record";
 
 /** The form of ids. */
-export interface SourceIds {
+interface SourceIds {
   /** May the text be such an id? Anything else need not be requested. */
   mayBe(kind: SourceIdKind, text: string): boolean;
   /** Is the text surely such an id, and not a name given by a user? */

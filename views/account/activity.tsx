@@ -6,7 +6,7 @@ import { ButtonLink, Card, Empty, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
-export interface ActivityProps {
+interface ActivityProps {
   currentUser: CurrentUser;
   entries: AuditEntry[];
   /** Path of the page with older entries. */

@@ -12,7 +12,7 @@ const TABS = [
   { path: "/account/activity", text: "Activity" },
 ] as const;
 
-export type AccountTab = (typeof TABS)[number]["path"];
+type AccountTab = (typeof TABS)[number]["path"];
 
 export function AccountFrame(props: {
   currentUser: CurrentUser;

@@ -5,7 +5,7 @@ import type { Base } from "../../core/control/bases";
 import type { Credentials } from "../../core/control/placement";
 import { Button, CopyField } from "../components";
 
-export interface ConnectProps {
+interface ConnectProps {
   base: Base;
   credentials: Credentials;
   /** If customers host the database, they change its password themselves. */

@@ -11,7 +11,7 @@ import { StateBadge } from "./state";
 /** With so few bases, the page has no search. */
 const FEW = 8;
 
-export interface BaseListProps {
+interface BaseListProps {
   bases: BaseSummary[];
   /** The search text; `bases` are the matches. */
   query: string;

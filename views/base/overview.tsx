@@ -15,7 +15,7 @@ import { Now } from "./now";
 import { Tables } from "./tables";
 import { Usage } from "./usage";
 
-export interface OverviewProps {
+interface OverviewProps {
   base: Base;
   /** Newest first. */
   runs: SyncRun[];

@@ -120,6 +120,6 @@ function paceOf(perHour: number): string {
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "UTC" });
 
 /** `1 December`, UTC. */
-export function dayOf(at: Date): string {
+function dayOf(at: Date): string {
   return DAY.format(at);
 }

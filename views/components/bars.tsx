@@ -12,7 +12,7 @@ const GAP = 2;
 /** Every value above zero is visible, however small. */
 const MIN_BAR = 2;
 
-export interface Bar {
+interface Bar {
   key: string;
   /** From the bottom up; each part with the class for its color. */
   parts: { value: number; class: string }[];
@@ -20,7 +20,7 @@ export interface Bar {
   title: string;
 }
 
-export interface BarsProps {
+interface BarsProps {
   summary: string;
   bars: Bar[];
   /** How many bars fit into the chart: fewer are aligned to the right. */

@@ -11,7 +11,7 @@ const HEIGHT = 24;
 /** Every use above zero is visible, however small. */
 const MIN_PART = 3;
 
-export interface BudgetBarProps {
+interface BudgetBarProps {
   summary: string;
   /** Calls a month. */
   cap: number;

@@ -3,7 +3,7 @@ import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
 
 type Kind = "primary" | "plain" | "danger" | "quiet";
 
-export interface ButtonProps extends Omit<ButtonHTMLAttributes, "size"> {
+interface ButtonProps extends Omit<ButtonHTMLAttributes, "size"> {
   /** Default `plain`. One primary button per page. */
   kind?: Kind;
   isSmall?: boolean;

@@ -25,7 +25,7 @@ interface Typing {
   disabled?: boolean;
 }
 
-export interface FieldProps extends Question, Typing {
+interface FieldProps extends Question, Typing {
   /** Default `text`. */
   type?: "text" | "email" | "password" | "search" | "url" | "number";
   inputMode?: "text" | "email" | "numeric" | "search" | "url";

@@ -4,7 +4,7 @@
  */
 import { type ComponentChildren, cloneElement, isValidElement, toChildArray, type VNode } from "preact";
 
-export interface Column {
+interface Column {
   text: string;
   /** Aligned to the right; give its cells `class="number"`. */
   isNumber?: boolean;

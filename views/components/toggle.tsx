@@ -4,7 +4,7 @@
  */
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
 
-export interface ToggleProps extends Omit<InputHTMLAttributes, "type" | "label" | "name" | "id"> {
+interface ToggleProps extends Omit<InputHTMLAttributes, "type" | "label" | "name" | "id"> {
   label: string;
   name: string;
   id?: string;

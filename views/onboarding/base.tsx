@@ -7,7 +7,7 @@ import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 /** Bases that are shown; beyond that, the user searches. */
 const MAX_SHOWN = 100;
 
-export interface ChoicesProps {
+interface ChoicesProps {
   draft: Draft;
   /** Those that match `query`. */
   choices: Choice[];

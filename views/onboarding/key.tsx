@@ -4,7 +4,7 @@ import type { Platform } from "../../core/source";
 import { Field } from "../components";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
-export interface KeyProps {
+interface KeyProps {
   draft: Draft;
   platform: Pick<Platform, "name" | "keyHelpUrl" | "keyScopes">;
   error?: string | undefined;

@@ -8,7 +8,7 @@ import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
 import { Quarantined } from "./quarantined";
 
-export interface FleetProps {
+interface FleetProps {
   workers: WorkerStatus[];
   state: FleetState;
   /** Waiting and active jobs. */

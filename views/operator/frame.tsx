@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { ErrorNote, Note, PageHead } from "../components";
 
-export type AdminPage = "fleet" | "requests" | "clusters" | "accounts";
+type AdminPage = "fleet" | "requests" | "clusters" | "accounts";
 
 const places: [AdminPage, string, string][] = [
   ["fleet", "/operator", "Fleet"],

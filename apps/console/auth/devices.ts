@@ -15,7 +15,7 @@ const LIFE_SECONDS = 400 * 24 * 60 * 60;
 const MAX_TOKENS = 4;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
-export interface Devices {
+interface Devices {
   /** Returns the browser's id if the account knows it, else null. */
   find(request: Request, email: string): Promise<string | null>;
   /** Returns the cookie that marks the browser as known to the account, or null if there is no such account. */

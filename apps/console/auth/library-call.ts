@@ -7,7 +7,7 @@ import type { AuthAnswer, AuthError } from "./auth";
 import { ADDRESS_HEADER, BASE_PATH } from "./library";
 
 /** What a call may do, and what the library's callbacks report during it. */
-export interface CallScope {
+interface CallScope {
   /** For the mail that the call sends. Without a permit, no mail is sent. */
   permit?: MailPermit;
   /** Its passwords are checked before those of strangers. */
@@ -24,13 +24,13 @@ export interface LibraryAnswer {
   user: { id: string; email: string } | null;
 }
 
-export interface CallOptions {
+interface CallOptions {
   body?: object;
   permit?: MailPermit;
   isUrgent?: boolean;
 }
 
-export type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
+type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
 
 /** @param prepare adapts the headers of each call */
 export function createLibraryCall(

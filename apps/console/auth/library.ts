@@ -35,7 +35,7 @@ const idKinds = {
 
 const timestamps = { createdAt: "created_at", updatedAt: "updated_at" };
 
-export interface LibraryParts {
+interface LibraryParts {
   mailer: Mailer;
   confirmsAddresses: boolean;
   /** Runs work in the background that no answer waits for. */

@@ -31,7 +31,7 @@ const CROWDED_SECONDS = 5;
 
 export type ClientAttempt = Exclude<keyof typeof CLIENT_LIMITS, "sign-in">;
 
-export interface AttemptLimits {
+interface AttemptLimits {
   /** @returns why the client may not make the attempt, or null if it may */
   client(attempt: ClientAttempt, network: string): Promise<AuthFailure | null>;
   /** @param from.device id of the known browser, if it is one */

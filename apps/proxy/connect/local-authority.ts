@@ -12,7 +12,7 @@ const DAYS = 3650;
 const SPARE_DAYS = 30;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-export interface LocalAuthority extends Authority {
+interface LocalAuthority extends Authority {
   /** The certificate's file, for `NODE_EXTRA_CA_CERTS`, `SSL_CERT_FILE` and similar settings. */
   path: string;
   /** It has just been created: programs that trust another one need this one. */

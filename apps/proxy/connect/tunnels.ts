@@ -18,7 +18,7 @@ const LINGER_MS = 1000;
 const MAX_TUNNELS = 1000;
 const END_OF_HEAD = "\r\n\r\n";
 
-export interface TunnelOptions {
+interface TunnelOptions {
   port: number;
   host: string;
   /** Lower case. */

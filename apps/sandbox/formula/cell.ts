@@ -5,7 +5,7 @@ import { parseIso } from "./dates";
 import { ERROR, FormulaDate, FormulaError, type FormulaValue } from "./types";
 
 /** A computed cell in an answer's `fields`; undefined leaves the key out. */
-export type FormulaCell =
+type FormulaCell =
   | string
   | number
   | boolean

@@ -83,7 +83,7 @@ export function parseIso(text: string): FormulaDate | undefined {
 }
 
 /** The parts of a moment, in their usual numbering: months from 1. */
-export interface DateParts {
+interface DateParts {
   year: number;
   month: number;
   day: number;

@@ -6,11 +6,10 @@
  * any argument of AND and OR is their result; a blank date is neither before nor after another and cannot be formatted,
  * added to or subtracted; MOD keeps the sign of its first argument; all times are GMT.
  */
-export { cellToFormulaValue, type FormulaCell, formulaResultToCell } from "./cell";
+export { cellToFormulaValue, formulaResultToCell } from "./cell";
 export { compileFormula } from "./compile";
 export {
   type CompiledFormula,
-  type FieldResolver,
   FormulaDate,
   FormulaError,
   FormulaSyntaxError,

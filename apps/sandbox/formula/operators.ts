@@ -5,7 +5,7 @@ import type { Operator } from "./parser";
 import { FormulaError, type FormulaValue } from "./types";
 import { areEqual, compare, joinTexts, toNumber } from "./values";
 
-export type Operation = (left: FormulaValue, right: FormulaValue) => FormulaValue;
+type Operation = (left: FormulaValue, right: FormulaValue) => FormulaValue;
 
 export const operations: Record<Operator, Operation> = {
   "=": (left, right) => truth(areEqual(left, right)),

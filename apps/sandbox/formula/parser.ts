@@ -17,7 +17,7 @@ export type FormulaNode =
   | { kind: "chain"; power: number; first: FormulaNode; rest: ChainStep[] };
 
 /** One step of a chain, applied to everything on its left. */
-export interface ChainStep {
+interface ChainStep {
   operator: Operator;
   right: FormulaNode;
 }

@@ -11,9 +11,9 @@ import { ERROR, FormulaDate, FormulaError, type FormulaValue } from "./types";
 export const MAX_TEXT = 100_000;
 
 /** Any value but a list. */
-export type Scalar = string | number | null | FormulaDate | FormulaError;
+type Scalar = string | number | null | FormulaDate | FormulaError;
 
-export function toScalar(value: FormulaValue): Scalar {
+function toScalar(value: FormulaValue): Scalar {
   if (typeof value === "boolean") return value ? 1 : 0;
   if (!isList(value)) return value;
   if (value.length === 0) return null;

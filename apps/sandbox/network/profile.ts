@@ -71,11 +71,3 @@ export function parseProfile(text: string): NetworkProfile {
     );
   return mergeProfile(LOOPBACK, patch);
 }
-
-/** Formats `80±20`, which `parseProfile` reads. */
-export function describeProfile({
-  roundTripMs,
-  jitterMs,
-}: Pick<NetworkProfile, "roundTripMs" | "jitterMs">): string {
-  return `${roundTripMs}±${jitterMs}`;
-}

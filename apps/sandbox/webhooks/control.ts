@@ -10,7 +10,7 @@ import type { SandboxWebhook } from "./webhook";
 
 const ERROR_CODES = ["INVALID_HOOK", "INVALID_FILTERS", "INTERNAL_ERROR"];
 
-export interface ShownHook extends Record<string, unknown> {
+interface ShownHook extends Record<string, unknown> {
   id: string;
   cursorForNextPayload: number;
   isHookEnabled: boolean;

@@ -6,7 +6,7 @@
 import { apiError, invalidRequest } from "../errors";
 import { fieldById, type SandboxBase, type SandboxTable, type View } from "../model";
 
-export const DATA_TYPES = ["tableData", "tableFields", "tableMetadata"] as const;
+const DATA_TYPES = ["tableData", "tableFields", "tableMetadata"] as const;
 export type DataType = (typeof DATA_TYPES)[number];
 
 const CHANGE_TYPES = ["add", "remove", "update"] as const;

@@ -9,11 +9,11 @@ import type { Specification } from "./specification";
 
 const DAY_MS = 24 * 3600 * 1000;
 /** How long a webhook lives without being refreshed or listed, and how long a payload is stored. */
-export const LIFE_MS = 7 * DAY_MS;
+const LIFE_MS = 7 * DAY_MS;
 /** How long an expired webhook can still be read. */
-export const GRACE_MS = 7 * DAY_MS;
+const GRACE_MS = 7 * DAY_MS;
 
-export interface NotificationResult {
+interface NotificationResult {
   success: boolean;
   completionTimestamp: string;
   durationMs: number;
@@ -31,7 +31,7 @@ interface Stored {
 }
 
 /** Payloads as an answer returns them. */
-export interface Listed {
+interface Listed {
   payloads: Payload[];
   /** The number to ask for next. */
   cursor: number;

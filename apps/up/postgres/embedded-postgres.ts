@@ -66,7 +66,7 @@ const SETTINGS: Record<string, string> = {
   logging_collector: "off",
 };
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /** The server's folder. The folder above it is also created, and holds the password and the lock. */
   dataDir: string;
   /** The port to try first; 0 takes any. */

@@ -7,7 +7,7 @@ import { prepareControl } from "../../../core/control/setup";
 import { prepareCluster } from "../../../core/replica";
 import { CLUSTER_ROLE, CONTROL_ROLE } from "./embedded-postgres";
 
-export interface EmbeddedRoles {
+interface EmbeddedRoles {
   controlUrl: string;
   /** The server's admin URL as a cluster. */
   clusterUrl: string;

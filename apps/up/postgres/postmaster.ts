@@ -29,7 +29,7 @@ export type Keeper = "setpriv" | "shell";
 const SHELL_KEEPER =
   'exec 3<&0; "$@" 3<&- & server=$!; (cat <&3; kill -INT $server) >/dev/null 2>&1 & wait $server';
 
-export interface PidFile {
+interface PidFile {
   pid: number;
   port: number;
   /** The server accepts connections. */

@@ -34,7 +34,7 @@ export function isPasswordQueueFull(): boolean {
   return queue.size >= MAX_WAITING;
 }
 
-export interface QueueOptions {
+interface QueueOptions {
   /** Goes before those that are not urgent. */
   isUrgent?: boolean;
 }

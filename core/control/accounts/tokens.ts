@@ -66,7 +66,7 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
 }
 
 /** The account that a token authenticates. */
-export interface Bearer extends Account {
+interface Bearer extends Account {
   token: {
     id: string;
     name: string;

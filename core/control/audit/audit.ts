@@ -17,7 +17,7 @@ export type { AuditAction };
 
 export type AuditDetails = Record<string, string | number | boolean | null | undefined>;
 
-export interface Change {
+interface Change {
   /** Null: the service as a whole. */
   accountId: string | null;
   action: AuditAction;

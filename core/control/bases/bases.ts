@@ -40,7 +40,7 @@ export interface ManagementContext extends Context {
   platforms: Platform[];
 }
 
-export interface NewBase {
+interface NewBase {
   platform: string;
   apiKey: string;
   sourceBaseId: string;
@@ -50,7 +50,7 @@ export interface NewBase {
   workspaceId?: string | null | undefined;
 }
 
-export interface SyncTarget {
+interface SyncTarget {
   /** That database, with the right to write there. */
   url: ServerUrl;
   schema: string;

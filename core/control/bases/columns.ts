@@ -4,7 +4,7 @@ import { type LinkView, loadCatalog, loadLinkViews, openReplica, type TableSpec 
 import type { Base } from "./base-row";
 import { replicaTarget } from "./bases";
 
-export interface ReplicaShape {
+interface ReplicaShape {
   /** All live tables, by name. */
   tables: TableSpec[];
   linkViews: LinkView[];

@@ -40,7 +40,7 @@ const QUARANTINED =
 /** How long to try to fence a database that a customer hosts; this is a courtesy. */
 const FENCE_EXTERNAL_MS = 2000;
 
-export interface DeletionOptions {
+interface DeletionOptions {
   /** Runs in the background: a deletion that is not due is left for later. */
   isBackground?: boolean;
   /** Deletes also a quarantined base, without any request to the source or to a database that the customer hosts. */

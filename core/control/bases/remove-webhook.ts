@@ -17,7 +17,7 @@ const REMOVAL_TIMEOUT_MS = 5000;
 /** The source's answers to a key that may not see the webhooks. */
 const KEY_REFUSALS = new Set<ErrorCode>(["source_forbidden", "source_key_refused", "source_not_found"]);
 
-export interface WebhookContext extends Pick<Context, "db" | "log" | "metrics"> {
+interface WebhookContext extends Pick<Context, "db" | "log" | "metrics"> {
   platforms: Platform[];
 }
 

@@ -8,7 +8,7 @@
 import type { Db } from "../../context";
 import { recordFeedGapOfBase } from "../feeds";
 
-export interface ReplicaState {
+interface ReplicaState {
   /** Of the server, its timeline and the database. */
   identity: string;
   epoch: number;

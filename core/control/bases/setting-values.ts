@@ -28,7 +28,7 @@ export function settingByName(name: string): Setting | undefined {
 }
 
 /** Settings as the API shows them. */
-export type SettingsJson = {
+type SettingsJson = {
   [Name in SettingName]: Name extends SettingsOfType<"boolean">
     ? boolean
     : Name extends SettingsOfType<"integer">

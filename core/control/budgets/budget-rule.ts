@@ -6,7 +6,7 @@
  * exceed their reserve late in the month. No rule here ever rejects a client's request.
  */
 
-export interface Cap {
+interface Cap {
   /** Null: no cap. */
   callsPerMonth: number | null;
   /** Calls of the month that are reserved for clients. */

@@ -14,7 +14,7 @@ const BASES_WITHIN_USER_LIMIT = Math.min(
 );
 
 /** `spent`: sync has no calls left until the month ends, and clients go on; `over`: above the cap itself. */
-export type BudgetState = "no_cap" | "inside" | "spent" | "over";
+type BudgetState = "no_cap" | "inside" | "spent" | "over";
 
 export interface Budget {
   workspaceId: string;

@@ -39,7 +39,7 @@ export interface SavedFeed {
   checkedMsAgo: number;
 }
 
-export interface NewFeedWebhook {
+interface NewFeedWebhook {
   id: string;
   encryptedSecret: string;
   notificationUrl: string | null;
@@ -147,7 +147,7 @@ export async function saveCursor(db: Db, baseId: string, webhookId: string, curs
     where base_id = ${baseId} and webhook_id = ${webhookId}`;
 }
 
-export interface ReadFacts {
+interface ReadFacts {
   /** Time since the last successful read began, ms. */
   readMsAgo: number;
   /** Time until it must be read again, ms. */

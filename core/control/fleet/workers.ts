@@ -10,7 +10,7 @@ const SETTLED = "10 seconds";
 /** How long rows of crashed workers are shown. */
 const KEPT = "1 day";
 
-export interface WorkerReport {
+interface WorkerReport {
   id: string;
   host: string;
   pid: number;
@@ -45,7 +45,7 @@ export async function reportWorker(db: Db, worker: WorkerReport): Promise<void> 
 }
 
 /** A worker that takes part in the distribution of bases. */
-export interface LivingWorker {
+interface LivingWorker {
   id: string;
   bases: number;
   capacity: number;

@@ -14,7 +14,7 @@ const FIRST_PAUSE_SECONDS = 60;
 const FIRST_FAILURE_PAUSE_SECONDS = 30;
 const MAX_PAUSE_SECONDS = 3600;
 
-export interface Task {
+interface Task {
   task: "deletion" | "move" | "stray";
   /** The id of the base or database that the task concerns. */
   subject: string;

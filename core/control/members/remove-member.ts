@@ -13,7 +13,7 @@ import { endDatabaseSessions, listDatabases, rotateCredentials } from "../placem
 import { listMembers } from "./members";
 
 /** Who removes the member: the owner any other member, a member themselves. */
-export interface Remover {
+interface Remover {
   accountId: string;
   /** Null: a token of the owner. */
   userId: string | null;
@@ -21,7 +21,7 @@ export interface Remover {
   actor: Actor;
 }
 
-export interface RemovalOptions {
+interface RemovalOptions {
   /** Sets new passwords for the account's hosted databases; open connections with the old ones end. */
   rotateCredentials?: boolean | undefined;
   /** Ends all attachment links of the account's bases. */
@@ -31,7 +31,7 @@ export interface RemovalOptions {
 }
 
 /** The outcome for one database or base. */
-export interface Revocation {
+interface Revocation {
   id: string;
   name: string;
   /** Why it failed; null if it succeeded. */

@@ -36,7 +36,7 @@ export interface Draft {
   updatedAt: Date;
 }
 
-export type DraftDestination =
+type DraftDestination =
   | { kind: "new" }
   | { kind: "existing"; database_id: string; schema: string }
   /** `address` is for display: host, port and database. */

@@ -32,7 +32,7 @@ const FIRST_MAJOR_VERSION = 14;
 const PREPARE = "`operator server prepare replicas` as a superuser of that server";
 
 /** The result of checking the server of an admin URL. */
-export interface ClusterReport {
+interface ClusterReport {
   /** One line about the server and the connection to it; undefined if it cannot be used at all. */
   summary: string | undefined;
   /** Problems and warnings. */

@@ -224,7 +224,7 @@ function adminUrlContext(clusterId: string): string {
  * @param overcommit how many times each connection may be promised
  * @throws BasetideError `replica_unavailable`
  */
-export async function connectionsLeft(adminUrl: string, overcommit: number): Promise<number> {
+async function connectionsLeft(adminUrl: string, overcommit: number): Promise<number> {
   return withAdmin(adminUrl, async (admin) => {
     const [row] = await admin<{ usable: number; promised: number }[]>`
       select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int

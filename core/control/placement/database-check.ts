@@ -21,7 +21,7 @@ const TESTED_MAJOR_VERSIONS = { first: 15, last: 18 };
 const SLOW_ROUND_TRIP_MS = 100;
 
 /** The server, and the options of its URL. */
-export interface Reached {
+interface Reached {
   url: Pick<PostgresUrl, "host" | "port" | "sslMode" | "requestedSslMode" | "ignored">;
   /** The kind of network that its addresses are in. */
   kind: AddressKind;

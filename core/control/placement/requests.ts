@@ -15,9 +15,9 @@ const MAX_MESSAGE_LENGTH = 2000;
 
 export const requestKinds = ["region", "writable", "shared_database", "other"] as const;
 export type RequestKind = (typeof requestKinds)[number];
-export type RequestState = "open" | "approved" | "denied";
+type RequestState = "open" | "approved" | "denied";
 
-export interface NewRequest {
+interface NewRequest {
   kind: RequestKind;
   /** Of a `writable` request: the database. */
   databaseId?: string | undefined;

@@ -36,7 +36,7 @@ interface Customer {
   connections: number;
 }
 
-export interface Watchdog {
+interface Watchdog {
   stop(): Promise<void>;
 }
 

@@ -13,7 +13,7 @@ import {
 /** Earlier versions do not support `nulls not distinct`. */
 const FIRST_MAJOR_VERSION = 15;
 
-export interface ControlReport {
+interface ControlReport {
   /** One line about the server and the connection to it. */
   summary: string;
   checks: DatabaseCheck[];

@@ -43,7 +43,7 @@ export function contextOf({ table, column }: EncryptedColumn, id: string): strin
   return `${table}.${column.slice("encrypted_".length)}:${id}`;
 }
 
-export interface EncryptionCount {
+interface EncryptionCount {
   /** Values that can be decrypted. */
   readable: number;
   /** Of those: encrypted with a key of SECRET_KEY_PREVIOUS. */
@@ -66,7 +66,7 @@ export async function examineEncryption(ctx: EncryptionContext): Promise<Encrypt
   return count;
 }
 
-export interface Rotation {
+interface Rotation {
   /** Encrypted again with the current key. */
   reencrypted: number;
   /** Encrypted with a missing key, and left unchanged. */

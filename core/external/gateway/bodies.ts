@@ -108,7 +108,7 @@ export function isKnownParameter(whole: Buffer): boolean {
   return PARAMETERS.has(parts[0]!) && parts[1]!.length <= PARAMETER_CHARS;
 }
 
-export interface ServerError {
+interface ServerError {
   /** The message for the driver: the server's, with bounded texts. */
   message: Buffer;
   isFatal: boolean;

@@ -5,7 +5,7 @@ import { Violation } from "./fault";
 const HEAD_BYTES = 5;
 
 /** @param whole the message with its head; `type` is its first byte */
-export type OnFrame = (type: number, whole: Buffer) => void;
+type OnFrame = (type: number, whole: Buffer) => void;
 
 export class Frames {
   readonly #limitOf: (type: number) => number;

@@ -36,7 +36,7 @@ const UNKNOWN: Statement = { columns: undefined };
 const BODY = 5;
 
 /** How a server's message is passed on: unchanged, or replaced by another. */
-export type Verdict = "forward" | Buffer;
+type Verdict = "forward" | Buffer;
 
 export class Order {
   readonly #questions: Question[] = [];

@@ -15,7 +15,7 @@ const CANCEL_CODE = 80877102;
 /** Longest time to write the remaining bytes to a driver that does not read, ms. */
 const FINISH_MS = 5000;
 
-export interface SessionHandlers {
+interface SessionHandlers {
   /** Runs `work`, a step on behalf of the session. */
   working(id: number, work: () => void): void;
   failed(id: number, fault: unknown): void;

@@ -51,7 +51,7 @@ class OneSocket extends http.Agent {
   }
 }
 
-export interface ConnectionOwner {
+interface ConnectionOwner {
   /** An answer was read to its end: the next request may be sent. */
   onRest(): void;
   /** The connection serves no further request. */

@@ -5,7 +5,7 @@ import { z } from "zod";
 const PREFIX = "basetide.";
 const shape = z.object({ t: z.string(), a: z.string(), n: z.number().int().min(1) });
 
-export interface PageCursor {
+interface PageCursor {
   tableId: string;
   after: string;
   given: number;

@@ -21,7 +21,7 @@ const { ids, limits } = proxied;
 const WITHOUT_EFFECT: Record<string, string> = { cellFormat: "json" };
 
 /** The request target as the proxy parsed it; the request is forwarded with it. */
-export interface CallTarget {
+interface CallTarget {
   /** Upper case. */
   method: string;
   baseId: string | undefined;

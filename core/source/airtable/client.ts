@@ -20,7 +20,7 @@ import { refusedCall } from "./answers";
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const USER_AGENT = `Basetide/${packageJson.version}`;
 
-export interface ClientOptions {
+interface ClientOptions {
   /** Scheme, host and port of the API. */
   address: string;
   apiKey: string;

@@ -21,7 +21,7 @@ const TRIES = 30;
  */
 const SAMPLE = 10;
 
-export interface Missing {
+interface Missing {
   /** Ids of the rows that the read did not return. */
   ids: string[];
   /** A record that it returned, if any. */
@@ -30,7 +30,7 @@ export interface Missing {
   emptySpellMs: number;
 }
 
-export interface Evidence {
+interface Evidence {
   /** The records that exist, with a read version that was taken before they were requested. */
   found: VersionedPage[];
   /** The records that do not exist, and the same read version. */

@@ -30,7 +30,7 @@ const FIRST_OVERLAP_MS = 60_000;
 /** How often a poll starts over when the source's iterator is lost. */
 const MAX_STARTS = 5;
 
-export interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
+interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   base: Pick<Base, "sync" | "clockAheadMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;

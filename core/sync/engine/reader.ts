@@ -94,7 +94,7 @@ export interface VersionedPage {
   readVersion: number;
 }
 
-export interface ListOptions {
+interface ListOptions {
   /** A formula of the platform: only records that match. */
   filter?: string;
   /** Called just before the first page is requested, for each attempt. */

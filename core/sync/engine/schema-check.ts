@@ -21,7 +21,7 @@ import type { SchemaTracker } from "./schema-tracker";
 /** Reasons that are independent of the field's type. */
 const OF_ANY_TYPE: ReadonlySet<string> = new Set([UNSTORABLE_TEXT, ROW_TOO_WIDE]);
 
-export interface SchemaCheck {
+interface SchemaCheck {
   schemaTracker: SchemaTracker;
   cache: BaseCache;
   /**

@@ -7,7 +7,7 @@ import { isBasetideError } from "../../errors";
 import type { Logger } from "../../log";
 import { applyLinkViews, applySettings, type Replica, settleDependents, trimHistory } from "../../replica";
 
-export type OptionalFeatureSettings = Pick<BaseSettings, "linkViews" | "history" | "historyDays" | "notify">;
+type OptionalFeatureSettings = Pick<BaseSettings, "linkViews" | "history" | "historyDays" | "notify">;
 
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */

@@ -30,7 +30,7 @@ interface LeaseInput {
 }
 
 /** A sync that is running. */
-export interface RunningSync extends Disposable {
+interface RunningSync extends Disposable {
   /** Aborts with `sync_stopped` when the sync must make no further request. */
   stop: AbortSignal;
   /** True while a first sync or a rebuild is running. */

@@ -48,7 +48,7 @@ export interface MoveContext extends Context {
   platforms: Platform[];
 }
 
-export interface MoveOptions {
+interface MoveOptions {
   signal: AbortSignal;
   onProgress?: (progress: Progress) => void;
   /**

@@ -4,7 +4,7 @@ import { type Progress, saveProgress } from "../../control/bases";
 
 const PROGRESS_INTERVAL_MS = 1000;
 
-export interface ProgressSaver {
+interface ProgressSaver {
   note(progress: Progress): void;
   /** Stops saving, and waits for a save that is running. */
   end(): Promise<void>;

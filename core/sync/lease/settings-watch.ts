@@ -11,7 +11,7 @@ import { type SyncFacts, syncFacts } from "../../control/bases";
 const POLL_MS = 1000;
 
 /** Called once a second with the current state of the base; undefined when the base no longer exists. */
-export type OnFacts = (facts: SyncFacts | undefined) => void;
+type OnFacts = (facts: SyncFacts | undefined) => void;
 
 export class SettingsWatch {
   #ctx: Pick<Context, "db" | "log">;

@@ -16,7 +16,7 @@ import { processClock, type QuotaClock } from "../../limiter";
 
 export type WorkPriority = "foreground" | "background";
 
-export interface BackgroundPace {
+interface BackgroundPace {
   /** One reservation in this many goes to the background while both wait; need not be an integer. */
   every: number;
   /** Time between two background reservations, ms; 0: as many as are left over. */
@@ -28,7 +28,7 @@ export interface BackgroundPace {
   holdMs?: number;
 }
 
-export interface SplitOptions {
+interface SplitOptions {
   /**
    * Foreground requests are for changes that someone waits to see: clients leave them one reservation in five.
    * Requests without patience are for records that the feed has just named.

@@ -111,7 +111,7 @@ type Fresh = ReadonlyMap<string, SourceRecord>;
 /** Records whose links have changed, by id: in which fields; null: in all. */
 type Relinked = ReadonlyMap<string, ReadonlySet<string> | null>;
 
-export interface Changed {
+interface Changed {
   cells: ChangedCells[];
   relinked: Relinked;
 }

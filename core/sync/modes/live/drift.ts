@@ -32,7 +32,7 @@ const CLOCK_ERROR_MS = 5000;
 /** A record may have been named this long before it was compared, ms. */
 const TOLD_BEFORE_MS = 5000;
 
-export interface DriftCheck extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
+interface DriftCheck extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   feed: LiveFeed;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
@@ -53,7 +53,7 @@ export interface DriftCheck extends Pick<Sweep, "replica" | "reader" | "epoch" |
   graceMs?: number;
 }
 
-export interface DriftResult {
+interface DriftResult {
   /** Records that the source returned. */
   records: number;
   /** Those that SQL showed differently; they are correct now. */

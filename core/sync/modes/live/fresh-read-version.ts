@@ -10,7 +10,7 @@ import type { Reader } from "../../engine";
  */
 const REFRESH_MS = 100;
 
-export interface FreshReadVersion extends Disposable {
+interface FreshReadVersion extends Disposable {
   /** The reader to send the request with. */
   reader: Reader;
   /** Taken shortly before the reader's first request was sent. */

@@ -37,7 +37,7 @@ export interface BaseFeedContext {
 /** A webhook as its reader knows it. */
 export type FeedWebhook = Pick<SavedFeed, "notificationUrl" | "expiresMs"> & { id: string };
 
-export type WebhookRepair =
+type WebhookRepair =
   /** The previous webhook is healthy. */
   | { is: "well"; webhook: FeedWebhook }
   /** A new webhook: it starts with number 1 and does not contain changes from before `gapSince`. */

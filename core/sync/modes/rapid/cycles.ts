@@ -7,7 +7,7 @@ import { type BasetideError, nextStep } from "../../../errors";
 import type { PollResult } from "../../engine";
 import { newReport } from "../../engine";
 
-export interface Cycle {
+interface Cycle {
   report: RunReport;
   /** performance.now() */
   begunAt: number;

@@ -50,7 +50,7 @@ const MIN_POLL_INTERVAL_MS = 1000;
 /** How often to check whether a schema check is due, or a table can be worked on. */
 const TICK_MS = 250;
 
-export interface RapidInput extends SyncSessionInput {
+interface RapidInput extends SyncSessionInput {
   schemaPollMs: number;
   /** Returns how often tables are polled and swept, within the current budget. */
   cadence: () => Pick<Cadence, "cycleMs" | "sweepEveryMs">;

@@ -60,13 +60,13 @@ export interface SyncSession<Input extends SyncSessionInput = SyncSessionInput> 
 }
 
 /** A table that is being read completely. */
-export interface TableReading {
+interface TableReading {
   tableId: string;
   /** performance.now() */
   startedAt: number;
 }
 
-export interface RunningSweep {
+interface RunningSweep {
   /** Asks the sweep to make way for an urgent one; does nothing if it is urgent itself. */
   giveWay(): void;
   over: Promise<void>;
