@@ -11,6 +11,7 @@ import { type LinkedBase, openApiKey } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
 import { BasetideError } from "../errors";
 import { MeteredSource, type RateLimiter } from "../limiter";
+import { LruMap } from "../lru-map";
 import type { AttachmentRef } from "../replica";
 import { attachmentsIn, type Platform, platformById, type SourceRecord } from "../source";
 import { RecordQueue, type RecordSource } from "./record-queue";
@@ -19,7 +20,7 @@ import { RecordQueue, type RecordSource } from "./record-queue";
 const LEAST_LIFE_MS = 30 * 60_000;
 /** How long a missing attachment is not looked for again, ms. */
 const GONE_MS = 60_000;
-/** Maximum number of cached records, and of bases with a record queue: the oldest are dropped first. */
+/** Maximum number of cached records, and of bases with a record queue: the least recently used are dropped first. */
 const MAX_RECORDS = 20_000;
 const MAX_LINES = 1000;
 
@@ -48,7 +49,7 @@ interface Known {
 export class FreshUrls {
   readonly #ctx: FreshContext;
   readonly #now: () => number;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new LruMap<string, Known>(MAX_RECORDS);
   readonly #lines = new Map<string, RecordQueue>();
 
   /** @param now ms on any monotonic clock */
@@ -93,9 +94,7 @@ export class FreshUrls {
       urls: urlsOf(record),
       gone: new Set(),
     };
-    this.#known.delete(key);
     this.#known.set(key, known);
-    if (this.#known.size > MAX_RECORDS) this.#known.delete(this.#known.keys().next().value!);
     return known;
   }
 

@@ -1,4 +1,5 @@
 /** Servers that have broken the protocol, or crashed the gateway: reconnected to after growing pauses. */
+import { LruMap } from "../lru-map";
 
 /** Violations without a pause: a restart or an intermediate proxy may garble a connection once. */
 const FREE_STRIKES = 3;
@@ -14,7 +15,7 @@ interface Record {
 }
 
 export class Breaker {
-  readonly #records = new Map<string, Record>();
+  readonly #records = new LruMap<string, Record>(MAX_SERVERS);
   readonly #now: () => number;
 
   constructor(now = () => performance.now()) {
@@ -23,9 +24,7 @@ export class Breaker {
 
   strike(key: string): void {
     const record = this.#recordOf(key) ?? { strikes: 0, at: 0 };
-    this.#records.delete(key);
     this.#records.set(key, { strikes: record.strikes + 1, at: this.#now() });
-    if (this.#records.size > MAX_SERVERS) this.#records.delete(this.#records.keys().next().value!);
   }
 
   /** Milliseconds until connections to the server are allowed again; 0 if they are allowed now. */

@@ -10,6 +10,7 @@ import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { BaseState } from "../control/bases";
 import type { Logger } from "../log";
+import { LruMap } from "../lru-map";
 import { proxied } from "../source";
 
 /**
@@ -96,7 +97,7 @@ export function replicaKey({ id, databaseId, schema }: ConnectedBase): string {
 export class ConnectedBases {
   readonly #db: Db;
   readonly #log: Logger;
-  readonly #known = new Map<string, { bases: ConnectedBase[]; at: number }>();
+  readonly #known = new LruMap<string, { bases: ConnectedBase[]; at: number }>(MAX_REMEMBERED);
   readonly #asking = new Map<string, Promise<BaseLookup>>();
   #awayUntil = Number.NEGATIVE_INFINITY;
 
@@ -123,7 +124,6 @@ export class ConnectedBases {
     if (performance.now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
     try {
       const bases = await withTimeout(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
-      if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
       this.#known.set(sourceBaseId, { bases, at: performance.now() });
       return foundNow(bases);
     } catch (error) {

@@ -1,4 +1,5 @@
 /** Requests a schema check of a base from the sync engine, however recent the last one is. */
+import { LruMap } from "../lru-map";
 import type { WritesContext } from "./context";
 
 /** Minimum interval between requests, ms: a burst of writes to a changed table makes one request. */
@@ -10,12 +11,11 @@ const MAX_REMEMBERED = 1000;
 export type RequestSchemaCheck = (baseIds: string[]) => void;
 
 export function schemaChecker(ctx: Pick<WritesContext, "db" | "queue" | "log">): RequestSchemaCheck {
-  const askedAt = new Map<string, number>();
+  const askedAt = new LruMap<string, number>(MAX_REMEMBERED);
   return (baseIds) => {
     const now = performance.now();
     const due = baseIds.filter((id) => now - (askedAt.get(id) ?? Number.NEGATIVE_INFINITY) > PAUSE_MS);
     if (due.length === 0) return;
-    if (askedAt.size > MAX_REMEMBERED) askedAt.clear();
     for (const id of due) askedAt.set(id, now);
     void ask(ctx, due).catch((error: unknown) => {
       for (const id of due) askedAt.delete(id);
