@@ -9,7 +9,7 @@
  * A base whose workers died repeatedly is held in a child process (`Isolation`), so it crashes no further worker.
  */
 import { Counter, Gauge } from "prom-client";
-import { wait } from "../../core/async";
+import { wait, withTimeout } from "../../core/async";
 import { recordRun } from "../../core/control/bases";
 import { basesBuilding, livingWorkers } from "../../core/control/fleet";
 import { BasetideError, isBasetideError } from "../../core/errors";
@@ -312,7 +312,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       sharing.stop();
       reconciling.stop();
       const signingOff = report.end().catch((error: unknown) => log.warn({ error }, "worker not signed off"));
-      await Promise.race([signingOff, Bun.sleep(SIGN_OFF_MS)]);
+      await withTimeout(SIGN_OFF_MS, () => {}, signingOff);
       for (const hold of holds.values()) stop(hold);
       ring();
       const cutOff = setTimeout(() => kill.abort(new BasetideError("sync_stopped")), DRAIN_MS);

@@ -6,6 +6,7 @@
  * opened again, and the server's have to wait (see `Breaker`).
  */
 import net from "node:net";
+import { withTimeout } from "../async";
 import { Breaker } from "./breaker";
 import { type Death, type GatewayProcess, startGatewayProcess } from "./gateway-process";
 import type { Header, ViolationKind } from "./messages";
@@ -85,7 +86,11 @@ class Gateway {
       if (waitMs > 0) await Bun.sleep(Math.min(waitMs, until - performance.now()));
       this.#process ??= this.#start();
       const current = this.#process;
-      if (await within(current.ready, until - performance.now())) return current;
+      const done = current.ready.then(
+        () => true,
+        () => false,
+      );
+      if (await withTimeout(Math.max(until - performance.now(), 0), () => false, done)) return current;
     }
     throw new Error("no gateway");
   }
@@ -122,19 +127,6 @@ class Gateway {
 
 /** The gateway of this process. */
 export const gateway = new Gateway();
-
-/** @returns false if `work` has not resolved in time, or rejects */
-async function within(work: Promise<void>, ms: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(() => resolve(false), Math.max(ms, 0));
-  const done = work.then(
-    () => true,
-    () => false,
-  );
-  const isReady = await Promise.race([done, late]);
-  clearTimeout(timer);
-  return isReady;
-}
 
 /** For the driver, which learns of failures only from a socket. */
 function failedSocket(code: string, message: string): net.Socket {

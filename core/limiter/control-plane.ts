@@ -9,6 +9,7 @@
  * running before. Therefore a process that reaches a promoted server, for the first time or again, reserves nothing
  * until those reservations are past.
  */
+import { withTimeout } from "../async";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
 import { type LimiterBackend, type Priority, reservationOf, wholeMs } from "./backend";
@@ -241,19 +242,12 @@ function clockOffset(clock: QuotaClock): ClockOffset {
   };
 }
 
-async function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new Error(`no answer within ${ms} ms`));
-      query.cancel?.();
-    }, ms);
-  });
-  try {
-    return await Promise.race([query, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
+function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }): Promise<T> {
+  const late = () => {
+    query.cancel?.();
+    throw new Error(`no answer within ${ms} ms`);
+  };
+  return withTimeout(ms, late, query);
 }
 
 /** Formats a float8[] parameter as text, which needs no lookup of the server's types. */

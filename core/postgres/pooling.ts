@@ -3,6 +3,7 @@
  * locks, prepared statements, settings and LISTEN need a session of their own.
  */
 import type { Sql } from "postgres";
+import { withTimeout } from "../async";
 import type { ServerUrl } from "../external";
 import { connectServer } from "./client";
 import { TRANSACTION_POOLED } from "./errors";
@@ -71,15 +72,6 @@ async function pidOf(sql: Sql): Promise<number> {
   return row!.pid;
 }
 
-async function soon(pid: Promise<number>): Promise<number | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  pid.catch(() => {});
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), FULL_MS);
-  });
-  try {
-    return await Promise.race([pid, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function soon(pid: Promise<number>): Promise<number | undefined> {
+  return withTimeout(FULL_MS, () => undefined, pid);
 }

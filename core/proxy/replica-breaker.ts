@@ -6,6 +6,8 @@
  * answers in a row, writes skip it for OPEN_MS. Skipped replicas are repaired in the background. The answer says
  * `pending` for each replica that did not show the write in time.
  */
+import { withTimeout } from "../async";
+import { LruMap } from "../lru-map";
 import type { ConnectedBase } from "./connected-bases";
 
 /** Time for a replica on a customer's own server to return a read version, and again to show the write, ms. */
@@ -38,7 +40,7 @@ type Replica = Pick<ConnectedBase, "databaseId" | "isExternal">;
 export class ReplicaBreaker {
   readonly #waitMs: number;
   /** By database id. */
-  readonly #known = new Map<string, Known>();
+  readonly #known = new LruMap<string, Known>(MAX_REMEMBERED);
 
   constructor(waitMs = EXTERNAL_MS) {
     this.#waitMs = waitMs;
@@ -71,30 +73,19 @@ export class ReplicaBreaker {
       (result) => isFailure(result) && this.#open(databaseId),
       () => this.#open(databaseId),
     );
-    const late = Promise.withResolvers<Timely<T>>();
-    const timer = setTimeout(() => late.resolve({ isLate: true }), this.#waitMs);
-    try {
-      const done = work.then((result): Timely<T> => ({ isLate: false, result }));
-      const outcome = await Promise.race([done, late.promise]);
-      this.#count(databaseId, outcome.isLate);
-      return outcome;
-    } finally {
-      clearTimeout(timer);
-    }
+    const done = work.then((result): Timely<T> => ({ isLate: false, result }));
+    const outcome = await withTimeout(this.#waitMs, (): Timely<T> => ({ isLate: true }), done);
+    this.#count(databaseId, outcome.isLate);
+    return outcome;
   }
 
   #count(databaseId: string, isLate: boolean): void {
     const { late, openUntil } = this.#known.get(databaseId) ?? CLOSED;
     if (isLate && late + 1 >= MOST_LATE) this.#open(databaseId);
-    else this.#remember(databaseId, { late: isLate ? late + 1 : 0, openUntil });
+    else this.#known.set(databaseId, { late: isLate ? late + 1 : 0, openUntil });
   }
 
   #open(databaseId: string, ms = OPEN_MS): void {
-    this.#remember(databaseId, { late: 0, openUntil: performance.now() + ms });
-  }
-
-  #remember(databaseId: string, known: Known): void {
-    if (this.#known.size >= MAX_REMEMBERED) this.#known.clear();
-    this.#known.set(databaseId, known);
+    this.#known.set(databaseId, { late: 0, openUntil: performance.now() + ms });
   }
 }

@@ -7,6 +7,7 @@
  * Nothing is left behind: no database, role or jobs, and no rows of the quota ledger for a source base that no
  * other account has connected.
  */
+import { withTimeout } from "../../async";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import { claimEpoch, openReplica, removeReplica } from "../../replica";
@@ -98,10 +99,11 @@ async function carryOut(
 async function fenceOnce(ctx: DeleteBaseContext, database: Database, schema: string): Promise<void> {
   const fenced = fence(ctx, database, schema);
   if (database.clusterId !== null) return fenced;
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, FENCE_EXTERNAL_MS);
-  await Promise.race([fenced.catch(() => {}), late.promise]);
-  clearTimeout(timer);
+  await withTimeout(
+    FENCE_EXTERNAL_MS,
+    () => {},
+    fenced.catch(() => {}),
+  );
 }
 
 async function removeWebhookOf({ platforms, metrics, ...ctx }: DeleteBaseContext, base: Base): Promise<void> {

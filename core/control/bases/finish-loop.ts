@@ -3,6 +3,7 @@
  * customer's server. One process at a time does this, one task after the other.
  */
 
+import { withTimeout } from "../../async";
 import { asOnly } from "../../postgres";
 import type { Running } from "../../process";
 import { listBases, type ManagementContext } from "./bases";
@@ -26,10 +27,7 @@ export function startFinishing(ctx: ManagementContext): Running {
   return {
     async stop() {
       clearInterval(timer);
-      const late = Promise.withResolvers<void>();
-      const patience = setTimeout(late.resolve, STOP_MS);
-      await Promise.race([running, late.promise]);
-      clearTimeout(patience);
+      await withTimeout(STOP_MS, () => {}, running);
     },
   };
 }

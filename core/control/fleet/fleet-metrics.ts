@@ -3,6 +3,7 @@
  * label names a base or a workspace.
  */
 import { Gauge } from "prom-client";
+import { withTimeout } from "../../async";
 import type { Context } from "../../context";
 import { type FleetBudgets, readFleetBudgets } from "../budgets";
 import { quarantine } from "../jobs";
@@ -42,7 +43,7 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
         return null;
       })
       .finally(() => setTimeout(() => (asked = undefined), FRESH_MS).unref());
-    return Promise.race([asked, Bun.sleep(PATIENCE_MS).then(() => null)]);
+    return withTimeout(PATIENCE_MS, () => null, asked);
   };
   const gauge = (
     name: string,

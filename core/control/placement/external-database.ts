@@ -4,6 +4,7 @@
  */
 
 import type postgres from "postgres";
+import { withTimeout } from "../../async";
 import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
@@ -87,16 +88,11 @@ async function problemOf(
 
 async function inTime(work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   const controller = new AbortController();
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => {
-    reject(new Error("it takes too long to answer"));
+  const late = () => {
     controller.abort();
-  }, TOTAL_TIMEOUT_MS);
-  try {
-    await Promise.race([work(controller.signal), late]);
-  } finally {
-    clearTimeout(timer);
-  }
+    throw new Error("it takes too long to answer");
+  };
+  await withTimeout(TOTAL_TIMEOUT_MS, late, work(controller.signal));
 }
 
 interface Facts {

@@ -4,6 +4,7 @@
  */
 import type { Sql } from "postgres";
 import { Counter } from "prom-client";
+import { withTimeout } from "../../async";
 import type { Context } from "../../context";
 import { connectServer, WATCHED_BY_SERVER } from "../../postgres";
 import {
@@ -73,7 +74,9 @@ export function startWatchdog(ctx: WatchContext): Watchdog {
       (await listClusters(ctx.db)).map(async ({ id, name }) => {
         try {
           const own = customers.filter(({ clusterId }) => clusterId === id);
-          if (own.length > 0) await within(lookAt({ id, name }, await clusterAdminUrl(ctx, id), own));
+          if (own.length === 0) return;
+          const looking = lookAt({ id, name }, await clusterAdminUrl(ctx, id), own);
+          await withTimeout(CLUSTER_TIMEOUT_MS, isSilent, looking);
         } catch (error) {
           ctx.log.warn({ cluster: name, error }, "watchdog: cluster not looked at");
         }
@@ -149,12 +152,6 @@ async function takeTurn({ db }: WatchContext): Promise<boolean> {
   return taken !== undefined;
 }
 
-async function within<T>(work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("the cluster does not answer")), CLUSTER_TIMEOUT_MS);
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+function isSilent(): never {
+  throw new Error("the cluster does not answer");
 }

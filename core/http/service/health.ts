@@ -1,6 +1,7 @@
 /** The routes that every process serves for its operators: `/healthz`, `/readyz`, `/metrics`. */
 import { Elysia } from "elysia";
 import type { Registry } from "prom-client";
+import { withTimeout } from "../../async";
 import type { Config } from "../../config";
 import { asControlError } from "../../postgres";
 import { isFromThisMachine } from "..";
@@ -34,14 +35,10 @@ export function healthRoutes(parts: {
 }
 
 async function readiness(ready: () => Promise<void>): Promise<Response> {
-  const { promise: timeout, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error("No answer in time")), READY_TIMEOUT_MS);
   try {
-    await Promise.race([ready(), timeout]);
+    await withTimeout(READY_TIMEOUT_MS, "internal", ready());
     return Response.json({ status: "ready" });
   } catch (error) {
     return Response.json({ status: "not_ready", code: asControlError(error).code }, { status: 503 });
-  } finally {
-    clearTimeout(timer);
   }
 }

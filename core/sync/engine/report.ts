@@ -2,6 +2,7 @@
  * The parts of a report that concern the whole base (issues, records of each table), and the note to readers when a
  * sync ends early.
  */
+import { withTimeout } from "../../async";
 import type { Base, RunReport, TableCount } from "../../control/bases";
 import { markSyncEnded, type Replica, readIssues } from "../../replica";
 import type { SourceTable } from "../../source";
@@ -40,12 +41,9 @@ const PATIENCE_MS = 1000;
  * @param started the write of the sync's start, which may still be running
  */
 export async function endSync(replica: Replica, epoch: number, started?: Promise<void>): Promise<void> {
-  const { promise: late, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, PATIENCE_MS);
   const marked = Promise.resolve(started)
     .catch(() => {})
     .then(() => markSyncEnded(replica, epoch))
     .catch(() => {});
-  await Promise.race([marked, late]);
-  clearTimeout(timer);
+  await withTimeout(PATIENCE_MS, () => {}, marked);
 }

@@ -8,7 +8,7 @@
  * have to start over.
  */
 
-import { type LinkedAbort, linkedAbort, wait } from "../../async";
+import { type LinkedAbort, linkedAbort, Notifier } from "../../async";
 import type { Context } from "../../context";
 import { type Base, interruptedBy, openApiKey, type SyncFacts } from "../../control/bases";
 import { quotaKeyOf } from "../../control/budgets";
@@ -56,7 +56,7 @@ export class LeasedBase implements Disposable {
   /** The base as the latest sync read it. */
   #syncedBase: Base;
   #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
-  #changed = Promise.withResolvers<void>();
+  readonly #changed = new Notifier();
   #watching: Disposable;
   /** The timeline of the replica's server when it was first reported. */
   #timeline: string | null = null;
@@ -125,12 +125,8 @@ export class LeasedBase implements Disposable {
    * @throws BasetideError `sync_stopped`
    */
   async rest(ms: number): Promise<void> {
-    using rest = linkedAbort(this.#stop.signal);
-    this.#changed = Promise.withResolvers();
-    const waiting = wait(ms, rest.signal);
-    waiting.catch(() => {});
-    await Promise.race([waiting, this.#changed.promise]);
-    rest.abort();
+    this.#changed.clear();
+    await this.#changed.wait(ms, this.#stop.signal);
   }
 
   [Symbol.dispose](): void {
@@ -166,7 +162,7 @@ export class LeasedBase implements Disposable {
       this.#sync.abort.abort();
     }
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {
-      this.#changed.resolve();
+      this.#changed.notify();
     }
   }
 
@@ -194,7 +190,7 @@ export class LeasedBase implements Disposable {
       if (apiKey === this.#apiKey) return;
       this.#apiKey = apiKey;
       this.#connected = platform.connect(apiKey, cache.sourceClock);
-      this.#changed.resolve();
+      this.#changed.notify();
       this.notify();
       if (!isFirst) ctx.log.info({ baseId: base.id }, "API key replaced");
     } catch (error) {
