@@ -6,6 +6,7 @@
  */
 import { isIP } from "node:net";
 import { z } from "zod";
+import { type CamelCase, toCamelCase } from "./camel-case";
 import { BasetideError } from "./errors";
 import { parsePostgresUrl } from "./postgres-url";
 
@@ -68,6 +69,7 @@ const secretKeys = z.string().transform((text, check) => {
 
 /** Every variable: its validation, its default as documented, and its meaning. */
 export const configVariables = {
+  /** Absent: the embedded server, whose URL `apps/up` fills in. */
   DATABASE_URL: {
     check: postgresUrl.optional(),
     shown: "embedded",
@@ -160,6 +162,7 @@ export const configVariables = {
     shown: "`http://localhost:PROXY_PORT`",
     meaning: "public address of the proxy, used in snippets",
   },
+  /** Absent until `core/secrets` has loaded or created it. */
   SECRET_KEY: {
     check: secretKey.optional(),
     shown: "generated at the first start and stored in `DATA_DIR`; required if `NODE_ENV=production`",
@@ -249,55 +252,30 @@ export const configVariables = {
   },
 } as const satisfies Record<string, { check: z.ZodType; shown?: string; meaning: string }>;
 
-type Variables = { [Name in keyof typeof configVariables]: z.infer<(typeof configVariables)[Name]["check"]> };
+/** The variables as they are read, `CONSOLE_PORT` as `consolePort`. Absent ones are `undefined`. */
+type Variables = {
+  -readonly [Name in keyof typeof configVariables as CamelCase<Lowercase<Name>>]: z.infer<
+    (typeof configVariables)[Name]["check"]
+  >;
+};
 
-export interface Config {
-  /** Absent: the embedded server, whose URL `apps/up` fills in. */
-  databaseUrl: string | undefined;
-  replicaUrl: string | undefined;
-  superuserUrl: string | undefined;
-  databaseConnections: number;
-  accountDatabases: number;
-  accountConnections: number;
-  connectionOvercommit: number;
-  replicaPublicHost: string | undefined;
-  defaultRegion: string;
-  /** Address (scheme, host, port) by upstream host. */
-  upstreams: Record<string, string>;
-  consolePort: number;
-  proxyPort: number;
-  /** Absent: no CONNECT requests are accepted. */
-  connectPort: number | undefined;
-  connectHost: string;
-  sandboxPort: number;
-  workerPort: number;
-  /** Absent: all interfaces. */
-  host: string | undefined;
-  /** Absent: metrics are on the process's own port, for requests from this machine. */
-  metricsPort: number | undefined;
-  metricsHost: string | undefined;
+/** Variables that other properties of the configuration stand for. */
+type Converted =
+  | "secretKeyPrevious"
+  | "allowPrivateDestinations"
+  | "schemaPollSeconds"
+  | "otelExporterOtlpEndpoint"
+  | "nodeEnv";
+
+export interface Config extends Omit<Variables, Converted> {
   consoleUrl: string;
   proxyUrl: string;
-  /** Base64 of 32 bytes; absent until `core/secrets` has loaded or created it. */
-  secretKey: string | undefined;
-  /** Previous keys in the same form: they decrypt, but no longer encrypt. */
+  /** Base64 of 32 bytes: they decrypt, but no longer encrypt. */
   previousSecretKeys: string[];
-  /** Absent: mails go to the log. */
-  smtpUrl: string | undefined;
-  mailFrom: string;
-  /** Lower case; absent: the connection's own address is the client's. */
-  clientIpHeader: string | undefined;
-  apiRequestsPerMinute: number;
-  signUps: "open" | "closed";
   privateDestinations: "no" | "loopback" | "yes";
-  livePings: "auto" | "on" | "off";
-  workerConcurrency: number;
-  upstreamTimeoutMs: number;
   schemaPollMs: number;
   /** Absent: no traces. */
   otlpEndpoint: string | undefined;
-  dataDir: string;
-  logLevel: Variables["LOG_LEVEL"];
   isProduction: boolean;
 }
 
@@ -311,49 +289,30 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const wrong: string[] = [];
   for (const [name, variable] of Object.entries(configVariables)) {
     const result = variable.check.safeParse(env[name] === "" ? undefined : env[name]);
-    if (result.success) read[name] = result.data;
+    if (result.success) read[toCamelCase(name.toLowerCase())] = result.data;
     else wrong.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
   }
   if (wrong.length > 0) throw new BasetideError("config_invalid", `Configuration: ${wrong.join(" | ")}`);
-  const is = read as Variables;
+  const {
+    consoleUrl = `http://localhost:${read.consolePort}`,
+    proxyUrl = `http://localhost:${read.proxyPort}`,
+    secretKeyPrevious = [],
+    allowPrivateDestinations,
+    schemaPollSeconds,
+    otelExporterOtlpEndpoint,
+    nodeEnv,
+    ...named
+  } = read as Variables;
+  const isProduction = nodeEnv === "production";
   return {
-    databaseUrl: is.DATABASE_URL,
-    replicaUrl: is.REPLICA_URL,
-    superuserUrl: is.SUPERUSER_URL,
-    databaseConnections: is.DATABASE_CONNECTIONS,
-    accountDatabases: is.ACCOUNT_DATABASES,
-    accountConnections: is.ACCOUNT_CONNECTIONS,
-    connectionOvercommit: is.CONNECTION_OVERCOMMIT,
-    replicaPublicHost: is.REPLICA_PUBLIC_HOST,
-    defaultRegion: is.DEFAULT_REGION,
-    upstreams: is.UPSTREAMS,
-    consolePort: is.CONSOLE_PORT,
-    proxyPort: is.PROXY_PORT,
-    connectPort: is.CONNECT_PORT,
-    connectHost: is.CONNECT_HOST,
-    sandboxPort: is.SANDBOX_PORT,
-    workerPort: is.WORKER_PORT,
-    host: is.HOST,
-    metricsPort: is.METRICS_PORT,
-    metricsHost: is.METRICS_HOST,
-    consoleUrl: is.CONSOLE_URL ?? `http://localhost:${is.CONSOLE_PORT}`,
-    proxyUrl: is.PROXY_URL ?? `http://localhost:${is.PROXY_PORT}`,
-    secretKey: is.SECRET_KEY,
-    previousSecretKeys: is.SECRET_KEY_PREVIOUS ?? [],
-    smtpUrl: is.SMTP_URL,
-    mailFrom: is.MAIL_FROM,
-    clientIpHeader: is.CLIENT_IP_HEADER,
-    apiRequestsPerMinute: is.API_REQUESTS_PER_MINUTE,
-    signUps: is.SIGN_UPS,
-    privateDestinations: is.ALLOW_PRIVATE_DESTINATIONS ?? privateDestinationsFor(is),
-    livePings: is.LIVE_PINGS,
-    workerConcurrency: is.WORKER_CONCURRENCY,
-    upstreamTimeoutMs: is.UPSTREAM_TIMEOUT_MS,
-    schemaPollMs: is.SCHEMA_POLL_SECONDS * 1000,
-    otlpEndpoint: is.OTEL_EXPORTER_OTLP_ENDPOINT,
-    dataDir: is.DATA_DIR,
-    logLevel: is.LOG_LEVEL,
-    isProduction: is.NODE_ENV === "production",
+    ...named,
+    consoleUrl,
+    proxyUrl,
+    previousSecretKeys: secretKeyPrevious,
+    privateDestinations: allowPrivateDestinations ?? privateDestinationsFor(named.signUps, isProduction),
+    schemaPollMs: schemaPollSeconds * 1000,
+    otlpEndpoint: otelExporterOtlpEndpoint,
+    isProduction,
   };
 }
 
@@ -361,7 +320,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
  * With open sign-ups, strangers must not use the service to reach into its network. With closed ones, that network is
  * where databases are.
  */
-function privateDestinationsFor({ SIGN_UPS, NODE_ENV }: Variables): Config["privateDestinations"] {
-  if (SIGN_UPS === "closed") return "yes";
-  return NODE_ENV === "production" ? "no" : "loopback";
+function privateDestinationsFor(
+  signUps: Config["signUps"],
+  isProduction: boolean,
+): Config["privateDestinations"] {
+  if (signUps === "closed") return "yes";
+  return isProduction ? "no" : "loopback";
 }

@@ -1,6 +1,7 @@
 /** Converts the settings of a base to columns, JSON and audit details, by the table of settings. */
 
 import type { PendingQuery, Row } from "postgres";
+import { toCamelCase } from "../../camel-case";
 import type { Db } from "../../context";
 import { jsonParameter } from "../../postgres";
 import type { AuditDetails } from "../audit";
@@ -122,9 +123,4 @@ function asAsked({ table, column, kind }: IndexSetting): Required<AskedIndex> {
 
 function pathOf({ table, column }: IndexSetting): string {
   return `${table}.${column}`;
-}
-
-/** `link_views` → `linkViews`. */
-function toCamelCase(name: string): string {
-  return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

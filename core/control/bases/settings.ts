@@ -3,6 +3,7 @@
  *
  * A new setting is a row here and a migration that adds its column (CONTRIBUTING, "Add a setting").
  */
+import type { CamelCase } from "../../camel-case";
 import type { IndexSetting } from "./indexes";
 
 /** The parts of the settings page, in its order. */
@@ -181,11 +182,6 @@ export const settings = {
 
 type Settings = typeof settings;
 export type SettingName = keyof Settings;
-
-/** `link_views` → `linkViews`. */
-type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
-  ? `${First}${Capitalize<CamelCase<Rest>>}`
-  : Name;
 
 interface Values {
   boolean: boolean;
