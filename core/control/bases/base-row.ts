@@ -4,7 +4,7 @@ import type { Db } from "../../context";
 import type { ErrorCode } from "../../errors";
 import type { CellIssue } from "../../replica";
 import { hasNotifications } from "../feeds";
-import { settingsOf } from "./setting-values";
+import { settingColumns, settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
 
 /** Number of latest syncs that define the usual duration. */
@@ -132,156 +132,81 @@ export interface Base {
 /** Reads the bases that match `where`, with all their properties. */
 export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]> {
   const rows = await db<BaseRow[]>`
-    select b.*, d.name as database_name,
-      coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
-      case b.sync_kind
-        when 'rapid' then b.recent_rapid_ms when 'live' then b.recent_live_ms else b.recent_sweep_ms
-      end as recent_sweep_ms,
+    select b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId", b.name, b.state,
+      (select to_json(s) from (select ${settingColumns(db)}) as s) as settings,
+      json_build_object('id', d.id, 'name', d.name, 'schema', b.schema_name,
+        'host', coalesce(d.external_host, c.public_host), 'port', coalesce(d.external_port, c.public_port)) as database,
+      b.attachment_key_version as "attachmentKeyVersion", b.workspace_id as "workspaceId",
+      b.source_user_id as "sourceUserId", b.resync_requested_at as "resyncRequestedAt",
+      b.catch_up_requested_at as "catchUpRequestedAt", b.attempted_at as "attemptedAt", b.tables,
+      b.issue_count as "issueCount", b.issues, b.rests_until as "restsUntil", b.created_at as "createdAt",
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,
-      f.state as feed_state, f.reason as feed_reason, ${hasNotifications(db)} as has_notifications, f.changed_at, f.read_at,
-      f.due_at, f.waiting, f.waiting_since, f.missed, f.missed_at, f.compared_at, f.drifted_since, f.gap_since,
-      f.expires_at, clock_timestamp() as read_now,
-      current_setting('transaction_read_only')::boolean as is_read_only
+      ${syncColumns(db)}, clock_timestamp() as "readNow"
     from bases as b
       join databases as d on d.id = b.database_id
       left join clusters as c on c.id = d.cluster_id
       left join live_feeds as f on f.base_id = b.id
     where ${where}
     order by b.created_at, b.id`;
-  return rows.map(toBase);
+  return rows.map(({ settings, readNow, ...row }) => ({
+    ...withTimes(row),
+    settings: settingsOf(settings),
+    clockAheadMs: Date.now() - readNow.getTime(),
+  }));
 }
 
-function toBase(row: BaseRow): Base {
+type BaseRow = Omit<Base, "settings" | "clockAheadMs"> & { settings: SettingsRow; readNow: Date };
+
+/** The properties of a base that show how its syncs are. */
+type SyncProperties = Pick<Base, "sync" | "sweep" | "error" | "live">;
+
+/** They, and what belongs to them, as columns, from `bases as b` and `live_feeds as f`; `withTimes` converts the times. */
+export function syncColumns(db: Db) {
+  const ms = (column: string) => msOf(db, column);
+  return db`
+    case when b.sync_completed_at is not null then json_build_object('kind', b.sync_kind,
+      'startedAt', ${ms("b.sync_started_at")}, 'completedAt', ${ms("b.sync_completed_at")},
+      'durationMs', b.sync_duration_ms) end as sync,
+    case when b.sweep_completed_at is not null then json_build_object(
+      'startedAt', ${ms("b.sweep_started_at")}, 'completedAt', ${ms("b.sweep_completed_at")},
+      'backgroundMs', b.sweep_background_ms) end as sweep,
+    case when b.error_code is not null then json_build_object('code', b.error_code, 'message', b.error_message,
+      'since', ${ms("b.error_since")}) end as error,
+    case when f.base_id is not null then json_build_object('state', f.state, 'reason', f.reason,
+      'by', case when ${hasNotifications(db)} then 'ping' else 'poll' end, 'changedAt', ${ms("f.changed_at")},
+      'readAt', ${ms("f.read_at")}, 'dueAt', ${ms("f.due_at")}, 'waiting', f.waiting,
+      'waitingSince', ${ms("f.waiting_since")}, 'missed', f.missed, 'missedAt', ${ms("f.missed_at")},
+      'comparedAt', ${ms("f.compared_at")}, 'driftedSince', ${ms("f.drifted_since")},
+      'gapSince', ${ms("f.gap_since")}, 'expiresAt', ${ms("f.expires_at")}) end as live,
+    b.progress,
+    case b.sync_kind
+      when 'rapid' then b.recent_rapid_ms when 'live' then b.recent_live_ms else b.recent_sweep_ms
+    end as "recentSweepMs",
+    current_setting('transaction_read_only')::boolean as "isReadOnly"`;
+}
+
+/** A time in JSON: ms since 1970. */
+export function msOf(db: Db, column: string) {
+  return db`floor(extract(epoch from ${db(column)}) * 1000)::bigint`;
+}
+
+/** Restores the times that JSON has as ms since 1970. */
+export function withTimes<Row extends SyncProperties>(row: Row): Row {
+  const { sync, sweep, error, live } = row;
   return {
-    id: row.id,
-    accountId: row.account_id,
-    platform: row.platform,
-    sourceBaseId: row.source_base_id,
-    name: row.name,
-    state: row.state,
-    settings: settingsOf(row),
-    database: {
-      id: row.database_id,
-      name: row.database_name,
-      schema: row.schema_name,
-      host: row.host,
-      port: row.port,
-    },
-    attachmentKeyVersion: row.attachment_key_version,
-    workspaceId: row.workspace_id,
-    sourceUserId: row.source_user_id,
-    resyncRequestedAt: row.resync_requested_at,
-    catchUpRequestedAt: row.catch_up_requested_at,
-    sync:
-      row.sync_completed_at === null
-        ? null
-        : {
-            kind: row.sync_kind!,
-            startedAt: row.sync_started_at!,
-            completedAt: row.sync_completed_at,
-            durationMs: row.sync_duration_ms!,
-          },
-    sweep:
-      row.sweep_completed_at === null
-        ? null
-        : {
-            startedAt: row.sweep_started_at!,
-            completedAt: row.sweep_completed_at,
-            backgroundMs: row.sweep_background_ms!,
-          },
-    live: toLiveState(row),
-    attemptedAt: row.attempted_at,
-    error:
-      row.error_code === null
-        ? null
-        : { code: row.error_code, message: row.error_message!, since: row.error_since! },
-    progress: row.progress,
-    tables: row.tables,
-    issueCount: row.issue_count,
-    issues: row.issues,
-    recentSweepMs: row.recent_sweep_ms,
-    restsUntil: row.rests_until,
-    repairs: row.repairs,
-    createdAt: row.created_at,
-    clockAheadMs: Date.now() - row.read_now.getTime(),
-    isReadOnly: row.is_read_only,
+    ...row,
+    sync: restored(sync),
+    sweep: restored(sweep),
+    error: restored(error),
+    live: restored(live),
   };
 }
 
-function toLiveState(row: BaseRow): LiveState | null {
-  if (row.feed_state === null) return null;
-  return {
-    state: row.feed_state,
-    reason: row.feed_reason!,
-    by: row.has_notifications ? "ping" : "poll",
-    changedAt: row.changed_at,
-    readAt: row.read_at,
-    dueAt: row.due_at,
-    waiting: row.waiting!,
-    waitingSince: row.waiting_since,
-    missed: Number(row.missed),
-    missedAt: row.missed_at,
-    comparedAt: row.compared_at,
-    driftedSince: row.drifted_since,
-    gapSince: row.gap_since,
-    expiresAt: row.expires_at,
-  };
-}
-
-interface BaseRow extends FeedRow, SettingsRow {
-  id: string;
-  account_id: string;
-  platform: string;
-  source_base_id: string;
-  name: string;
-  database_id: string;
-  schema_name: string;
-  state: BaseState;
-  attachment_key_version: number;
-  workspace_id: string | null;
-  source_user_id: string | null;
-  rests_until: Date | null;
-  resync_requested_at: Date | null;
-  catch_up_requested_at: Date | null;
-  sync_kind: SyncKind | null;
-  sync_started_at: Date | null;
-  sync_completed_at: Date | null;
-  sync_duration_ms: number | null;
-  sweep_started_at: Date | null;
-  sweep_completed_at: Date | null;
-  sweep_background_ms: number | null;
-  attempted_at: Date | null;
-  error_code: ErrorCode | null;
-  error_message: string | null;
-  error_since: Date | null;
-  progress: Progress | null;
-  tables: TableCount[];
-  issue_count: number;
-  issues: BaseIssue[];
-  created_at: Date;
-  database_name: string;
-  host: string;
-  port: number;
-  recent_sweep_ms: number[];
-  repairs: number;
-  read_now: Date;
-  is_read_only: boolean;
-}
-
-/** All null without a feed. */
-interface FeedRow {
-  feed_state: LiveState["state"] | null;
-  feed_reason: string | null;
-  has_notifications: boolean | null;
-  changed_at: Date | null;
-  read_at: Date | null;
-  due_at: Date | null;
-  waiting: number | null;
-  waiting_since: Date | null;
-  missed: string | null;
-  missed_at: Date | null;
-  compared_at: Date | null;
-  drifted_since: Date | null;
-  gap_since: Date | null;
-  expires_at: Date | null;
+/** The same for one object; other times stay. */
+export function restored<Part extends object | null>(part: Part): Part {
+  const entries = Object.entries(part ?? {}).map(([name, value]) => [
+    name,
+    typeof value === "number" && /(At|[sS]ince|Until)$/.test(name) ? new Date(value) : value,
+  ]);
+  return part && (Object.fromEntries(entries) as Part);
 }

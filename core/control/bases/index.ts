@@ -1,6 +1,18 @@
 /** Bases: rows, settings, runs, schema changes, deletion. */
 export { attachmentSigner, type LinkedBase, linkedBase } from "./attachment-keys";
-export type { Base, BaseIssue, BaseState, LiveState, Progress, SyncKind, TableCount } from "./base-row";
+export {
+  type Base,
+  type BaseIssue,
+  type BaseState,
+  type LiveState,
+  msOf,
+  type Progress,
+  restored,
+  type SyncKind,
+  syncColumns,
+  type TableCount,
+  withTimes,
+} from "./base-row";
 export {
   activeBaseIds,
   createBase,

@@ -23,33 +23,12 @@ export interface SyncFacts {
 
 /** Returns the facts of those bases that exist. */
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
-  const rows = await db<FactsRow[]>`
-    select id, state, ${settingColumns(db)}, attachment_key_version, resync_requested_at, schema_check_requested_at,
-      catch_up_requested_at, database_id, md5(encrypted_api_key) as key_version,
+  const rows = await db<(Omit<SyncFacts, "settings"> & { settings: SettingsRow })[]>`
+    select id, state, (select to_json(s) from (select ${settingColumns(db)}) as s) as settings,
+      attachment_key_version as "attachmentKeyVersion", resync_requested_at as "resyncRequestedAt",
+      schema_check_requested_at as "schemaCheckRequestedAt", catch_up_requested_at as "catchUpRequestedAt",
+      database_id as "databaseId", md5(encrypted_api_key) as "keyVersion",
       (select c.timeline from databases as d join clusters as c on c.id = d.cluster_id where d.id = database_id) as timeline
     from bases where id = any (${baseIds})`;
-  return rows.map((row) => ({
-    id: row.id,
-    state: row.state,
-    settings: settingsOf(row),
-    resyncRequestedAt: row.resync_requested_at,
-    schemaCheckRequestedAt: row.schema_check_requested_at,
-    catchUpRequestedAt: row.catch_up_requested_at,
-    databaseId: row.database_id,
-    timeline: row.timeline,
-    keyVersion: row.key_version,
-    attachmentKeyVersion: row.attachment_key_version,
-  }));
-}
-
-interface FactsRow extends SettingsRow {
-  id: string;
-  timeline: string | null;
-  state: BaseState;
-  attachment_key_version: number;
-  resync_requested_at: Date | null;
-  schema_check_requested_at: Date | null;
-  catch_up_requested_at: Date | null;
-  database_id: string;
-  key_version: string;
+  return rows.map(({ settings, ...facts }) => ({ ...facts, settings: settingsOf(settings) }));
 }

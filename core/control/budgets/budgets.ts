@@ -96,7 +96,7 @@ export async function allowancesOf(db: Db, baseIds: string[], now = new Date()):
   for (const row of budgets.values()) await slowWhatIsOver(db, row, now);
   return bases.map((base) => {
     const row = base.workspace_id === null ? undefined : budgets.get(base.workspace_id);
-    const left = row ? leftForSync(capOf(row), usedOf(row)) : Infinity;
+    const left = row ? leftForSync(row, row) : Infinity;
     const sharing = row?.syncing ?? 1;
     return {
       baseId: base.id,
@@ -152,16 +152,17 @@ function toUseJson({ used, forecast, state, left, ratePerHour, slowed }: Budget)
 }
 
 function toBudget(row: WorkspaceUse, now: Date): Budget {
-  const [cap, used] = [capOf(row), usedOf(row)];
-  const left = leftForSync(cap, used);
-  const isCapped = cap.callsPerMonth !== null;
+  const { callsPerMonth, reserve, sync, client } = row;
+  const left = leftForSync(row, row);
+  const isCapped = callsPerMonth !== null;
   return {
     workspaceId: row.id,
     name: row.name,
     plan: row.plan,
-    ...cap,
-    used: { ...used, month: now.toISOString().slice(0, 7), byKind: row.by_kind },
-    forecast: forecastOf(cap, used, row.created_at, now),
+    callsPerMonth,
+    reserve,
+    used: { sync, client, month: now.toISOString().slice(0, 7), byKind: row.by_kind },
+    forecast: forecastOf(row, row, row.created_at, now),
     state: stateOf(row, left),
     left: isCapped ? left : null,
     ratePerHour: isCapped ? Math.round(rateOf(left, now, row.syncing) * 36_000) / 10 : null,
@@ -172,8 +173,8 @@ function toBudget(row: WorkspaceUse, now: Date): Budget {
 }
 
 function stateOf(row: WorkspaceUse, left: number): BudgetState {
-  if (row.calls_per_month === null) return "no_cap";
-  if (row.sync + row.client >= row.calls_per_month) return "over";
+  if (row.callsPerMonth === null) return "no_cap";
+  if (row.sync + row.client >= row.callsPerMonth) return "over";
   // Each base has its share, and less than one call is none.
   return left < Math.max(1, row.syncing) ? "spent" : "inside";
 }
@@ -230,7 +231,7 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
       ) as all_kinds
       group by 1, 2
     )
-    select w.id, w.name, w.plan, w.calls_per_month, w.reserve, w.created_at,
+    select w.id, w.name, w.plan, w.calls_per_month as "callsPerMonth", w.reserve, w.created_at,
       (select coalesce(sum(c.sync), 0)::float8 from calls as c where c.workspace_id = w.id) as sync,
       (select coalesce(sum(c.client), 0)::float8 from calls as c where c.workspace_id = w.id) as client,
       (select coalesce(json_object_agg(k.kind, k.calls), '{}') from kinds as k where k.workspace_id = w.id) as by_kind,
@@ -252,7 +253,7 @@ interface WorkspaceUse {
   id: string;
   name: string;
   plan: Plan;
-  calls_per_month: number | null;
+  callsPerMonth: number | null;
   reserve: number;
   created_at: Date;
   sync: number;
@@ -263,12 +264,4 @@ interface WorkspaceUse {
   slowed_until: Date | null;
   is_certain: boolean | null;
   all_slowed: boolean;
-}
-
-function capOf(row: WorkspaceUse) {
-  return { callsPerMonth: row.calls_per_month, reserve: row.reserve };
-}
-
-function usedOf(row: WorkspaceUse): MonthUse {
-  return { sync: row.sync, client: row.client };
 }

@@ -218,28 +218,9 @@ async function changing(
 }
 
 async function selectWorkspaces(db: Db, where: ReturnType<Db>): Promise<Workspace[]> {
-  const rows = await db<WorkspaceRow[]>`
-    select w.*, array(select b.id from bases as b where b.workspace_id = w.id order by b.created_at, b.id) as base_ids
+  return db<Workspace[]>`
+    select w.id, w.account_id as "accountId", w.name, w.plan, w.calls_per_month as "callsPerMonth", w.reserve,
+      w.created_at as "createdAt",
+      array(select b.id from bases as b where b.workspace_id = w.id order by b.created_at, b.id) as "baseIds"
     from workspaces as w where ${where} order by w.created_at, w.id`;
-  return rows.map((row) => ({
-    id: row.id,
-    accountId: row.account_id,
-    name: row.name,
-    plan: row.plan,
-    callsPerMonth: row.calls_per_month,
-    reserve: row.reserve,
-    baseIds: row.base_ids,
-    createdAt: row.created_at,
-  }));
-}
-
-interface WorkspaceRow {
-  id: string;
-  account_id: string;
-  name: string;
-  plan: Plan;
-  calls_per_month: number | null;
-  reserve: number;
-  base_ids: string[];
-  created_at: Date;
 }
