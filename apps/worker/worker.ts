@@ -9,7 +9,7 @@
  * A base whose workers died repeatedly is held in a child process (`Isolation`), so it crashes no further worker.
  */
 import { Counter, Gauge } from "prom-client";
-import { wait, withTimeout } from "../../core/async";
+import { Notifier, wait, withTimeout } from "../../core/async";
 import { recordRun } from "../../core/control/bases";
 import { basesBuilding, livingWorkers } from "../../core/control/fleet";
 import { BasetideError, isBasetideError } from "../../core/errors";
@@ -104,13 +104,11 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   const isolation = new Isolation(ctx, queue);
   let now: Balance = { share: 0, overdue: 0, excess: 0, isFirst: false };
   let isStopping = false;
-  let wake = Promise.withResolvers<void>();
-  const ring = () => wake.resolve();
+  const notifier = new Notifier();
   const metrics = workerMetrics(ctx, { bases: () => holds.size, share: () => now.share });
 
   async function takeJobs(): Promise<void> {
     while (!isStopping) {
-      wake = Promise.withResolvers<void>();
       let isMore = false;
       try {
         const most = mayTake();
@@ -120,7 +118,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       } catch (error) {
         log.warn({ error }, "jobs not fetched");
       }
-      await Promise.race([wake.promise, Bun.sleep(isMore ? POLL_MORE_MS : POLL_MS)]);
+      await notifier.wait(isMore ? POLL_MORE_MS : POLL_MS, kill.signal).catch(() => {});
     }
   }
 
@@ -178,7 +176,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     // The cache is useless once another worker has held the base.
     if (hold.stop.signal.aborted) caches.delete(baseId);
     restingSince.set(baseId, performance.now());
-    ring();
+    notifier.notify();
     if (hold.isLost) return;
     if (next !== null) await putBack(hold.job, next);
     else
@@ -254,7 +252,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     now = balance(report.id, held.length, load, workers);
     forgetOld();
     if (now.excess > 0) await giveUp(held, now.excess);
-    if (mayTake() > 0) ring();
+    if (mayTake() > 0) notifier.notify();
   }
 
   function forgetOld(): void {
@@ -289,14 +287,14 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   async function reconcile(): Promise<void> {
     if (!now.isFirst && performance.now() - reconciledAt < RECONCILE_MS) return;
     reconciledAt = performance.now();
-    if ((await queue.reconcile()) > 0) ring();
+    if ((await queue.reconcile()) > 0) notifier.notify();
   }
 
   const beating = repeat(HEARTBEAT_MS, log, "heartbeat not sent", beat);
   const sharing = repeat(BALANCE_MS, log, "load not shared out", shareOut);
   const reconciling = repeat(BALANCE_MS, log, "queue not reconciled", reconcile);
   // A stopping worker leaves its share to the others before it gives its bases back.
-  await queue.onRequest(() => void sharing.now().then(ring));
+  await queue.onRequest(() => void sharing.now().then(() => notifier.notify()));
   await sharing.now();
   const taking = takeJobs();
 
@@ -314,7 +312,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       const signingOff = report.end().catch((error: unknown) => log.warn({ error }, "worker not signed off"));
       await withTimeout(SIGN_OFF_MS, () => {}, signingOff);
       for (const hold of holds.values()) stop(hold);
-      ring();
+      notifier.notify();
       const cutOff = setTimeout(() => kill.abort(new BasetideError("sync_stopped")), DRAIN_MS);
       await taking;
       await Promise.all([...holds.values()].map((hold) => hold.over));

@@ -1,4 +1,5 @@
 /** Runs recorded repairs: reads the records again and applies them as soon as possible. */
+import { Notifier } from "../async";
 import { asBasetideError, type ErrorCode } from "../errors";
 import type { Running } from "../process";
 import type { Claim, Repairs } from "./repairs";
@@ -26,11 +27,11 @@ const OF_ONE_RECORD: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 /** Starts the loop. Many processes may run one: each repair is claimed by one of them. */
 export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: ReplicaPool): Running {
   const over = new AbortController();
-  const wakers = new Set<() => void>();
-  const wake = () => {
-    for (const wakeUp of wakers) wakeUp();
+  const notifiers = { hosted: new Notifier(), external: new Notifier() };
+  repairs.onRecorded = () => {
+    notifiers.hosted.notify();
+    notifiers.external.notify();
   };
-  repairs.onRecorded = wake;
 
   async function repair(claim: Claim): Promise<void> {
     // Repairs may wait long for the quota; another process must not repair the same records meanwhile.
@@ -82,11 +83,9 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
     }
   }
 
-  async function run(isExternal: boolean): Promise<void> {
+  async function run(isExternal: boolean, notifier: Notifier): Promise<void> {
     while (!over.signal.aborted) {
       let pauseMs = POLL_MS;
-      const alarm = Promise.withResolvers<void>();
-      wakers.add(alarm.resolve);
       try {
         // Only one of the two loops flushes.
         if (!isExternal) await repairs.flush();
@@ -99,18 +98,14 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
         ctx.log.debug({ error }, "repairs not looked at");
         ctx.writeMetrics.repairsPending(0, repairs.inMemory);
       }
-      const timer = setTimeout(alarm.resolve, pauseMs);
-      await alarm.promise;
-      clearTimeout(timer);
-      wakers.delete(alarm.resolve);
+      await notifier.wait(pauseMs, over.signal).catch(() => {});
     }
   }
 
-  const running = Promise.all([run(false), run(true)]);
+  const running = Promise.all([run(false, notifiers.hosted), run(true, notifiers.external)]);
   return {
     async stop() {
       over.abort();
-      wake();
       await running;
     },
   };
