@@ -269,16 +269,3 @@ export function cellReaderOf(type: FieldType, columnType: ColumnType): CellReade
   const { read, instead } = typeMap[type];
   return instead?.column === columnType ? instead.read : read;
 }
-
-/** Returns the table of `docs/types.md`: a row per type, by label. */
-export function typeMapMarkdown(): string {
-  const rows = Object.values(typeMap)
-    .sort(
-      (a, b) => Number(a === typeMap.unknown) - Number(b === typeMap.unknown) || (a.label < b.label ? -1 : 1),
-    )
-    .map(({ label, column, note, instead }) => {
-      const other = instead ? `; \`${instead.column}\` ${instead.shown}` : "";
-      return `| ${label} | \`${column}\`${other} | ${note} |\n`;
-    });
-  return `| Airtable field type | Column type | Stored value |\n| --- | --- | --- |\n${rows.join("")}`;
-}

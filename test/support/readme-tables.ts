@@ -4,8 +4,9 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
-import { settingsMarkdown } from "../../core/control/bases/setting-text";
-import { typeMapMarkdown } from "../../core/replica/type-map";
+import { interruption } from "../../core/control/bases/setting-text";
+import { type Setting, settingList } from "../../core/control/bases/setting-values";
+import { typeMap } from "../../core/replica/type-map";
 
 const tables: Record<string, () => string> = {
   types: typeMapMarkdown,
@@ -37,6 +38,35 @@ function configurationMarkdown(): string {
     return `| \`${name}\` | ${shown} | ${variable.meaning} |`;
   });
   return ["| variable | default | meaning |", "|---|---|---|", ...rows].join("\n");
+}
+
+/** The settings as a table. */
+export function settingsMarkdown(): string {
+  const rows = settingList.map((setting) => {
+    const { name, effect, docs, interrupts } = setting;
+    const more = docs ? `[More](${docs}).` : "";
+    const text = [effect, interruption[interrupts], more].filter(Boolean).join(" ");
+    return `| \`${name}\` | ${defaultOf(setting)} | ${text} |`;
+  });
+  return ["| setting | default | effect |", "|---|---|---|", ...rows].join("\n");
+}
+
+function defaultOf(setting: Setting): string {
+  if (setting.type === "boolean") return setting.default ? "on" : "off";
+  return setting.type === "integer" ? String(setting.default) : "none";
+}
+
+/** A row per field type, by label. */
+export function typeMapMarkdown(): string {
+  const rows = Object.values(typeMap)
+    .sort(
+      (a, b) => Number(a === typeMap.unknown) - Number(b === typeMap.unknown) || (a.label < b.label ? -1 : 1),
+    )
+    .map(({ label, column, note, instead }) => {
+      const other = instead ? `; \`${instead.column}\` ${instead.shown}` : "";
+      return `| ${label} | \`${column}\`${other} | ${note} |\n`;
+    });
+  return `| Airtable field type | Column type | Stored value |\n| --- | --- | --- |\n${rows.join("")}`;
 }
 
 function fileOf(page: string): URL {

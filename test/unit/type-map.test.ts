@@ -1,13 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { ColumnType } from "../../core/replica/spec";
-import {
-  columnTypeOf,
-  type TypeTraits,
-  traitsOf,
-  typeMap,
-  typeMapMarkdown,
-} from "../../core/replica/type-map";
+import { columnTypeOf, type TypeTraits, traitsOf, typeMap } from "../../core/replica/type-map";
 import type { FieldType } from "../../core/source";
+import { typeMapMarkdown } from "../support/readme-tables";
 
 const arrays = { linkedRecordsAsText: false, lookupsAsText: false };
 

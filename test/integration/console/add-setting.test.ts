@@ -4,9 +4,9 @@ import { consoleApp } from "../../../apps/console/app";
 import { listChanges } from "../../../core/control/audit";
 import type { BaseSettings } from "../../../core/control/bases";
 import { getBase, interruptedBy, syncFacts, updateSettings } from "../../../core/control/bases";
-import { settingsMarkdown } from "../../../core/control/bases/setting-text";
 import { asker, authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";
+import { settingsMarkdown } from "../../support/readme-tables";
 
 vi.mock("../../../core/control/bases/settings", async (importOriginal) => {
   const original = await importOriginal<typeof import("../../../core/control/bases/settings")>();
