@@ -2,13 +2,7 @@
 
 const TICK_MS = 1000;
 
-interface FreezeWatch {
-  /** Was the process frozen for at least `ms` within the last `withinMs`? */
-  stoodStill(ms: number, withinMs: number): boolean;
-  stop(): void;
-}
-
-export function watchFreezes(): FreezeWatch {
+export function watchFreezes() {
   let tickedAt = performance.now();
   let longest = { ms: 0, endedAt: Number.NEGATIVE_INFINITY };
   const look = () => {
@@ -19,7 +13,8 @@ export function watchFreezes(): FreezeWatch {
   };
   const timer = setInterval(look, TICK_MS);
   return {
-    stoodStill(ms, withinMs) {
+    /** Was the process frozen for at least `ms` within the last `withinMs`? */
+    stoodStill(ms: number, withinMs: number): boolean {
       // The timer may run after this call.
       const now = performance.now();
       if (now - tickedAt - TICK_MS >= ms) return true;

@@ -1,14 +1,8 @@
 /** Runs work periodically, and at once on request, but never concurrently with itself. */
 import type { Logger } from "../../core/log";
 
-interface Repeated {
-  /** Runs the work now, or once more if it is running. Never fails. */
-  now(): Promise<void>;
-  stop(): void;
-}
-
 /** @param failed the log's message if `work` throws: it is repeated all the same */
-export function repeat(ms: number, log: Logger, failed: string, work: () => Promise<unknown>): Repeated {
+export function repeat(ms: number, log: Logger, failed: string, work: () => Promise<unknown>) {
   let running: Promise<void> | undefined;
   let next: Promise<void> | undefined;
   const run = () => {
@@ -23,7 +17,8 @@ export function repeat(ms: number, log: Logger, failed: string, work: () => Prom
     if (!running) void run();
   }, ms);
   return {
-    now() {
+    /** Runs the work now, or once more if it is running. Never fails. */
+    now(): Promise<void> {
       if (!running) return run();
       next ??= running.then(() => {
         next = undefined;

@@ -2,18 +2,10 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { BlockReason, Priority } from "./backend";
 
-interface QuotaMetrics {
-  /** Records that a request was granted after waiting `waitedMs`. */
-  granted(kind: Priority, waitedMs: number): void;
-  expired(kind: Priority): void;
-  blocked(reason: BlockReason): void;
-  fallback(isAway: boolean): void;
-}
-
 const WAIT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** Returns the limiter metrics of a registry; rate limiters in one process (`apps/up`) share them. */
-export function quotaMetrics(registry: Registry): QuotaMetrics {
+export function quotaMetrics(registry: Registry) {
   const registers = [registry];
   function counter(name: string, help: string, label: string): Counter {
     const known = registry.getSingleMetric(name);
@@ -45,12 +37,13 @@ export function quotaMetrics(registry: Registry): QuotaMetrics {
   const fallback = fallbackGauge();
 
   return {
-    granted(kind, waitedMs) {
+    /** Records that a request was granted after waiting `waitedMs`. */
+    granted(kind: Priority, waitedMs: number) {
       grants.inc({ kind });
       wait.observe({ kind }, waitedMs / 1000);
     },
-    expired: (kind) => expired.inc({ kind }),
-    blocked: (reason) => blocks.inc({ reason }),
-    fallback: (isAway) => fallback.set(isAway ? 1 : 0),
+    expired: (kind: Priority) => expired.inc({ kind }),
+    blocked: (reason: BlockReason) => blocks.inc({ reason }),
+    fallback: (isAway: boolean) => fallback.set(isAway ? 1 : 0),
   };
 }

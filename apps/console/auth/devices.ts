@@ -15,15 +15,8 @@ const LIFE_SECONDS = 400 * 24 * 60 * 60;
 const MAX_TOKENS = 4;
 const TOKEN = /^([A-Za-z0-9_-]{22})\.(\d{1,12})\.([A-Za-z0-9_-]{43})$/;
 
-interface Devices {
-  /** Returns the browser's id if the account knows it, else null. */
-  find(request: Request, email: string): Promise<string | null>;
-  /** Returns the cookie that marks the browser as known to the account, or null if there is no such account. */
-  cookie(request: Request, email: string): Promise<string | null>;
-}
-
 /** @param keys the current key first, then previous ones */
-export function createDevices(db: Db, keys: string[], isSecure: boolean): Devices {
+export function createDevices(db: Db, keys: string[], isSecure: boolean) {
   const [current] = keys;
   const name = isSecure ? `__Secure-${NAME}` : NAME;
   const attributes = `Max-Age=${LIFE_SECONDS}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
@@ -41,10 +34,12 @@ export function createDevices(db: Db, keys: string[], isSecure: boolean): Device
     return known.find(({ id }) => id !== null) ?? null;
   };
   return {
-    async find(request, email) {
+    /** Returns the browser's id if the account knows it, else null. */
+    async find(request: Request, email: string) {
       return (await find(request, email))?.id ?? null;
     },
-    async cookie(request, email) {
+    /** Returns the cookie that marks the browser as known to the account, or null if there is no such account. */
+    async cookie(request: Request, email: string) {
       const account = await accountOf(db, email);
       if (account === null) return null;
       const previous = (await find(request, email))?.token;

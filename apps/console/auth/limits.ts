@@ -31,29 +31,22 @@ const CROWDED_SECONDS = 5;
 
 export type ClientAttempt = Exclude<keyof typeof CLIENT_LIMITS, "sign-in">;
 
-interface AttemptLimits {
-  /** @returns why the client may not make the attempt, or null if it may */
-  client(attempt: ClientAttempt, network: string): Promise<AuthFailure | null>;
-  /** @param from.device id of the known browser, if it is one */
-  signIn(email: string, from: { network: string; device: string | null }): Promise<AuthFailure | null>;
-  changePassword(userId: string): Promise<AuthFailure | null>;
-  /** Clears the attempts of a known browser, or those of all others at the account. */
-  forgive(email: string, device: string | null): Promise<void>;
-}
-
-export function createAttemptLimits(counter: AttemptCounter): AttemptLimits {
+/** Each limit returns why the attempt may not be made, or null if it may. */
+export function createAttemptLimits(counter: AttemptCounter) {
   const take = async (limit: AttemptLimit, who: string) => {
     const waitMs = await counter.take(limit, who);
     return waitMs > 0 ? tooMany(Math.ceil(waitMs / 1000)) : null;
   };
   return {
-    client: (attempt, network) => take(CLIENT_LIMITS[attempt], network),
-    async signIn(email, { network, device }) {
+    client: (attempt: ClientAttempt, network: string) => take(CLIENT_LIMITS[attempt], network),
+    /** @param from.device id of the known browser, if it is one */
+    async signIn(email: string, { network, device }: { network: string; device: string | null }) {
       if (device !== null && (await take(DEVICE_LIMIT, device)) === null) return null;
       return (await take(CLIENT_LIMITS["sign-in"], network)) ?? take(ACCOUNT_LIMIT, normal(email));
     },
-    changePassword: (userId) => take(USER_LIMIT, userId),
-    async forgive(email, device) {
+    changePassword: (userId: string) => take(USER_LIMIT, userId),
+    /** Clears the attempts of a known browser, or those of all others at the account. */
+    async forgive(email: string, device: string | null) {
       if (device === null) await counter.clear(ACCOUNT_LIMIT, normal(email));
       else await counter.clear(DEVICE_LIMIT, device);
     },

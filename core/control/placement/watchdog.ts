@@ -7,6 +7,7 @@ import { Counter } from "prom-client";
 import { withTimeout } from "../../async";
 import type { Context } from "../../context";
 import { connectServer, WATCHED_BY_SERVER } from "../../postgres";
+import type { Running } from "../../process";
 import {
   type EndReason,
   endExcess,
@@ -37,11 +38,7 @@ interface Customer {
   connections: number;
 }
 
-interface Watchdog {
-  stop(): Promise<void>;
-}
-
-export function startWatchdog(ctx: WatchContext): Watchdog {
+export function startWatchdog(ctx: WatchContext): Running {
   const ended = new Counter({
     name: "basetide_watchdog_ended_total",
     help: "Sessions of customers' roles that were ended because they exceeded a limit",

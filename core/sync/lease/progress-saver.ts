@@ -4,17 +4,11 @@ import { type Progress, saveProgress } from "../../control/bases";
 
 const PROGRESS_INTERVAL_MS = 1000;
 
-interface ProgressSaver {
-  note(progress: Progress): void;
-  /** Stops saving, and waits for a save that is running. */
-  end(): Promise<void>;
-}
-
 /**
  * Saves the latest progress at once, and then at most once a second. A save that fails is logged and does not fail the
  * sync.
  */
-export function progressSaver(ctx: Pick<Context, "db" | "log">, baseId: string): ProgressSaver {
+export function progressSaver(ctx: Pick<Context, "db" | "log">, baseId: string) {
   let latest: Progress | undefined;
   let saving: Promise<void> = Promise.resolve();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -30,10 +24,11 @@ export function progressSaver(ctx: Pick<Context, "db" | "log">, baseId: string):
       .catch((error) => ctx.log.debug({ error }, "progress not saved"));
   };
   return {
-    note(progress) {
+    note(progress: Progress) {
       latest = progress;
       if (!timer) save();
     },
+    /** Stops saving, and waits for a save that is running. */
     async end() {
       clearTimeout(timer);
       await saving;

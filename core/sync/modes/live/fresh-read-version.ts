@@ -10,15 +10,8 @@ import type { Reader } from "../../engine";
  */
 const REFRESH_MS = 100;
 
-interface FreshReadVersion extends Disposable {
-  /** The reader to send the request with. */
-  reader: Reader;
-  /** Taken shortly before the reader's first request was sent. */
-  readonly value: number;
-}
-
 /** @param first a read version that was taken before */
-export function freshReadVersion(reader: Reader, first: number): FreshReadVersion {
+export function freshReadVersion(reader: Reader, first: number) {
   let value = first;
   let isSent = false;
   const refresh = setInterval(() => {
@@ -32,6 +25,7 @@ export function freshReadVersion(reader: Reader, first: number): FreshReadVersio
     );
   }, REFRESH_MS);
   return {
+    /** The reader to send the request with. */
     reader: {
       ...reader,
       onRequest(kind) {
@@ -39,7 +33,8 @@ export function freshReadVersion(reader: Reader, first: number): FreshReadVersio
         clearInterval(refresh);
         reader.onRequest?.(kind);
       },
-    },
+    } satisfies Reader,
+    /** Taken shortly before the reader's first request was sent. */
     get value() {
       return value;
     },
